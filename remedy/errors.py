@@ -1,0 +1,100 @@
+"""The errors of remedy, one tree.
+
+::
+
+    RemedyError                 something expected went wrong; carries the next step   exit 1
+    ├── UsageError              what the user typed or wrote cannot be used            exit 2
+    │   ├── InventoryError      the inventory file
+    │   ├── SpecError           remedy.yaml
+    │   └── PlanFileError       a plan file
+    ├── RefusedError            remedy will not go on, for safety                      exit 4
+    │   ├── HostKeyError        a host's key is unknown or has changed
+    │   ├── StaleError          the host is no longer what the plan was made for
+    │   └── LockedError         another run holds the host
+    ├── UnreachableError        a host could not be talked to                          exit 5
+    ├── ProbeError              a host's probe gave an answer that cannot be read
+    ├── VerificationError       the proof failed or could not be had                   exit 3
+    └── LabError                the lab on this machine
+
+A ``RemedyError`` is an expected failure: it is shown without a traceback. Anything else that escapes
+is a bug, and is shown as one.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RemedyError(Exception):
+    """An expected failure, told to the user with what to do next.
+
+    Args:
+        message: what went wrong and where, one sentence.
+        next_step: what the user can do about it; shown after the message.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.next_step}" if self.next_step else self.message
+
+
+class UsageError(RemedyError):
+    """What the user typed or wrote cannot be used."""
+
+    exit_code = 2
+
+
+class InventoryError(UsageError):
+    """The inventory cannot be read or does not make sense."""
+
+
+class SpecError(UsageError):
+    """``remedy.yaml`` cannot be read or does not make sense."""
+
+
+class PlanFileError(UsageError):
+    """A plan file cannot be read, or is of a version this remedy does not know."""
+
+
+class RefusedError(RemedyError):
+    """remedy will not go on, because going on could harm."""
+
+    exit_code = 4
+
+
+class HostKeyError(RefusedError):
+    """A host's ssh key is unknown, or is not the one on record."""
+
+
+class StaleError(RefusedError):
+    """A host is no longer in the state that the plan was made for."""
+
+
+class LockedError(RefusedError):
+    """Another run holds the host."""
+
+
+class UnreachableError(RemedyError):
+    """A host could not be talked to."""
+
+    exit_code = 5
+
+
+class ProbeError(RemedyError):
+    """A host's probe gave an answer that cannot be read."""
+
+
+class VerificationError(RemedyError):
+    """The proof failed, or could not be had."""
+
+    exit_code = 3
+
+
+class LabError(RemedyError):
+    """The lab on this machine could not do what was asked."""

@@ -1,0 +1,1 @@
+"""Running scripts on hosts: the only module that imports pyinfra's connection machinery."""

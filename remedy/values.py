@@ -1,0 +1,29 @@
+"""The two building blocks of every record: a frozen, strict model, and the value *unknown*."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T")
+
+
+class Record(BaseModel):
+    """A value that is compared, stored and sent: frozen, and closed to keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Unknown(Record):
+    """What could not be found out, and why.
+
+    It is a value of its own: neither "absent" nor "fine". Code that reads a ``Fact`` has to say what it
+    does with an ``Unknown``, because the type checker asks.
+    """
+
+    kind: Literal["unknown"] = "unknown"
+    reason: str
+
+
+Fact: TypeAlias = T | Unknown
