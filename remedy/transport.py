@@ -1,1 +1,374 @@
-"""Running scripts on hosts: the only module that imports pyinfra's connection machinery."""
+"""Running scripts on hosts, over pyinfra: the only module that imports its connection machinery.
+
+A ``Script`` is POSIX sh text that travels on the standard input of one ``sh -s`` on the host: no
+temporary file, no argument list that others can read, no limit on its size. The host itself ends it at
+its deadline. Everything that goes wrong with one host is that host's ``Output.error``; nothing is raised.
+
+pyinfra is used through its connector (connect, run one command) and its operation runner. It is about
+to replace gevent and paramiko (pyinfra pull request 1957), so neither name is used elsewhere.
+"""
+
+from __future__ import annotations
+
+import pyinfra_cli  # noqa: F401  (first: it makes sockets cooperative, before others import them)
+
+# isort: split
+import enum
+import logging
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gevent
+from gevent.pool import Pool
+from pydantic import SecretStr
+from pyinfra.api import Config, State, StringCommand
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import ConnectError
+from pyinfra.api.operations import run_ops
+
+from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.inventory import Inventory, Node
+
+# pyinfra reports each failed host on its own logger; remedy reports hosts itself, once.
+logging.getLogger("pyinfra").addHandler(logging.NullHandler())
+logging.getLogger("pyinfra").propagate = False
+
+# sshd drops connections above MaxStartups (10:30:100) only while they are not yet authenticated, and
+# that is counted per host; what limits us is the controller: about 2 MB and one key exchange each.
+PARALLEL = 128
+CONNECT_TIMEOUT = 10
+# How long after the host's own deadline the controller goes on waiting for the last output.
+PATIENCE = 15
+# Between the polite and the certain end of a script.
+KILL_AFTER = 5
+# What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
+NO_SUDO = "remedy: this host has no sudo"
+
+
+class Root(enum.Enum):
+    """Whether a script runs as root, by sudo where the ssh user is another."""
+
+    NO = "no"
+    PREFERRED = (
+        "preferred"  # as the ssh user where there is no sudo: what needs root is then unknown
+    )
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A shell text to run on one host.
+
+    Args:
+        text: POSIX sh, given to ``sh -s``.
+        deadline: seconds after which the host ends it.
+        root: whether it has to run as root.
+    """
+
+    text: str
+    deadline: float
+    root: Root = Root.NO
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one script gave on one host.
+
+    ``error`` is None when the script ran to its end by itself, whatever its exit code.
+    """
+
+    host: str
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    error: RemedyError | None = None
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """A host went from one stage to the next: connecting, running, done or failed."""
+
+    host: str
+    stage: str
+    detail: str = ""
+
+
+Listener = Callable[[HostEvent], None]
+
+
+class Transport:
+    """Connections to the hosts of one inventory, opened when first used and kept.
+
+    Args:
+        inventory: where the hosts are.
+        sudo_password: for users whose sudo asks for one.
+        listener: is told of each host's stages.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        *,
+        sudo_password: SecretStr | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.inventory = inventory
+        self.counts: Counter[str] = Counter()
+        self._sudo_password = sudo_password
+        self._listen = listener or (lambda _: None)
+        self._state = _make_state(inventory)
+
+    def run(self, scripts: Mapping[str, Script]) -> dict[str, Output]:
+        """Run each host's script, all hosts at once, and return when all have ended."""
+        pool = Pool(PARALLEL)
+        jobs = {name: pool.spawn(self._run_one, name, script) for name, script in scripts.items()}
+        gevent.joinall(list(jobs.values()), raise_error=True)
+        return {name: job.value for name, job in jobs.items()}
+
+    def carry(self, deploy: Callable[..., Any], scripts: Mapping[str, Script]) -> dict[str, Output]:
+        """Run a pyinfra deploy that carries each host's script, on the hosts that can be reached.
+
+        Args:
+            deploy: a pyinfra ``@deploy``; called for each host with a function that gives the host's
+                command and the lines of its standard input, it must yield them as one operation.
+            scripts: what to carry, by host.
+        """
+        outputs: dict[str, Output] = {}
+        nodes = [self.inventory.node(name) for name in scripts]
+        for failure in Pool(PARALLEL).imap_unordered(self._connect, nodes):
+            if failure is not None:
+                outputs[failure.host] = failure
+        reachable = {name: script for name, script in scripts.items() if name not in outputs}
+        if not reachable:
+            return outputs
+        started = time.monotonic()
+        state = self._state
+        hosts = [state.inventory.get_host(name) for name in reachable]
+        state.active_hosts = set(hosts)
+        before = {host: set(state.ops[host]) for host in hosts}
+
+        def parcel(name: str) -> tuple[StringCommand, str]:
+            command, text = self._command(self.inventory.node(name), reachable[name])
+            return StringCommand(command), text
+
+        limit = max(script.deadline for script in reachable.values())
+        for host in hosts:
+            self._listen(HostEvent(host.name, "changing"))
+            add_deploy(state, deploy, parcel, limit + KILL_AFTER + PATIENCE, host=host)
+        run_ops(state, no_wait=True)
+        for host in hosts:
+            self.counts[f"exec:{host.name}"] += 1
+            (op_hash,) = set(state.ops[host]) - before[host]
+            meta = state.ops[host][op_hash].operation_meta
+            if not meta.is_complete() or meta._combined_output is None:
+                outputs[host.name] = self._lost(host.name, time.monotonic() - started)
+                continue
+            outputs[host.name] = self._output(
+                self.inventory.node(host.name),
+                meta.stdout,
+                meta.stderr,
+                0 if meta.did_succeed() else None,
+                time.monotonic() - started,
+            )
+        return outputs
+
+    def reconnect(self, name: str) -> None:
+        """Forget the connection to a host, so that the next script opens a new one."""
+        host = self._state.inventory.get_host(name)
+        client = getattr(host.connector, "client", None)
+        if client is not None:
+            client.close()
+        host.connected = False
+
+    def close(self) -> None:
+        """Close every connection."""
+        for name in self.inventory.names:
+            self.reconnect(name)
+
+    def _connect(self, node: Node) -> Output | None:
+        host = self._state.inventory.get_host(node.name)
+        if host.connected:
+            return None
+        self._listen(HostEvent(node.name, "connecting"))
+        started = time.monotonic()
+        self.counts[f"connect:{node.name}"] += 1
+        error: RemedyError
+        try:
+            host.connect(show_errors=False, raise_exceptions=True)
+        except ConnectError as failure:
+            error = explain_connect_error(node, str(failure.args[0] if failure.args else failure))
+        except Exception as failure:
+            # paramiko and the crypto below it raise what they like on a broken peer or key file.
+            error = explain_connect_error(node, f"{type(failure).__name__}: {failure}")
+        else:
+            return None
+        self._listen(HostEvent(node.name, "failed", error.message))
+        return Output(host=node.name, error=error, seconds=time.monotonic() - started)
+
+    def _run_one(self, name: str, script: Script) -> Output:
+        node = self.inventory.node(name)
+        failure = self._connect(node)
+        if failure is not None:
+            return failure
+        self._listen(HostEvent(name, "running"))
+        host = self._state.inventory.get_host(name)
+        command, text = self._command(node, script)
+        started = time.monotonic()
+        self.counts[f"exec:{name}"] += 1
+        try:
+            ok, output = host.connector.run_shell_command(
+                StringCommand(command),
+                _stdin=text,
+                _timeout=script.deadline + KILL_AFTER + PATIENCE,
+            )
+        except Exception:
+            # A connection that breaks shows as any of OSError, EOFError, SSHException, TimeoutError.
+            return self._lost(name, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        result = self._output(node, output.stdout, output.stderr, 0 if ok else None, seconds)
+        self._listen(HostEvent(name, "failed" if result.error else "answered"))
+        return result
+
+    def _lost(self, name: str, seconds: float) -> Output:
+        self.reconnect(name)
+        error = UnreachableError(
+            f"{name}: the connection broke, or the host went silent for {seconds:.0f} s",
+            next_step=f"Look at the host's console and network, then run the command again: ssh {name}.",
+        )
+        self._listen(HostEvent(name, "failed", error.message))
+        return Output(host=name, seconds=seconds, error=error)
+
+    def _command(self, node: Node, script: Script) -> tuple[str, str]:
+        """Return the command line for a script, and what goes to its standard input."""
+        shell = f"timeout -k {KILL_AFTER} {script.deadline:.0f} sh -s"
+        if script.root is Root.NO or node.data.get("ssh_user") == "root":
+            return f"exec {shell}", script.text
+        refuse = f"echo {shlex.quote(NO_SUDO)} >&2; exit 1"
+        otherwise = f"exec {shell}" if script.root is Root.PREFERRED else refuse
+        plain = (
+            f'if [ "$(id -u)" = 0 ]; then exec {shell}; fi; '
+            f"command -v sudo >/dev/null || {{ {otherwise}; }}; "
+        )
+        password = self._sudo_password or _as_secret(node.data.get("_sudo_password"))
+        if password is not None:
+            # The password is the first line of the standard input: it is in no argument list and in no
+            # file. `read` takes that line alone, and so does sudo -S (sudo(8)).
+            command = (
+                f"IFS= read -r p || exit 1; {plain}"
+                f"if sudo -n true 2>/dev/null; then exec sudo -n {shell}; fi; "
+                '{ printf "%s\\n" "$p"; cat; } | ' + f"sudo -S -p '' {shell}"
+            )
+            return command, f"{password.get_secret_value()}\n{script.text}"
+        if script.root is Root.PREFERRED:
+            plain += f"sudo -n true 2>/dev/null || exec {shell}; "
+        return f"{plain}exec sudo -n {shell}", script.text
+
+    def _output(
+        self, node: Node, stdout: str, stderr: str, code: int | None, seconds: float
+    ) -> Output:
+        error = None if code == 0 else explain_exit(node, stdout, stderr)
+        return Output(node.name, stdout, stderr, code, seconds, error)
+
+
+def _make_state(inventory: Inventory) -> State:
+    source = inventory.source
+    defaults = {
+        # pyinfra's own default accepts any new key, even where ssh_config says to be strict.
+        "ssh_strict_host_key_checking": "yes",
+        "ssh_connect_retries": 1,
+    }
+    for node in inventory.nodes:
+        own = source.host_data[node.name]
+        for key, value in defaults.items():
+            if key not in node.data:
+                own[key] = value
+    config = Config(
+        CONNECT_TIMEOUT=CONNECT_TIMEOUT,
+        PARALLEL=min(PARALLEL, len(inventory.nodes)),
+        FAIL_PERCENT=100,
+    )
+    return State(source, config, check_for_changes=False)
+
+
+def _as_secret(value: object) -> SecretStr | None:
+    return SecretStr(str(value)) if value else None
+
+
+def explain_connect_error(node: Node, text: str) -> RemedyError:
+    """Turn the text of a failed connection into the error that says what to do about it."""
+    at = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
+    if "No host key for" in text:
+        return HostKeyError(
+            f"{at}: the ssh host key is not known, and remedy connects to known hosts only",
+            next_step=f"Compare and record it: remedy trust INVENTORY --limit {node.name}",
+        )
+    if "host key" in text.lower() and "does not match" in text:
+        return HostKeyError(
+            f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
+            next_step="If the node was replaced, accept its new key: "
+            f"remedy trust INVENTORY --replace {node.name}",
+        )
+    if "Authentication" in text or "auth" in text.lower():
+        return UnreachableError(
+            f"{at}: the host refused to log us in: {text}",
+            next_step="Check ssh_user and ssh_key of the inventory, and the key in the host's "
+            "~/.ssh/authorized_keys.",
+        )
+    if "resolve" in text:
+        return UnreachableError(
+            f"{at}: this machine cannot resolve {node.ssh_address!r}",
+            next_step="Set ssh_hostname of that host to an address in the inventory.",
+        )
+    return UnreachableError(
+        f"{at}: no connection: {text}",
+        next_step=f"Is the host up and its sshd reachable from here? ssh -p {node.ssh_port} "
+        f"{node.ssh_address}",
+    )
+
+
+def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
+    """Return the error of a script that did not exit with 0, or None when the script itself told it.
+
+    Scripts of remedy exit with 0 when they could say what they had to; anything else is a host that could
+    not run them.
+    """
+    if "password is required" in stderr or "authentication is required" in stderr:
+        return RemedyError(
+            f"{node.name}: sudo asks for a password",
+            next_step="Give it once with --ask-sudo-password, or allow the user NOPASSWD in sudoers.",
+        )
+    if NO_SUDO in stderr:
+        return RemedyError(
+            f"{node.name}: the ssh user is not root, and the host has no sudo",
+            next_step="Install sudo there, or connect as root: ssh_user in the inventory.",
+        )
+    if (
+        "not in the sudoers" in stderr
+        or "may not run sudo" in stderr
+        or "not allowed to execute" in stderr
+    ):
+        return RemedyError(
+            f"{node.name}: the ssh user may not use sudo",
+            next_step="Connect as root or as a user that may: ssh_user in the inventory.",
+        )
+    if "incorrect password" in stderr or "Sorry, try again" in stderr:
+        return RemedyError(
+            f"{node.name}: sudo did not accept the password",
+            next_step="Type it again; all hosts of a run must share it.",
+        )
+    if not stdout and not stderr:
+        return RemedyError(
+            f"{node.name}: the script ended without a word, or ran out of its time",
+            next_step="Look at the host's load, and run the command again.",
+        )
+    if not stdout:
+        return RemedyError(
+            f"{node.name}: the host could not run the script: {stderr.strip().splitlines()[-1]}",
+            next_step="Log in with ssh and try `sh -s` there.",
+        )
+    return None

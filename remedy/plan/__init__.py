@@ -1,1 +1,44 @@
-"""."""
+"""Deciding what has to be changed: pure functions from a fleet to a plan."""
+
+from __future__ import annotations
+
+from remedy.plan.change import (
+    Change,
+    CommandAction,
+    FileAction,
+    Finding,
+    FindingKind,
+    Risk,
+    command,
+    inverse,
+    sha256,
+)
+from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
+from remedy.plan.plan import Plan, read_plan, write_plan
+from remedy.plan.planner import Origin, make_plan
+from remedy.plan.remedy import Assessment, Remedy, find_remedy, remedies, section_models
+
+__all__ = [
+    "Assessment",
+    "Change",
+    "ClusterAddress",
+    "CommandAction",
+    "FileAction",
+    "Finding",
+    "FindingKind",
+    "Fleet",
+    "Origin",
+    "Plan",
+    "Remedy",
+    "Risk",
+    "command",
+    "find_remedy",
+    "interface_addresses",
+    "inverse",
+    "make_plan",
+    "read_plan",
+    "remedies",
+    "section_models",
+    "sha256",
+    "write_plan",
+]

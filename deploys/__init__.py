@@ -1,0 +1,1 @@
+"""The remedies: one file a concern, each with all that is to be known about it."""

@@ -1,0 +1,95 @@
+"""The pyinfra side of applying: the operation and the deploys that carry changes to a host.
+
+``remedy apply`` carries a whole plan with ``plan_deploy``, one operation and one command a host. Under
+plain pyinfra each remedy's own deploy calls ``carry_out``: it probes the hosts of the inventory, decides
+for the current host, and carries the outcome the same way.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyinfra import host, logger
+from pyinfra.api import FactBase, StringCommand
+from pyinfra.api.deploy import deploy
+from pyinfra.api.operation import operation
+
+from remedy.apply.script import Job, render_changes
+
+# One host's command line and the text of its standard input.
+Parcel = Callable[[str], tuple[StringCommand, str]]
+
+
+@operation()
+def carry(command: StringCommand, text: str) -> Iterator[StringCommand]:
+    """Run ``command`` with ``text`` on its standard input: one materialised change set."""
+    yield StringCommand(command, _stdin=text)
+
+
+@deploy("Carry out a plan")
+def plan_deploy(parcel: Parcel, deadline: float) -> None:
+    """Carry the current host's part of a plan.
+
+    Args:
+        parcel: gives the command and its standard input for a host's name.
+        deadline: seconds after which the controller no longer waits.
+    """
+    command, text = parcel(host.name)
+    carry(command, text, name="Carry out the changes", _timeout=int(deadline), _ignore_errors=True)
+
+
+class HostProbe(FactBase[str]):
+    """The probe as a pyinfra fact: one command, its raw answer."""
+
+    def command(self, script: str) -> str:
+        """Return the command: the probe's text itself."""
+        return script
+
+    def process(self, output: list[str]) -> str:
+        """Return the raw answer."""
+        return "\n".join(output)
+
+
+def carry_out(remedy: str) -> None:
+    """Bring the current host in order as far as one remedy is concerned; called by that remedy's deploy.
+
+    What cannot be changed is logged as a warning with the reason, as pyinfra's own operations do.
+    """
+    from remedy.plan import make_plan
+    from remedy.run import new_run_id, origin
+
+    plan = make_plan(_fleet(host.inventory), origin(), only=remedy)
+    for finding in plan.blocked(host.name):
+        logger.warning("%s%s %s", host.print_prefix, finding.title, finding.fix)
+    changes = plan.for_host(host.name)
+    if not changes:
+        host.noop(f"{remedy}: nothing to change")
+        return
+    job = Job(run=new_run_id(), nonce=secrets.token_hex(8), by=plan.author)
+    # Under pyinfra the exit status is all that is looked at.
+    text = "STRICT=1\n" + render_changes(job, changes, plan.blobs)
+    carry(StringCommand("sh", "-s"), text, name=f"{remedy}: {'; '.join(c.title for c in changes)}")
+
+
+@cache
+def _fleet(source: Any) -> Any:
+    """Probe every host of a pyinfra inventory, once a run of pyinfra."""
+    from remedy.inventory import from_source
+    from remedy.plan import Fleet, section_models
+    from remedy.probe import parse_probe, render_probe
+    from remedy.run import probe_request
+    from remedy.spec import FILE_NAME, load_spec
+
+    inventory = from_source(Path("inventory.py"), source)
+    request = probe_request(inventory)
+    script = render_probe(request)
+    states = {
+        known.name: parse_probe(known.name, known.get_fact(HostProbe, script), request)
+        for known in source.get_active_hosts()
+    }
+    path = Path(FILE_NAME)
+    return Fleet(inventory, states, load_spec(path if path.exists() else None, section_models()))

@@ -1,0 +1,183 @@
+"""The one script that carries all changes of a host out, and reading what it says.
+
+The shell text that does the work is ``host.sh``; here its calls are written, each argument quoted.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from remedy.plan.change import Change, CommandAction, FileAction, inverse
+from remedy.values import Record
+
+ROOT = "/var/lib/remedy"
+LOG = "/var/log/remedy.jsonl"
+
+
+class ChangeStatus(str, enum.Enum):
+    """What became of a change."""
+
+    DONE = "done"
+    ALREADY = "already"
+    STALE = "stale"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    LOST = "lost"  # the host stopped answering; whether it was made is not known
+
+
+class ChangeResult(Record):
+    """What became of one change, with the host's own words where it was not made."""
+
+    id: str
+    status: ChangeStatus
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a script is rendered for.
+
+    Args:
+        run: the run's id, which names the folder of receipts on the host.
+        nonce: marks the script's own lines among whatever else a host prints.
+        by: who does it, user@machine.
+    """
+
+    run: str
+    nonce: str
+    by: str
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What a script said.
+
+    Args:
+        refused: why nothing at all was done; "" when the script began.
+        results: by change id.
+        finished: whether the script came to its end.
+    """
+
+    refused: str
+    results: Mapping[str, ChangeResult]
+    finished: bool
+
+    def without_answer(self, reason: str) -> HostReport:
+        """Return the report with ``reason`` as the detail of each change whose outcome is not known."""
+        results = {
+            key: result.model_copy(update={"detail": reason})
+            if result.status is ChangeStatus.LOST
+            else result
+            for key, result in self.results.items()
+        }
+        return replace(self, results=results)
+
+
+def render_changes(job: Job, changes: Sequence[Change], blobs: Mapping[str, bytes]) -> str:
+    """Return the sh text that makes ``changes`` on their host, in order.
+
+    The new contents, the changes in JSON and a script that takes everything back (``undo``) are on the host
+    before the first change is made, so that its own root can undo the run without the controller.
+    """
+    record = json.dumps([change.model_dump(mode="json") for change in changes], indent=1)
+    lines = [*_head(job), "begin"]
+    lines += [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
+    lines += [
+        _store("changes.json", record.encode()),
+        _store("undo", render_undo(job, changes).encode()),
+        'flush "$DIR/undo"',
+        *(_call("check", change) for change in changes),
+        *(_call("make", change) for change in changes),
+        "finish",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def render_undo(job: Job, changes: Sequence[Change], nonce: str = "") -> str:
+    """Return the sh text that takes ``changes`` back, last one first, from the pre-images on the host.
+
+    It does nothing to an object that is no longer what the run left there. Without a ``nonce`` it speaks to a
+    person at a terminal.
+    """
+    back = inverse(changes)
+    lines = [*_head(replace(job, nonce=nonce or "remedy:")), "" if nonce else "PLAIN=1", "begin"]
+    for change in back:
+        action = change.action
+        if isinstance(action, FileAction) and action.after is not None:
+            lines.append(f"restore {shlex.quote(change.id.removeprefix('undo-'))} {action.after}")
+    lines += [_call("check", change) for change in back]
+    lines += [_call("make", change) for change in back]
+    return "\n".join([*lines, "finish", ""])
+
+
+def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
+    """Read what a script said; a change that it said nothing of is ``LOST``.
+
+    Only lines that begin with the nonce count, so that nothing a host prints can pass for an outcome.
+    """
+    told: dict[str, ChangeResult] = {}
+    refused, finished = "", False
+    for line in stdout.splitlines():
+        nonce, *words = line.split(" ")
+        if nonce != job.nonce or len(words) < 2:
+            continue
+        detail = _decode(words[2]) if len(words) > 2 else ""
+        if words[:2] == ["-", "finished"]:
+            finished = True
+        elif words[:2] == ["-", "refused"]:
+            refused = detail
+        elif words[1] in ChangeStatus._value2member_map_:
+            told[words[0]] = ChangeResult(id=words[0], status=ChangeStatus(words[1]), detail=detail)
+    missing = ChangeStatus.SKIPPED if refused or finished else ChangeStatus.LOST
+    results = {c.id: told.get(c.id, ChangeResult(id=c.id, status=missing)) for c in changes}
+    return HostReport(refused=refused, results=results, finished=finished)
+
+
+@cache
+def _library() -> str:
+    return (files("remedy.apply") / "host.sh").read_text(encoding="utf-8")
+
+
+def _head(job: Job) -> list[str]:
+    values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": job.by}
+    return [*(f"{name}={shlex.quote(value)}" for name, value in values.items()), _library()]
+
+
+def _store(name: str, content: bytes) -> str:
+    return f"store {shlex.quote(name)} {shlex.quote(base64.b64encode(content).decode())}"
+
+
+def _new_contents(changes: Sequence[Change]) -> tuple[str, ...]:
+    """Return the digests of the contents that files shall get, each once."""
+    digests = (c.action.after for c in changes if isinstance(c.action, FileAction))
+    return tuple(dict.fromkeys(digest for digest in digests if digest is not None))
+
+
+def _call(step: str, change: Change) -> str:
+    """Return the call of ``check`` or ``make`` for a change; both take the same arguments."""
+    action = change.action
+    if isinstance(action, CommandAction):
+        arguments = [action.observe, action.before, action.after, action.do]
+    else:
+        arguments = [
+            action.path,
+            action.real_path,
+            action.before or "absent",
+            action.after or "absent",
+            f"{action.mode:o}",
+        ]
+    return shlex.join([step, action.kind, change.id, *arguments])
+
+
+def _decode(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode("utf-8", "replace").strip()
+    except ValueError:
+        return ""

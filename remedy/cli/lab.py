@@ -1,0 +1,163 @@
+"""``remedy lab``: throw-away clusters of real hosts on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from remedy.errors import LabError
+from remedy.lab import faults, machine
+from remedy.lab.cluster import Lab, LabStatus, UpOptions
+from remedy.lab.events import LabEvent
+from remedy.lab.paths import NAME_VARIABLE, LabPaths
+
+
+def _say(event: LabEvent) -> None:
+    """Print one step of a lab command, on stderr.
+
+    Args:
+        event: the step.
+    """
+    click.echo(f"{event.host}: {event.text}" if event.host else event.text, err=True)
+
+
+@click.group()
+@click.option("--name", envvar=NAME_VARIABLE, help="Which lab; several can run side by side.")
+@click.pass_context
+def lab(context: click.Context, name: str | None) -> None:
+    """A throw-away cluster of real hosts on this machine, to break and to fix."""
+    context.obj = Lab(LabPaths.of(name), _say)
+
+
+@lab.command()
+@click.option("-n", "count", default=4, show_default=True, help="How many hosts.")
+@click.option("--prefix", default="gpu", show_default=True, help="What host names begin with.")
+@click.option("--fault", "broken", multiple=True, metavar="FAULT", help="Break every new host so.")
+@click.option("--docker", is_flag=True, help="Hosts in which dockerd can run.")
+@click.pass_obj
+def up(this: Lab, count: int, prefix: str, broken: tuple[str, ...], docker: bool) -> None:
+    """Start the lab, or let it grow; the first time takes a minute or two."""
+    record = this.up(UpOptions(count=count, prefix=prefix, faults=broken, docker=docker))
+    click.echo(
+        f"{len(record.hosts)} hosts are up: {record.hosts[0].name} to {record.hosts[-1].name}."
+    )
+    click.echo(f"Inventory: {this.paths.inventory}")
+
+
+@lab.command()
+@click.pass_obj
+def down(this: Lab) -> None:
+    """Remove the lab and everything it made, also after a crash."""
+    if not this.down():
+        click.echo(f"No lab {this.paths.name!r} is running.", err=True)
+
+
+@lab.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_obj
+def status(this: Lab, as_json: bool) -> None:
+    """Show the lab's hosts and what is broken on them."""
+    found = this.status()
+    if as_json:
+        document = {"schema": "remedy.lab-status/1", **found.model_dump(mode="json")}
+        click.echo(json.dumps(document, indent=1))
+    elif not found.running:
+        click.echo(f"No lab {found.name!r} is running. Start it: remedy lab up")
+    else:
+        Console().print(_table(found))
+        click.echo(f"Inventory: {found.inventory}")
+        click.echo(f"Python with torch in the hosts: {found.python or 'none'}")
+
+
+def _table(found: LabStatus) -> Table:
+    """The hosts of a lab as a table.
+
+    Args:
+        found: the lab.
+    """
+    table = Table(box=None, pad_edge=False)
+    for heading in ("host", "state", "management", "cluster", "interface", "broken"):
+        table.add_column(heading)
+    for host in found.hosts:
+        table.add_row(
+            host.name,
+            host.state,
+            host.management_address,
+            host.cluster_address,
+            host.cluster_interface,
+            ", ".join(host.faults) or "-",
+        )
+    return table
+
+
+@lab.command(name="break")
+@click.option("--list", "listing", is_flag=True, help="List the faults.")
+@click.argument("host", required=False)
+@click.argument("fault_names", metavar="[FAULT]...", nargs=-1)
+@click.pass_obj
+def break_(this: Lab, listing: bool, host: str | None, fault_names: tuple[str, ...]) -> None:
+    """Break HOST in a named way, or in several. HOST may be 'all'."""
+    if listing:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for one in faults.catalogue():
+            table.add_row(one.name, one.text)
+        Console().print(table)
+        return
+    if host is None or not fault_names:
+        raise click.UsageError("Name a host and at least one fault; --list lists the faults.")
+    machine.require()
+    names = [one.name for one in this.record().hosts] if host == "all" else [host]
+    for name in names:
+        this.break_(name, fault_names)
+
+
+@lab.command(context_settings={"ignore_unknown_options": True})
+@click.argument("host")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--user", default="root", show_default=True, help="Log in as this user.")
+@click.pass_obj
+def shell(this: Lab, host: str, command: tuple[str, ...], user: str) -> None:
+    """Log in to HOST by ssh, or run COMMAND there."""
+    words = this.host(host).ssh(command, user=user)
+    sys.stdout.flush()
+    try:
+        os.execvp(words[0], words)  # noqa: S606 (there is nothing left for this process to do)
+    except OSError as error:
+        raise LabError(f"ssh could not be started: {error}.") from error
+
+
+@lab.command()
+@click.argument("host")
+@click.pass_obj
+def reboot(this: Lab, host: str) -> None:
+    """Reboot HOST and wait until it answers."""
+    machine.require()
+    this.reboot(host)
+    click.echo(f"{host} is up again.")
+
+
+@lab.command()
+@click.argument("host")
+@click.pass_obj
+def replace(this: Lab, host: str) -> None:
+    """Put another machine in HOST's place: same addresses, fresh disk, new ssh host key."""
+    machine.require()
+    this.replace(host)
+    click.echo(f"{host} is another machine now; its ssh host key is not trusted yet.")
+
+
+@lab.command()
+@click.argument("host")
+@click.pass_obj
+def reset(this: Lab, host: str) -> None:
+    """Bring HOST back to the state of a fresh installation; its ssh host key stays."""
+    machine.require()
+    this.reset(host)
+    click.echo(f"{host} is fresh again.")

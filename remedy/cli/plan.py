@@ -1,0 +1,47 @@
+"""``remedy plan``: decide what would be changed, and keep it in a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from remedy.cli.common import Options, Session, explained, host_options, print_json
+
+
+@click.command()
+@host_options
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the plan to this file."
+)
+@click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
+def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
+    """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
+    opts = Options(**options)
+    with explained(verbose=opts.verbose):
+        session = Session(opts)
+        from remedy.plan import write_plan
+        from remedy.report.console import render_outcome, render_plan
+        from remedy.report.document import run_document
+
+        with session.stage(f"Reading {len(session.hosts)} hosts"):
+            probed = session.pipeline.probe(session.hosts)
+        made = session.pipeline.plan(probed)
+        outcome = session.pipeline.preview(probed, made, pending_counts=exit_code)
+        if output is not None:
+            write_plan(made, output)
+        if opts.as_json:
+            print_json(run_document(outcome))
+        else:
+            session.console.print(render_plan(made))
+            if probed.errors:
+                session.console.print(render_outcome(outcome))
+            if output is not None:
+                session.console.print(
+                    f"written to {output}; carry it out: remedy apply "
+                    f"{opts.inventory} --plan {output}",
+                    markup=False,
+                )
+    sys.exit(outcome.exit_code)

@@ -1,0 +1,77 @@
+"""``remedy trust``: record host keys."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from remedy.cli.common import explained, out
+from remedy.errors import HostKeyError, RefusedError, UsageError
+
+
+@click.command()
+@click.argument("inventory", type=click.Path(path_type=Path))
+@click.option("--limit", multiple=True, metavar="HOSTS", help="Only these hosts.")
+@click.option(
+    "--replace",
+    multiple=True,
+    metavar="HOST",
+    help="Accept the changed key of this host, because the node was replaced.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before recording.")
+def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes: bool) -> None:
+    """Show the ssh host keys of INVENTORY's hosts and record those that are new.
+
+    A key that CHANGED is never recorded unless --replace names the host.
+    """
+    with explained():
+        from remedy.inventory import load_inventory
+        from remedy.trust import KeyState, record, scan
+
+        loaded = load_inventory(inventory)
+        replaced = loaded.select(replace) if replace else ()
+        names = loaded.select([*limit, *replace])
+        hosts = scan([loaded.node(name) for name in names])
+        for host in hosts:
+            style = {"changed": "red", "new": "yellow", "no answer": "red"}.get(
+                host.state.value, "green"
+            )
+            out.print(Text(f"{host.host:<20}{host.state.value}", style=style))
+            if host.state in (KeyState.NEW, KeyState.CHANGED):
+                for line in host.fingerprints:
+                    out.print(Text(f"    {line}", style="dim"))
+        wanted = [
+            host
+            for host in hosts
+            if host.state is KeyState.NEW
+            or (host.state is KeyState.CHANGED and host.host in replaced)
+        ]
+        if wanted:
+            _ask(len(wanted), yes=yes)
+            record(wanted)
+            out.print(f"recorded {len(wanted)} hosts in {wanted[0].known_hosts}", markup=False)
+        refused = [h for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
+        if refused:
+            raise HostKeyError(
+                f"the key of {', '.join(h.host for h in refused)} has changed and was not recorded",
+                next_step="If these nodes were replaced: remedy trust "
+                f"{inventory} " + " ".join(f"--replace {h.host}" for h in refused),
+            )
+        silent = [host.host for host in hosts if host.state is KeyState.SILENT]
+    if silent:
+        sys.exit(5)
+
+
+def _ask(count: int, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "there are keys to record, and nobody to ask: this is no terminal",
+            next_step="Compare the fingerprints above with the hosts' own, then use --yes.",
+        )
+    if not click.confirm(f"Record the keys of {count} hosts?", err=True):
+        raise RefusedError("you said no; nothing was recorded")

@@ -1,0 +1,1 @@
+"""Editing files that others write too, without losing a byte of theirs."""

@@ -1,0 +1,167 @@
+"""Editing /etc/hosts: a managed block, and foreign lines that contradict it.
+
+Works on bytes, because a hosts file may hold any. Lines that are neither the block nor in contradiction to
+it come through unchanged, byte for byte. Format: hosts(5).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+BEGIN = b"# BEGIN remedy: hosts of the cluster (this block is replaced as a whole)"
+END = b"# END remedy"
+DISABLED = b"#remedy disabled# "
+
+_TOKEN = re.compile(rb"[^\s]+")
+
+
+@dataclass(frozen=True)
+class HostsLine:
+    """An entry: one address and its names, in lower case, as a resolver reads it."""
+
+    address: str
+    names: tuple[str, ...]
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the address is one that only the host itself can reach."""
+        parsed = _parse_address(self.address)
+        return parsed is not None and (parsed.is_loopback or parsed.is_link_local)
+
+
+@dataclass(frozen=True)
+class Disabled:
+    """A foreign line that contradicted the inventory: its number from 1, what it was, what stands now."""
+
+    number: int
+    before: bytes
+    after: bytes
+    reason: str
+
+
+@dataclass(frozen=True)
+class HostsEdit:
+    """The edited file, and the foreign lines that were touched on the way."""
+
+    content: bytes
+    disabled: tuple[Disabled, ...]
+
+
+def parse_line(line: bytes) -> HostsLine | None:
+    """Return the entry on a line; None for blanks, comments and what no resolver would take."""
+    tokens = _TOKEN.findall(line.split(b"#", 1)[0])
+    if len(tokens) < 2:
+        return None
+    words = [token.decode("ascii", "replace").lower() for token in tokens]
+    return None if _parse_address(words[0]) is None else HostsLine(words[0], tuple(words[1:]))
+
+
+def block_entries(content: bytes) -> tuple[HostsLine, ...]:
+    """Return the entries of the managed block, () when there is none."""
+    lines = content.splitlines(keepends=True)
+    span = _block_span(lines)
+    if span is None:
+        return ()
+    inside = (parse_line(line) for line in lines[span[0] + 1 : span[1]])
+    return tuple(entry for entry in inside if entry is not None)
+
+
+def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:
+    """Return the entries outside the managed block."""
+    lines = content.splitlines(keepends=True)
+    first, last = _block_span(lines) or (len(lines), len(lines))
+    outside = (parse_line(line) for line in [*lines[:first], *lines[last + 1 :]])
+    return tuple(entry for entry in outside if entry is not None)
+
+
+def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> HostsEdit:
+    """Put the managed block into a hosts file and disable what contradicts it.
+
+    Args:
+        content: the file as it is.
+        block: the entries of the block, whole lines; b"" removes the block.
+        addresses: host name (lower case) to the IPv4 address that it shall resolve to.
+    """
+    lines = content.splitlines(keepends=True)
+    span = _block_span(lines)
+    new_block = b"".join([BEGIN, b"\n", block, END, b"\n"]) if block else b""
+    out: list[bytes] = []
+    disabled: list[Disabled] = []
+    for index, line in enumerate(lines):
+        if span is not None and span[0] <= index <= span[1]:
+            if index == span[0]:
+                out.append(new_block)
+            continue
+        if line.strip() in (BEGIN, END):
+            continue  # half of a block that somebody tore; the other lines are theirs now
+        change = _contradiction(index + 1, line, addresses)
+        if change is None:
+            out.append(line)
+        else:
+            disabled.append(change)
+            out.append(change.after)
+    if span is None and new_block:
+        if out and not out[-1].endswith((b"\n", b"\r")):
+            out.append(b"\n")
+        out.append(new_block)
+    return HostsEdit(b"".join(out), tuple(disabled))
+
+
+def _block_span(lines: list[bytes]) -> tuple[int, int] | None:
+    """Return the indices of the block's first and last line.
+
+    The block is an END and the nearest BEGIN before it, so that a torn block can never swallow the lines
+    that follow it.
+    """
+    begin = None
+    for index, line in enumerate(lines):
+        if line.strip() == BEGIN:
+            begin = index
+        elif line.strip() == END and begin is not None:
+            return begin, index
+    return None
+
+
+def _contradiction(number: int, line: bytes, addresses: Mapping[str, str]) -> Disabled | None:
+    entry = parse_line(line)
+    if entry is None:
+        return None
+    wrong = [name for name in entry.names if _contradicts(entry, addresses.get(name))]
+    if not wrong:
+        return None
+    # A long form beside the name (gpu01.example.org gpu01) says the same thing, so it goes along.
+    gone = {
+        name for name in entry.names for bad in wrong if name == bad or name.startswith(f"{bad}.")
+    }
+    kept = list(_without(line, gone))
+    ending = line[len(line.rstrip(b"\r\n")) :]
+    after = DISABLED + line.rstrip(b"\r\n") + (ending or b"\n")
+    if len(kept) > 1:
+        after += b"\t".join([kept[0], b" ".join(kept[1:])]) + ending
+    told = ", ".join(f"{name} is {addresses[name]}" for name in wrong)
+    return Disabled(number, line, after, f"maps to {entry.address}, but {told}")
+
+
+def _contradicts(entry: HostsLine, wanted: str | None) -> bool:
+    if wanted is None or entry.address == wanted:
+        return False
+    parsed = _parse_address(entry.address)
+    # A global IPv6 address is a second way to the same host, not another host.
+    return entry.loopback or isinstance(parsed, ipaddress.IPv4Address)
+
+
+def _without(line: bytes, gone: set[str]) -> Iterator[bytes]:
+    """Yield the address and the names of a line that stay."""
+    for index, token in enumerate(_TOKEN.findall(line.split(b"#", 1)[0])):
+        if index == 0 or token.decode("ascii", "replace").lower() not in gone:
+            yield token
+
+
+def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text.split("%", 1)[0])
+    except ValueError:
+        return None

@@ -1,0 +1,271 @@
+"""The inventory: which hosts there are, what they shall be called, how they are reached.
+
+The file is a pyinfra inventory, read by pyinfra itself. What is added here is the check that it makes
+sense as a cluster: legal and unique names, one address a host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from remedy.errors import InventoryError
+
+# RFC 1123, section 2.1: letters, digits and hyphens, no hyphen at an end of a label.
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+# The kernel keeps at most this many bytes of a host name: sethostname(2), HOST_NAME_MAX.
+HOST_NAME_MAX = 64
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host of the inventory.
+
+    Args:
+        name: its name in the inventory, which is the host name the machine shall have.
+        ssh_address: where ssh connects to: ``ssh_hostname`` of the host's data, else the name.
+        ssh_port: the port ssh connects to.
+        groups: names of the groups the host is in.
+        data: the host's data as pyinfra merges it (override, host, groups, all).
+    """
+
+    name: str
+    ssh_address: str
+    ssh_port: int = 22
+    groups: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def cluster_address(self) -> str | None:
+        """The address given by the inventory for the cluster network, or None."""
+        value = self.data.get("cluster_address")
+        return None if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All hosts of one inventory file, in the file's order.
+
+    Args:
+        path: the file.
+        nodes: the hosts.
+        source: pyinfra's own inventory object, opaque to everything but the transport.
+    """
+
+    path: Path
+    nodes: tuple[Node, ...]
+    source: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The host names, in the file's order."""
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def home(self) -> Path:
+        """The folder ``.remedy`` beside the inventory, where remedy keeps plans, runs and the journal."""
+        return self.path.resolve().parent / ".remedy"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over the names and addresses: two inventories that mean the same hosts agree."""
+        text = "\n".join(
+            f"{n.name} {n.ssh_address} {n.ssh_port} {n.cluster_address}" for n in self.nodes
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def node(self, name: str) -> Node:
+        """Return the node called ``name``; KeyError when there is none."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def select(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        """Return the names that ``patterns`` select: host names, group names or shell patterns.
+
+        Raises:
+            InventoryError: a pattern selects nothing, which is more often a typing error than a wish.
+        """
+        if not patterns:
+            return self.names
+        chosen: set[str] = set()
+        for pattern in (part for text in patterns for part in text.split(",") if part):
+            hits = {
+                n.name for n in self.nodes if fnmatchcase(n.name, pattern) or pattern in n.groups
+            }
+            if not hits:
+                raise InventoryError(
+                    f"--limit {pattern}: no host or group of {self.path} is called that",
+                    next_step=f"Hosts: {', '.join(self.names[:8])}{' ...' if len(self.names) > 8 else ''}.",
+                )
+            chosen |= hits
+        return tuple(name for name in self.names if name in chosen)
+
+
+def load_inventory(path: Path) -> Inventory:
+    """Read an inventory file and check that it makes sense as a cluster.
+
+    Raises:
+        InventoryError: the file is missing, fails to run, or describes hosts that cannot be a cluster;
+            the message names the file, and the line where one is to blame.
+    """
+    if not path.is_file():
+        raise InventoryError(
+            f"{path}: there is no such inventory file",
+            next_step="Give the path of a pyinfra inventory, such as inventory.py; "
+            "inventory/two_nodes.py is an example.",
+        )
+    _reject_doubles(path, _run_inventory_file(path))
+
+    from pyinfra_cli.inventory import (
+        make_inventory_from_files,
+    )  # slow to import, and not always needed
+
+    return from_source(path, make_inventory_from_files(str(path)))
+
+
+def from_source(path: Path, source: Any) -> Inventory:
+    """Return the inventory that pyinfra's own inventory object describes, checked.
+
+    Raises:
+        InventoryError: the hosts cannot be a cluster.
+    """
+    nodes = tuple(_node(host) for host in source)
+    _check(path, nodes)
+    return Inventory(path=path, nodes=nodes, source=source)
+
+
+def _node(host: Any) -> Node:
+    data = host.data.dict()
+    address = data.get("ssh_hostname") or host.name
+    return Node(
+        name=host.name,
+        ssh_address=str(address),
+        ssh_port=int(data.get("ssh_port") or 22),
+        groups=tuple(host.groups),
+        data=data,
+    )
+
+
+def _run_inventory_file(path: Path) -> dict[str, Any]:
+    """Run the file once by itself, so that what is wrong in it is told with its line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        attributes: dict[str, Any] = {"__file__": str(path), "__name__": "inventory"}
+        exec(compile(text, str(path), "exec"), attributes)  # noqa: S102 - an inventory is a program
+    except SyntaxError as error:
+        raise InventoryError(
+            f"{path}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}",
+            next_step="Correct that line; the file is Python.",
+        ) from error
+    except Exception as error:
+        lines = [
+            f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)
+        ]
+        where = f", line {lines[-1]}" if lines else ""
+        raise InventoryError(
+            f"{path}{where}: {type(error).__name__}: {error}",
+            next_step="Correct the inventory; `python3 "
+            + str(path)
+            + "` shows the whole traceback.",
+        ) from error
+    return attributes
+
+
+def _reject_doubles(path: Path, attributes: Mapping[str, Any]) -> None:
+    """Refuse a host that one list names twice: pyinfra would merge the two without a word."""
+    for group, value in attributes.items():
+        if group.startswith("_"):
+            continue
+        hosts = value[0] if isinstance(value, tuple) and value else value
+        if not isinstance(hosts, list):
+            continue
+        names = [h[0] if isinstance(h, tuple) and h else h for h in hosts]
+        for name, count in Counter(n for n in names if isinstance(n, str)).items():
+            if count > 1:
+                raise InventoryError(
+                    f"{path}: the list {group!r} names the host {name!r} {count} times",
+                    next_step="Every machine needs a name of its own; rename or remove one of them.",
+                )
+
+
+def _check(path: Path, nodes: Iterable[Node]) -> None:
+    by_name: dict[str, str] = {}
+    by_address: dict[tuple[str, int], str] = {}
+    by_cluster_address: dict[str, str] = {}
+    for node in nodes:
+        _check_name(path, node.name)
+        other = by_name.setdefault(node.name.lower(), node.name)
+        if other != node.name:
+            raise InventoryError(
+                f"{path}: {other!r} and {node.name!r} are the same host name to every resolver",
+                next_step="Host names do not differ by upper and lower case; rename one.",
+            )
+        _check_single(path, by_address, (node.ssh_address, node.ssh_port), node, "ssh address")
+        if node.cluster_address is not None:
+            _check_address(path, node)
+            _check_single(path, by_cluster_address, node.cluster_address, node, "cluster_address")
+    if not by_name:
+        raise InventoryError(
+            f"{path}: the inventory names no host",
+            next_step='Add one, for example: hosts = [("gpu01", {"ssh_hostname": "10.0.0.1"})].',
+        )
+
+
+def _check_name(path: Path, name: str) -> None:
+    if name.startswith("@"):
+        raise InventoryError(
+            f"{path}: {name!r} uses a pyinfra connector; remedy reaches hosts by ssh",
+            next_step='Name the host itself: ("gpu01", {"ssh_hostname": "10.0.0.1"}).',
+        )
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        pass
+    else:
+        raise InventoryError(
+            f"{path}: {name!r} is an address, and the name in the inventory is the name the machine gets",
+            next_step=f'Give it one: ("gpu01", {{"ssh_hostname": "{name}"}}).',
+        )
+    legal = len(name) <= HOST_NAME_MAX and all(_LABEL.fullmatch(part) for part in name.split("."))
+    if not legal:
+        raise InventoryError(
+            f"{path}: {name!r} is no legal host name",
+            next_step="Use letters, digits and hyphens, at most 63 a label and 64 in all (RFC 1123, "
+            "hostname(7)).",
+        )
+
+
+def _check_address(path: Path, node: Node) -> None:
+    text = node.cluster_address or ""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise InventoryError(
+            f"{path}: cluster_address {text!r} of {node.name} is no IP address",
+            next_step="Give an IPv4 address of an interface of that host.",
+        ) from None
+    if address.version != 4 or address.is_loopback or address.is_unspecified:
+        raise InventoryError(
+            f"{path}: cluster_address {text} of {node.name} cannot be reached by other hosts over IPv4",
+            next_step="Give the IPv4 address of the interface that carries the cluster network.",
+        )
+
+
+def _check_single(path: Path, seen: dict[Any, str], key: Any, node: Node, what: str) -> None:
+    other = seen.setdefault(key, node.name)
+    if other != node.name:
+        shown = f"{key[0]}:{key[1]}" if isinstance(key, tuple) else key
+        raise InventoryError(
+            f"{path}: {other} and {node.name} have one {what}, {shown}",
+            next_step="Two hosts cannot share an address; correct one of them.",
+        )

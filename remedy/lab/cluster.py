@@ -1,0 +1,493 @@
+"""A whole lab: up, down, what it runs, and what is done to its hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from remedy.errors import LabError
+from remedy.lab import faults, machine, net, processes, record, rootfs, venv
+from remedy.lab.events import Listener, emit
+from remedy.lab.host import Host
+from remedy.lab.paths import LabPaths
+from remedy.lab.record import LabRecord
+from remedy.values import Record
+
+T = TypeVar("T")
+
+INVENTORY = Path(__file__).with_name("inventory.py")
+# Host names are made of it, and those must be legal ones.
+_PREFIX = re.compile(r"[a-z](?:[a-z0-9-]{0,19}[a-z0-9])?")
+# Work on hosts is waiting for other processes, not computing.
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """What kind of lab to bring up.
+
+    Args:
+        count: how many hosts.
+        prefix: what their inventory names begin with.
+        faults: what to break on each of them once they are up.
+        docker: whether dockerd can run in them.
+    """
+
+    count: int = 4
+    prefix: str = "gpu"
+    faults: tuple[str, ...] = ()
+    docker: bool = False
+
+
+class HostStatus(Record):
+    """One host as it is now."""
+
+    name: str
+    state: Literal["up", "no-ssh", "off"]
+    management_address: str
+    cluster_address: str
+    cluster_interface: str
+    faults: list[str]
+    boot_log: str
+
+
+class LabStatus(Record):
+    """A lab as it is now."""
+
+    name: str
+    running: bool
+    inventory: str | None
+    python: str | None
+    hosts: list[HostStatus]
+
+
+class Lab:
+    """A named lab of this machine.
+
+    Args:
+        paths: which one.
+        listener: told what happens.
+    """
+
+    def __init__(self, paths: LabPaths | None = None, listener: Listener | None = None) -> None:
+        self.paths = paths or LabPaths.of()
+        self.listener = listener
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def record(self) -> LabRecord:
+        """What the lab remembers about itself.
+
+        Raises:
+            LabError: it does not run.
+        """
+        found = record.read(self.paths)
+        if found is None:
+            raise LabError(
+                f"The lab {self.paths.name!r} is not running.", next_step="Start it: remedy lab up"
+            )
+        return found
+
+    def host(self, name: str) -> Host:
+        """One of its hosts.
+
+        Args:
+            name: its inventory name.
+
+        Raises:
+            LabError: the lab does not run, or has no such host.
+        """
+        lab = self.record()
+        return Host(self.paths, lab, lab.host(name))
+
+    def hosts(self) -> list[Host]:
+        """All of its hosts.
+
+        Raises:
+            LabError: the lab does not run.
+        """
+        lab = self.record()
+        return [Host(self.paths, lab, one) for one in lab.hosts]
+
+    def status(self) -> LabStatus:
+        """What the lab runs, and how that is."""
+        machine.require()
+        lab = record.read(self.paths)
+        if lab is None:
+            return LabStatus(
+                name=self.paths.name, running=False, inventory=None, python=None, hosts=[]
+            )
+        return LabStatus(
+            name=self.paths.name,
+            running=True,
+            inventory=str(self.paths.inventory),
+            python=lab.python,
+            hosts=_each(self.hosts(), _status),
+        )
+
+    # -- up and down ------------------------------------------------------------------------------
+
+    def up(self, options: UpOptions) -> LabRecord:
+        """Have the lab run with so many hosts, all of them answering ssh.
+
+        A lab that runs already grows to the wanted number, and those of its hosts that are off are
+        booted.
+
+        Args:
+            options: what kind of lab.
+
+        Returns:
+            the lab's record.
+
+        Raises:
+            LabError: it cannot be had; what was begun stays, for `down` or another `up`.
+        """
+        machine.require()
+        _check(options)
+        for name in options.faults:
+            faults.get(name)
+        with record.locked(self.paths, self.listener):
+            lab = self._prepare(options)
+            fresh, absent = [], []
+            for one in lab.hosts:
+                host = Host(self.paths, lab, one)
+                if not (host.folder / "machine-id").exists():
+                    fresh.append(host)
+                elif host.leader() is None:
+                    absent.append(host)
+            _each(fresh, Host.create)
+            for host in [*fresh, *absent]:
+                host.start()
+            emit(self.listener, "host", f"booting {len(fresh) + len(absent)} hosts")
+            self._trust(fresh)
+            _each([*fresh, *absent], self._answering)
+            lab = lab.model_copy(update={"phase": "up"})
+            record.write(self.paths, lab)
+            for host in fresh:
+                self._break(host.name, options.faults)
+        return self.record()
+
+    def down(self) -> bool:
+        """Remove the lab, or whatever is left of it.
+
+        Returns:
+            whether anything was there.
+
+        Raises:
+            LabError: something of it does not go.
+        """
+        machine.require()
+        with record.locked(self.paths, self.listener):
+            processes.kill_hosts(self.paths, None)
+            found = net.down(self.paths) > 0 or self.paths.folder.exists()
+            machine.remove_tree(self.paths.folder)
+            labs = self.paths.folder.parent
+            if not labs.exists() or not any(labs.iterdir()):
+                machine.restore_inotify(self._inotify)
+                for path in processes.cgroups():
+                    with contextlib.suppress(OSError):
+                        path.rmdir()
+                with contextlib.suppress(OSError):
+                    labs.rmdir()
+        if found:
+            emit(self.listener, "down", f"the lab {self.paths.name!r} is gone")
+        return found
+
+    def _prepare(self, options: UpOptions) -> LabRecord:
+        """Make everything that the hosts share, as far as it is not there.
+
+        Args:
+            options: what kind of lab.
+        """
+        paths = self.paths
+        lab = record.read(paths)
+        if lab is not None and (lab.prefix, lab.docker) != (options.prefix, options.docker):
+            raise LabError(
+                f"The lab {paths.name!r} runs already, with other names or another kind of host.",
+                next_step="`remedy lab down` first.",
+            )
+        if lab is not None and len(lab.hosts) > options.count:
+            raise LabError(
+                f"The lab {paths.name!r} runs already, with {len(lab.hosts)} hosts.",
+                next_step="`remedy lab down` first for a smaller one.",
+            )
+        if lab is None:
+            lab = self._new(options)
+        names = _names(options.prefix, options.count)
+        known = {one.name: one for one in lab.hosts}
+        hosts = [
+            known.get(name) or net.make_host(name, number, lab.management, lab.cluster)
+            for number, name in enumerate(names, 1)
+        ]
+        if [one.name for one in hosts[: len(lab.hosts)]] != [one.name for one in lab.hosts]:
+            raise LabError(
+                f"A lab of {len(lab.hosts)} hosts cannot grow to {options.count}: "
+                "their names have fewer digits.",
+                next_step="`remedy lab down` first.",
+            )
+        lab = lab.model_copy(update={"hosts": hosts, "phase": "starting"})
+        # Written before anything is made that it describes.
+        record.write(paths, lab)
+        machine.raise_inotify(self._inotify)
+        if not paths.key.exists():
+            machine.tool(
+                "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "remedy-lab", "-f", paths.key
+            )
+        if not net.is_up(paths):
+            emit(self.listener, "network", f"management {lab.management}, cluster {lab.cluster}")
+            net.up(paths, lab.management)
+        shutil.copyfile(INVENTORY, paths.inventory)
+        return lab
+
+    def _new(self, options: UpOptions) -> LabRecord:
+        """Begin a lab: its folder, its root file system, its addresses.
+
+        Args:
+            options: what kind of lab.
+        """
+        paths = self.paths
+        root = rootfs.ensure(paths.base, docker=options.docker, listener=self.listener)
+        # What a lab of that name may have left behind when its folder was removed by hand.
+        processes.kill_hosts(paths, None)
+        net.down(paths)
+        machine.remove_tree(paths.folder)
+        environment = venv.find(root)
+        if environment is None:
+            emit(
+                self.listener,
+                "torch",
+                f"no torch here, so the hosts have none; {venv.VARIABLE} may name where it is",
+            )
+        management, cluster = net.choose(net.taken())
+        for folder in (paths.folder.parent, paths.folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return LabRecord(
+            name=paths.name,
+            phase="starting",
+            prefix=options.prefix,
+            root=str(root),
+            docker=options.docker,
+            management=management,
+            cluster=cluster,
+            key=str(paths.key),
+            known_hosts=str(paths.known_hosts),
+            python=environment.python if environment else None,
+            binds=list(environment.binds) if environment else [],
+            hosts=[],
+        )
+
+    @property
+    def _inotify(self) -> Path:
+        """The file that keeps the kernel setting as it was before the first lab."""
+        return self.paths.base / "max_user_instances"
+
+    # -- what is done to hosts --------------------------------------------------------------------
+
+    def break_(self, name: str, fault_names: Sequence[str]) -> None:
+        """Break a host.
+
+        Args:
+            name: its inventory name.
+            fault_names: what to break, in this order.
+
+        Raises:
+            LabError: no such host or fault, or it could not be broken.
+        """
+        for fault in fault_names:
+            faults.get(fault)
+        with record.locked(self.paths, self.listener):
+            self._break(name, fault_names)
+
+    def reboot(self, name: str, seconds: float = 60.0) -> None:
+        """Reboot a host and wait until it answers.
+
+        Args:
+            name: its inventory name.
+            seconds: how long at most.
+        """
+        self.host(name).reboot(seconds)
+
+    def start(self, name: str) -> None:
+        """Boot a host that is off, and wait until it answers.
+
+        Args:
+            name: its inventory name.
+        """
+        host = self.host(name)
+        if host.leader() is None:
+            host.start()
+        host.wait()
+
+    def stop(self, name: str) -> None:
+        """Power a host off.
+
+        Args:
+            name: its inventory name.
+        """
+        self.host(name).stop()
+
+    def kill(self, name: str) -> None:
+        """Take a host's power away: the node is lost.
+
+        Args:
+            name: its inventory name.
+        """
+        self.host(name).kill()
+
+    def reset(self, name: str) -> None:
+        """Bring a host back to the state of a fresh installation, as the same machine, trusted.
+
+        Args:
+            name: its inventory name.
+        """
+        self._again(name, new=False)
+
+    def replace(self, name: str) -> None:
+        """Put another machine in a host's place: same addresses, new disk and identity.
+
+        The new key is not put into the lab's known_hosts: whether to trust it is the user's
+        decision.
+
+        Args:
+            name: its inventory name.
+        """
+        self._again(name, new=True)
+
+    def _again(self, name: str, *, new: bool) -> None:
+        """Boot a host from an empty disk.
+
+        Args:
+            name: its inventory name.
+            new: whether it is another machine.
+        """
+        with record.locked(self.paths, self.listener):
+            host = self.host(name)
+            host.rebuild(new=new)
+            self._note(name, [])
+            if not new:
+                self._trust([host])
+            emit(self.listener, "host", "replaced" if new else "fresh again", name)
+
+    def _break(self, name: str, fault_names: Iterable[str]) -> None:
+        """Break a host, and note it.
+
+        Args:
+            name: its inventory name.
+            fault_names: what to break.
+        """
+        for fault in fault_names:
+            host = self.host(name)
+            faults.get(fault).inject(host)
+            now = [] if fault == faults.REPLACED else self.host(name).record.faults
+            self._note(name, [*(one for one in now if one != fault), fault])
+            emit(self.listener, "fault", fault, name)
+
+    def _note(self, name: str, broken: list[str]) -> None:
+        """Note what is broken on a host.
+
+        Args:
+            name: its inventory name.
+            broken: names of faults.
+        """
+        lab = self.record()
+        hosts = [
+            one.model_copy(update={"faults": broken}) if one.name == name else one
+            for one in lab.hosts
+        ]
+        record.write(self.paths, lab.model_copy(update={"hosts": hosts}))
+
+    def _trust(self, hosts: Sequence[Host]) -> None:
+        """Put hosts' keys into the lab's known_hosts, in place of older ones.
+
+        Args:
+            hosts: whose.
+        """
+        try:
+            lines = self.paths.known_hosts.read_text("ascii").splitlines()
+        except FileNotFoundError:
+            lines = []
+        new = {f"{host.record.management_address},{host.name}": host.public_key() for host in hosts}
+        lines = [line for line in lines if line.split(" ", 1)[0] not in new]
+        lines += [f"{names} {key}" for names, key in new.items()]
+        record.replace_file(self.paths.known_hosts, "\n".join(lines) + "\n")
+
+    def _answering(self, host: Host) -> None:
+        """Wait for a host, and say when it is there.
+
+        Args:
+            host: which one.
+        """
+        host.wait()
+        emit(self.listener, "host", "answers", host.name)
+
+
+def _names(prefix: str, count: int) -> list[str]:
+    """Number hosts so that their names sort: gpu01, ..., with three digits from 100 hosts on.
+
+    Args:
+        prefix: what the names begin with.
+        count: how many.
+    """
+    width = max(2, len(str(count)))
+    return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
+
+
+def _check(options: UpOptions) -> None:
+    """Refuse what cannot become a lab.
+
+    Args:
+        options: what is asked for.
+
+    Raises:
+        LabError: with what is possible.
+    """
+    if not 1 <= options.count <= net.MAX_HOSTS:
+        raise LabError(
+            f"A lab cannot have {options.count} hosts.", next_step=f"Ask for 1 to {net.MAX_HOSTS}."
+        )
+    if not _PREFIX.fullmatch(options.prefix):
+        raise LabError(
+            f"Host names cannot begin with {options.prefix!r}.",
+            next_step="Use a short prefix of lower-case letters, digits and dashes, such as gpu.",
+        )
+
+
+def _status(host: Host) -> HostStatus:
+    """See how a host is.
+
+    Args:
+        host: which one.
+    """
+    state: Literal["up", "no-ssh", "off"] = "up"
+    if not host.answers():
+        state = "off" if host.leader() is None else "no-ssh"
+    one = host.record
+    return HostStatus(
+        name=one.name,
+        state=state,
+        management_address=one.management_address,
+        cluster_address=one.cluster_address,
+        cluster_interface=one.cluster_interface,
+        faults=one.faults,
+        boot_log=str(host.folder / "boot.log"),
+    )
+
+
+def _each(hosts: Sequence[Host], work: Callable[[Host], T]) -> list[T]:
+    """Do something to many hosts at a time.
+
+    Args:
+        hosts: to which.
+        work: what.
+
+    Returns:
+        the results, in the order of the hosts.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, hosts))

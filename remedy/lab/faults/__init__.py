@@ -1,0 +1,98 @@
+"""What can be broken on a lab host: one small function a fault, registered by name.
+
+A fault is added by adding a function to a module of this package::
+
+    @fault("no-getent", "getent is gone")
+    def no_getent(host: Host) -> None:
+        host.must(["mv", "/usr/bin/getent", "/usr/bin/getent.gone"])
+
+It works on a running host, from inside, without ssh, and MAY be injected twice. What is broken
+lasts until the host is made anew (``remedy lab replace``, or ``Lab.reset``); what is only live also
+ends with a reboot.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TypeAlias
+
+from remedy.errors import LabError
+from remedy.lab.host import Host
+
+Inject: TypeAlias = Callable[[Host], None]
+
+# After this fault a host is another one, and what was broken before is gone.
+REPLACED = "node-replaced"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that can be broken.
+
+    Args:
+        name: how users call it.
+        text: what it does, one line.
+        inject: breaks a host.
+    """
+
+    name: str
+    text: str
+    inject: Inject
+
+
+_faults: dict[str, Fault] = {}
+
+
+def fault(name: str, text: str) -> Callable[[Inject], Inject]:
+    """Register a function as a fault.
+
+    Args:
+        name: how users call it.
+        text: what it does, one line.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+
+    def register(inject: Inject) -> Inject:
+        if name in _faults:
+            raise ValueError(f"two faults are called {name!r}")
+        _faults[name] = Fault(name, text, inject)
+        return inject
+
+    return register
+
+
+def catalogue() -> list[Fault]:
+    """Every fault, by name."""
+    _load()
+    return sorted(_faults.values(), key=lambda one: one.name)
+
+
+def get(name: str) -> Fault:
+    """One fault.
+
+    Args:
+        name: its name.
+
+    Raises:
+        LabError: there is none of that name.
+    """
+    _load()
+    if name not in _faults:
+        near = get_close_matches(name, _faults, n=1)
+        raise LabError(
+            f"There is no fault {name!r}.",
+            next_step=f"Did you mean {near[0]!r}?" if near else "See them: remedy lab break --list",
+        )
+    return _faults[name]
+
+
+def _load() -> None:
+    """Import the modules of this package, so that their faults are registered."""
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        import_module(module.name)

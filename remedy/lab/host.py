@@ -1,0 +1,427 @@
+"""One host of a lab: what it is made of, how it boots, how a command runs in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from remedy.errors import LabError
+from remedy.lab import machine, net, processes, rootfs
+from remedy.lab.paths import LabPaths
+from remedy.lab.record import HostRecord, LabRecord
+
+BOOT = Path(__file__).with_name("boot.sh")
+
+# What a host is called before anybody cared: the same on all of them, as on cloned images.
+FRESH_NAME = "node"
+FRESH_HOSTS = f"""\
+127.0.0.1\tlocalhost
+127.0.1.1\t{FRESH_NAME}
+
+# The following lines are desirable for IPv6 capable hosts
+::1     localhost ip6-localhost ip6-loopback
+ff02::1 ip6-allnodes
+ff02::2 ip6-allrouters
+"""
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# systemd's own signal for "power off" to PID 1 is what nspawn sends on SIGTERM; a host that does
+# not follow within this time is killed.
+POWER_OFF_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host of a running lab.
+
+    Args:
+        paths: which lab.
+        lab: the lab's record.
+        record: the host's own record.
+    """
+
+    paths: LabPaths
+    lab: LabRecord
+    record: HostRecord
+
+    @property
+    def name(self) -> str:
+        """Its inventory name."""
+        return self.record.name
+
+    @property
+    def folder(self) -> Path:
+        """What it is made of, and its boot log."""
+        return self.paths.host(self.name)
+
+    @property
+    def upper(self) -> Path:
+        """Its disk: what differs from the shared root. Only to be written to while it is off."""
+        return self.folder / "upper"
+
+    @property
+    def peers(self) -> list[HostRecord]:
+        """The lab's other hosts."""
+        return [host for host in self.lab.hosts if host.name != self.name]
+
+    @property
+    def machine(self) -> str:
+        """The name of its network namespace and of its machine."""
+        return self.paths.machine(self.name)
+
+    # -- making -----------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make its identity and an empty disk, in the state a fresh installation has."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.folder / "root").mkdir(exist_ok=True)
+        self.new_identity()
+        self.wipe()
+
+    def new_identity(self) -> None:
+        """Make a new ssh host key and a new machine-id: another machine at the same place."""
+        key = self.folder / "ssh_host_ed25519_key"
+        for old in (key, key.with_suffix(".pub")):
+            old.unlink(missing_ok=True)
+        machine.tool("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", FRESH_NAME, "-f", key)
+        (self.folder / "machine-id").write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
+
+    def wipe(self) -> None:
+        """Put its disk into the state of a fresh installation. It must be off; its identity stays."""
+        for name in ("upper", "work"):
+            machine.remove_tree(self.folder / name)
+            (self.folder / name).mkdir()
+        self.upper.chmod(0o755)
+        key = self.folder / "ssh_host_ed25519_key"
+        self.put("etc/hostname", f"{FRESH_NAME}\n")
+        self.put("etc/hosts", FRESH_HOSTS)
+        self.put("etc/machine-id", (self.folder / "machine-id").read_text("ascii"), mode=0o444)
+        self.put("etc/ssh/ssh_host_ed25519_key", key.read_text("ascii"), mode=0o600)
+        self.put("etc/ssh/ssh_host_ed25519_key.pub", self.public_key() + "\n")
+        self.put(rootfs.AUTHORIZED_KEYS, self.paths.key.with_suffix(".pub").read_text("ascii"))
+        for bind in self._binds():
+            if Path(bind).is_relative_to("/root"):
+                # Other users are to reach the environment that lies below.
+                self._folder(Path("root")).chmod(0o711)
+
+    def put(self, path: str, text: str, mode: int = 0o644) -> None:
+        """Write a file on its disk while it is off.
+
+        Args:
+            path: relative to its root.
+            text: the content.
+            mode: its permissions.
+        """
+        target = self._folder(Path(path).parent) / Path(path).name
+        target.write_text(text, encoding="utf-8")
+        target.chmod(mode)
+
+    def _folder(self, path: Path) -> Path:
+        """A folder of its disk, made like the one in the shared root that it will cover.
+
+        Args:
+            path: relative to its root.
+        """
+        target, lower = self.upper, Path(self.lab.root)
+        for part in path.parts:
+            target, lower = target / part, lower / part
+            if not target.exists():
+                target.mkdir(mode=0o755)
+                if lower.exists():
+                    shutil.copystat(lower, target)
+                    os.chown(target, lower.stat().st_uid, lower.stat().st_gid)
+        return target
+
+    def public_key(self) -> str:
+        """Its ssh host key, as it stands in a known_hosts file."""
+        words = (self.folder / "ssh_host_ed25519_key.pub").read_text("ascii").split()
+        return f"{words[0]} {words[1]}"
+
+    # -- booting ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Boot it; returns at once."""
+        folder, name = self.folder, self.machine
+        lower = self.lab.root
+        (folder / "switch.batch").write_text(net.switch_batch(self.record, name), encoding="ascii")
+        (folder / "host.batch").write_text(
+            net.host_batch(self.record, self.lab.management), encoding="ascii"
+        )
+        (folder / "overlay").write_text(
+            f"lowerdir={lower},upperdir={folder}/upper,workdir={folder}/work", encoding="ascii"
+        )
+        (folder / "cgroups").write_text(
+            "".join(f"{path / name}\n" for path in processes.cgroups()), encoding="ascii"
+        )
+        nspawn = [
+            "systemd-nspawn",
+            "--quiet",
+            "--boot",
+            "--keep-unit",
+            "--register=no",
+            "--settings=no",
+            f"--directory={folder}/root",
+            f"--machine={name}",
+            # What the kernel is called until the host's own /etc/hostname is read.
+            "--hostname=localhost",
+            f"--network-namespace-path=/run/netns/{name}",
+            # A host is a machine, not a sandbox: firewalls, chattr and remounts must work in it.
+            "--capability=all",
+            "--system-call-filter=@keyring",
+            "--system-call-filter=bpf",
+            "--resolv-conf=off",
+            "--timezone=off",
+            "--link-journal=no",
+            "--console=read-only",
+            *(f"--bind-ro={path}" for path in self._binds()),
+            *(["--tmpfs=/var/lib/docker"] if self.lab.docker else []),
+        ]
+        command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
+        if Path("/run/systemd/system").is_dir():
+            # Under systemd a process tree with control groups of its own must be a unit.
+            properties = ("Delegate=yes", "KillMode=mixed", "TasksMax=infinity")
+            options = [f"--property={text}" for text in properties]
+            options.append("--setenv=SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
+            options.append(f"--property=StandardOutput=append:{folder}/boot.log")
+            options.append("--property=StandardError=inherit")
+            machine.tool(
+                "systemd-run", "--quiet", "--collect", f"--unit={name}", *options, *command
+            )
+            return
+        environment = {
+            "PATH": _PATH,
+            "LC_ALL": "C.UTF-8",
+            # Without it /proc/sys/net is read-only in the host.
+            "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
+        }
+        with (folder / "boot.log").open("ab") as log:
+            # A session of its own: it outlives the shell that `remedy lab up` was typed in.
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+
+    def _binds(self) -> list[str]:
+        """The folders of this machine that it sees, read-only."""
+        return list(self.lab.binds)
+
+    def wait(self, seconds: float = 60.0, *, unlike: str | None = None) -> None:
+        """Wait until its sshd answers.
+
+        Args:
+            seconds: how long at most.
+            unlike: a boot-id that does not count, because it is that of the boot that ends.
+
+        Raises:
+            LabError: it did not answer in time.
+        """
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            # The cheap question first: the other one looks through this machine's processes.
+            if self.answers() and (unlike is None or self.boot_id() not in {unlike, None}):
+                return
+            time.sleep(0.05)
+        raise LabError(
+            f"{self.name} did not come up within {seconds:.0f} seconds.",
+            next_step=f"Its boot log is {self.folder}/boot.log.",
+        )
+
+    def answers(self) -> bool:
+        """Whether its sshd sends its banner."""
+        try:
+            with socket.create_connection((self.record.management_address, 22), 1.0) as connection:
+                connection.settimeout(2.0)
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def boot_id(self) -> str | None:
+        """The kernel's name for its present boot, or None while it is off."""
+        try:
+            return self.run(["cat", "/proc/sys/kernel/random/boot_id"]).stdout.strip() or None
+        except LabError:
+            return None
+
+    def stop(self) -> None:
+        """Power it off in good order; one that does not follow is killed."""
+        found = processes.find(self.paths, self.name)
+        if found.nspawn:
+            machine.tool("kill", "-TERM", *map(str, found.nspawn), check=False)
+            machine.wait_gone([*found.supervisors, *found.nspawn], POWER_OFF_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """Take its power away."""
+        processes.kill_hosts(self.paths, [self.name])
+
+    def reboot(self, seconds: float = 60.0) -> None:
+        """Let it reboot itself, and wait until it answers again.
+
+        Args:
+            seconds: how long at most.
+
+        Raises:
+            LabError: it is off, or did not come back.
+        """
+        before = self.boot_id()
+        if before is None:
+            raise LabError(
+                f"{self.name} is not running.", next_step="`remedy lab up` starts it again."
+            )
+        self.run(["systemctl", "reboot"])
+        self.wait(seconds, unlike=before)
+
+    def rebuild(self, *, new: bool) -> None:
+        """Take its power away and boot it from an empty disk.
+
+        Args:
+            new: whether it is another machine, with another host key and machine-id.
+        """
+        self.kill()
+        if new:
+            self.new_identity()
+        self.wipe()
+        self.start()
+        self.wait()
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def leader(self) -> int | None:
+        """The process of this machine that is the host's PID 1, or None while it is off."""
+        for nspawn in processes.find(self.paths, self.name).nspawn:
+            for child in machine.children(nspawn):
+                try:
+                    status = Path(f"/proc/{child}/status").read_text(
+                        encoding="ascii", errors="replace"
+                    )
+                except OSError:
+                    continue
+                ids = next((line for line in status.splitlines() if line.startswith("NSpid:")), "")
+                if ids.split()[-1:] == ["1"]:
+                    return child
+        return None
+
+    def run(
+        self, command: Sequence[str] | str, *, stdin: str = "", seconds: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in it as root, without ssh, so that it works whatever is broken.
+
+        Args:
+            command: an argument list, or a text for its ``sh``.
+            stdin: what the command reads.
+            seconds: when to give up.
+
+        Raises:
+            LabError: it is off, or the command did not end in time.
+        """
+        leader = self.leader()
+        if leader is None:
+            raise LabError(
+                f"{self.name} is not running.", next_step="`remedy lab up` starts it again."
+            )
+        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        enter = ["nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid"]
+        enter += ["--cgroup", "--root", "--wd", "--"]
+        limit = ["timeout", "--kill-after=2", str(seconds)]
+        environment = ["env", "-i", f"PATH={_PATH}", "HOME=/root", "USER=root", "LC_ALL=C.UTF-8"]
+        try:
+            return subprocess.run(
+                [*enter, *environment, *limit, *words],
+                check=False,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                errors="surrogateescape",
+                # The host's own timeout ends the command, and what it started, before this one.
+                timeout=seconds + 10,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise LabError(
+                f"{self.name} did not finish `{shlex.join(words)}` within {seconds:.0f} seconds."
+            ) from error
+
+    def must(self, command: Sequence[str] | str, *, stdin: str = "") -> str:
+        """Run a command in it that has to succeed.
+
+        Args:
+            command: see ``run``.
+            stdin: see ``run``.
+
+        Returns:
+            what it wrote.
+
+        Raises:
+            LabError: it failed.
+        """
+        done = self.run(command, stdin=stdin)
+        if done.returncode != 0:
+            shown = command if isinstance(command, str) else shlex.join(command)
+            raise LabError(
+                f"{self.name}: `{shown}` failed ({done.returncode}): {done.stderr.strip()[-300:]}"
+            )
+        return done.stdout
+
+    def read(self, path: str) -> bytes:
+        """Read a file in it.
+
+        Args:
+            path: absolute.
+
+        Raises:
+            LabError: it cannot be read.
+        """
+        return self.must(["cat", "--", path]).encode("utf-8", "surrogateescape")
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file in it, keeping owner and mode of one that is there.
+
+        Args:
+            path: absolute.
+            data: the content.
+
+        Raises:
+            LabError: it cannot be written.
+        """
+        text = data.decode("utf-8", "surrogateescape")
+        self.must(["sh", "-c", 'cat >"$1"', "sh", path], stdin=text)
+
+    def ssh(self, command: Sequence[str] = (), *, user: str = "root") -> list[str]:
+        """The ssh command line that leads to it.
+
+        Args:
+            command: what to run there, one word for its shell or an argument list; without it, a
+                shell.
+            user: as whom.
+        """
+        options = [
+            f"IdentityFile={self.paths.key}",
+            "IdentitiesOnly=yes",
+            f"UserKnownHostsFile={self.paths.known_hosts}",
+            "GlobalKnownHostsFile=/dev/null",
+            "StrictHostKeyChecking=yes",
+            "LogLevel=ERROR",
+        ]
+        words = [word for option in options for word in ("-o", option)]
+        where = f"{user}@{self.record.management_address}"
+        line = command[0] if len(command) == 1 else shlex.join(command)
+        return [
+            "ssh",
+            "-F",
+            "/dev/null",
+            *words,
+            where,
+            *([line] if line else []),
+        ]

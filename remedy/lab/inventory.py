@@ -1,0 +1,1 @@
+../../inventory/lab.py

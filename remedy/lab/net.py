@@ -1,0 +1,191 @@
+"""The lab's networks: which addresses, and the bridges and links that carry them.
+
+A lab has two, as a GPU cluster has: one for management, which this machine has a leg in, and one
+for the cluster's own traffic, which it cannot reach. Both bridges are in a network namespace of the
+lab's own, so that this machine's firewall, bridge filter and network manager have no say in what
+hosts exchange.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Network, ip_network
+
+from remedy.errors import LabError
+from remedy.lab.machine import tool
+from remedy.lab.paths import LabPaths
+from remedy.lab.record import HostRecord
+
+# Management and cluster ranges: each lab takes one /24 of either. The first pair is private (RFC
+# 1918), the second is set aside for measuring network devices (RFC 2544).
+RANGES = (("10.213.0.0/16", "10.214.0.0/16"), ("198.18.0.0/16", "198.19.0.0/16"))
+# Addresses below are for gateways; 254 has none on purpose (see `host_batch`).
+FIRST_HOST = 10
+MAX_HOSTS = 200
+
+# What an idle dockerd leaves on each host, the same everywhere: the interface NCCL must not choose.
+DOCKER_BRIDGE = "172.17.0.1/16"
+
+
+def choose(taken: Iterable[str]) -> tuple[str, str]:
+    """Choose a management and a cluster subnet.
+
+    Args:
+        taken: the networks that this machine has addresses in or routes to.
+
+    Returns:
+        the two subnets.
+
+    Raises:
+        LabError: every candidate overlaps with one that is taken.
+    """
+    # A default route leads everywhere and so claims nothing.
+    used = [net for net in (ip_network(text, strict=False) for text in taken) if net.prefixlen > 0]
+    used4 = [net for net in used if isinstance(net, IPv4Network)]
+    for management, cluster in RANGES:
+        pairs = zip(
+            IPv4Network(management).subnets(new_prefix=24),
+            IPv4Network(cluster).subnets(new_prefix=24),
+            strict=True,
+        )
+        for pair in pairs:
+            if not any(mine.overlaps(net) for mine in pair for net in used4):
+                return str(pair[0]), str(pair[1])
+    raise LabError(
+        "Every address range the lab could use is in use on this machine.",
+        next_step=f"Free one /24 in each of two of these: {', '.join(sum(RANGES, ()))}.",
+    )
+
+
+def taken() -> list[str]:
+    """The IPv4 networks this machine has addresses in or routes to."""
+    found: list[str] = []
+    for route in json.loads(tool("ip", "-j", "-4", "route", "show", "table", "all").stdout or "[]"):
+        if route["dst"] != "default":
+            found.append(route["dst"])
+    for link in json.loads(tool("ip", "-j", "-4", "address").stdout or "[]"):
+        for address in link.get("addr_info", []):
+            found.append(f"{address['local']}/{address['prefixlen']}")
+    return found
+
+
+def make_host(name: str, number: int, management: str, cluster: str) -> HostRecord:
+    """Give a host its addresses and the name of its cluster interface.
+
+    Args:
+        name: its inventory name.
+        number: its place in the lab, from 1.
+        management: the management subnet.
+        cluster: the cluster subnet.
+    """
+    return HostRecord(
+        name=name,
+        number=number,
+        management_address=str(IPv4Network(management)[FIRST_HOST + number]),
+        cluster_address=str(IPv4Network(cluster)[FIRST_HOST + number]),
+        # Two generations of machines: a setting that names an interface fits only half of them.
+        cluster_interface="eno2" if number % 2 == 0 else "enp194s0f1",
+        faults=[],
+    )
+
+
+def switch_batch(host: HostRecord, netns: str) -> str:
+    """The ``ip -batch`` lines, run in the switch, that plug a host in.
+
+    Args:
+        host: the host.
+        netns: its network namespace.
+    """
+    management, cluster = f"m{host.number}", f"c{host.number}"
+    # Hardware addresses that stay: this machine and the peers remember the last one for up to a
+    # minute.
+    lines = []
+    for link, inside, bridge, mac in (
+        (management, "eth0", "management", f"02:4c:41:42:01:{host.number:02x}"),
+        (cluster, host.cluster_interface, "cluster", f"02:4c:41:42:02:{host.number:02x}"),
+    ):
+        lines += [
+            f"link del {link}",
+            f"link add {link} type veth peer name {inside} address {mac} netns {netns}",
+            f"link set {link} master {bridge} up",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def host_batch(host: HostRecord, management: str) -> str:
+    """The ``ip -batch`` lines, run in a host's namespace, that configure its interfaces.
+
+    Args:
+        host: the host.
+        management: the management subnet.
+    """
+    # Nobody has this address: the hosts have a default route, and nothing they send leaves the lab.
+    gateway = IPv4Network(management)[254]
+    lines = [
+        "link set lo up",
+        f"address add {host.management_address}/24 dev eth0",
+        "link set eth0 up",
+        f"address add {host.cluster_address}/24 dev {host.cluster_interface}",
+        f"link set {host.cluster_interface} up",
+        "link add docker0 type bridge",
+        f"address add {DOCKER_BRIDGE} dev docker0",
+        "link set docker0 up",
+        f"route add default via {gateway} dev eth0",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def up(paths: LabPaths, management: str) -> None:
+    """Make the switch and this machine's link into the management network.
+
+    Args:
+        paths: which lab.
+        management: its management subnet.
+    """
+    switch, uplink = paths.switch, paths.uplink
+    tool("ip", "netns", "add", switch)
+    tool("ip", "-netns", switch, "link", "set", "lo", "up")
+    for bridge in ("management", "cluster"):
+        tool("ip", "-netns", switch, "link", "add", bridge, "type", "bridge")
+        tool("ip", "-netns", switch, "link", "set", bridge, "up")
+    tool("ip", "link", "add", uplink, "type", "veth", "peer", "name", "uplink", "netns", switch)
+    tool("ip", "-netns", switch, "link", "set", "uplink", "master", "management", "up")
+    tool("ip", "link", "set", uplink, "alias", f"remedy lab {paths.folder}")
+    tool("ip", "address", "add", f"{IPv4Network(management)[1]}/24", "dev", uplink)
+    tool("ip", "link", "set", uplink, "up")
+
+
+def is_up(paths: LabPaths) -> bool:
+    """Whether the switch is there.
+
+    Args:
+        paths: which lab.
+    """
+    return paths.switch in namespaces(paths)
+
+
+def namespaces(paths: LabPaths) -> Sequence[str]:
+    """The network namespaces that belong to a lab, by what is really there.
+
+    Args:
+        paths: which lab.
+    """
+    names = [line.split()[0] for line in tool("ip", "netns", "list").stdout.splitlines() if line]
+    return [name for name in names if name == paths.switch or name.startswith(f"{paths.switch}-")]
+
+
+def down(paths: LabPaths) -> int:
+    """Remove a lab's namespaces and its link, by what is really there.
+
+    Args:
+        paths: which lab.
+
+    Returns:
+        how many namespaces there were.
+    """
+    tool("ip", "link", "del", paths.uplink, check=False)
+    found = namespaces(paths)
+    for name in found:
+        tool("ip", "netns", "del", name, check=False)
+    return len(found)

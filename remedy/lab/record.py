@@ -1,0 +1,141 @@
+"""What a lab remembers about itself: the state file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from remedy.errors import LabError
+from remedy.lab.events import Listener, emit
+from remedy.lab.paths import LabPaths
+from remedy.values import Record
+
+
+class HostRecord(Record):
+    """One host of a lab."""
+
+    name: str
+    number: int
+    management_address: str
+    cluster_address: str
+    cluster_interface: str
+    faults: list[str]
+
+
+class LabRecord(Record):
+    """One lab: what is in its state file, which ``inventory/lab.py`` reads by itself."""
+
+    schema_: Literal["remedy.lab/1"] = "remedy.lab/1"
+    name: str
+    phase: Literal["starting", "up"]
+    prefix: str
+    root: str
+    docker: bool = False
+    management: str
+    cluster: str
+    key: str
+    known_hosts: str
+    python: str | None
+    binds: list[str]
+    hosts: list[HostRecord]
+
+    def host(self, name: str) -> HostRecord:
+        """The record of one host.
+
+        Args:
+            name: its inventory name.
+
+        Raises:
+            LabError: the lab has no such host.
+        """
+        for record in self.hosts:
+            if record.name == name:
+                return record
+        known = ", ".join(record.name for record in self.hosts)
+        raise LabError(f"The lab has no host {name!r}.", next_step=f"It runs: {known}.")
+
+
+def read(paths: LabPaths) -> LabRecord | None:
+    """Read a lab's state file.
+
+    Args:
+        paths: which lab.
+
+    Returns:
+        the record, or None where no lab of that name runs.
+
+    Raises:
+        LabError: the file is there but is not a state file.
+    """
+    try:
+        document = json.loads(paths.state.read_text(encoding="utf-8"))
+        document["schema_"] = document.pop("schema")
+        return LabRecord.model_validate(document)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, AttributeError, ValidationError) as error:
+        raise LabError(
+            f"{paths.state} is not a lab's state file ({type(error).__name__}).",
+            next_step="`remedy lab down` removes what is left of that lab.",
+        ) from error
+
+
+def write(paths: LabPaths, record: LabRecord) -> None:
+    """Write a lab's state file, whole or not at all.
+
+    Args:
+        paths: which lab.
+        record: its new state.
+    """
+    document = record.model_dump(mode="json")
+    document = {"schema": document.pop("schema_"), **document}
+    replace_file(paths.state, json.dumps(document, indent=1) + "\n")
+
+
+def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file by way of a temporary one, so that a reader never meets half of it.
+
+    Args:
+        path: the file.
+        text: its new content.
+        mode: its permissions.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.chmod(mode)
+    temporary.replace(path)
+
+
+@contextmanager
+def locked(paths: LabPaths, listener: Listener | None) -> Iterator[None]:
+    """Keep other commands that change labs of this machine waiting.
+
+    One lock for all labs: they share the root file systems, the address ranges and a kernel
+    setting.
+
+    Args:
+        paths: which lab.
+        listener: told when another command is waited for.
+    """
+    paths.base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with paths.lock.open("a") as lock:
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            emit(
+                listener,
+                "waiting",
+                "another lab command is at work on this machine; waiting for it",
+            )
+            flock(lock, LOCK_EX)
+        try:
+            yield
+        finally:
+            flock(lock, LOCK_UN)

@@ -1,0 +1,329 @@
+"""The way of a run through the rooms: probe, plan, apply, probe again, verify, record.
+
+Each step takes what the one before returned. Nothing is printed here: what people see is made from the
+events (``Listener``) and from the ``RunOutcome``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.apply.script import (
+    ChangeStatus,
+    HostReport,
+    Job,
+    parse_report,
+    render_changes,
+    render_undo,
+)
+from remedy.audit import Journal
+from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
+from remedy.inventory import Inventory
+from remedy.plan import (
+    Change,
+    Fleet,
+    Plan,
+    inverse,
+    make_plan,
+    read_plan,
+    write_plan,
+)
+from remedy.probe import HostState, fingerprint, parse_probe, render_probe
+from remedy.run import origin, probe_request
+from remedy.spec import Spec
+from remedy.transport import HostEvent, Listener, Root, Script, Transport
+from remedy.verify import Verdict, VerifySpec, verify
+
+# A probe that finds everything broken (dead DNS, hanging tools) ends within this; a healthy one in < 1 s.
+PROBE_DEADLINE = 45
+# Writing is quick; what can take long is a service that is asked to reload.
+APPLY_DEADLINE = 120
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What probing a fleet gave: the fleet, and the error of each host without a state."""
+
+    fleet: Fleet
+    errors: Mapping[str, RemedyError]
+
+
+class Pipeline:
+    """One inventory, one spec, and the connections to its hosts.
+
+    Args:
+        inventory: the hosts.
+        spec: what the user wants.
+        transport: runs scripts on hosts.
+        listener: is told of each host's stages.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        spec: Spec,
+        transport: Transport,
+        listener: Listener | None = None,
+    ) -> None:
+        self.inventory = inventory
+        self.spec = spec
+        self.transport = transport
+        self._listen = listener or (lambda _: None)
+
+    def probe(self, hosts: Iterable[str]) -> Probed:
+        """Read ``hosts``, one command each; a host that cannot be read has an error in the result."""
+        request = probe_request(self.inventory)
+        script = Script(render_probe(request), deadline=PROBE_DEADLINE, root=Root.PREFERRED)
+        states: dict[str, HostState] = {}
+        errors: dict[str, RemedyError] = {}
+        for name, output in self.transport.run(dict.fromkeys(hosts, script)).items():
+            if output.error is not None:
+                errors[name] = output.error
+                continue
+            try:
+                states[name] = parse_probe(name, output.stdout, request)
+            except ProbeError as error:
+                errors[name] = error
+        missing = {name: error.message for name, error in errors.items()}
+        return Probed(Fleet(self.inventory, states, self.spec, missing), errors)
+
+    def plan(self, probed: Probed) -> Plan:
+        """Decide what has to be changed."""
+        return make_plan(probed.fleet, origin())
+
+    def preview(self, probed: Probed, plan: Plan, *, pending_counts: bool) -> RunOutcome:
+        """Return the outcome of a command that only looks: nothing is changed, changes are pending."""
+        hosts = {
+            name: self._seen(
+                name, plan, HostStatus.PENDING if plan.for_host(name) else HostStatus.OK
+            )
+            for name in probed.fleet.states
+        }
+        hosts |= {name: _absent(error) for name, error in probed.errors.items()}
+        return RunOutcome(
+            run="",
+            inventory=self.inventory.path.name,
+            hosts={name: hosts[name] for name in self.inventory.names if name in hosts},
+            plan=plan,
+            pending_counts=pending_counts,
+        )
+
+    def apply(self, probed: Probed, plan: Plan, *, run: str, prove: bool) -> RunOutcome:
+        """Carry a plan out, look again, and prove the result.
+
+        Args:
+            probed: what the plan was made from.
+            plan: exactly this is carried out.
+            run: the id of the run.
+            prove: whether to verify afterwards.
+
+        Raises:
+            RemedyError: the journal cannot be written; then nothing more is changed.
+        """
+        journal = Journal(self.inventory.home, run=run, mode="apply")
+        journal.write(
+            "planned",
+            by=plan.author,
+            inventory=plan.inventory,
+            digest=plan.digest,
+            changes={name: [c.title for c in plan.for_host(name)] for name in plan.hosts},
+        )
+        reports = self._carry_out(plan, run) if plan.changes else {}
+        if reports:
+            journal.write(
+                "changed", hosts={name: _story(report) for name, report in reports.items()}
+            )
+        again = self._converge(probed, reports)
+        hosts = {name: _absent(error) for name, error in again.errors.items()}
+        remaining = self.plan(again)
+        for name in again.fleet.states:
+            hosts[name] = self._outcome(name, remaining, reports.get(name))
+        converged = not remaining.changes and not again.errors
+        verdict = self._prove(again, hosts, journal) if prove else None
+        outcome = RunOutcome(
+            run=run,
+            inventory=self.inventory.path.name,
+            hosts={name: hosts[name] for name in self.inventory.names if name in hosts},
+            plan=plan,
+            converged=converged,
+            verdict=verdict,
+        )
+        journal.write(
+            "ended",
+            exit_code=outcome.exit_code,
+            converged=converged,
+            proved=None if verdict is None else verdict.passed,
+            hosts={name: host.status.value for name, host in outcome.hosts.items()},
+        )
+        return outcome
+
+    def rollback(self, run: str, hosts: Iterable[str], *, by: str) -> dict[str, HostReport]:
+        """Take a run back on ``hosts``, from the pre-images that it left there.
+
+        An object that somebody changed since is left alone and reported as stale.
+
+        Raises:
+            PlanFileError: the run's plan is not here or cannot be read.
+            RemedyError: the journal cannot be written; then nothing is taken back.
+        """
+        plan = self.plan_of(run).restricted(hosts)
+        journal = Journal(self.inventory.home, run=run, mode="rollback")
+        journal.write("planned", by=by, digest=plan.digest, hosts=list(plan.hosts))
+        job = Job(run=run, nonce=secrets.token_hex(8), by=by)
+        scripts = {
+            name: Script(
+                render_undo(job, plan.for_host(name), job.nonce), APPLY_DEADLINE, Root.REQUIRED
+            )
+            for name in plan.hosts
+        }
+        reports = self._carried(job, {n: inverse(plan.for_host(n)) for n in plan.hosts}, scripts)
+        journal.write("changed", hosts={name: _story(report) for name, report in reports.items()})
+        return reports
+
+    def plan_of(self, run: str) -> Plan:
+        """Return the plan that a run carried out."""
+        return read_plan(self.inventory.home / "runs" / run / "plan.json")
+
+    def verify(self, probed: Probed, *, run: str) -> Verdict:
+        """Prove the fleet as it is, changing nothing."""
+        journal = Journal(self.inventory.home, run=run, mode="verify")
+        hosts = {name: _absent(error) for name, error in probed.errors.items()}
+        hosts |= {name: HostOutcome(HostStatus.OK) for name in probed.fleet.states}
+        return self._prove(probed, hosts, journal)
+
+    def _carry_out(self, plan: Plan, run: str) -> dict[str, HostReport]:
+        """Make the changes of ``plan`` on all its hosts; the plan is on disk before the first is made."""
+        runs = self.inventory.home / "runs" / run
+        runs.mkdir(parents=True, mode=0o700)
+        write_plan(plan, runs / "plan.json")
+        job = Job(run=run, nonce=secrets.token_hex(8), by=plan.author)
+        scripts = {
+            name: Script(
+                render_changes(job, plan.for_host(name), plan.blobs),
+                deadline=APPLY_DEADLINE,
+                root=Root.REQUIRED,
+            )
+            for name in plan.hosts
+        }
+        return self._carried(job, {name: plan.for_host(name) for name in plan.hosts}, scripts)
+
+    def _carried(
+        self, job: Job, changes: Mapping[str, tuple[Change, ...]], scripts: Mapping[str, Script]
+    ) -> dict[str, HostReport]:
+        """Have pyinfra carry each host's script, and read what it says of the host's changes."""
+        from remedy.apply.carry import plan_deploy  # needs pyinfra, which only this step does
+
+        reports = {}
+        for name, output in self.transport.carry(plan_deploy, scripts).items():
+            report = parse_report(job, changes[name], output.stdout)
+            if output.error is not None and not report.finished and not report.refused:
+                report = report.without_answer(output.error.message)
+            reports[name] = report
+        return reports
+
+    def _converge(self, probed: Probed, reports: Mapping[str, HostReport]) -> Probed:
+        """Probe again each host on which anything was tried; the others are as they were read."""
+        if not reports:
+            return probed
+        again = self.probe(reports)
+        states = {**probed.fleet.states, **again.fleet.states}
+        for name in again.errors:
+            states.pop(name, None)
+        errors = {**probed.errors, **again.errors}
+        missing = {name: error.message for name, error in errors.items()}
+        return Probed(Fleet(self.inventory, states, self.spec, missing), errors)
+
+    def _outcome(self, name: str, remaining: Plan, report: HostReport | None) -> HostOutcome:
+        """Decide where a host ended: by what was done, and by what a second look still finds."""
+        if report is None:
+            return self._seen(name, remaining, HostStatus.OK)
+        results = tuple(report.results.values())
+        good = {ChangeStatus.DONE, ChangeStatus.ALREADY}
+        changed = any(result.status is ChangeStatus.DONE for result in results)
+        failed = bool(
+            report.refused
+            or remaining.for_host(name)
+            or any(result.status not in good for result in results)
+        )
+        status = HostStatus.FAILED if failed else HostStatus.CHANGED if changed else HostStatus.OK
+        seen = self._seen(name, remaining, status)
+        return HostOutcome(seen.status, results, seen.findings, _refusal(name, report))
+
+    def _seen(self, name: str, plan: Plan, status: HostStatus) -> HostOutcome:
+        """Return the outcome of a host from its findings: what blocks or is unknown is not ok."""
+        findings = tuple(f for f in plan.findings if f.host == name)
+        blocked = plan.blocked(name)
+        error = None
+        if blocked and status in (HostStatus.OK, HostStatus.CHANGED):
+            status = HostStatus.FAILED
+            error = RemedyError(blocked[0].title, next_step=blocked[0].fix)
+        return HostOutcome(status, findings=findings, error=error)
+
+    def _prove(self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal) -> Verdict:
+        """Run the all-reduce over every host that is right, and record what it showed."""
+        addresses = probed.fleet.addresses
+        tested = {
+            name: address
+            for name in probed.fleet.states
+            if hosts[name].status in (HostStatus.OK, HostStatus.CHANGED)
+            and (address := addresses[name].address) is not None
+        }
+        for name in tested:
+            self._listen(HostEvent(name, "verifying"))
+        excused = {
+            name: host.error.message if host.error else f"the host is {host.status.value}"
+            for name, host in hosts.items()
+            if name not in tested
+        }
+        verdict = verify(
+            self.transport.run,
+            states={name: probed.fleet.states[name] for name in tested},
+            addresses=tested,
+            pythons={
+                name: str(self.inventory.node(name).data["python"])
+                for name in tested
+                if "python" in self.inventory.node(name).data
+            },
+            excused=excused,
+            spec=self.spec.section("verify", VerifySpec),
+        )
+        marks = {name: fingerprint(probed.fleet.states[name]) for name in tested}
+        verdict = verdict.model_copy(update={"fingerprints": marks})
+        journal.write("verified", **verdict.model_dump(mode="json", exclude={"evidence"}))
+        return verdict
+
+
+def _absent(error: RemedyError) -> HostOutcome:
+    status = HostStatus.UNREACHABLE if _no_contact(error) else HostStatus.FAILED
+    return HostOutcome(status, error=error)
+
+
+def _no_contact(error: RemedyError) -> bool:
+    """Whether the error means that no script ran: no connection, or one that was refused."""
+    return error.exit_code == 5 or isinstance(error, RefusedError)
+
+
+def _refusal(name: str, report: HostReport) -> RemedyError | None:
+    if not report.refused:
+        return None
+    if report.refused.startswith("LOCKED"):
+        return LockedError(
+            f"{name}: another run is at work there: {report.refused.removeprefix('LOCKED ')}",
+            next_step="Wait for it to end, then run the command again.",
+        )
+    return RemedyError(
+        f"{name}: nothing was changed: {report.refused}",
+        next_step="Remove the obstacle and run the command again.",
+    )
+
+
+def _story(report: HostReport) -> dict[str, object]:
+    return {
+        "refused": report.refused,
+        "results": [
+            r.model_dump(mode="json", exclude_defaults=True) for r in report.results.values()
+        ],
+    }

@@ -1,0 +1,172 @@
+"""Findings and changes: what is wrong with a host, and the exact steps that make it right.
+
+A change is materialised: it holds the digest of what is there now and the digest (with the bytes beside
+it, in the plan) of what shall be there, or the exact commands. What is applied is that and nothing else.
+Every action has an inverse of the same kind, so undoing is applying.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import shlex
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from remedy.values import Record
+
+
+class FindingKind(str, enum.Enum):
+    """What becomes of a finding."""
+
+    DRIFT = "drift"  # wrong, and the plan changes it
+    BLOCKED = "blocked"  # wrong, and remedy cannot or will not change it; says why
+    UNKNOWN = "unknown"  # could not be found out, so it cannot be called right
+    REPORT = "report"  # worth knowing; nobody asked remedy to change it
+
+
+class Finding(Record):
+    """Something wrong, unknown or worth knowing, with its evidence.
+
+    Args:
+        host: the host, or None for the fleet as a whole.
+        remedy: the remedy that found it.
+        kind: what becomes of it.
+        label: the cause, one of the labels of ``remedy explain``.
+        title: one sentence.
+        evidence: what was seen, literally, one line each.
+        fix: what to do about it, where remedy does not.
+    """
+
+    host: str | None
+    remedy: str
+    kind: FindingKind
+    label: str
+    title: str
+    evidence: tuple[str, ...] = ()
+    fix: str = ""
+
+
+class Risk(str, enum.Enum):
+    """How much a change can hurt."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"  # can cut the connection or stop a service
+
+
+class FileAction(Record):
+    """Make a file hold other bytes, keeping its owner, mode, label and links.
+
+    Args:
+        path: the file's name.
+        real_path: where it really is; followed links must still lead there when the change is made.
+        before: SHA-256 (hex) of the bytes that must be there now; None: there must be no file.
+        after: SHA-256 (hex) of the bytes that shall be there; None: the file is removed.
+        mode: permission bits for a file that is made new.
+    """
+
+    kind: Literal["file"] = "file"
+    path: str
+    real_path: str
+    before: str | None
+    after: str | None
+    mode: int = 0o644
+
+    def inverse(self) -> FileAction:
+        """Return the action that puts the former bytes back."""
+        return self.model_copy(update={"before": self.after, "after": self.before})
+
+    def describe(self) -> str:
+        """Return the action in one line, as exact as a command."""
+        if self.after is None:
+            return f"rm {shlex.quote(self.real_path)}"
+        path = shlex.quote(self.real_path)
+        return f"write {path} (sha256 {self.after[:12]}; temporary file, fsync, rename)"
+
+
+class CommandAction(Record):
+    """Run a command, between two looks at what it changes.
+
+    Args:
+        observe: read-only sh text whose output tells the state.
+        before: what ``observe`` must print now.
+        after: what ``observe`` must print when it is done.
+        do: sh text that makes the change.
+        undo: sh text that takes it back; "" when nothing can.
+    """
+
+    kind: Literal["command"] = "command"
+    observe: str
+    before: str
+    after: str
+    do: str
+    undo: str
+
+    def inverse(self) -> CommandAction:
+        """Return the action that goes back to the former state."""
+        return self.model_copy(
+            update={"before": self.after, "after": self.before, "do": self.undo, "undo": self.do}
+        )
+
+    def describe(self) -> str:
+        """Return the action in one line: the command itself."""
+        return self.do
+
+
+Action = Annotated[FileAction | CommandAction, Field(discriminator="kind")]
+
+
+class Change(Record):
+    """One step on one host.
+
+    Args:
+        id: unique on its host and in order, such as ``01-hosts_file``.
+        host: the host.
+        remedy: the remedy it belongs to.
+        title: what it does, one line.
+        reason: why, one line.
+        label: the cause it cures.
+        risk: how much it can hurt.
+        disrupts: what else notices, "" for nothing.
+        reversible: whether the inverse brings the former state back.
+        action: what is done.
+    """
+
+    id: str
+    host: str
+    remedy: str
+    title: str
+    reason: str
+    label: str
+    risk: Risk = Risk.LOW
+    disrupts: str = ""
+    reversible: bool = True
+    action: Action
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of ``content`` in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def command(parts: Sequence[str]) -> str:
+    """Return the sh text of one command, each part quoted."""
+    return shlex.join(parts)
+
+
+def inverse(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return the changes that take ``changes`` back, last one first; what cannot be taken back is left out."""
+    return tuple(
+        change.model_copy(
+            update={
+                "id": f"undo-{change.id}",
+                "title": f"take back: {change.title}",
+                "action": change.action.inverse(),
+            }
+        )
+        for change in reversed(changes)
+        if change.reversible
+    )

@@ -1,0 +1,105 @@
+"""The fleet: all host states of one run and the spec, which cross-host decisions look at."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from remedy.inventory import Inventory, Node
+from remedy.probe import HostState
+from remedy.spec import Spec
+from remedy.values import Unknown
+
+
+@dataclass(frozen=True)
+class ClusterAddress:
+    """The address under which the other hosts reach a host, and why it is that one.
+
+    ``address`` is None when it could not be decided; ``reason`` then says why not.
+    """
+
+    address: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Everything that deciding needs; deciding reads nothing else.
+
+    Args:
+        inventory: all hosts, also those that could not be probed.
+        states: what the probe found, by host.
+        spec: what the user wants.
+        missing: hosts without a state, with the reason.
+    """
+
+    inventory: Inventory
+    states: Mapping[str, HostState]
+    spec: Spec
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def addresses(self) -> Mapping[str, ClusterAddress]:
+        """The cluster address of every host of the inventory."""
+        shared = _shared_subnet(self.states)
+        return {node.name: self._address(node, shared) for node in self.inventory.nodes}
+
+    def _address(self, node: Node, shared: ipaddress.IPv4Network | None) -> ClusterAddress:
+        if node.cluster_address is not None:
+            return ClusterAddress(node.cluster_address, "cluster_address in the inventory")
+        own = interface_addresses(self.states.get(node.name))
+        if self.spec.cluster.subnet is not None:
+            subnet = ipaddress.ip_network(self.spec.cluster.subnet)
+            for address in own:
+                if address.ip in subnet:
+                    return ClusterAddress(
+                        str(address.ip), f"in {subnet}, cluster.subnet of the spec"
+                    )
+            return ClusterAddress(None, f"has no address in {subnet}, cluster.subnet of the spec")
+        try:
+            ssh = ipaddress.IPv4Address(node.ssh_address)
+        except ValueError:
+            ssh = None
+        # Of a host that could not be read, the ssh address is the best that is known.
+        here = node.name not in self.states or any(address.ip == ssh for address in own)
+        if ssh is not None and not ssh.is_loopback and here:
+            return ClusterAddress(str(ssh), "the address used for ssh")
+        if shared is not None:
+            for address in own:
+                if address.ip in shared:
+                    return ClusterAddress(str(address.ip), f"in {shared}, which all hosts share")
+        return ClusterAddress(
+            None, "no interface has the ssh address, and no subnet is shared by all"
+        )
+
+
+def interface_addresses(state: HostState | None) -> tuple[ipaddress.IPv4Interface, ...]:
+    """Return the IPv4 addresses that other hosts could reach, in interface order."""
+    if state is None or isinstance(state.interfaces, Unknown):
+        return ()
+    return tuple(
+        address
+        for interface in state.interfaces
+        for address in map(ipaddress.IPv4Interface, interface.ipv4)
+        if not address.ip.is_loopback and not address.ip.is_link_local
+    )
+
+
+def _shared_subnet(states: Mapping[str, HostState]) -> ipaddress.IPv4Network | None:
+    """Return the first subnet in which every probed host has an address of its own.
+
+    An address that two hosts have is no way to reach either (every docker0 is 172.17.0.1).
+    """
+    hosts = list(states.values())
+    if not hosts:
+        return None
+    for candidate in interface_addresses(hosts[0]):
+        found = [
+            next((a.ip for a in interface_addresses(host) if a.ip in candidate.network), None)
+            for host in hosts
+        ]
+        if None not in found and len(set(found)) == len(hosts):
+            return candidate.network
+    return None

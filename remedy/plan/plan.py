@@ -1,0 +1,116 @@
+"""The plan: the ordered changes of a fleet, one document, one digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from remedy.errors import PlanFileError
+from remedy.plan.change import Change, Finding, FindingKind
+from remedy.values import Record
+
+FORMAT = 1
+
+
+class Plan(Record):
+    """What shall be changed, exactly.
+
+    Args:
+        format_version: the version of this document; a reader refuses a version it does not know.
+        tool_version: the remedy that made it.
+        created: when, RFC 3339 in UTC.
+        author: who made it, user@machine.
+        inventory: the inventory file's name.
+        inventory_digest: what the inventory meant.
+        spec_digest: what the spec meant.
+        changes: all changes; those of one host are in the order in which they act.
+        findings: what was found, also what the plan does not change.
+        blobs: the bytes behind the digests that the file actions name.
+    """
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="ignore")
+
+    format_version: int = FORMAT
+    tool_version: str
+    created: str
+    author: str
+    inventory: str
+    inventory_digest: str
+    spec_digest: str
+    changes: tuple[Change, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    blobs: Mapping[str, bytes] = Field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical form: sorted keys, no white space, ASCII."""
+        return hashlib.sha256(canonical(self).encode()).hexdigest()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that are changed, in the order of the plan."""
+        return tuple(dict.fromkeys(change.host for change in self.changes))
+
+    def for_host(self, host: str) -> tuple[Change, ...]:
+        """Return the changes of one host, in the order in which they act."""
+        return tuple(change for change in self.changes if change.host == host)
+
+    def restricted(self, hosts: Iterable[str]) -> Plan:
+        """Return the plan without the changes of other hosts."""
+        wanted = set(hosts)
+        return self.model_copy(
+            update={"changes": tuple(c for c in self.changes if c.host in wanted)}
+        )
+
+    def blocked(self, host: str) -> tuple[Finding, ...]:
+        """Return what is wrong or unknown on a host and is not changed by this plan."""
+        kinds = (FindingKind.BLOCKED, FindingKind.UNKNOWN)
+        return tuple(f for f in self.findings if f.host == host and f.kind in kinds)
+
+
+def canonical(plan: Plan) -> str:
+    """Return the one text that stands for a plan, whatever way it was written to a file."""
+    return json.dumps(plan.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    """Write a plan file, with its digest beside the plan."""
+    document = {"digest": plan.digest, "plan": plan.model_dump(mode="json")}
+    path.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan file.
+
+    Raises:
+        PlanFileError: it is missing, torn, edited by hand, or of a version this remedy does not know.
+    """
+    again = f"Make a new one: remedy plan INVENTORY -o {path}"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        body, digest = document["plan"], document["digest"]
+        version = body["format_version"]
+    except OSError as error:
+        raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
+    if version != FORMAT:
+        raise PlanFileError(
+            f"{path} is of format {version}; this remedy reads format {FORMAT}",
+            next_step="Use the remedy that made it, or make a new plan with this one.",
+        )
+    try:
+        plan = Plan.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise PlanFileError(f"{path}: {place}: {first['msg']}", next_step=again) from error
+    if plan.digest != digest:
+        raise PlanFileError(
+            f"{path} was changed after it was made: its digest does not match", next_step=again
+        )
+    return plan

@@ -1,0 +1,101 @@
+"""What a remedy is, and how remedies are found.
+
+A remedy is one module: its own in ``remedy.deploys``, a third party's named by an entry point of the group
+``remedy.deploys``. The module has a ``REMEDY``. Nothing else has to know it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from remedy.errors import UsageError
+from remedy.plan.change import Change, Finding
+from remedy.plan.fleet import Fleet
+from remedy.probe import HostState
+from remedy.spec import ClusterSpec, SpecSection
+
+ENTRY_POINTS = "remedy.deploys"
+
+S = TypeVar("S", bound=SpecSection)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a remedy has to say about one host.
+
+    Args:
+        findings: what is wrong, unknown or worth knowing.
+        changes: what makes it right, in order; empty when nothing is to do.
+        blobs: the bytes that the changes' digests stand for, by SHA-256 (hex).
+    """
+
+    findings: tuple[Finding, ...] = ()
+    changes: tuple[Change, ...] = ()
+    blobs: Mapping[str, bytes] | None = None
+
+
+@dataclass(frozen=True)
+class Remedy(Generic[S]):
+    """One concern: how to see that it is wrong, what right looks like, what makes it so.
+
+    Args:
+        name: what it is called everywhere: in the spec, in plans, in ``remedy explain``.
+        title: the name in words.
+        text: what it is, which symptoms it cures and what it never does; shown by ``remedy explain``.
+        cures: labels of the causes it cures.
+        spec: the model of its section of the spec.
+        assess: the decision, a pure function of the fleet, one host's state and the section.
+        order: remedies with a smaller number act first on a host.
+        assess_fleet: findings that belong to no single host.
+        reads: files it needs the probe to read, beyond those that the probe reads anyway.
+    """
+
+    name: str
+    title: str
+    text: str
+    cures: tuple[str, ...]
+    spec: type[S]
+    assess: Callable[[Fleet, HostState, S], Assessment]
+    order: int = 50
+    assess_fleet: Callable[[Fleet, S], tuple[Finding, ...]] | None = None
+    reads: tuple[str, ...] = ()
+
+
+@cache
+def remedies() -> tuple[Remedy[Any], ...]:
+    """Return every remedy there is, in the order in which they act."""
+    package = importlib.import_module("remedy.deploys")
+    modules = [
+        importlib.import_module(f"{package.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(package.__path__)
+        if not info.name.startswith("_")
+    ]
+    modules += [point.load() for point in entry_points(group=ENTRY_POINTS)]
+    found = [module.REMEDY for module in modules]
+    return tuple(sorted(found, key=lambda remedy: (remedy.order, remedy.name)))
+
+
+def find_remedy(name: str) -> Remedy[Any]:
+    """Return the remedy called ``name``.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for remedy in remedies():
+        if remedy.name == name:
+            return remedy
+    raise UsageError(
+        f"there is no remedy {name!r}",
+        next_step=f"Remedies: {', '.join(r.name for r in remedies())}.",
+    )
+
+
+def section_models() -> dict[str, type[SpecSection]]:
+    """Return the model of every section that ``remedy.yaml`` may have."""
+    return {"cluster": ClusterSpec, **{remedy.name: remedy.spec for remedy in remedies()}}

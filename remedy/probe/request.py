@@ -1,0 +1,133 @@
+"""What one probe is asked, and the shell text that asks it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from functools import lru_cache
+from importlib import resources
+
+from pydantic import Field, field_validator
+
+from remedy.probe import sources
+from remedy.values import Record
+
+NAMES_A_CALL = 500
+"""Names in one call of getent: with their marks some 15 kB of arguments, far below any limit of exec."""
+
+LAST_MARK = 0x00FFFFFF
+"""Marks are the addresses 0.0.0.1 ... 0.255.255.255; 0.0.0.0 marks the host's own name."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")
+
+
+class ProbeRequest(Record):
+    """What one probe is asked beyond what it always looks at (``remedy.probe.sources``).
+
+    Args:
+        names: host names to resolve there, each once.
+        files: further files to read whole; absolute paths, shell patterns allowed.
+        interpreters: Python interpreters off the PATH whose packages are wanted; absolute paths.
+        deadline: seconds that the whole probe may take on the host.
+        tool_seconds: seconds that any one foreign tool (nvidia-smi, docker, nft, ...) may take.
+        name_seconds: seconds for resolving all the names.
+        nonce: marks this run's sections; a new random one by default.
+    """
+
+    names: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    interpreters: tuple[str, ...] = ()
+    deadline: int = Field(default=60, ge=1)
+    tool_seconds: int = Field(default=10, ge=1)
+    name_seconds: int = Field(default=10, ge=1)
+    nonce: str = Field(default_factory=lambda: secrets.token_hex(16), pattern=r"^[0-9a-f]{32}$")
+
+    @field_validator("names")
+    @classmethod
+    def _names_are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [name for name in names if not _NAME.match(name)]
+        if wrong:
+            raise ValueError(f"not a host name that can be resolved: {wrong[0]!r}")
+        return tuple(dict.fromkeys(names))
+
+    @field_validator("files", "interpreters")
+    @classmethod
+    def _paths_are_absolute(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [path for path in paths if not path.startswith("/") or "\n" in path or ":" in path]
+        if wrong:
+            raise ValueError(f"not an absolute path without newline and colon: {wrong[0]!r}")
+        return tuple(dict.fromkeys(paths))
+
+    def all_files(self) -> tuple[str, ...]:
+        """Return every path and pattern that is read whole, without those below a home directory."""
+        return tuple(dict.fromkeys((*sources.FILES, *self.files)))
+
+
+def mark(position: int) -> str:
+    """Return the address that marks the end of the answer to the name at ``position`` (from 1)."""
+    if not 0 <= position <= LAST_MARK:
+        raise ValueError("more names than marks")
+    return f"0.{position >> 16}.{position >> 8 & 255}.{position & 255}"
+
+
+def render_probe(request: ProbeRequest) -> str:
+    """Return the whole script for one host: to be run as ``sh -s`` with this text on stdin.
+
+    Args:
+        request: what is asked.
+
+    Returns:
+        POSIX shell. Everything from the request is quoted, so it stays data.
+    """
+    words = [f"{name} {mark(at)}" for at, name in enumerate(request.names, 1)]
+    groups = [words[at : at + NAMES_A_CALL] for at in range(0, len(words), NAMES_A_CALL)]
+    asked = {
+        "nonce": request.nonce,
+        "stop_after": str(request.deadline),
+        "tool_limit": str(request.tool_seconds),
+        "name_limit": str(request.name_seconds),
+        "name_groups": "\n".join(" ".join(group) for group in groups),
+        "files": "\n".join(request.all_files()),
+        "interpreters": "\n".join(request.interpreters),
+    }
+    return "".join((*_assignments(asked), _fixed_assignments(), _script()))
+
+
+def _assignments(values: dict[str, str]) -> list[str]:
+    return [f"{name}={shlex.quote(value)}\n" for name, value in values.items()]
+
+
+@lru_cache(maxsize=1)
+def _fixed_assignments() -> str:
+    lines = {
+        "home_files": sources.HOME_FILES,
+        "scan_files": sources.SCAN_FILES,
+        "scan_home_files": sources.SCAN_HOME_FILES,
+        "kernel_files": sources.KERNEL_FILES,
+        "link_files": sources.LINK_FILES,
+        "rdma_files": sources.RDMA_FILES,
+        "presence": sources.PRESENCE,
+        "file_systems": sources.FILE_SYSTEMS,
+    }
+    words = {
+        "units": sources.UNITS,
+        "programs": sources.PROGRAMS,
+        "packages": sources.PACKAGES,
+        "daemons": sources.DAEMONS,
+    }
+    return "".join(
+        _assignments(
+            {name: "\n".join(items) for name, items in lines.items()}
+            | {name: " ".join(items) for name, items in words.items()}
+            | {"scan_pattern": sources.SCAN_PATTERN}
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _script() -> str:
+    # A shell that reads its script from a pipe (bash does) reads it byte by byte: comments and indentation stay here.
+    text = resources.files("remedy.probe").joinpath("probe.sh").read_text(encoding="utf-8")
+    lines = (line.strip(" ") for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith("#"))

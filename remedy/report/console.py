@@ -1,0 +1,210 @@
+"""Plans and outcomes as text for people.
+
+Hosts that share something are told together (``gpu[01-64]``). Text that came from a host is printed as it is,
+never read as markup.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from remedy.apply.outcome import HostStatus, RunOutcome
+from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
+from remedy.report.fold import fold
+from remedy.verify import Verdict
+
+# Longer diffs are cut in the summary; the plan file has them whole.
+DIFF_LINES = 40
+EVIDENCE_LINES = 4
+
+STATUS_STYLE = {
+    HostStatus.OK: "green",
+    HostStatus.CHANGED: "green",
+    HostStatus.PENDING: "yellow",
+    HostStatus.FAILED: "red",
+    HostStatus.UNREACHABLE: "red",
+}
+KIND_STYLE = {
+    FindingKind.DRIFT: "yellow",
+    FindingKind.BLOCKED: "red",
+    FindingKind.UNKNOWN: "magenta",
+    FindingKind.REPORT: "cyan",
+}
+
+
+def render_plan(plan: Plan) -> RenderableType:
+    """Return a plan for reading: findings, then each change once with the hosts that share it, then a tally."""
+    parts: list[RenderableType] = []
+    findings = list(_folded_findings(plan.findings))
+    if findings:
+        parts += [Text("Findings", style="bold"), *findings, Text("")]
+    if plan.changes:
+        parts += [Text("Changes", style="bold"), *_folded_changes(plan), Text("")]
+    parts.append(_tally(plan))
+    return Group(*parts)
+
+
+def render_outcome(outcome: RunOutcome) -> RenderableType:
+    """Return how a run ended: hosts by status, what went wrong with the next step, and the verdict."""
+    parts: list[RenderableType] = []
+    by_status: dict[HostStatus, list[str]] = defaultdict(list)
+    for name, host in outcome.hosts.items():
+        by_status[host.status].append(name)
+    for status in HostStatus:
+        if by_status[status]:
+            line = Text(f"{status.value:<12}", style=STATUS_STYLE[status])
+            parts.append(line.append(f"{fold(by_status[status])}", style="default"))
+    parts += _errors(outcome)
+    if outcome.run and outcome.converged is not None:
+        parts.append(_convergence(outcome))
+    if outcome.verdict is not None:
+        parts.append(render_verdict(outcome.verdict))
+    elif outcome.run:
+        parts.append(Text("not verified: --no-verify", style="yellow"))
+    return Group(*parts)
+
+
+def render_verdict(verdict: Verdict) -> RenderableType:
+    """Return what verification proved, in one line, with the evidence where it failed."""
+    if verdict.passed:
+        line = Text("proved       ", style="bold green")
+        line.append(verdict.reason, style="default")
+        return line
+    line = Text("NOT PROVED   ", style="bold red")
+    line.append(verdict.reason, style="default")
+    return Group(
+        line, *(Text(f"             {text}", style="dim") for text in verdict.evidence[:12])
+    )
+
+
+def _convergence(outcome: RunOutcome) -> Text:
+    changed = [n for n, h in outcome.hosts.items() if h.status is HostStatus.CHANGED]
+    if not outcome.converged:
+        return Text(
+            "drift        the hosts are not yet what the plan wanted; see above", style="red"
+        )
+    if changed:
+        return Text(
+            "zero drift   a second look at every changed host found nothing left to change",
+            style="green",
+        )
+    return Text("no change    every host is as the inventory and the spec want it", style="green")
+
+
+def _errors(outcome: RunOutcome) -> Iterator[RenderableType]:
+    for host in outcome.hosts.values():
+        if host.error is not None:
+            yield Text(f"  {host.error.message}", style="red")
+            if host.error.next_step:
+                yield Text(f"    {host.error.next_step}", style="cyan")
+        for result in host.results:
+            if result.detail and result.status.value not in ("done", "already"):
+                yield Text(f"  {result.id}: {result.status.value}: {result.detail}", style="red")
+
+
+def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for f in findings:
+        groups[(f.kind, f.remedy, f.title, f.evidence, f.fix)].append(f.host or "")
+    for (kind, _, title, evidence, fix), hosts in groups.items():
+        assert isinstance(kind, FindingKind)
+        assert isinstance(evidence, tuple)
+        where = fold(h for h in hosts if h) or "the inventory"
+        line = Text(f"  {kind.value:<8}", style=KIND_STYLE[kind])
+        line.append(f"{where}: ", style="bold").append(str(title), style="default")
+        yield line
+        for text in evidence[:EVIDENCE_LINES]:
+            yield Text(f"            {text}", style="dim")
+        if len(evidence) > EVIDENCE_LINES:
+            yield Text(f"            and {len(evidence) - EVIDENCE_LINES} more", style="dim")
+        if fix:
+            yield Text(f"            {fix}", style="cyan")
+
+
+def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
+    """Yield each change once: changes whose text and difference are equal on several hosts are one."""
+    groups: dict[tuple[object, ...], list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        title = change.title.replace(change.host, "{host}")
+        groups[(change.remedy, title, _difference(change, plan, folded=True))].append(change)
+    for changes in groups.values():
+        first = changes[0]
+        line = Text("  ~ ", style="yellow")
+        line.append(fold(c.host for c in changes), style="bold").append(": ")
+        line.append(
+            first.title if len(changes) == 1 else first.title.replace(first.host, "its name")
+        )
+        if first.risk is not Risk.LOW:
+            line.append(f"  [{first.risk.value} risk]", style="red")
+        if not first.reversible:
+            line.append("  [cannot be undone]", style="red")
+        yield line
+        yield Padding(Text(first.reason, style="dim"), (0, 0, 0, 6))
+        if first.disrupts:
+            yield Padding(Text(first.disrupts, style="dim"), (0, 0, 0, 6))
+        for text in _difference(first, plan, folded=False)[:DIFF_LINES]:
+            style = {"+": "green", "-": "red"}.get(text[:1], "dim")
+            yield Text(f"      {text}", style=style)
+        if len(changes) > 1 and first.host in first.title + "".join(
+            _difference(first, plan, folded=False)
+        ):
+            yield Text(
+                f"      (as shown for {first.host}; the others with their own names)", style="dim"
+            )
+
+
+def _difference(change: Change, plan: Plan, *, folded: bool) -> tuple[str, ...]:
+    """Return what a change alters, as lines; ``folded`` blurs the host's own name so that hosts compare."""
+    action = change.action
+    if isinstance(action, CommandAction):
+        lines = [f"-{action.before}", f"+{action.after}", f"$ {action.do}"]
+    else:
+        lines = [*_file_difference(action, plan)]
+    text = [line.replace(change.host, "{host}") for line in lines] if folded else lines
+    return tuple(text)
+
+
+def _file_difference(action: FileAction, plan: Plan) -> Iterator[str]:
+    before = plan.blobs.get(action.before or "", b"").decode("utf-8", "backslashreplace")
+    after = plan.blobs.get(action.after or "", b"").decode("utf-8", "backslashreplace")
+    if action.before is None:
+        yield f"new file {action.path}"
+    elif action.after is None:
+        yield f"remove {action.path}"
+    if action.path != action.real_path:
+        yield f"{action.path} is a link to {action.real_path}, which is what changes"
+    difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+    for number, line in enumerate(difference):
+        if number >= 2:  # the first two lines name files, which are told already
+            yield line
+
+
+def _tally(plan: Plan) -> Text:
+    if not plan.changes:
+        return Text("Nothing to change.", style="green")
+    hosts = len(plan.hosts)
+    count = len(plan.changes)
+    text = Text(
+        f"{count} change{'s' * (count != 1)} on {hosts} host{'s' * (hosts != 1)}", style="bold"
+    )
+    return text.append(f"  (plan {plan.digest[:12]})", style="dim")
+
+
+def stage_table(stages: dict[str, tuple[str, str]]) -> Table:
+    """Return the live table: how many hosts are at each stage, and which while they are few."""
+    table = Table.grid(padding=(0, 2))
+    by_stage: dict[str, list[str]] = defaultdict(list)
+    for name, (stage, _) in stages.items():
+        by_stage[stage].append(name)
+    for stage, names in by_stage.items():
+        table.add_row(
+            Text(stage, style="cyan"), str(len(names)), Text(fold(names), overflow="ellipsis")
+        )
+    return table

@@ -1,0 +1,12 @@
+"""Host lists as people write them: gpu[001-064]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+
+def fold(names: Iterable[str]) -> str:
+    """Return the names as one folded text, such as ``gpu[001-064],login1``."""
+    return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))

@@ -1,0 +1,33 @@
+"""What every run has: an id, somebody who does it, and the question it asks of each host."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import socket
+from datetime import datetime, timezone
+
+from remedy.inventory import Inventory
+from remedy.plan import Origin, remedies
+from remedy.probe import ProbeRequest
+
+
+def new_run_id() -> str:
+    """Return an id for a run: its time in UTC, for people, and four random bytes, so that no two are equal."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def origin() -> Origin:
+    """Return who is at work, and when."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Origin(created=now, author=f"{user}@{socket.gethostname()}")
+
+
+def probe_request(inventory: Inventory) -> ProbeRequest:
+    """Return what to read on each host: every name of the inventory, and the files that remedies need."""
+    files = dict.fromkeys(path for remedy in remedies() for path in remedy.reads)
+    return ProbeRequest(names=inventory.names, files=tuple(files), nonce=secrets.token_hex(8))

@@ -1,0 +1,139 @@
+"""The spec: what the user wants, read from ``remedy.yaml`` beside the inventory.
+
+Every field has a default that works, so no file is needed at all. Each remedy brings its own section; a
+section is called like its remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import ipaddress
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from remedy.errors import SpecError
+
+FILE_NAME = "remedy.yaml"
+
+Section = TypeVar("Section", bound="SpecSection")
+
+
+class SpecSection(BaseModel):
+    """A section of ``remedy.yaml``: closed to unknown keys, never changed after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _subnet(text: str) -> str:
+    network = ipaddress.ip_network(text, strict=False)
+    if network.version != 4:
+        raise ValueError("the cluster network must be IPv4")
+    return str(network)
+
+
+class ClusterSpec(SpecSection):
+    """Which network carries the training traffic.
+
+    ``subnet`` (CIDR) picks each host's cluster address by its network. None: the address used for ssh where the
+    host has it on an interface, else the first address in a subnet that all hosts share.
+    """
+
+    subnet: Annotated[str, AfterValidator(_subnet)] | None = None
+
+
+class Spec:
+    """The whole of ``remedy.yaml``, one model a section.
+
+    Args:
+        sections: section name to model; sections that the file leaves out have their defaults.
+    """
+
+    def __init__(self, sections: Mapping[str, SpecSection]) -> None:
+        self.sections = dict(sections)
+
+    def section(self, name: str, model: type[Section]) -> Section:
+        """Return the section called ``name``, which is a ``model``; its defaults when it was not loaded."""
+        value = self.sections.get(name)
+        return value if isinstance(value, model) else model()
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        """The ``cluster`` section."""
+        return self.section("cluster", ClusterSpec)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of what the spec means; the way it is written down does not matter."""
+        meaning = {name: s.model_dump(mode="json") for name, s in self.sections.items()}
+        return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
+
+
+def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spec:
+    """Read ``remedy.yaml``.
+
+    Args:
+        path: the file; None means all defaults.
+        models: the model of each section that may be in it.
+
+    Raises:
+        SpecError: the file cannot be read, is not YAML, has a key that does not exist (the nearest one that
+            does is named) or a value that cannot be; the message has the path inside the file.
+    """
+    document: Any = {}
+    where = str(path)
+    if path is not None:
+        try:
+            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SpecError(
+                f"{where}: {error.strerror}", next_step="Give a file that can be read with --spec."
+            ) from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise SpecError(
+                f"{where} is not YAML: {' '.join(str(error).split())}",
+                next_step="Correct it, or remove it to use the defaults.",
+            ) from error
+    document = {} if document is None else document
+    if not isinstance(document, dict):
+        raise SpecError(
+            f"{where}: expected sections such as `cluster:`, found {type(document).__name__}",
+            next_step="Start each setting with its section.",
+        )
+    for name in document:
+        if name not in models:
+            raise SpecError(
+                f"{where}: there is no section {name!r}{_nearest(str(name), models)}",
+                next_step=f"Sections: {', '.join(sorted(models))}.",
+            )
+    return Spec({name: _section(where, name, model, document) for name, model in models.items()})
+
+
+def _section(
+    where: str, name: str, model: type[SpecSection], document: Mapping[str, Any]
+) -> SpecSection:
+    value = document.get(name)
+    try:
+        return model.model_validate({} if value is None else value)
+    except ValidationError as failure:
+        error = failure.errors()[0]
+        path = ".".join([name, *(str(part) for part in error["loc"])])
+        if error["type"] == "extra_forbidden":
+            key = str(error["loc"][-1])
+            raise SpecError(
+                f"{where}: there is no key {path!r}{_nearest(key, model.model_fields)}",
+                next_step=f"Keys of {name}: {', '.join(sorted(model.model_fields))}.",
+            ) from failure
+        raise SpecError(
+            f"{where}: {path}: {error['msg']}", next_step="Correct the value."
+        ) from failure
+
+
+def _nearest(word: str, known: Mapping[str, object]) -> str:
+    hits = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {hits[0]!r}?" if hits else ""

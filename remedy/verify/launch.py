@@ -1,0 +1,277 @@
+"""From a plan of ranks to the shell text that each host runs; pure but for the nonce and the port.
+
+One command a host: a POSIX shell finds an interpreter that has torch and becomes the agent, whose text,
+together with the worker's, travels in the same script. Nothing is installed, and nothing is quoted by hand.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import shlex
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from random import SystemRandom
+from typing import Literal
+
+from pydantic import Field
+
+from remedy.errors import SpecError
+from remedy.values import Record
+from remedy.verify.agent import GRACE, MARK
+
+# torchrun's own port and its neighbours: below the kernel's default range for outgoing connections (so that
+# none of those can hold it by chance), and together with 29500 one rule in a firewall.
+PORTS = range(29500, 29564)
+# Where torch is often found when the user's own ``python3`` has none; the first that has it is taken.
+INTERPRETERS = (
+    "python3",
+    "python",
+    '"$VIRTUAL_ENV/bin/python"',
+    '"$CONDA_PREFIX/bin/python"',
+    "/opt/conda/bin/python3",
+    "/opt/miniconda3/bin/python3",
+    "/opt/venv/bin/python3",
+    "/usr/local/bin/python3",
+    '"$HOME/miniconda3/bin/python3"',
+    '"$HOME/anaconda3/bin/python3"',
+    '"$HOME/.venv/bin/python3"',
+)
+# Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
+MARGIN = 15.0 + GRACE
+
+
+class VerifySpec(Record):
+    """What the user may say about verification; the part ``verify`` of the spec.
+
+    Args:
+        deadline: seconds for the whole of it on each host; None scales with the number of hosts.
+        ranks_per_host: "auto" is one a GPU, and one where there is none.
+        backend: "auto" is NCCL where every host has GPUs, else gloo.
+        port: the rendezvous port; None draws one from ``PORTS``.
+        sizes: bytes to measure; None fits them to the device.
+        min_busbw: GB/s that the largest size must reach; None only reports.
+        python: interpreter with torch on the hosts; None looks for one.
+    """
+
+    deadline: float | None = Field(default=None, ge=10, le=3600, strict=False)
+    ranks_per_host: Literal["auto"] | int = "auto"
+    backend: Literal["auto", "nccl", "gloo"] = "auto"
+    port: int | None = Field(default=None, ge=1, le=65535)
+    sizes: tuple[int, ...] | None = Field(default=None, strict=False)
+    min_busbw: float | None = Field(default=None, gt=0, strict=False)
+    python: str | None = None
+
+
+class Candidate(Record):
+    """A host that shall take part: its name, its cluster address, and how many GPUs it has (0: none)."""
+
+    name: str
+    address: str
+    gpus: int = 0
+    python: str | None = None
+
+
+class RankHost(Record):
+    """One host of a plan: where it is, how many ranks it runs and by which interpreter."""
+
+    name: str
+    address: str
+    ranks: int
+    python: str | None = None
+
+
+class RankPlan(Record):
+    """Who takes part in one verification, and how it is started.
+
+    Args:
+        nonce: 16 hexadecimal digits, new for each run: results with another one are not this run's.
+        hosts: in rank order; the first holds the rendezvous.
+        port: TCP port of the rendezvous.
+        deadline: seconds after which each host ends its part by itself.
+        backend: what the proof must run on; "nccl" where every host has GPUs.
+    """
+
+    nonce: str
+    hosts: tuple[RankHost, ...]
+    port: int
+    deadline: float
+    backend: Literal["nccl", "gloo", "auto"]
+    sizes: tuple[int, ...] | None = None
+    min_busbw: float | None = None
+
+    @property
+    def world(self) -> int:
+        """How many ranks there are in all."""
+        return sum(host.ranks for host in self.hosts)
+
+    @property
+    def rank_hosts(self) -> tuple[str, ...]:
+        """The host name of each rank."""
+        return tuple(host.name for host in self.hosts for _ in range(host.ranks))
+
+
+def default_deadline(hosts: int) -> float:
+    """Seconds that a healthy run of this many hosts never needs: importing torch twice dominates.
+
+    A healthy run of 3 hosts on 2 shared cores takes about 12 s; a broken one ends only at the deadline.
+    """
+    return min(60.0 + hosts, 300.0)
+
+
+def plan_ranks(candidates: Sequence[Candidate], spec: VerifySpec | None = None) -> RankPlan:
+    """Decide how many ranks run where, on which port and backend.
+
+    Args:
+        candidates: in the order of the ranks.
+        spec: what the user said.
+
+    Raises:
+        SpecError: a number in the spec is not possible.
+    """
+    spec = spec or VerifySpec()
+    if spec.ranks_per_host != "auto" and spec.ranks_per_host < 1:
+        raise SpecError(
+            f"verify.ranks_per_host is {spec.ranks_per_host}", next_step="Give 1 or more."
+        )
+    if spec.sizes is not None and (not spec.sizes or min(spec.sizes) < 4):
+        raise SpecError("verify.sizes needs sizes of 4 bytes or more", next_step="Leave it out.")
+    counts = [host.gpus for host in candidates]
+    backend = spec.backend
+    if backend == "auto":
+        # Where some hosts have GPUs and some have none, the ranks agree among themselves.
+        backend = "nccl" if counts and all(counts) else "auto" if any(counts) else "gloo"
+    # One rank a host wherever the world is not all GPUs: CPU ranks prove nothing more by number.
+    each = [count if backend == "nccl" else 1 for count in counts]
+    if spec.ranks_per_host != "auto":
+        each = [spec.ranks_per_host] * len(each)
+    return RankPlan(
+        nonce=secrets.token_hex(8),
+        hosts=tuple(
+            RankHost(
+                name=host.name,
+                address=host.address,
+                ranks=max(1, ranks),
+                python=host.python or spec.python,
+            )
+            for host, ranks in zip(candidates, each, strict=True)
+        ),
+        port=spec.port or SystemRandom().choice(PORTS),
+        deadline=spec.deadline or default_deadline(len(candidates)),
+        backend=backend,
+        sizes=spec.sizes,
+        min_busbw=spec.min_busbw,
+    )
+
+
+def config(plan: RankPlan, node: int) -> dict[str, object]:
+    """What one host's agent and workers are told; all times in seconds."""
+    host = plan.hosts[node]
+    return {
+        "nonce": plan.nonce,
+        "node": node,
+        "nodes": len(plan.hosts),
+        "ranks": host.ranks,
+        "alike": len({host.ranks for host in plan.hosts}) == 1,
+        "address": host.address,
+        "master": plan.hosts[0].address,
+        "port": plan.port,
+        "backend": plan.backend,
+        "sizes": plan.sizes,
+        "deadline": plan.deadline,
+        # Joining and grouping end before the deadline, so that torch's own words can still be heard.
+        "join_seconds": max(8.0, plan.deadline * 0.5),
+        "group_seconds": max(5.0, plan.deadline * 0.3),
+        "sweep_seconds": min(20.0, plan.deadline * 0.1),
+    }
+
+
+@cache
+def cargo() -> str:
+    """The sources of the agent and the worker, packed as base64."""
+    here = resources.files("remedy.verify")
+    sources = {
+        name: (here / f"{name}.py").read_text("utf-8") for name in ("procs", "agent", "worker")
+    }
+    packed = zlib.compress(json.dumps(sources).encode("ascii"), 9)
+    return base64.encodebytes(packed).decode("ascii")
+
+
+# Makes the modules of the cargo importable under their own names, without a file, and starts the agent.
+_START = """\
+import base64, json, sys, types, zlib
+cargo = json.loads(zlib.decompress(base64.b64decode('''
+{cargo}''')))
+for name in ("remedy", "remedy.verify"):
+    sys.modules[name] = types.ModuleType(name)
+for name in ("procs", "agent"):
+    module = types.ModuleType("remedy.verify." + name)
+    sys.modules[module.__name__] = module
+    setattr(sys.modules["remedy.verify"], name, module)
+    exec(compile(cargo[name], "remedy/verify/" + name + ".py", "exec"), module.__dict__)
+sys.modules["remedy.verify.agent"].main(json.loads({config!r}), cargo["worker"])
+"""
+
+# Says "torch" where torch is installed; its package is looked for, not imported: that costs a second. The
+# first entry of the path is the working directory, where a folder called torch may be anything.
+_PROBE = """\
+import sys
+sys.path.pop(0)
+assert sys.version_info >= (3, 8)
+from importlib import metadata
+try:
+    metadata.version("torch")
+    print("torch")
+except metadata.PackageNotFoundError:
+    print("bare")
+"""
+
+
+def script(plan: RankPlan, node: int) -> str:
+    """The POSIX sh text of one host.
+
+    Args:
+        plan: the whole run.
+        node: the host's place in ``plan.hosts``.
+    """
+    host = plan.hosts[node]
+    end = f"REMEDY_{plan.nonce}"
+    python = _START.format(cargo=cargo(), config=json.dumps(config(plan, node)))
+    none = json.dumps({"kind": "end", "how": "no-python", "detail": host.python or ""})
+    choices = _given(host.python) if host.python else " ".join(INTERPRETERS)
+    return "\n".join(
+        (
+            "found= ; bare=",
+            f"for python in {choices}; do",
+            '  command -v "$python" >/dev/null 2>&1 || continue',
+            f'  case $("$python" -c {shlex.quote(_PROBE)} </dev/null 2>/dev/null) in',
+            "    torch) found=$python; break ;;",
+            "    bare) bare=${bare:-$python} ;;",
+            "  esac",
+            "done",
+            "found=${found:-$bare}",
+            '[ -n "$found" ] || {',
+            f"  printf '%s\\n' {shlex.quote(f'{MARK} {plan.nonce} {none}')}",
+            "  exit 0",
+            "}",
+            # The shell becomes the agent: one process less between it and whoever wants the result.
+            f"exec \"$found\" - <<'{end}'",
+            f"{python}{end}",
+            "",
+        )
+    )
+
+
+def _given(python: str) -> str:
+    """A named interpreter as a shell word; ``~/`` is the home folder, as in an interactive shell."""
+    if python.startswith("~/"):
+        return f'"$HOME"/{shlex.quote(python[2:])}'
+    return shlex.quote(python)
+
+
+def script_deadline(plan: RankPlan) -> float:
+    """Seconds after which the host ends the whole script, should the agent itself be stuck."""
+    return plan.deadline + MARGIN

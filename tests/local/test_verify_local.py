@@ -1,0 +1,298 @@
+"""Verification for real, on this machine: agents, torchrun and workers over loopback.
+
+Where root allows it each "host" has a mount namespace in which it sees a boot-id of its own, which is all
+that makes it another machine to the verdict.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from remedy.errors import RemedyError
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
+from remedy.verify.agent import MARKER
+from remedy.verify.launch import script
+from remedy.verify.procs import ESTABLISHED, LISTEN, marked, read, sockets
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the agent reads /proc: Linux only"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None,
+        reason="torch is not installed here: pip install 'remedy-cluster[torch]'",
+    ),
+]
+
+NAMES = ("gpu01", "gpu02")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the transport would give: see ``remedy.transport.Output``."""
+
+    host: str
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    error: RemedyError | None = None
+
+
+class Hosts:
+    """The processes that stand for the hosts of one plan."""
+
+    def __init__(self, plan: RankPlan, tmp_path: Path) -> None:
+        self.plan = plan
+        self.tmp = tmp_path
+        self.began = time.monotonic()
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *names: str, own_boot_id: bool = True) -> None:
+        """Start the scripts of these hosts as the transport does: a shell under a time limit."""
+        environment = {**os.environ, "TMPDIR": str(self.tmp)}
+        for node, host in enumerate(self.plan.hosts):
+            if host.name not in names:
+                continue
+            command = ["timeout", "-k", "5", "120", "sh", "-s"]
+            if own_boot_id and os.geteuid() == 0:
+                boot_id = self.tmp / f"boot_id.{host.name}"
+                boot_id.write_text(f"{uuid.uuid4()}\n")
+                over = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
+                command = ["unshare", "-m", "sh", "-c", over, "sh", str(boot_id), *command]
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+            )
+            self.running[host.name] = process
+            assert process.stdin is not None
+            process.stdin.write(script(self.plan, node).encode())
+            process.stdin.close()
+            process.stdin = None
+
+    def verdict(self) -> Verdict:
+        """Wait for all, as the transport does, and judge."""
+        outputs: dict[str, Answer] = {}
+        for name, process in self.running.items():
+            stdout, stderr = process.communicate(timeout=120)
+            outputs[name] = Answer(name, stdout.decode(), stderr.decode(), process.returncode)
+        return judge(self.plan, outputs, time.monotonic() - self.began)  # type: ignore[arg-type]
+
+    def tree(self) -> list[int]:
+        """Everything that carries this run's marker."""
+        return marked(f"{MARKER}={self.plan.nonce}")
+
+    def worker(self, name: str) -> int:
+        """The process id of a host's worker, once it has reached the rendezvous."""
+        node = [host.name for host in self.plan.hosts].index(name)
+        found: list[int] = []
+
+        def there() -> bool:
+            for pid in self.tree():
+                command = read(f"/proc/{pid}/cmdline").split(b"\0")
+                rank = f"RANK={node}".encode() in read(f"/proc/{pid}/environ").split(b"\0")
+                if rank and any(part.endswith(b"/worker.py") for part in command):
+                    found.append(pid)
+            return bool(found)
+
+        wait_for(there, 30)
+        return found[0]
+
+    def assert_nothing_left(self, within: float = 6.0) -> None:
+        """No process, no folder, no listener on the rendezvous port."""
+        wait_for(lambda: not self.tree() and not list(self.tmp.glob("remedy-verify-*")), within)
+        port = self.plan.port
+        assert not [s for s in sockets() if s.state == LISTEN and s.local[1] == port]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Hosts]]:
+    made: list[Hosts] = []
+
+    def build(deadline: float = 60.0, **spec: object) -> Hosts:
+        plan = plan_ranks(
+            [Candidate(name=name, address="127.0.0.1", python=sys.executable) for name in NAMES],
+            VerifySpec(deadline=deadline, **spec),  # type: ignore[arg-type]
+        )
+        made.append(Hosts(plan, tmp_path))
+        return made[-1]
+
+    yield build
+    for hosts in made:
+        for process in hosts.running.values():
+            process.kill()
+        for pid in hosts.tree():
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_two_hosts_prove_the_sum_and_leave_nothing(make: Callable[..., Hosts]) -> None:
+    hosts = make()
+    hosts.start(*NAMES)
+    verdict = hosts.verdict()
+    assert verdict.sum_exact
+    assert verdict.world_size == 2
+    assert verdict.backend == "gloo"
+    assert verdict.busbw_gbps is not None
+    assert verdict.busbw_gbps > 0
+    assert verdict.passed is (os.geteuid() == 0), verdict  # one boot-id is one host
+    hosts.assert_nothing_left()
+
+
+def test_several_ranks_a_host(make: Callable[..., Hosts]) -> None:
+    hosts = make(ranks_per_host=2, sizes=(4096,))
+    hosts.start(*NAMES)
+    verdict = hosts.verdict()
+    assert verdict.sum_exact, verdict
+    assert verdict.world_size == 4
+    hosts.assert_nothing_left()
+
+
+def test_two_names_for_one_machine_do_not_pass(make: Callable[..., Hosts]) -> None:
+    hosts = make(sizes=(8,))
+    hosts.start(*NAMES, own_boot_id=False)
+    verdict = hosts.verdict()
+    assert verdict.sum_exact
+    assert not verdict.passed
+    assert verdict.hosts == 1
+    assert "one machine" in verdict.reason
+
+
+@pytest.mark.parametrize("victim", NAMES)
+def test_a_killed_worker_is_named(make: Callable[..., Hosts], victim: str) -> None:
+    hosts = make()
+    hosts.start(*NAMES)
+    os.kill(hosts.worker(victim), signal.SIGKILL)
+    verdict = hosts.verdict()
+    assert not verdict.passed
+    assert verdict.reason.startswith(f"a worker on {victim} was killed by SIGKILL"), verdict
+    assert {o.host: o.outcome for o in verdict.outcomes}[victim] == "fail"
+    hosts.assert_nothing_left()
+
+
+@pytest.mark.parametrize("absent", NAMES)
+def test_a_worker_that_never_starts_is_named_at_the_deadline(
+    make: Callable[..., Hosts], absent: str
+) -> None:
+    """The third host is there so that a group could have been made without the absent one."""
+    hosts = make(deadline=14.0)
+    (present,) = set(NAMES) - {absent}
+    hosts.start(present)
+    verdict = hosts.verdict()
+    assert verdict.seconds < 14.0 + 6.0
+    assert not verdict.passed
+    assert present in verdict.reason  # two hosts are the least: only one reported
+    hosts.assert_nothing_left()
+
+
+def test_a_stopped_worker_is_ended_at_the_deadline(make: Callable[..., Hosts]) -> None:
+    hosts = make(deadline=15.0)
+    hosts.start(*NAMES)
+    os.kill(hosts.worker("gpu02"), signal.SIGSTOP)
+    verdict = hosts.verdict()
+    assert verdict.seconds < 15.0 + 8.0
+    assert not verdict.passed
+    assert "gpu02" in verdict.reason, verdict
+    hosts.assert_nothing_left()
+
+
+def links(pid: int) -> list[int]:
+    """A process and its ancestors up to, not with, this one."""
+    chain = []
+    while pid not in (0, 1, os.getpid()):
+        chain.append(pid)
+        pid = int(read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
+    return chain
+
+
+@pytest.mark.parametrize("who", ["agent", "launcher of the agent", "torchrun", "reader"])
+def test_nothing_outlives_whoever_is_killed(make: Callable[..., Hosts], who: str) -> None:
+    """SIGKILL on each link of timeout -> agent -> torchrun -> worker, and the loss of the reader."""
+    hosts = make(deadline=60.0)
+    hosts.start(*NAMES)
+    worker, torchrun, agent, *above = links(hosts.worker("gpu01"))
+    assert above
+    assert list(hosts.tmp.glob("remedy-verify-*"))
+    if who == "reader":
+        for process in hosts.running.values():
+            assert process.stdout is not None
+            process.stdout.close()
+    else:
+        victim = {"agent": agent, "launcher of the agent": above[0], "torchrun": torchrun}[who]
+        os.kill(victim, signal.SIGKILL)
+        # The other host ends by itself, or with its own reader.
+        other = hosts.running["gpu02"]
+        os.kill(links(hosts.worker("gpu02"))[2], signal.SIGTERM)
+        other.communicate(timeout=30)
+    wait_for(lambda: not Path(f"/proc/{worker}").exists(), 6)
+    hosts.assert_nothing_left()
+
+
+def test_a_port_in_use_is_told_with_its_holder(make: Callable[..., Hosts]) -> None:
+    import socket
+
+    hosts = make(deadline=12.0)
+    with socket.create_server(("127.0.0.1", hosts.plan.port)):
+        hosts.start(*NAMES)
+        verdict = hosts.verdict()
+    assert not verdict.passed
+    assert f"port {hosts.plan.port} is held by process {os.getpid()}" in verdict.reason, verdict
+    assert verdict.reason.startswith("gpu01")
+
+
+def test_an_interpreter_that_is_not_there(make: Callable[..., Hosts]) -> None:
+    hosts = make(deadline=12.0)
+    gone = "/nonexistent/python3; touch pwned"
+    plan = hosts.plan
+    hosts.plan = plan.model_copy(
+        update={"hosts": tuple(h.model_copy(update={"python": gone}) for h in plan.hosts)}
+    )
+    hosts.start(*NAMES)
+    verdict = hosts.verdict()
+    assert not verdict.passed
+    assert not verdict.possible
+    assert not Path("pwned").exists()
+
+
+def test_an_address_of_another_host(make: Callable[..., Hosts]) -> None:
+    hosts = make(deadline=12.0)
+    first, second = hosts.plan.hosts
+    wrong = second.model_copy(update={"address": "192.0.2.77"})
+    hosts.plan = hosts.plan.model_copy(update={"hosts": (first, wrong)})
+    hosts.start(*NAMES)
+    verdict = hosts.verdict()
+    assert not verdict.passed
+    assert verdict.reason.startswith("gpu02 does not have its cluster address"), verdict
+
+
+def test_established_is_known() -> None:
+    """The socket table is read right: a connection that we make shows with both its ends."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as client:
+            pairs = {(s.local, s.remote) for s in sockets() if s.state == ESTABLISHED}
+            assert (client.getsockname(), server.getsockname()) in pairs
+
+
+if shutil.which("unshare") is None:  # pragma: no cover
+    pytestmark.append(pytest.mark.skip(reason="unshare (util-linux) is not installed"))
