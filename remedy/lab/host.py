@@ -242,7 +242,8 @@ class Host:
     def answers(self) -> bool:
         """Whether its sshd sends its banner."""
         try:
-            with socket.create_connection((self.record.management_address, 22), 1.0) as connection:
+            # Short: a first packet lost while the link comes up is sent again only a second later.
+            with socket.create_connection((self.record.management_address, 22), 0.3) as connection:
                 connection.settimeout(2.0)
                 return connection.recv(4) == b"SSH-"
         except OSError:

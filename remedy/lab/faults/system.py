@@ -28,7 +28,8 @@ for folder in /etc /var/lib/remedy /var/log; do
     mount -t tmpfs -o "mode=0755,size=${size}k" lab-full /mnt
     cp -a "$folder/." /mnt/
     dd if=/dev/zero of=/mnt/.lab-full bs=4k 2>/dev/null || true
-    mount --move /mnt "$folder"
+    mount --bind /mnt "$folder"
+    umount /mnt
 done
 """
 
