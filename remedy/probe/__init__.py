@@ -1,0 +1,72 @@
+"""The probe: the one read-only command run on a host, and what it found.
+
+``render_probe`` makes the script, ``parse_probe`` reads its output into a ``HostState``, ``fingerprint`` names
+that state. Nothing here talks to a host.
+"""
+
+from remedy.probe.accelerators import Gpu, GpuProcess, Gpus, PciDevice, RdmaPort
+from remedy.probe.containers import Container, Containers, Docker
+from remedy.probe.files import File, Mention
+from remedy.probe.fingerprint import fingerprint
+from remedy.probe.firewall import Firewalls, NftChain, NftRule, NftRuleset, NftSet
+from remedy.probe.host import UNLIMITED, Clock, Identity, Kernel, Limit, Session, Unit
+from remedy.probe.memory import Queue, Segment, Semaphores, SharedMemory, ShmFile, SysvIpc
+from remedy.probe.names import Names
+from remedy.probe.network import Address, Interface, Network, Route, Rule
+from remedy.probe.parse import parse_probe
+from remedy.probe.processes import Listener, Process
+from remedy.probe.request import ProbeRequest, render_probe
+from remedy.probe.software import Package, Software
+from remedy.probe.space import Mount, Space
+from remedy.probe.state import HostState
+from remedy.probe.sysctl import Setting, Sysctls
+
+__all__ = [
+    "UNLIMITED",
+    "Address",
+    "Clock",
+    "Container",
+    "Containers",
+    "Docker",
+    "File",
+    "Firewalls",
+    "Gpu",
+    "GpuProcess",
+    "Gpus",
+    "HostState",
+    "Identity",
+    "Interface",
+    "Kernel",
+    "Limit",
+    "Listener",
+    "Mention",
+    "Mount",
+    "Names",
+    "Network",
+    "NftChain",
+    "NftRule",
+    "NftRuleset",
+    "NftSet",
+    "Package",
+    "PciDevice",
+    "ProbeRequest",
+    "Process",
+    "Queue",
+    "RdmaPort",
+    "Route",
+    "Rule",
+    "Segment",
+    "Semaphores",
+    "Session",
+    "Setting",
+    "SharedMemory",
+    "ShmFile",
+    "Software",
+    "Space",
+    "Sysctls",
+    "SysvIpc",
+    "Unit",
+    "fingerprint",
+    "parse_probe",
+    "render_probe",
+]

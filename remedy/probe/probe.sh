@@ -223,7 +223,7 @@ stat_files() {
     if [ "$status" = timeout ]; then
         file_facts "$files"
         detail='the home directory did not answer'
-        home_paths= scan_home_paths=
+        home= home_paths= scan_home_paths=
     fi
     printf '%s\n' "$facts"
 }
@@ -483,6 +483,7 @@ legacy_ip6tables() { legacy_rules /proc/net/ip6_tables_names ip6tables-legacy-sa
 
 # firewall-cmd is Python and takes a quarter of a second, so only where the daemon runs.
 firewalld() {
+    has firewall-cmd || { absent 'firewall-cmd is not installed'; return; }
     case $stats in
         *'(firewalld)'*) limited "$tool_limit" firewall-cmd --list-all-zones ;;
         *) absent 'firewalld does not run' ;;
@@ -570,7 +571,7 @@ software() {
     for prefix in /usr $prefixes $home/.local; do
         for site in "$prefix"/lib/python3*/site-packages "$prefix"/lib/python3*/dist-packages \
             "$prefix"/lib64/python3*/site-packages "$prefix"/local/lib/python3*/dist-packages; do
-            [ ! -d "$site" ] || [ -L "$prefix/lib64" ] && [ "${site#"$prefix"/lib64}" != "$site" ] || packages_in "$site"
+            [ ! -d "$site" ] || packages_in "$site"
         done
         for meta in "$prefix"/conda-meta/pytorch-[0-9]*.json "$prefix"/conda-meta/nccl-[0-9]*.json; do
             [ ! -e "$meta" ] || printf 'conda %s\n' "$meta"
@@ -594,6 +595,7 @@ add_prefix() {
 }
 
 packages_in() {
+    case $1 in "$prefix"/lib64/*) [ ! -L "$prefix/lib64" ] || return ;; esac
     printf 'site %s\n' "$1"
     for meta in "$1"/*-info; do
         package=${meta##*/}

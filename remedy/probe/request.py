@@ -127,7 +127,8 @@ def _fixed_assignments() -> str:
 
 @lru_cache(maxsize=1)
 def _script() -> str:
-    # A shell that reads its script from a pipe (bash does) reads it byte by byte: comments and indentation stay here.
+    # A shell that reads its script from a pipe (bash does) reads it byte by byte: comments and indentation stay
+    # here.
     text = resources.files("remedy.probe").joinpath("probe.sh").read_text(encoding="utf-8")
     lines = (line.strip(" ") for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line and not line.startswith("#"))

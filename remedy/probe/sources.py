@@ -107,7 +107,7 @@ SCAN_FILES = (
     "/etc/slurm/slurm.conf",
     "/etc/slurm-llnl/slurm.conf",
 )
-"""Files that are only searched, line by line: the rest of them (credentials, private settings) stays on the host."""
+"""Files that are only searched, line by line: what else they hold (credentials, say) stays on the host."""
 
 SCAN_HOME_FILES = (
     ".bashrc",
@@ -119,21 +119,25 @@ SCAN_HOME_FILES = (
     ".ssh/environment",
 )
 
+_VARIABLES = (
+    "NCCL|TORCH_NCCL|TORCH_FR|TORCH_GLOO|TORCH_DISTRIBUTED|GLOO|TP|HCCL|HCCN|MS|PADDLE|FLAGS|OMPI|PMIX|PRTE|UCX|OMP"
+    "|CUDA|RANK|MASTER"
+)
+_CLOUD_KEYS = "preserve_hostname|manage_etc_hosts|hostname|fqdn|prefer_fqdn_over_hostname|create_hostname_file"
+_SSHD_KEYS = (
+    "Match|MaxStartups|MaxSessions|Port|ListenAddress|AddressFamily|Include|SetEnv|PermitUserEnvironment|UsePAM"
+    "|PerSourceMaxStartups"
+)
+_SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters"
+
 SCAN_PATTERN = "|".join(
     (
-        # Variables that steer training, set or exported
-        r"(^|[^A-Za-z0-9_])(NCCL|TORCH_NCCL|TORCH_FR|TORCH_GLOO|TORCH_DISTRIBUTED|GLOO|TP|HCCL|HCCN|MS|PADDLE|FLAGS"
-        r"|OMPI|PMIX|PRTE|UCX|OMP|CUDA|RANK|MASTER)_[A-Za-z0-9_]+=",
-        r"(^|[^A-Za-z0-9_])(LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|RANK_TABLE_FILE|WORLD_SIZE|HOSTNAME)=",
-        # cloud-init
-        r"^[[:space:]]*(preserve_hostname|manage_etc_hosts|hostname|fqdn|prefer_fqdn_over_hostname"
-        r"|create_hostname_file)[[:space:]]*:",
+        f"(^|[^A-Za-z0-9_])({_VARIABLES})_[A-Za-z0-9_]+=",
+        "(^|[^A-Za-z0-9_])(LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|RANK_TABLE_FILE|WORLD_SIZE|HOSTNAME)=",
+        f"^[[:space:]]*({_CLOUD_KEYS})[[:space:]]*:",
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
-        # sshd
-        r"^[[:space:]]*(Match|MaxStartups|MaxSessions|Port|ListenAddress|AddressFamily|Include|SetEnv|PermitUserEnvironment|UsePAM"
-        r"|PerSourceMaxStartups)[[:space:]=]",
-        # Slurm
-        r"^[[:space:]]*(PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters)[[:space:]]*=",
+        f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",
+        f"^[[:space:]]*({_SLURM_KEYS})[[:space:]]*=",
     )
 )
 """What is looked for in them (POSIX extended regular expression)."""
@@ -223,8 +227,8 @@ LINK_FILES = (
     "/sys/class/net/*/device/uevent",
     "/sys/class/net/*/device/modalias",
 )
-"""What is known of a network interface only in sysfs (Documentation/ABI/testing/sysfs-class-net). A driver that hangs
-can hang these, so they are a section of their own."""
+"""What is known of a network interface only in sysfs (Documentation/ABI/testing/sysfs-class-net). A driver that
+hangs can hang these, so they are a section of their own."""
 
 RDMA_FILES = (
     "/sys/class/infiniband/*/fw_ver",
@@ -320,7 +324,7 @@ PRESENCE = (
 )
 """Paths of which only it is told that they are there."""
 
-FILE_SYSTEMS = ("/", "/etc", "/dev/shm", "/run", "/tmp", "/var/lib", "/var/log", "/boot")  # noqa: S108 - their room is asked for
+FILE_SYSTEMS = ("/", "/etc", "/dev/shm", "/run", "/tmp", "/var/lib", "/var/log", "/boot")  # noqa: S108
 """Where room is asked for."""
 
 PACKAGES = (

@@ -1,77 +1,77 @@
 """HostState: what one probe found on one host.
 
-Every group of facts is a ``Fact``: the value, or ``Unknown`` with the reason. A group is unknown when its section of
-the probe could not run, ran out of its time or printed what cannot be parsed; the other groups are
-not affected.
+Every group of facts is a ``Fact``: the value, or ``Unknown`` with the reason. A group is unknown when its
+section of the probe could not run, ran out of its time or printed what cannot be parsed; the other groups are
+not affected. Where "there is none" is an answer, it is a value (an empty tuple, "", ``None``) and not unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from remedy.probe.accelerators import Gpus, RdmaPort
+from remedy.probe.containers import Containers
+from remedy.probe.files import File, Mention
+from remedy.probe.firewall import Firewalls
+from remedy.probe.host import Clock, Identity, Kernel, Limit, Session, Unit
+from remedy.probe.memory import SharedMemory, SysvIpc
+from remedy.probe.names import Names
+from remedy.probe.network import Network
+from remedy.probe.processes import Listener, Process
+from remedy.probe.software import Software
+from remedy.probe.space import Mount, Space
+from remedy.probe.sysctl import Sysctls
 from remedy.values import Fact, Record, Unknown
 
+__all__ = ["File", "HostState", "Identity", "Names"]
 
-class File(Record):
-    """A file that a remedy may want to change, or that decides what the host does.
-
-    ``path`` is the name it is known by; ``real_path`` is where it really is after following links
-    (equal where there is no link). ``content`` is the exact bytes. A file that does not exist has
-    ``exists=False`` and empty content.
-    """
-
-    path: str
-    real_path: str
-    exists: bool
-    content: bytes = b""
-    mode: int = 0o644
-    uid: int = 0
-    gid: int = 0
-    immutable: bool = False
-    read_only: bool = False
-
-
-class Identity(Record):
-    """Who the host says it is.
-
-    ``static_name`` is /etc/hostname's, "" where there is none; ``transient_name`` the kernel's (uname -n).
-    Sources: hostname(5), hostnamectl(1), machine-id(5).
-    """
-
-    static_name: str
-    transient_name: str
-    fqdn: str
-    machine_id: str
-    boot_id: str
-    booted_at: int
-    os_id: str
-    os_version: str
-    kernel: str
-    virtualization: str
-    cloud_init: Fact[bool]
-
-
-class Names(Record):
-    """How the host resolves names, asked of the host's own resolver (getent ahostsv4).
-
-    ``peers`` maps each name that was asked for to its IPv4 addresses in answer order, or to () when
-    the name does not resolve; a name that could not be asked in time is missing. ``own`` are the addresses
-    of the host's own (transient) name.
-    """
-
-    own: tuple[str, ...]
-    peers: Mapping[str, tuple[str, ...]]
+NOT_PROBED = Unknown(reason="the probe did not look at this")
 
 
 class HostState(Record):
-    """What one probe found on one host."""
+    """What one probe found on one host.
+
+    ``root`` is whether the probe ran as root; ``complete`` whether it came to its end; ``costs`` the seconds of
+    wall clock that each section took on the host.
+    """
 
     host: str
     root: bool
     identity: Fact[Identity]
     names: Fact[Names]
     files: Mapping[str, Fact[File]]
+    complete: bool = True
+    costs: Mapping[str, float] = {}
+    clock: Fact[Clock] = NOT_PROBED
+    session: Fact[Session] = NOT_PROBED
+    kernel: Fact[Kernel] = NOT_PROBED
+    mentions: Fact[tuple[Mention, ...]] = NOT_PROBED
+    network: Fact[Network] = NOT_PROBED
+    listeners: Fact[tuple[Listener, ...]] = NOT_PROBED
+    sysctls: Fact[Sysctls] = NOT_PROBED
+    firewalls: Fact[Firewalls] = NOT_PROBED
+    units: Fact[Mapping[str, Unit]] = NOT_PROBED
+    containers: Fact[Containers] = NOT_PROBED
+    mounts: Fact[tuple[Mount, ...]] = NOT_PROBED
+    space: Fact[Mapping[str, Space]] = NOT_PROBED
+    shared_memory: Fact[SharedMemory] = NOT_PROBED
+    ipc: Fact[SysvIpc] = NOT_PROBED
+    processes: Fact[tuple[Process, ...]] = NOT_PROBED
+    gpus: Fact[Gpus] = NOT_PROBED
+    npus: Fact[str] = NOT_PROBED
+    rdma: Fact[tuple[RdmaPort, ...]] = NOT_PROBED
+    limits: Fact[Mapping[str, Limit]] = NOT_PROBED
+    environment: Fact[Mapping[str, str]] = NOT_PROBED
+    software: Fact[Software] = NOT_PROBED
 
     def file(self, path: str) -> Fact[File]:
         """Return the file at ``path``; ``Unknown`` when the probe did not look at it."""
         return self.files.get(path, Unknown(reason=f"the probe did not look at {path}"))
+
+    def files_in(self, directory: str) -> tuple[Fact[File], ...]:
+        """Return the files right in ``directory`` that a pattern found, in the order of their names."""
+        start = f"{directory.rstrip('/')}/"
+        paths = sorted(
+            path for path in self.files if path.startswith(start) and "/" not in path[len(start) :]
+        )
+        return tuple(self.files[path] for path in paths)

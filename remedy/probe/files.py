@@ -1,0 +1,219 @@
+"""Files: exact content and attributes of those read whole, single lines of those only searched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from pydantic import ConfigDict
+
+from remedy.probe.frames import NoAnswerError, Sections, as_text
+from remedy.probe.space import Mount, mount_of
+from remedy.values import Fact, Record, Unknown
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes of the largest file that is sent whole; ``probe.sh`` knows the same number."""
+
+_FACTS = re.compile(rb"([0-9a-f]+) (\d+) (\d+) (\d+) \d+ \d+ -?\d+ (/.*)")
+_REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")
+_REGULAR = 0o100000
+
+
+class File(Record):
+    """A file that a remedy may want to change, or that decides what the host does.
+
+    ``path`` is the name it is known by; ``real_path`` is where it really is after following links
+    (equal where there is no link). ``content`` is the exact bytes. A file that does not exist has
+    ``exists=False`` and empty content. ``immutable`` is chattr(1)'s ``i`` or ``a`` on the file or its
+    directory; ``read_only`` that it is on a file system mounted so. Content may hold secrets: it is for
+    comparing and rewriting, not for showing.
+    """
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    path: str
+    real_path: str
+    exists: bool
+    content: bytes = b""
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+    immutable: bool = False
+    read_only: bool = False
+
+
+class Mention(Record):
+    """One line of a file that was only searched, such as ``export NCCL_DEBUG=INFO``, and where it stands."""
+
+    path: str
+    line: int
+    text: str
+
+
+def parse_mentions(sections: Sections) -> tuple[Mention, ...]:
+    """Read section ``mentions``: lines of ``grep -Hn``."""
+    found = []
+    for path, lines in sections.lines("mentions").items():
+        for line in lines:
+            number, _, text = line.partition(":")
+            found.append(Mention(path=path, line=int(number), text=text))
+    return tuple(found)
+
+
+def parse_files(
+    sections: Sections, mounts: Iterable[Mount], wanted: Iterable[str], homes: Iterable[str]
+) -> dict[str, Fact[File]]:
+    """Read the sections about files.
+
+    Args:
+        sections: the probe's.
+        mounts: the host's mounts, to tell what is read-only.
+        wanted: paths and patterns that were asked for.
+        homes: paths below home directories that were asked for.
+
+    Returns:
+        A fact for each path asked for, and for each that a pattern found.
+    """
+    paths = [path for path in (*wanted, *homes) if not _is_pattern(path)]
+    try:
+        listing = sections.body("file-facts")
+    except NoAnswerError as error:
+        return {path: Unknown(reason=str(error)) for path in paths}
+    links = _links(sections)
+    stuck = _immutable(sections)
+    read_only = _ReadOnly(mounts)
+    readers = _Contents(sections)
+    files: dict[str, Fact[File]] = {}
+    for line in listing.split(b"\n"):
+        if match := _FACTS.fullmatch(line):
+            mode, uid, gid, size = int(match[1], 16), int(match[2]), int(match[3]), int(match[4])
+            path = as_text(match[5])
+            real = links.get(path, path)
+            if path in files:
+                continue
+            content = _content(readers, match[5], mode, size, real)
+            if isinstance(content, Unknown):
+                files[path] = content
+                continue
+            files[path] = File(
+                path=path,
+                real_path=real,
+                exists=True,
+                content=content,
+                mode=mode & 0o7777,
+                uid=uid,
+                gid=gid,
+                immutable=bool({path, real, _directory(path), _directory(real)} & stuck),
+                read_only=read_only(real),
+            )
+        elif match := _REFUSAL.fullmatch(line):
+            path, words = as_text(match[1]), as_text(match[2])
+            if _is_pattern(path) or path in files:
+                continue
+            if words in ("No such file or directory", "Not a directory"):
+                real = links.get(path, path)
+                files[path] = File(
+                    path=path, real_path=real, exists=False, read_only=read_only(real)
+                )
+            else:
+                files[path] = Unknown(reason=f"{path} cannot be looked at: {words}")
+    detail = sections.found["file-facts"].detail
+    for path in paths:
+        if path not in files:
+            files[path] = Unknown(reason=detail or f"the host said nothing about {path}")
+    return files
+
+
+class _Contents:
+    """The bytes of section ``file-contents``, read file after file in the order in which they were printed."""
+
+    def __init__(self, sections: Sections) -> None:
+        try:
+            self.body, self.reason = sections.body("file-contents") + b"\n", ""
+        except NoAnswerError as error:
+            self.body, self.reason = b"", str(error)
+        self.position = 0
+
+    def read(self, path: bytes, size: int) -> bytes | None:
+        """Return the content of the file at ``path``, ``None`` when it is not what its size says.
+
+        Every line has the path in front, so nothing in a file can pass for another file. grep ends the last
+        line also where the file does not: the size tells.
+        """
+        prefix = path + b":"
+        match = _file_lines(prefix).match(self.body, self.position)
+        if match is None:
+            return b"" if size == 0 else None
+        self.position = match.end()
+        content = match[0][len(prefix) :].replace(b"\n" + prefix, b"\n")
+        if len(content) == size + 1:
+            return content[:-1]
+        return content if len(content) == size else None
+
+
+@lru_cache(maxsize=4096)
+def _file_lines(prefix: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:" + re.escape(prefix) + rb"[^\n]*\n)+")
+
+
+def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) -> bytes | Unknown:
+    name = as_text(path)
+    if real == "/dev/null":  # how sysctl.d(5) and systemd switch a file off
+        return b""
+    if mode & 0o170000 != _REGULAR:
+        return Unknown(reason=f"{name} is not a regular file")
+    if size > LARGEST:
+        return Unknown(reason=f"{name} is larger than {LARGEST >> 20} MiB")
+    if b":" in path or b"'" in path:
+        return Unknown(reason=f"{name} has a name that the probe does not read")
+    content = contents.read(path, size)
+    if content is None:
+        return Unknown(
+            reason=contents.reason
+            or f"{name} could not be read: it changed meanwhile, or reading it needs root"
+        )
+    return content
+
+
+def _links(sections: Sections) -> Mapping[str, str]:
+    try:
+        text = sections.text("file-links")
+    except NoAnswerError:
+        return {}
+    pairs = (line.rpartition("\t") for line in text.splitlines())
+    return {path: target for target, tab, path in pairs if tab and target}
+
+
+def _immutable(sections: Sections) -> set[str]:
+    """Return the paths that chattr(1) has made immutable or append-only."""
+    try:
+        text = sections.text("file-attributes")
+    except NoAnswerError:
+        return set()
+    rows = (line.partition(" ") for line in text.splitlines())
+    return {path for flags, _, path in rows if "i" in flags or "a" in flags}
+
+
+def _directory(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+class _ReadOnly:
+    """Whether a path is on a file system that is mounted read-only; most files share few directories."""
+
+    def __init__(self, mounts: Iterable[Mount]) -> None:
+        self.mounts = tuple(mounts)
+        self.points = {mount.point for mount in self.mounts}
+        self.known: dict[str, bool] = {}
+
+    def __call__(self, path: str) -> bool:
+        place = path if path in self.points else _directory(path) or "/"
+        if place not in self.known:
+            mount = mount_of(place, self.mounts)
+            self.known[place] = mount is not None and mount.read_only
+        return self.known[place]
+
+
+def _is_pattern(path: str) -> bool:
+    return any(letter in path for letter in "*?[")

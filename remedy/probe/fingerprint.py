@@ -1,0 +1,62 @@
+"""One digest for everything on a host that a verdict rests on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Set
+from typing import Any
+
+from pydantic import BaseModel
+
+from remedy.probe.files import File
+from remedy.probe.state import HostState
+from remedy.values import Unknown
+
+_GROUPS = (
+    "root", "identity", "names", "files", "mentions", "session", "kernel", "network", "sysctls", "firewalls",
+    "units", "containers", "mounts", "gpus", "npus", "rdma", "limits", "environment", "software",
+)  # fmt: skip
+"""What counts; not the clock, processes, IPC and the use of disks and memory, which change by themselves."""
+
+_FLEETING = frozenset((
+    "booted_at", "memory_used", "utilization", "processes", "counters", "pid", "docker_containers",
+    "podman_containers", "net.netfilter.nf_conntrack_count", "sub", "handle", "SSH_CLIENT", "SSH_CONNECTION",
+    "SSH_TTY", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "SHLVL", "PWD", "OLDPWD", "_", "SUDO_COMMAND",
+))  # fmt: skip
+"""What is inside these groups and yet changes from one probe to the next on a host that is left alone."""
+
+
+def fingerprint(state: HostState) -> str:
+    """Return the SHA-256, in hexadecimal, of the facts that a verdict rests on.
+
+    It is the same for two probes of a host that nothing was done to, and another one after a reboot: a proof
+    belongs to one boot. That something is unknown counts, the reason does not.
+    """
+    facts = {name: _canonical(getattr(state, name)) for name in _GROUPS}
+    text = json.dumps({"host": state.host, **facts}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """Return ``value`` as JSON can hold it, without what is fleeting."""
+    if isinstance(value, Unknown):
+        return "unknown"
+    if isinstance(value, File):
+        content = hashlib.sha256(value.content).hexdigest()
+        return [value.real_path, value.exists, content, value.mode, value.uid, value.gid]
+    if isinstance(value, BaseModel):
+        return {
+            name: _canonical(getattr(value, name))
+            for name in type(value).model_fields
+            if name not in _FLEETING
+        }
+    if isinstance(value, Mapping):
+        return {str(key): _canonical(item) for key, item in value.items() if key not in _FLEETING}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _canonical(value._asdict())
+    if isinstance(value, Set):
+        return sorted(str(item) for item in value)
+    if isinstance(value, (tuple, list)):
+        return [_canonical(item) for item in value]
+    return value

@@ -1,0 +1,142 @@
+"""Every firewall of the host, as it is in force now. What is loaded at boot is in ``HostState.files``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from remedy.probe.frames import NoAnswerError, Sections, fact
+from remedy.values import Fact, Record
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+
+
+class NftRule(NamedTuple):
+    """A rule of nftables; ``expression`` is its ``expr`` as canonical JSON (libnftables-json(5))."""
+
+    handle: int
+    comment: str
+    expression: str
+
+
+class NftChain(NamedTuple):
+    """A chain of nftables; without a ``hook`` ("") it is no base chain and has no priority and no policy."""
+
+    family: str
+    table: str
+    name: str
+    hook: str
+    priority: int
+    policy: str
+    rules: tuple[NftRule, ...]
+
+
+class NftSet(NamedTuple):
+    """A set or map of nftables; ``definition`` is all of it as canonical JSON."""
+
+    family: str
+    table: str
+    name: str
+    definition: str
+
+
+class NftRuleset(Record):
+    """The whole ruleset of the kernel, tables that iptables-nft, ufw, firewalld and docker made included."""
+
+    tables: tuple[tuple[str, str], ...]
+    chains: tuple[NftChain, ...]
+    sets: tuple[NftSet, ...]
+
+
+class Firewalls(Record):
+    """What stands between the host and its peers, each told by its own tool.
+
+    ``iptables`` and so on are the output of iptables-save(8) without comments, "" when the tables are not
+    there; the plain ones are the rules that iptables keeps in nftables, the ``legacy`` ones those in the old
+    tables of the kernel. ``firewalld`` is ``firewall-cmd --list-all-zones``, ``None`` when it does not run.
+    ``ufw`` is whether ufw is switched on in its own configuration, ``None`` when it is not installed.
+    """
+
+    nft: Fact[NftRuleset]
+    iptables: Fact[str]
+    ip6tables: Fact[str]
+    iptables_legacy: Fact[str]
+    ip6tables_legacy: Fact[str]
+    firewalld: Fact[str | None]
+    ufw: Fact[bool | None]
+
+
+def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
+    """Read the sections of all firewalls."""
+    return Firewalls(
+        nft=fact(lambda: _ruleset(sections)),
+        iptables=fact(lambda: _saved(sections, "iptables")),
+        ip6tables=fact(lambda: _saved(sections, "ip6tables")),
+        iptables_legacy=fact(lambda: _saved(sections, "iptables-legacy")),
+        ip6tables_legacy=fact(lambda: _saved(sections, "ip6tables-legacy")),
+        firewalld=fact(
+            lambda: None if sections.absent("firewalld") else sections.text("firewalld")
+        ),
+        ufw=ufw,
+    )
+
+
+def _ruleset(sections: Sections) -> NftRuleset:
+    document = json.loads(sections.text("nft"))
+    tables: list[tuple[str, str]] = []
+    chains: dict[tuple[str, str, str], dict[str, Any]] = {}
+    rules: dict[tuple[str, str, str], list[NftRule]] = {}
+    sets = []
+    for entry in document["nftables"]:
+        ((kind, value),) = entry.items()
+        if kind == "table":
+            tables.append((value["family"], value["name"]))
+        elif kind == "chain":
+            chains[value["family"], value["table"], value["name"]] = value
+        elif kind == "rule":
+            expression = _CANONICAL(value.get("expr", []))
+            rule = NftRule(value["handle"], value.get("comment", ""), expression)
+            rules.setdefault((value["family"], value["table"], value["chain"]), []).append(rule)
+        elif kind in ("set", "map"):
+            definition = {name: item for name, item in value.items() if name != "handle"}
+            sets.append(
+                NftSet(value["family"], value["table"], value["name"], _CANONICAL(definition))
+            )
+    return NftRuleset(
+        tables=tuple(tables),
+        chains=tuple(
+            NftChain(
+                *key,
+                chain.get("hook", ""),
+                int(chain.get("prio", 0)),
+                chain.get("policy", ""),
+                tuple(rules.get(key, ())),
+            )
+            for key, chain in chains.items()
+        ),
+        sets=tuple(sets),
+    )
+
+
+def _saved(sections: Sections, name: str) -> str:
+    if sections.absent(name):
+        return ""
+    lines = (line for line in sections.text(name).splitlines() if line and not line.startswith("#"))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def ufw_switched_on(installed: Fact[bool], configuration: Fact[str]) -> bool | None:
+    """Return whether ufw is on (``ENABLED`` in /etc/ufw/ufw.conf, ufw(8)), ``None`` when it is not there.
+
+    Raises:
+        NoAnswerError: its configuration could not be read.
+    """
+    if installed is False:
+        return None
+    if not isinstance(configuration, str):
+        raise NoAnswerError(configuration.reason)
+    settings = [line.strip().partition("=") for line in configuration.splitlines()]
+    values = [
+        value.strip().strip("\"'").lower() for name, _, value in settings if name == "ENABLED"
+    ]
+    return bool(values) and values[-1] == "yes"

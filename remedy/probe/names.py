@@ -1,0 +1,86 @@
+"""What names resolve to on the host, by its own resolver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from remedy.probe.frames import NoAnswerError, Sections
+from remedy.probe.request import mark
+from remedy.values import Record
+
+
+class Names(Record):
+    """How the host resolves names, asked of the host's own resolver (getent ahostsv4).
+
+    ``peers`` maps each name that was asked for to its IPv4 addresses in answer order, or to () when
+    the name does not resolve; a name that could not be asked in time is missing. ``own`` are the addresses
+    of the host's own (transient) name; ``own_asked`` is False when that could not be asked.
+    ``canonical`` has the canonical name of each that resolves, "" being the key of the host's own.
+    ``order`` is the ``hosts`` line of nsswitch.conf(5), ``servers`` and ``search`` are resolv.conf(5)'s.
+    """
+
+    own: tuple[str, ...]
+    peers: Mapping[str, tuple[str, ...]]
+    own_asked: bool = True
+    canonical: Mapping[str, str] = {}
+    order: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+
+
+def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv: str) -> Names:
+    """Read section ``names``: a line for each name: its mark, its canonical name or "-", its addresses.
+
+    Args:
+        sections: the probe's.
+        asked: the names in the order of their marks, from 1.
+        nsswitch: text of nsswitch.conf.
+        resolv: text of resolv.conf.
+
+    Raises:
+        NoAnswerError: there is no getent, or a mark came twice, as when a hosts file names 0.0.0.N.
+    """
+    section = sections.found.get("names")
+    if section is None or section.status not in ("ok", "timeout"):
+        sections.body("names")  # says why
+        raise NoAnswerError("getent could not be asked")
+    answers: dict[str, tuple[str, ...]] = {}
+    canonical: dict[str, str] = {}
+    known = {mark(position): name for position, name in enumerate(("", *asked))}
+    for line in section.body.decode("utf-8", "backslashreplace").splitlines():
+        words = line.split()
+        if len(words) < 2:
+            continue
+        if words[0] not in known:
+            raise NoAnswerError(f"an answer that belongs to no name: {line[:80]}")
+        name = known[words[0]]
+        if name in answers:
+            raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
+        answers[name] = tuple(dict.fromkeys(words[2:]))
+        if words[2:]:
+            canonical[name] = words[1]
+    own = answers.pop("", None)
+    settings = [line.split() for line in resolv.splitlines()]
+    return Names(
+        own=own or (),
+        own_asked=own is not None,
+        peers=answers,
+        canonical=canonical,
+        order=_hosts_line(nsswitch),
+        servers=tuple(
+            words[1] for words in settings if len(words) > 1 and words[0] == "nameserver"
+        ),
+        search=tuple(
+            dict.fromkeys(
+                w for words in settings if words[:1] in (["search"], ["domain"]) for w in words[1:]
+            )
+        ),
+    )
+
+
+def _hosts_line(nsswitch: str) -> tuple[str, ...]:
+    for line in nsswitch.splitlines():
+        name, colon, services = line.partition("#")[0].partition(":")
+        if colon and name.strip() == "hosts":
+            return tuple(services.split())
+    return ()

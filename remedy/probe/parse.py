@@ -1,0 +1,155 @@
+"""From a probe's output to the ``HostState``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from remedy.probe import sources
+from remedy.probe.accelerators import parse_gpus, parse_rdma
+from remedy.probe.containers import parse_containers
+from remedy.probe.files import File, parse_files, parse_mentions
+from remedy.probe.firewall import parse_firewalls, ufw_switched_on
+from remedy.probe.frames import NoAnswerError, Sections, as_text, fact, read_sections
+from remedy.probe.host import (
+    Session,
+    effective_uid,
+    parse_clock,
+    parse_environment,
+    parse_identity,
+    parse_kernel,
+    parse_limits,
+    parse_session,
+    parse_units,
+)
+from remedy.probe.memory import parse_shared_memory, parse_sysv
+from remedy.probe.names import Names, parse_names
+from remedy.probe.network import parse_network
+from remedy.probe.processes import parse_listeners, parse_processes
+from remedy.probe.request import ProbeRequest
+from remedy.probe.software import parse_software
+from remedy.probe.space import parse_mounts, parse_space
+from remedy.probe.state import HostState
+from remedy.probe.sysctl import Sysctls, parse_live, parse_persisted
+from remedy.values import Fact, Unknown
+
+
+def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
+    """Read one host's answer.
+
+    Args:
+        host: the host's name in the inventory.
+        stdout: what the rendered script printed there, all of it; what is around its marks is passed over.
+        request: what was asked.
+
+    Returns:
+        The state, with ``Unknown`` for everything that this answer does not tell.
+
+    Raises:
+        ProbeError: the answer has not one complete section of this request.
+    """
+    sections = read_sections(host, stdout, request.nonce)
+    root = fact(lambda: effective_uid(sections)) == 0
+    clock = fact(lambda: parse_clock(sections))
+    session = fact(lambda: parse_session(sections))
+    mounts = fact(lambda: parse_mounts(sections))
+    homes = session.homes if isinstance(session, Session) else ()
+    files = parse_files(
+        sections,
+        () if isinstance(mounts, Unknown) else mounts,
+        request.all_files(),
+        [f"{home}/{name}" for home in homes for name in sources.HOME_FILES],
+    )
+    names = fact(
+        lambda: parse_names(
+            sections,
+            request.names,
+            _text(files, "/etc/nsswitch.conf"),
+            _text(files, "/etc/resolv.conf"),
+        )
+    )
+    processes = fact(lambda: parse_processes(sections, clock))
+    process_names = (
+        {}
+        if isinstance(processes, Unknown)
+        else {process.pid: process.name for process in processes}
+    )
+    space = fact(lambda: parse_space(sections))
+    ufw = fact(
+        lambda: ufw_switched_on(
+            _has(session, "ufw"), fact(lambda: _known_text(files, "/etc/ufw/ufw.conf"))
+        )
+    )
+    return HostState(
+        host=host,
+        root=root,
+        complete=sections.complete,
+        costs={
+            name: round(section.ended - section.began, 2)
+            for name, section in sections.found.items()
+        },
+        clock=clock,
+        session=session,
+        identity=fact(
+            lambda: parse_identity(sections, clock, _identity_files(files), _own_name(names))
+        ),
+        names=names,
+        files=files,
+        mentions=fact(lambda: parse_mentions(sections)),
+        kernel=fact(lambda: parse_kernel(sections)),
+        network=fact(lambda: parse_network(sections)),
+        listeners=fact(lambda: parse_listeners(sections, process_names)),
+        sysctls=fact(lambda: _sysctls(sections, files, ufw=ufw is True)),
+        firewalls=fact(lambda: parse_firewalls(sections, ufw)),
+        units=fact(lambda: parse_units(sections)),
+        containers=fact(lambda: parse_containers(sections)),
+        mounts=mounts,
+        space=space,
+        shared_memory=fact(lambda: parse_shared_memory(sections, space, root=root)),
+        ipc=fact(lambda: parse_sysv(sections, processes)),
+        processes=processes,
+        gpus=fact(lambda: parse_gpus(sections)),
+        npus=fact(lambda: "" if sections.absent("ascend") else sections.tool("ascend")),
+        rdma=fact(
+            lambda: parse_rdma(
+                sections, session.present if isinstance(session, Session) else frozenset()
+            )
+        ),
+        limits=fact(lambda: parse_limits(sections)),
+        environment=fact(lambda: parse_environment(sections)),
+        software=fact(lambda: parse_software(sections)),
+    )
+
+
+def _text(files: Mapping[str, Fact[File]], path: str) -> str:
+    """Return a file's text, "" when there is none."""
+    file = files.get(path)
+    return as_text(file.content) if isinstance(file, File) else ""
+
+
+def _known_text(files: Mapping[str, Fact[File]], path: str) -> str:
+    """Return a file's text, "" when it is not there; raise ``NoAnswerError`` when that is not known."""
+    file = files.get(path, Unknown(reason=f"the probe did not look at {path}"))
+    if isinstance(file, Unknown):
+        raise NoAnswerError(file.reason)
+    return as_text(file.content)
+
+
+def _identity_files(files: Mapping[str, Fact[File]]) -> dict[str, str]:
+    return {
+        "/etc/hostname": _known_text(files, "/etc/hostname"),
+        "/etc/machine-id": _text(files, "/etc/machine-id"),
+        "/etc/os-release": _text(files, "/etc/os-release"),
+    }
+
+
+def _own_name(names: Fact[Names]) -> str:
+    return names.canonical.get("", "") if isinstance(names, Names) else ""
+
+
+def _has(session: Fact[Session], program: str) -> Fact[bool]:
+    return session.has(program) if isinstance(session, Session) else session
+
+
+def _sysctls(sections: Sections, files: Mapping[str, Fact[File]], *, ufw: bool) -> Sysctls:
+    persisted, unread = parse_persisted(files, ufw=ufw)
+    return Sysctls(live=parse_live(sections), persisted=persisted, unread=unread)

@@ -1,0 +1,171 @@
+"""Processes, and the sockets that listen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from remedy.probe.frames import NoAnswerError, Sections, as_text
+from remedy.probe.host import Clock
+from remedy.values import Fact
+
+TICKS = 100
+"""Clock ticks a second in /proc/PID/stat: USER_HZ, which is 100 on every Linux that runs GPUs."""
+
+_STAT = re.compile(r"/proc/(\d+)/stat:\d+ \((.*)\) (\S) (.*)")
+_HOLDER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)')
+
+
+class Process(NamedTuple):
+    """A process that is no kernel thread (proc_pid_stat(5)).
+
+    ``started_ticks`` is the exact start in clock ticks since boot: with ``pid`` it names this process and no
+    later one. ``started_at`` is that as an epoch second, give or take one, 0 when the host's clock is not
+    known. ``uid``, ``cgroup`` and ``arguments`` are ``None`` for the usual daemons and for what could not be
+    read.
+    """
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    terminal: bool
+    state: str
+    name: str
+    started_ticks: int
+    started_at: int
+    uid: int | None = None
+    cgroup: str | None = None
+    arguments: tuple[str, ...] | None = None
+
+
+class Listener(NamedTuple):
+    """A TCP socket that listens; ``address`` "*" for any address of either family.
+
+    ``holders`` are the processes that have it open; empty when the probe was not root, or a daemon of PID 1
+    holds it.
+    """
+
+    address: str
+    port: int
+    uid: int
+    holders: tuple[int, ...]
+
+
+def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ...]:
+    """Read sections ``processes`` and ``process-details``; the probe's own processes are left out."""
+    booted = clock.epoch_ns / 1e9 - clock.uptime if isinstance(clock, Clock) else None
+    owners, details = _details(sections)
+    rows: dict[int, Process] = {}
+    for line in sections.text("processes").splitlines():
+        match = _STAT.fullmatch(line)
+        if match is None:
+            continue
+        path, rest = f"/proc/{match[1]}", match[4].split()
+        ticks = int(rest[18])
+        arguments = details.get(f"{path}/cmdline")
+        rows[int(match[1])] = Process(
+            pid=int(match[1]),
+            parent=int(rest[0]),
+            group=int(rest[1]),
+            session=int(rest[2]),
+            terminal=rest[3] != "0",
+            state=match[3],
+            name=match[2],
+            started_ticks=ticks,
+            started_at=round(booted + ticks / TICKS) if booted is not None else 0,
+            uid=owners.get(path),
+            cgroup=_cgroup(details.get(f"{path}/cgroup")),
+            arguments=tuple("\n".join(arguments).rstrip("\t").split("\t")) if arguments else None,
+        )
+    own = _descendants(rows, _probe_pid(sections))
+    return tuple(process for pid, process in rows.items() if pid not in own)
+
+
+def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Listener, ...]:
+    """Read section ``listeners``: ``ss -H -ltnpe``, or /proc/net/tcp and tcp6 where there is no ss.
+
+    Args:
+        sections: the probe's.
+        names: process names by pid. ss prints a process's name unescaped, and a process may name itself
+            anything: a holder counts only when the process of that pid really has that name.
+    """
+    found = []
+    for line in sections.text("listeners").splitlines():
+        if line.startswith("/proc/net/"):
+            if listener := _raw_listener(line):
+                found.append(listener)
+            continue
+        words = line.split()
+        if len(words) < 5 or words[0] != "LISTEN":
+            continue
+        address, _, port = words[3].rpartition(":")
+        owner = re.search(r" uid:(\d+) ", line)
+        holders = {int(pid) for name, pid in _HOLDER.findall(line) if names.get(int(pid)) == name}
+        found.append(
+            Listener(
+                address.strip("[]"),
+                int(port),
+                int(owner[1]) if owner else 0,
+                tuple(sorted(holders)),
+            )
+        )
+    return tuple(found)
+
+
+def _raw_listener(line: str) -> Listener | None:
+    """Read a line of /proc/net/tcp (Documentation/networking/proc_net_tcp.rst), in the host's byte order."""
+    words = line.partition(":")[2].split()
+    if len(words) < 10 or words[3] != "0A":
+        return None
+    address, _, port = words[1].partition(":")
+    if len(address) == 8:
+        text = ".".join(str(byte) for byte in reversed(bytes.fromhex(address)))
+    else:
+        text = "*" if not int(address, 16) else address.lower()
+    return Listener(text, int(port, 16), int(words[7]), ())
+
+
+def _details(sections: Sections) -> tuple[dict[str, int], Mapping[str, list[str]]]:
+    owners: dict[str, int] = {}
+    try:
+        body = sections.body("process-details")
+    except NoAnswerError:
+        return owners, {}
+    for line in as_text(body).splitlines():
+        uid, _, path = line.partition(" ")
+        if not uid.isdigit():
+            break
+        owners[path] = int(uid)
+    return owners, sections.lines("process-details")
+
+
+def _cgroup(lines: list[str] | None) -> str | None:
+    """Return the path in systemd's tree: version 2, else the named hierarchy (cgroups(7))."""
+    if not lines:
+        return None
+    paths = {line.split(":", 2)[1]: line.split(":", 2)[2] for line in lines if line.count(":") > 1}
+    named = paths.get("name=systemd")
+    return named if named is not None else paths.get("")
+
+
+def _probe_pid(sections: Sections) -> int:
+    for line in sections.text("session").splitlines():
+        if line.startswith("pid "):
+            return int(line[4:])
+    return 0
+
+
+def _descendants(rows: Mapping[int, Process], root: int) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for pid, process in rows.items():
+        children.setdefault(process.parent, []).append(pid)
+    found: set[int] = set()
+    waiting: Iterable[int] = [root] if root else []
+    while waiting:
+        found.update(waiting)
+        waiting = [
+            child for pid in waiting for child in children.get(pid, ()) if child not in found
+        ]
+    return found

@@ -1,0 +1,88 @@
+"""Python interpreters and the versions of what trains, read from metadata: nothing is imported or started."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from remedy.probe.frames import Sections
+from remedy.values import Record
+
+_VERSION_FILE = re.compile(r"(/.+)/torch/version\.py:cuda[^=]*= *(?:'([^']*)'|\"([^\"]*)\"|None)")
+_NCCL = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+
+
+class Package(NamedTuple):
+    """An installed Python distribution: its name as in its metadata, its version, the directory it is in."""
+
+    name: str
+    version: str
+    site: str
+
+
+class Software(Record):
+    """What there is to train with.
+
+    ``interpreters`` are the Pythons and torchruns of the PATH in its order, then those of the request.
+    ``sites`` are all package directories that were looked at. ``cuda`` maps such a directory to the CUDA
+    version that its torch was built for, "" for none. ``nccl`` maps the path of a system library to its
+    version, ``toolkits`` are the CUDA toolkits.
+    """
+
+    interpreters: tuple[str, ...]
+    sites: tuple[str, ...]
+    packages: tuple[Package, ...]
+    cuda: tuple[tuple[str, str], ...]
+    nccl: tuple[tuple[str, str], ...]
+    toolkits: tuple[str, ...]
+
+    def versions(self, *names: str) -> tuple[Package, ...]:
+        """Return the installed distributions of these names, in the order of the directories."""
+        return tuple(package for package in self.packages if package.name in names)
+
+
+def parse_software(sections: Sections) -> Software:
+    """Read section ``software``: a word and a path a line, and lines of torch/version.py."""
+    found: dict[str, list[str]] = {
+        "interpreter": [],
+        "site": [],
+        "package": [],
+        "conda": [],
+        "library": [],
+    }
+    cuda = []
+    for line in sections.text("software").splitlines():
+        if match := _VERSION_FILE.fullmatch(line):
+            cuda.append((match[1], match[2] or match[3] or ""))
+            continue
+        word, _, path = line.partition(" ")
+        if word in found:
+            found[word].append(path)
+    return Software(
+        interpreters=tuple(dict.fromkeys(found["interpreter"])),
+        sites=tuple(dict.fromkeys(found["site"])),
+        packages=tuple(dict.fromkeys((*_installed(found["package"]), *_conda(found["conda"])))),
+        cuda=tuple(cuda),
+        nccl=tuple((path, match[1]) for path in found["library"] if (match := _NCCL.search(path))),
+        toolkits=tuple(
+            path for path in found["library"] if path.rpartition("/")[2].startswith("cuda-")
+        ),
+    )
+
+
+def _installed(paths: Iterable[str]) -> Iterable[Package]:
+    """Yield the distributions of directories such as ``.../site-packages/torch-2.9.0+cu128.dist-info``."""
+    for path in paths:
+        site, _, name = path.rpartition("/")
+        stem = re.sub(r"\.(dist|egg)-info$", "", name)
+        distribution, _, version = stem.partition("-")
+        yield Package(distribution, version.partition("-")[0], site)
+
+
+def _conda(paths: Iterable[str]) -> Iterable[Package]:
+    """Yield the packages of files such as ``.../conda-meta/pytorch-2.5.1-py3.12_cuda12.4_0.json``."""
+    for path in paths:
+        site, _, name = path.rpartition("/")
+        distribution, _, rest = name.removesuffix(".json").partition("-")
+        yield Package(distribution, rest.partition("-")[0], site)

@@ -1,0 +1,122 @@
+"""Kernel settings: as they are, and as they will be after the next boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from remedy.probe.files import File
+from remedy.probe.frames import Sections, as_text
+from remedy.values import Fact, Record, Unknown
+
+DIRECTORIES = ("/etc/sysctl.d/", "/run/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/")
+"""Where settings are kept: a file hides those of the same name in later directories (sysctl.d(5))."""
+
+MAIN_FILE = "/etc/sysctl.conf"
+UFW_FILE = "/etc/ufw/sysctl.conf"
+
+_SWAP = str.maketrans("/.", "./")
+
+
+class Setting(Record):
+    """One line of a file of settings: what it sets, to what, and where it stands."""
+
+    key: str
+    value: str
+    path: str
+    line: int
+
+
+class Sysctls(Record):
+    """Kernel settings.
+
+    ``live`` maps dotted names to values, white space folded to one space. A dot inside an interface's name is
+    written "/", as sysctl(8) does. ``persisted`` are the lines of all files in the order in which they are
+    applied at boot: of two that set one key the later wins, but an exact key always wins over a pattern.
+    ``unread`` are files that could not be read, so that what is persisted may not be all.
+    """
+
+    live: Mapping[str, str]
+    persisted: tuple[Setting, ...]
+    unread: tuple[str, ...]
+
+    def winner(self, key: str) -> Setting | None:
+        """Return the line that decides ``key`` at boot, ``None`` when no file sets it."""
+        exact = [setting for setting in self.persisted if setting.key == key]
+        if exact:
+            return exact[-1]
+        patterns = [
+            setting
+            for setting in self.persisted
+            if "*" in setting.key and fnmatchcase(key, setting.key)
+        ]
+        return patterns[-1] if patterns else None
+
+
+def parse_live(sections: Sections) -> dict[str, str]:
+    """Read the lines of /proc/sys in section ``kernel``."""
+    start = "/proc/sys/"
+    return {
+        path[len(start) :].translate(_SWAP): " ".join(lines[0].split())
+        for path, lines in sections.lines("kernel").items()
+        if path.startswith(start) and path != "/proc/sys/kernel/random/boot_id"
+    }
+
+
+def parse_persisted(
+    files: Mapping[str, Fact[File]], *, ufw: bool
+) -> tuple[tuple[Setting, ...], tuple[str, ...]]:
+    """Read the files of settings in the order of boot.
+
+    Args:
+        files: all files of the probe.
+        ufw: whether ufw is enabled: it applies a file of its own after all others.
+
+    Returns:
+        The settings in the order in which they are applied, and the paths that could not be read.
+    """
+    settings: list[Setting] = []
+    unread = []
+    for path in _order(files, ufw=ufw):
+        file = files[path]
+        if isinstance(file, Unknown):
+            unread.append(path)
+        elif file.exists:
+            settings.extend(parse_settings(path, as_text(file.content).splitlines()))
+    return tuple(settings), tuple(unread)
+
+
+def parse_settings(path: str, lines: Iterable[str]) -> list[Setting]:
+    """Return the settings in the lines of one file (sysctl.conf(5))."""
+    settings = []
+    for number, line in enumerate(lines, 1):
+        key, equals, value = line.strip().partition("=")
+        key = key.strip().removeprefix("-")
+        if equals and key and not key.startswith(("#", ";")):
+            settings.append(
+                Setting(key=_dotted(key), value=" ".join(value.split()), path=path, line=number)
+            )
+    return settings
+
+
+def _order(files: Mapping[str, Fact[File]], *, ufw: bool) -> list[str]:
+    """Return the paths in the order of systemd-sysctl(8), by name whatever the directory.
+
+    It reads /etc/sysctl.conf only where a link in one of the directories leads there, as on Debian up to 12 and
+    on the Red Hat family.
+    """
+    by_name: dict[str, str] = {}
+    for directory in DIRECTORIES:
+        for path in files:
+            if path.startswith(directory) and path.endswith(".conf"):
+                by_name.setdefault(path[len(directory) :], path)
+    order = [by_name[name] for name in sorted(by_name)]
+    if ufw and UFW_FILE in files:
+        order.append(UFW_FILE)
+    return order
+
+
+def _dotted(key: str) -> str:
+    """Return a key in dotted form: the first separator tells which form it is in."""
+    slash, dot = key.find("/"), key.find(".")
+    return key.translate(_SWAP) if slash >= 0 and (dot < 0 or slash < dot) else key
