@@ -12,9 +12,11 @@ from rich.table import Table
 
 from remedy.errors import LabError
 from remedy.lab import faults, machine
-from remedy.lab.cluster import Lab, LabStatus, UpOptions
+from remedy.lab.cluster import Lab
 from remedy.lab.events import LabEvent
+from remedy.lab.options import UpOptions
 from remedy.lab.paths import NAME_VARIABLE, LabPaths
+from remedy.lab.status import LabStatus
 
 
 def _say(event: LabEvent) -> None:

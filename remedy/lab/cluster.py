@@ -3,68 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from remedy.errors import LabError
 from remedy.lab import faults, machine, net, processes, record, rootfs, venv
 from remedy.lab.events import Listener, emit
 from remedy.lab.host import Host
+from remedy.lab.options import UpOptions
 from remedy.lab.paths import LabPaths
 from remedy.lab.record import LabRecord
-from remedy.values import Record
+from remedy.lab.status import LabStatus, look
 
 T = TypeVar("T")
 
 INVENTORY = Path(__file__).with_name("inventory.py")
-# Host names are made of it, and those must be legal ones.
-_PREFIX = re.compile(r"[a-z](?:[a-z0-9-]{0,19}[a-z0-9])?")
 # Work on hosts is waiting for other processes, not computing.
 _THREADS = 16
-
-
-@dataclass(frozen=True)
-class UpOptions:
-    """What kind of lab to bring up.
-
-    Args:
-        count: how many hosts.
-        prefix: what their inventory names begin with.
-        faults: what to break on each of them once they are up.
-        docker: whether dockerd can run in them.
-    """
-
-    count: int = 4
-    prefix: str = "gpu"
-    faults: tuple[str, ...] = ()
-    docker: bool = False
-
-
-class HostStatus(Record):
-    """One host as it is now."""
-
-    name: str
-    state: Literal["up", "no-ssh", "off"]
-    management_address: str
-    cluster_address: str
-    cluster_interface: str
-    faults: list[str]
-    boot_log: str
-
-
-class LabStatus(Record):
-    """A lab as it is now."""
-
-    name: str
-    running: bool
-    inventory: str | None
-    python: str | None
-    hosts: list[HostStatus]
 
 
 class Lab:
@@ -128,7 +86,7 @@ class Lab:
             running=True,
             inventory=str(self.paths.inventory),
             python=lab.python,
-            hosts=_each(self.hosts(), _status),
+            hosts=_each(self.hosts(), look),
         )
 
     # -- up and down ------------------------------------------------------------------------------
@@ -149,7 +107,7 @@ class Lab:
             LabError: it cannot be had; what was begun stays, for `down` or another `up`.
         """
         machine.require()
-        _check(options)
+        options.check()
         for name in options.faults:
             faults.get(name)
         with record.locked(self.paths, self.listener):
@@ -219,7 +177,7 @@ class Lab:
             )
         if lab is None:
             lab = self._new(options)
-        names = _names(options.prefix, options.count)
+        names = options.names()
         known = {one.name: one for one in lab.hosts}
         hosts = [
             known.get(name) or net.make_host(name, number, lab.management, lab.cluster)
@@ -340,13 +298,13 @@ class Lab:
         """
         self.host(name).kill()
 
-    def reset(self, name: str) -> None:
-        """Bring a host back to the state of a fresh installation, as the same machine, trusted.
+    def reset(self, *names: str) -> None:
+        """Bring hosts back to the state of a fresh installation, as the same machines, trusted.
 
         Args:
-            name: its inventory name.
+            names: their inventory names; without any, all hosts.
         """
-        self._again(name, new=False)
+        self._again(names or tuple(host.name for host in self.hosts()), new=False)
 
     def replace(self, name: str) -> None:
         """Put another machine in a host's place: same addresses, new disk and identity.
@@ -357,21 +315,23 @@ class Lab:
         Args:
             name: its inventory name.
         """
-        self._again(name, new=True)
+        self._again((name,), new=True)
 
-    def _again(self, name: str, *, new: bool) -> None:
-        """Boot a host from an empty disk.
+    def _again(self, names: Sequence[str], *, new: bool) -> None:
+        """Boot hosts from an empty disk.
 
         Args:
-            name: its inventory name.
-            new: whether it is another machine.
+            names: their inventory names.
+            new: whether they are other machines.
         """
         with record.locked(self.paths, self.listener):
-            host = self.host(name)
-            host.rebuild(new=new)
-            self._note(name, [])
+            hosts = [self.host(name) for name in names]
+            _each(hosts, lambda host: host.rebuild(new=new))
+            for host in hosts:
+                self._note(host.name, [])
             if not new:
-                self._trust([host])
+                self._trust(hosts)
+        for name in names:
             emit(self.listener, "host", "replaced" if new else "fresh again", name)
 
     def _break(self, name: str, fault_names: Iterable[str]) -> None:
@@ -412,9 +372,11 @@ class Lab:
             lines = self.paths.known_hosts.read_text("ascii").splitlines()
         except FileNotFoundError:
             lines = []
-        new = {f"{host.record.management_address},{host.name}": host.public_key() for host in hosts}
-        lines = [line for line in lines if line.split(" ", 1)[0] not in new]
-        lines += [f"{names} {key}" for names, key in new.items()]
+        # By whatever name or address a line knows them: two keys for one host contradict each other.
+        old = {word for host in hosts for word in (host.name, host.record.management_address)}
+        lines = [line for line in lines if old.isdisjoint(line.split(" ", 1)[0].split(","))]
+        for host in hosts:
+            lines.append(f"{host.record.management_address},{host.name} {host.public_key()}")
         record.replace_file(self.paths.known_hosts, "\n".join(lines) + "\n")
 
     def _answering(self, host: Host) -> None:
@@ -425,58 +387,6 @@ class Lab:
         """
         host.wait()
         emit(self.listener, "host", "answers", host.name)
-
-
-def _names(prefix: str, count: int) -> list[str]:
-    """Number hosts so that their names sort: gpu01, ..., with three digits from 100 hosts on.
-
-    Args:
-        prefix: what the names begin with.
-        count: how many.
-    """
-    width = max(2, len(str(count)))
-    return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
-
-
-def _check(options: UpOptions) -> None:
-    """Refuse what cannot become a lab.
-
-    Args:
-        options: what is asked for.
-
-    Raises:
-        LabError: with what is possible.
-    """
-    if not 1 <= options.count <= net.MAX_HOSTS:
-        raise LabError(
-            f"A lab cannot have {options.count} hosts.", next_step=f"Ask for 1 to {net.MAX_HOSTS}."
-        )
-    if not _PREFIX.fullmatch(options.prefix):
-        raise LabError(
-            f"Host names cannot begin with {options.prefix!r}.",
-            next_step="Use a short prefix of lower-case letters, digits and dashes, such as gpu.",
-        )
-
-
-def _status(host: Host) -> HostStatus:
-    """See how a host is.
-
-    Args:
-        host: which one.
-    """
-    state: Literal["up", "no-ssh", "off"] = "up"
-    if not host.answers():
-        state = "off" if host.leader() is None else "no-ssh"
-    one = host.record
-    return HostStatus(
-        name=one.name,
-        state=state,
-        management_address=one.management_address,
-        cluster_address=one.cluster_address,
-        cluster_interface=one.cluster_interface,
-        faults=one.faults,
-        boot_log=str(host.folder / "boot.log"),
-    )
 
 
 def _each(hosts: Sequence[Host], work: Callable[[Host], T]) -> list[T]:

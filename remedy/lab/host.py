@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import socket
 import subprocess
 import time
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from remedy.errors import LabError
 from remedy.lab import machine, net, processes, rootfs
+from remedy.lab.disk import Disk
 from remedy.lab.paths import LabPaths
 from remedy.lab.record import HostRecord, LabRecord
 
@@ -63,9 +62,9 @@ class Host:
         return self.paths.host(self.name)
 
     @property
-    def upper(self) -> Path:
-        """Its disk: what differs from the shared root. Only to be written to while it is off."""
-        return self.folder / "upper"
+    def disk(self) -> Disk:
+        """Its disk, to be written to only while it is off."""
+        return Disk(self.folder, Path(self.lab.root))
 
     @property
     def peers(self) -> list[HostRecord]:
@@ -96,49 +95,18 @@ class Host:
 
     def wipe(self) -> None:
         """Put its disk into the state of a fresh installation. It must be off; its identity stays."""
-        for name in ("upper", "work"):
-            machine.remove_tree(self.folder / name)
-            (self.folder / name).mkdir()
-        self.upper.chmod(0o755)
+        disk = self.disk
+        disk.wipe()
         key = self.folder / "ssh_host_ed25519_key"
-        self.put("etc/hostname", f"{FRESH_NAME}\n")
-        self.put("etc/hosts", FRESH_HOSTS)
-        self.put("etc/machine-id", (self.folder / "machine-id").read_text("ascii"), mode=0o444)
-        self.put("etc/ssh/ssh_host_ed25519_key", key.read_text("ascii"), mode=0o600)
-        self.put("etc/ssh/ssh_host_ed25519_key.pub", self.public_key() + "\n")
-        self.put(rootfs.AUTHORIZED_KEYS, self.paths.key.with_suffix(".pub").read_text("ascii"))
-        for bind in self._binds():
-            if Path(bind).is_relative_to("/root"):
-                # Other users are to reach the environment that lies below.
-                self._folder(Path("root")).chmod(0o711)
-
-    def put(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Write a file on its disk while it is off.
-
-        Args:
-            path: relative to its root.
-            text: the content.
-            mode: its permissions.
-        """
-        target = self._folder(Path(path).parent) / Path(path).name
-        target.write_text(text, encoding="utf-8")
-        target.chmod(mode)
-
-    def _folder(self, path: Path) -> Path:
-        """A folder of its disk, made like the one in the shared root that it will cover.
-
-        Args:
-            path: relative to its root.
-        """
-        target, lower = self.upper, Path(self.lab.root)
-        for part in path.parts:
-            target, lower = target / part, lower / part
-            if not target.exists():
-                target.mkdir(mode=0o755)
-                if lower.exists():
-                    shutil.copystat(lower, target)
-                    os.chown(target, lower.stat().st_uid, lower.stat().st_gid)
-        return target
+        disk.put("etc/hostname", f"{FRESH_NAME}\n")
+        disk.put("etc/hosts", FRESH_HOSTS)
+        disk.put("etc/machine-id", (self.folder / "machine-id").read_text("ascii"), mode=0o444)
+        disk.put("etc/ssh/ssh_host_ed25519_key", key.read_text("ascii"), mode=0o600)
+        disk.put("etc/ssh/ssh_host_ed25519_key.pub", self.public_key() + "\n")
+        disk.put(rootfs.AUTHORIZED_KEYS, self.paths.key.with_suffix(".pub").read_text("ascii"))
+        if any(Path(bind).is_relative_to("/root") for bind in self.lab.binds):
+            # Other users are to reach the environment that lies below.
+            disk.make_folder(Path("root")).chmod(0o711)
 
     def public_key(self) -> str:
         """Its ssh host key, as it stands in a known_hosts file."""
@@ -150,14 +118,11 @@ class Host:
     def start(self) -> None:
         """Boot it; returns at once."""
         folder, name = self.folder, self.machine
-        lower = self.lab.root
         (folder / "switch.batch").write_text(net.switch_batch(self.record, name), encoding="ascii")
         (folder / "host.batch").write_text(
             net.host_batch(self.record, self.lab.management), encoding="ascii"
         )
-        (folder / "overlay").write_text(
-            f"lowerdir={lower},upperdir={folder}/upper,workdir={folder}/work", encoding="ascii"
-        )
+        (folder / "overlay").write_text(self.disk.mount_options(), encoding="ascii")
         (folder / "cgroups").write_text(
             "".join(f"{path / name}\n" for path in processes.cgroups()), encoding="ascii"
         )
@@ -181,7 +146,7 @@ class Host:
             "--timezone=off",
             "--link-journal=no",
             "--console=read-only",
-            *(f"--bind-ro={path}" for path in self._binds()),
+            *(f"--bind-ro={path}" for path in self.lab.binds),
             *(["--tmpfs=/var/lib/docker"] if self.lab.docker else []),
         ]
         command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
@@ -213,10 +178,6 @@ class Host:
                 env=environment,
                 start_new_session=True,
             )
-
-    def _binds(self) -> list[str]:
-        """The folders of this machine that it sees, read-only."""
-        return list(self.lab.binds)
 
     def wait(self, seconds: float = 60.0, *, unlike: str | None = None) -> None:
         """Wait until its sshd answers.

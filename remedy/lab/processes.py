@@ -49,9 +49,10 @@ def find(paths: LabPaths, host: str | None = None) -> Processes:
                     nspawn.append(pid)
     inside = []
     for group in host_cgroups(paths, host):
-        for listing in group.rglob("cgroup.procs"):
+        # Not a glob: groups come and go meanwhile, which os.walk takes as it is.
+        for below, _, _ in os.walk(group):
             try:
-                pids = [int(pid) for pid in listing.read_text().split()]
+                pids = [int(pid) for pid in (Path(below) / "cgroup.procs").read_text().split()]
             except OSError:
                 continue
             # 0 stands for a process that cannot be named here; to kill(2) it means this process's

@@ -10,7 +10,6 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
 
 from remedy.errors import LabError
 from remedy.lab.events import Listener, emit
@@ -80,7 +79,7 @@ def read(paths: LabPaths) -> LabRecord | None:
         return LabRecord.model_validate(document)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, AttributeError, ValidationError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise LabError(
             f"{paths.state} is not a lab's state file ({type(error).__name__}).",
             next_step="`remedy lab down` removes what is left of that lab.",

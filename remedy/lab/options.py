@@ -1,0 +1,50 @@
+"""What kind of lab to bring up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from remedy.errors import LabError
+from remedy.lab import net
+
+# Host names are made of it, and those must be legal ones.
+_PREFIX = re.compile(r"[a-z](?:[a-z0-9-]{0,19}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """What kind of lab to bring up.
+
+    Args:
+        count: how many hosts.
+        prefix: what their inventory names begin with.
+        faults: what to break on each of them once they are up.
+        docker: whether dockerd can run in them.
+    """
+
+    count: int = 4
+    prefix: str = "gpu"
+    faults: tuple[str, ...] = ()
+    docker: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot become a lab.
+
+        Raises:
+            LabError: with what is possible.
+        """
+        if not 1 <= self.count <= net.MAX_HOSTS:
+            raise LabError(
+                f"A lab cannot have {self.count} hosts.", next_step=f"Ask for 1 to {net.MAX_HOSTS}."
+            )
+        if not _PREFIX.fullmatch(self.prefix):
+            raise LabError(
+                f"Host names cannot begin with {self.prefix!r}.",
+                next_step="Use a short prefix of lower-case letters, digits and dashes, such as gpu.",
+            )
+
+    def names(self) -> list[str]:
+        """The hosts' names, so that they sort: gpu01, ..., with three digits from 100 hosts on."""
+        width = max(2, len(str(self.count)))
+        return [f"{self.prefix}{number:0{width}d}" for number in range(1, self.count + 1)]

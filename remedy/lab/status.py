@@ -1,0 +1,51 @@
+"""What a lab looks like now."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from remedy.lab.host import Host
+from remedy.values import Record
+
+
+class HostStatus(Record):
+    """One host as it is now."""
+
+    name: str
+    state: Literal["up", "no-ssh", "off"]
+    management_address: str
+    cluster_address: str
+    cluster_interface: str
+    faults: list[str]
+    boot_log: str
+
+
+class LabStatus(Record):
+    """A lab as it is now."""
+
+    name: str
+    running: bool
+    inventory: str | None
+    python: str | None
+    hosts: list[HostStatus]
+
+
+def look(host: Host) -> HostStatus:
+    """See how a host is.
+
+    Args:
+        host: which one.
+    """
+    state: Literal["up", "no-ssh", "off"] = "up"
+    if not host.answers():
+        state = "off" if host.leader() is None else "no-ssh"
+    one = host.record
+    return HostStatus(
+        name=one.name,
+        state=state,
+        management_address=one.management_address,
+        cluster_address=one.cluster_address,
+        cluster_interface=one.cluster_interface,
+        faults=one.faults,
+        boot_log=str(host.folder / "boot.log"),
+    )

@@ -1,0 +1,257 @@
+"""Verification over real hosts: what it proves, whom it names, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks, verify
+from remedy.verify.agent import MARKER
+from remedy.verify.launch import script, script_deadline
+from tests.lab.conftest import Cluster
+
+pytestmark = pytest.mark.lab
+
+DEADLINE = 30.0
+GONE = 8.0  # seconds within which everything has to be gone after the controller is
+
+
+@pytest.fixture
+def named(cluster: Cluster) -> Cluster:
+    """Hosts whose names are right: what the other remedies bring about."""
+    if not cluster.lab.record().python:
+        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
+    records = cluster.lab.record().hosts
+    entries = "".join(f"{one.cluster_address} {one.name}\n" for one in records)
+    for one in records:
+        cluster.host(one.name).must(
+            f"hostname {one.name} && cat > /etc/hosts", stdin=f"127.0.0.1 localhost\n{entries}"
+        )
+    return cluster
+
+
+class Controller:
+    """Runs a plan through the ssh client: one command a host, as the transport does it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.clients: dict[str, subprocess.Popen[str]] = {}
+
+    def plan(self, *names: str, deadline: float = DEADLINE, **spec: Any) -> RankPlan:
+        lab = self.cluster.lab.record()
+        return plan_ranks(
+            [
+                Candidate(name=one.name, address=one.cluster_address, python=lab.python)
+                for one in lab.hosts
+                if one.name in (names or self.cluster.hosts)
+            ],
+            VerifySpec(deadline=deadline, **spec),
+        )
+
+    def start(self, scripts: Mapping[str, Any]) -> None:
+        for name, each in scripts.items():
+            command = f"exec timeout -k 5 {each.deadline:.0f} sh -s"
+            client = subprocess.Popen(
+                self.cluster.host(name).ssh([command]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            self.clients[name] = client
+            assert client.stdin is not None
+            client.stdin.write(each.text)
+            client.stdin.close()
+            client.stdin = None
+
+    def run(self, scripts: Mapping[str, Any]) -> dict[str, Any]:
+        from remedy.transport import Output
+
+        self.start(scripts)
+        answers = {}
+        for name, client in self.clients.items():
+            stdout, stderr = client.communicate(timeout=180)
+            answers[name] = Output(name, stdout, stderr, client.returncode)
+        self.clients.clear()
+        return answers
+
+    def verify(self, plan: RankPlan) -> Verdict:
+        return verify(self.run, plan)
+
+    def begin(self, plan: RankPlan) -> None:
+        """Start all hosts and come back when every worker runs."""
+        from remedy.transport import Script
+
+        limit = script_deadline(plan)
+        self.start({h.name: Script(script(plan, n), limit) for n, h in enumerate(plan.hosts)})
+        wait_for(lambda: all("worker.py" in self.marked(plan, h.name) for h in plan.hosts), 20)
+
+    def marked(self, plan: RankPlan, host: str) -> str:
+        """The command lines on a host that belong to a plan's run."""
+        look = (
+            f"for d in /proc/[0-9]*; do tr '\\0' '\\n' < $d/environ 2>/dev/null"
+            f" | grep -qx {MARKER}={plan.nonce} && tr '\\0' ' ' < $d/cmdline; done; true"
+        )
+        return self.cluster.run(host, look).stdout
+
+    def leftovers(self, plan: RankPlan) -> dict[str, str]:
+        """Processes, folders and ports of a run that are still there, by host."""
+        found = {}
+        for one in plan.hosts:
+            rest = self.marked(plan, one.name)
+            rest += self.cluster.run(
+                one.name,
+                "ls -d /tmp/remedy-verify-* 2>/dev/null; pgrep -af 'python|sh -s';"
+                f" ss -Hltn 'sport = :{plan.port}'",
+            ).stdout
+            if rest.strip():
+                found[one.name] = rest
+        return found
+
+
+@pytest.fixture
+def controller(named: Cluster) -> Iterator[Controller]:
+    one = Controller(named)
+    yield one
+    for client in one.clients.values():
+        client.kill()
+        client.communicate()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.1)
+
+
+def refuse(cluster: Cluster, host: str, rules: str) -> None:
+    """Give a host a firewall that knows connections, with these rules for new ones."""
+    cluster.host(host).must(
+        ["nft", "-f", "-"],
+        stdin="table inet test { chain input { type filter hook input priority 0; policy accept;\n"
+        f"ct state established,related accept\n{rules}\n}} }}\n",
+    )
+
+
+def accused(verdict: Verdict) -> set[str]:
+    return {one.host for one in verdict.outcomes if one.outcome == "fail"}
+
+
+def test_right_hosts_pass(controller: Controller) -> None:
+    plan = controller.plan()
+    verdict = controller.verify(plan)
+    assert verdict.passed, verdict
+    assert verdict.hosts == verdict.world_size == len(controller.cluster.hosts)
+    assert verdict.sum_exact
+    assert verdict.backend == "gloo"
+    assert verdict.busbw_gbps is not None
+    assert verdict.busbw_gbps > 0
+    assert not controller.leftovers(plan)
+
+
+def test_fresh_hosts_fail_by_their_names(cluster: Cluster) -> None:
+    """As they come: each one's own name leads to 127.0.1.1."""
+    if not cluster.lab.record().python:
+        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
+    verdict = Controller(cluster).verify(Controller(cluster).plan())
+    assert not verdict.passed
+    assert "leads to 127.0.1.1" in verdict.reason, verdict
+
+
+def test_a_firewall_between_two_hosts_names_the_pair_and_the_direction(
+    controller: Controller,
+) -> None:
+    one, two, three, *_ = controller.cluster.lab.record().hosts
+    rule = f"ip saddr {{ {two.cluster_address} }} tcp dport 1024-65535 drop"
+    refuse(controller.cluster, three.name, rule)
+    # The other way round is open: gloo lets the higher rank connect, or the lower one.
+    rule = f"ip saddr {three.cluster_address} tcp dport 1024-65535 drop"
+    refuse(controller.cluster, two.name, rule)
+    plan = controller.plan()
+    verdict = controller.verify(plan)
+    assert not verdict.passed
+    assert verdict.seconds < DEADLINE + 10
+    assert accused(verdict) == {two.name, three.name}, verdict
+    assert f"{one.name} ->" not in verdict.reason
+    assert "is not answered" in verdict.reason
+    assert not controller.leftovers(plan)
+
+
+def test_a_closed_host_is_named(controller: Controller) -> None:
+    victim = controller.cluster.lab.record().hosts[2]
+    refuse(controller.cluster, victim.name, "iifname != lo tcp dport 1024-65535 drop")
+    verdict = controller.verify(controller.plan())
+    assert not verdict.passed
+    assert victim.name in accused(verdict), verdict
+    assert victim.name in verdict.reason
+
+
+def test_a_rendezvous_that_is_closed_names_the_first_host(controller: Controller) -> None:
+    first = controller.cluster.lab.record().hosts[0]
+    refuse(controller.cluster, first.name, "iifname != lo tcp dport 29000-29999 drop")
+    plan = controller.plan()
+    verdict = controller.verify(plan)
+    assert not verdict.passed
+    assert verdict.reason.startswith(f"{first.name} is cut off"), verdict
+    assert f"port {plan.port}" in verdict.reason
+
+
+def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Controller) -> None:
+    victim = controller.cluster.hosts[1]
+    plan = controller.plan(deadline=60.0)
+    controller.begin(plan)
+    controller.cluster.run(victim, "pkill -9 -f /worker.py")
+    began = time.monotonic()
+    from remedy.transport import Output
+    from remedy.verify import judge
+
+    answers = {}
+    for name, client in controller.clients.items():
+        stdout, stderr = client.communicate(timeout=90)
+        answers[name] = Output(name, stdout, stderr, client.returncode)
+    verdict = judge(plan, answers)
+    assert verdict.reason.startswith(f"a worker on {victim} was killed by SIGKILL"), verdict
+    assert time.monotonic() - began < 50
+    assert not controller.leftovers(plan)
+
+
+def test_nothing_is_left_when_the_controller_is_killed(controller: Controller) -> None:
+    plan = controller.plan(deadline=120.0)
+    # Held in the middle: one host's workers do not go on.
+    controller.begin(plan)
+    controller.cluster.run(plan.hosts[1].name, "pkill -STOP -f /worker.py")
+    assert controller.leftovers(plan)
+    for client in controller.clients.values():
+        client.send_signal(signal.SIGKILL)
+    wait_for(lambda: not controller.leftovers(plan), GONE)
+
+
+def test_nothing_is_left_when_the_network_to_the_controller_goes(controller: Controller) -> None:
+    """No FIN ever comes: the host's own deadline is what ends it."""
+    plan = controller.plan(deadline=15.0)
+    controller.begin(plan)
+    controller.cluster.run(plan.hosts[1].name, "pkill -STOP -f /worker.py")
+    for one in plan.hosts:
+        controller.cluster.host(one.name).must(
+            ["nft", "-f", "-"],
+            stdin="table inet cut { chain input { type filter hook input priority -10;\n"
+            "tcp dport 22 drop\n} }\n",
+        )
+    wait_for(lambda: not controller.leftovers(plan), 15.0 + GONE)
+
+
+@pytest.mark.parametrize("link", ["timeout", "python3?.* -$", "torch.distributed.run", "worker.py"])
+def test_nothing_is_left_when_a_link_of_the_chain_is_killed(
+    controller: Controller, link: str
+) -> None:
+    plan = controller.plan(deadline=25.0)
+    controller.begin(plan)
+    for one in plan.hosts:
+        assert controller.cluster.run(one.name, ["pkill", "-9", "-f", link]).returncode == 0
+    wait_for(lambda: not controller.leftovers(plan), GONE)

@@ -1,0 +1,68 @@
+"""Which addresses a lab takes, and how its hosts are plugged in."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+
+import pytest
+
+from remedy.errors import LabError
+from remedy.lab import net
+from remedy.lab.options import UpOptions
+
+
+def test_labs_take_the_first_free_pair() -> None:
+    assert net.choose([]) == ("10.213.0.0/24", "10.214.0.0/24")
+    assert net.choose(["10.213.0.1/24"]) == ("10.213.1.0/24", "10.214.1.0/24")
+    # The cluster's subnet counts as much as the management one, and so does a single address.
+    assert net.choose(["10.213.0.0/24", "10.214.1.7"]) == ("10.213.2.0/24", "10.214.2.0/24")
+
+
+def test_what_claims_nothing_in_the_range_is_no_obstacle() -> None:
+    assert net.choose(["0.0.0.0/0", "192.168.0.0/16", "fd00::/8"])[0] == "10.213.0.0/24"
+
+
+def test_a_taken_range_leads_to_the_other_and_then_to_an_error() -> None:
+    assert net.choose(["10.0.0.0/8"]) == ("198.18.0.0/24", "198.19.0.0/24")
+    with pytest.raises(LabError, match="in use"):
+        net.choose(["10.0.0.0/8", "198.18.0.0/15"])
+
+
+@pytest.mark.parametrize("number", [1, 2, net.MAX_HOSTS])
+def test_addresses_are_in_their_subnets_and_clear_of_the_gateways(number: int) -> None:
+    host = net.make_host("gpu", number, "10.213.3.0/24", "10.214.3.0/24")
+    for text, subnet in (
+        (host.management_address, "10.213.3.0/24"),
+        (host.cluster_address, "10.214.3.0/24"),
+    ):
+        assert ip_address(text) in ip_network(subnet)
+        assert text.rpartition(".")[2] not in {"0", "1", "230", "231", "250", "254", "255"}
+
+
+def test_neighbours_name_their_cluster_interface_differently() -> None:
+    first, second = (net.make_host("gpu", n, "10.213.0.0/24", "10.214.0.0/24") for n in (1, 2))
+    assert first.cluster_interface == "enp194s0f1"
+    assert second.cluster_interface == "eno2"
+    lines = net.switch_batch(second, "some-netns").splitlines()
+    assert any("peer name eno2" in line and line.endswith("netns some-netns") for line in lines)
+    assert f"address add {second.cluster_address}/24 dev eno2" in net.host_batch(
+        second, "10.213.0.0/24"
+    )
+
+
+def test_interface_names_fit_the_kernel() -> None:
+    host = net.make_host("gpu", net.MAX_HOSTS, "10.213.0.0/24", "10.214.0.0/24")
+    words = net.switch_batch(host, "n").split() + net.host_batch(host, "10.213.0.0/24").split()
+    names = [words[i + 1] for i, word in enumerate(words) if word in {"add", "name", "dev"}]
+    assert all(len(name) <= 15 for name in names if name[0].isalpha())
+
+
+def test_names_sort_and_odd_wishes_are_refused() -> None:
+    assert UpOptions(count=2).names() == ["gpu01", "gpu02"]
+    names = UpOptions(count=120, prefix="node-").names()
+    assert names == sorted(names)
+    for options in (UpOptions(count=0), UpOptions(count=net.MAX_HOSTS + 1), UpOptions(prefix="Ü")):
+        with pytest.raises(LabError):
+            options.check()
+    with pytest.raises(LabError):
+        UpOptions(prefix="-x").check()
