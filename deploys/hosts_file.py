@@ -137,12 +137,12 @@ def _undecided(fleet: Fleet, host: HostState) -> Iterator[Finding]:
             fix="Set cluster_address of the host in the inventory, or cluster.subnet in remedy.yaml.",
             label="wrong-interface",
         )
-    elif isinstance(host.interfaces, Unknown):
+    elif isinstance(host.network, Unknown):
         yield _finding(
             host,
             FindingKind.UNKNOWN,
             f"whether {host.host} has its address {mine.address} is not known",
-            (host.interfaces.reason,),
+            (host.network.reason,),
             label="wrong-interface",
         )
     elif not any(str(address.ip) == mine.address for address in interface_addresses(host)):

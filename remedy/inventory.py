@@ -126,11 +126,10 @@ def load_inventory(path: Path) -> Inventory:
         )
     _reject_doubles(path, _run_inventory_file(path))
 
-    from pyinfra_cli.inventory import (
-        make_inventory_from_files,
-    )  # slow to import, and not always needed
+    # pyinfra takes half a second to import, and is not always needed.
+    from remedy.transport import read_pyinfra_inventory
 
-    return from_source(path, make_inventory_from_files(str(path)))
+    return from_source(path, read_pyinfra_inventory(path))
 
 
 def from_source(path: Path, source: Any) -> Inventory:

@@ -32,13 +32,13 @@ from remedy.plan import (
     write_plan,
 )
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
-from remedy.run import origin, probe_request
+from remedy.probe.accelerators import NVIDIA
+from remedy.run import PROBE_SECONDS, origin, probe_request
 from remedy.spec import Spec
 from remedy.transport import HostEvent, Listener, Root, Script, Transport
-from remedy.verify import Verdict, VerifySpec, verify
+from remedy.values import Unknown
+from remedy.verify import Candidate, Verdict, VerifySpec, plan_ranks, verify
 
-# A probe that finds everything broken (dead DNS, hanging tools) ends within this; a healthy one in < 1 s.
-PROBE_DEADLINE = 45
 # Writing is quick; what can take long is a service that is asked to reload.
 APPLY_DEADLINE = 120
 
@@ -76,7 +76,7 @@ class Pipeline:
     def probe(self, hosts: Iterable[str]) -> Probed:
         """Read ``hosts``, one command each; a host that cannot be read has an error in the result."""
         request = probe_request(self.inventory)
-        script = Script(render_probe(request), deadline=PROBE_DEADLINE, root=Root.PREFERRED)
+        script = Script(render_probe(request), deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
         states: dict[str, HostState] = {}
         errors: dict[str, RemedyError] = {}
         for name, output in self.transport.run(dict.fromkeys(hosts, script)).items():
@@ -262,38 +262,54 @@ class Pipeline:
             error = RemedyError(blocked[0].title, next_step=blocked[0].fix)
         return HostOutcome(status, findings=findings, error=error)
 
-    def _prove(self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal) -> Verdict:
+    def _prove(
+        self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal
+    ) -> Verdict:
         """Run the all-reduce over every host that is right, and record what it showed."""
-        addresses = probed.fleet.addresses
-        tested = {
-            name: address
+        tested = [
+            candidate
             for name in probed.fleet.states
             if hosts[name].status in (HostStatus.OK, HostStatus.CHANGED)
-            and (address := addresses[name].address) is not None
-        }
-        for name in tested:
-            self._listen(HostEvent(name, "verifying"))
+            and (candidate := self._candidate(name, probed.fleet)) is not None
+        ]
+        for candidate in tested:
+            self._listen(HostEvent(candidate.name, "verifying"))
+        plan = plan_ranks(tested, self.spec.section("verify", VerifySpec))
+        verdict = verify(self.transport.run, plan)
+        names = [candidate.name for candidate in tested]
         excused = {
             name: host.error.message if host.error else f"the host is {host.status.value}"
             for name, host in hosts.items()
-            if name not in tested
+            if name not in names
         }
-        verdict = verify(
-            self.transport.run,
-            states={name: probed.fleet.states[name] for name in tested},
-            addresses=tested,
-            pythons={
-                name: str(self.inventory.node(name).data["python"])
-                for name in tested
-                if "python" in self.inventory.node(name).data
-            },
-            excused=excused,
-            spec=self.spec.section("verify", VerifySpec),
+        verdict = verdict.excusing(excused).model_copy(
+            update={"fingerprints": {name: fingerprint(probed.fleet.states[name]) for name in names}}
         )
-        marks = {name: fingerprint(probed.fleet.states[name]) for name in tested}
-        verdict = verdict.model_copy(update={"fingerprints": marks})
         journal.write("verified", **verdict.model_dump(mode="json", exclude={"evidence"}))
         return verdict
+
+    def _candidate(self, name: str, fleet: Fleet) -> Candidate | None:
+        """Return what verification has to know of a host; None when peers could not reach it."""
+        address = fleet.addresses[name].address
+        if address is None:
+            return None
+        python = self.inventory.node(name).data.get("python")
+        return Candidate(
+            name=name,
+            address=address,
+            gpus=gpu_count(fleet.states[name]),
+            python=None if python is None else str(python),
+        )
+
+
+def gpu_count(state: HostState) -> int:
+    """Return how many GPUs a host has; those on its bus where nvidia-smi could not be asked."""
+    gpus = state.gpus
+    if isinstance(gpus, Unknown):
+        return 0
+    if not isinstance(gpus.devices, Unknown):
+        return len(gpus.devices)
+    return sum(device.vendor == NVIDIA and device.kind.startswith("03") for device in gpus.pci)
 
 
 def _absent(error: RemedyError) -> HostOutcome:

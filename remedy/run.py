@@ -11,6 +11,9 @@ from remedy.inventory import Inventory
 from remedy.plan import Origin, remedies
 from remedy.probe import ProbeRequest
 
+# A probe that finds everything broken (dead DNS, hanging tools) ends within this; a healthy one in < 1 s.
+PROBE_SECONDS = 45
+
 
 def new_run_id() -> str:
     """Return an id for a run: its time in UTC, for people, and four random bytes, so that no two are equal."""
@@ -28,6 +31,15 @@ def origin() -> Origin:
 
 
 def probe_request(inventory: Inventory) -> ProbeRequest:
-    """Return what to read on each host: every name of the inventory, and the files that remedies need."""
+    """Return what to read on each host: every name of the inventory, and the files that remedies need.
+
+    Interpreters that the inventory names (``python``, where torch is) are looked at too.
+    """
     files = dict.fromkeys(path for remedy in remedies() for path in remedy.reads)
-    return ProbeRequest(names=inventory.names, files=tuple(files), nonce=secrets.token_hex(8))
+    pythons = {str(node.data["python"]) for node in inventory.nodes if "python" in node.data}
+    return ProbeRequest(
+        names=inventory.names,
+        files=tuple(files),
+        interpreters=tuple(sorted(pythons)),
+        deadline=PROBE_SECONDS,
+    )

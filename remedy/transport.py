@@ -20,15 +20,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gevent
 from gevent.pool import Pool
 from pydantic import SecretStr
-from pyinfra.api import Config, State, StringCommand
+from pyinfra.api.command import StringCommand
+from pyinfra.api.config import Config
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.operations import run_ops
+from pyinfra.api.state import State
+from pyinfra.context import ctx_state
+from pyinfra_cli.inventory import make_inventory_from_files
 
 from remedy.errors import HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Inventory, Node
@@ -99,6 +104,12 @@ class HostEvent:
 
 
 Listener = Callable[[HostEvent], None]
+
+
+def read_pyinfra_inventory(path: Path) -> Any:
+    """Return pyinfra's own inventory object of a file, with the group data beside it."""
+    with ctx_state.use(State()):  # pyinfra's loader keeps its place in the current state
+        return make_inventory_from_files(str(path))
 
 
 class Transport:
@@ -223,8 +234,10 @@ class Transport:
         try:
             ok, output = host.connector.run_shell_command(
                 StringCommand(command),
+                print_output=False,
+                print_input=False,
                 _stdin=text,
-                _timeout=script.deadline + KILL_AFTER + PATIENCE,
+                _timeout=int(script.deadline) + KILL_AFTER + PATIENCE,
             )
         except Exception:
             # A connection that breaks shows as any of OSError, EOFError, SSHException, TimeoutError.

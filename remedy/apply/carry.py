@@ -8,15 +8,17 @@ for the current host, and carries the outcome the same way.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pyinfra import host, logger
-from pyinfra.api import FactBase, StringCommand
+from pyinfra import logger
+from pyinfra.api.command import StringCommand
 from pyinfra.api.deploy import deploy
+from pyinfra.api.facts import FactBase
 from pyinfra.api.operation import operation
+from pyinfra.context import host
 
 from remedy.apply.script import Job, render_changes
 
@@ -25,7 +27,7 @@ Parcel = Callable[[str], tuple[StringCommand, str]]
 
 
 @operation()
-def carry(command: StringCommand, text: str) -> Iterator[StringCommand]:
+def carry(command: StringCommand, text: str) -> Generator[StringCommand, None, None]:
     """Run ``command`` with ``text`` on its standard input: one materialised change set."""
     yield StringCommand(command, _stdin=text)
 
@@ -39,7 +41,7 @@ def plan_deploy(parcel: Parcel, deadline: float) -> None:
         deadline: seconds after which the controller no longer waits.
     """
     command, text = parcel(host.name)
-    carry(command, text, name="Carry out the changes", _timeout=int(deadline), _ignore_errors=True)
+    carry(command=command, text=text, name="Carry out the changes", _timeout=int(deadline), _ignore_errors=True)
 
 
 class HostProbe(FactBase[str]):
@@ -72,7 +74,8 @@ def carry_out(remedy: str) -> None:
     job = Job(run=new_run_id(), nonce=secrets.token_hex(8), by=plan.author)
     # Under pyinfra the exit status is all that is looked at.
     text = "STRICT=1\n" + render_changes(job, changes, plan.blobs)
-    carry(StringCommand("sh", "-s"), text, name=f"{remedy}: {'; '.join(c.title for c in changes)}")
+    what = "; ".join(change.title for change in changes)
+    carry(command=StringCommand("sh", "-s"), text=text, name=f"{remedy}: {what}")
 
 
 @cache

@@ -77,14 +77,15 @@ class Fleet:
 
 def interface_addresses(state: HostState | None) -> tuple[ipaddress.IPv4Interface, ...]:
     """Return the IPv4 addresses that other hosts could reach, in interface order."""
-    if state is None or isinstance(state.interfaces, Unknown):
+    if state is None or isinstance(state.network, Unknown):
         return ()
-    return tuple(
-        address
-        for interface in state.interfaces
-        for address in map(ipaddress.IPv4Interface, interface.ipv4)
-        if not address.ip.is_loopback and not address.ip.is_link_local
+    found = (
+        ipaddress.IPv4Interface(f"{address.address}/{address.prefix}")
+        for interface in state.network.interfaces
+        for address in interface.addresses
+        if address.version == 4
     )
+    return tuple(a for a in found if not a.ip.is_loopback and not a.ip.is_link_local)
 
 
 def _shared_subnet(states: Mapping[str, HostState]) -> ipaddress.IPv4Network | None:

@@ -19,6 +19,7 @@ from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.probe import HostState
 from remedy.spec import ClusterSpec, SpecSection
+from remedy.verify import VerifySpec
 
 ENTRY_POINTS = "remedy.deploys"
 
@@ -98,4 +99,5 @@ def find_remedy(name: str) -> Remedy[Any]:
 
 def section_models() -> dict[str, type[SpecSection]]:
     """Return the model of every section that ``remedy.yaml`` may have."""
-    return {"cluster": ClusterSpec, **{remedy.name: remedy.spec for remedy in remedies()}}
+    own: dict[str, type[SpecSection]] = {"cluster": ClusterSpec, "verify": VerifySpec}
+    return {**own, **{remedy.name: remedy.spec for remedy in remedies()}}
