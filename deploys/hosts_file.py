@@ -210,18 +210,30 @@ def _resolver_findings(
     kind = FindingKind.BLOCKED if settled else FindingKind.DRIFT
     fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     answered = {name.lower(): answers for name, answers in host.names.peers.items()}
-    for name in addresses.keys() & answered.keys():
-        answers = answered[name]
-        if answers[:1] == (addresses[name],):
+    wrong = {
+        name: answered[name]
+        for name, address in addresses.items()
+        if name in answered and answered[name][:1] != (address,)
+    }
+    looped = {n: a for n, a in wrong.items() if any(answer.startswith("127.") for answer in a)}
+    elsewhere = {name: answers for name, answers in wrong.items() if name not in looped}
+    for names, label, what in (
+        (looped, "loopback-hostname", "to loopback"),
+        (elsewhere, "hostname-unresolvable", "not to the cluster address"),
+    ):
+        if not names:
             continue
-        loopback = any(answer.startswith("127.") for answer in answers)
-        told = ", ".join(answers) or "nothing"
+        told = ", ".join(names) if len(names) <= 3 else f"{len(names)} names"
         yield _finding(
             host,
             kind,
-            f"{name} resolves to {told}, not to {addresses[name]}",
+            f"{told} resolve{'s' * (len(names) == 1)} {what}",
+            tuple(
+                f"{name}: {', '.join(answers) or 'no answer'}, wanted {addresses[name]}"
+                for name, answers in names.items()
+            ),
             fix=fix,
-            label="loopback-hostname" if loopback else "hostname-unresolvable",
+            label=label,
         )
     asked = {name.lower() for name in fleet.inventory.names}
     silent = sorted((addresses.keys() & asked) - answered.keys())

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -129,46 +128,55 @@ def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
 
 
 def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
-    """Yield each change once: changes whose text and difference are equal on several hosts are one."""
-    groups: dict[tuple[object, ...], list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        title = change.title.replace(change.host, "{host}")
-        groups[(change.remedy, title, _difference(change, plan, folded=True))].append(change)
-    for changes in groups.values():
+    """Yield each change once, with all hosts that it is made on."""
+    for changes in _alike(plan):
         first = changes[0]
+        own_names = len({(c.title, _difference(c, plan)) for c in changes}) > 1
+        title = first.title.replace(repr(first.host), "its own name") if own_names else first.title
         line = Text("  ~ ", style="yellow")
-        line.append(fold(c.host for c in changes), style="bold").append(": ")
-        line.append(
-            first.title if len(changes) == 1 else first.title.replace(first.host, "its name")
-        )
+        line.append(fold(c.host for c in changes), style="bold").append(f": {title}")
         if first.risk is not Risk.LOW:
             line.append(f"  [{first.risk.value} risk]", style="red")
         if not first.reversible:
             line.append("  [cannot be undone]", style="red")
         yield line
-        yield Padding(Text(first.reason, style="dim"), (0, 0, 0, 6))
+        yield Text(f"      why: {first.reason}", style="dim")
         if first.disrupts:
-            yield Padding(Text(first.disrupts, style="dim"), (0, 0, 0, 6))
-        for text in _difference(first, plan, folded=False)[:DIFF_LINES]:
-            style = {"+": "green", "-": "red"}.get(text[:1], "dim")
-            yield Text(f"      {text}", style=style)
-        if len(changes) > 1 and first.host in first.title + "".join(
-            _difference(first, plan, folded=False)
-        ):
-            yield Text(
-                f"      (as shown for {first.host}; the others with their own names)", style="dim"
-            )
+            yield Text(f"      note: {first.disrupts}", style="dim")
+        difference = _difference(first, plan)
+        for text in difference[:DIFF_LINES]:
+            yield Text(f"      {text}", style={"+": "green", "-": "red"}.get(text[:1], "dim"))
+        if len(difference) > DIFF_LINES:
+            yield Text(f"      and {len(difference) - DIFF_LINES} more lines", style="dim")
+        if own_names:
+            yield Text(f"      (as on {first.host}; the others with their own names)", style="dim")
 
 
-def _difference(change: Change, plan: Plan, *, folded: bool) -> tuple[str, ...]:
-    """Return what a change alters, as lines; ``folded`` blurs the host's own name so that hosts compare."""
+def _alike(plan: Plan) -> list[list[Change]]:
+    """Return the changes in groups that read the same; changes that differ by the host's own name do."""
+    groups: dict[tuple[object, ...], list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        groups[(change.remedy, change.title, _difference(change, plan))].append(change)
+    merged: dict[tuple[object, ...], list[Change]] = defaultdict(list)
+    for key, changes in groups.items():
+        first = changes[0]
+        blurred = (first.remedy, *(_without_name(part, first.host) for part in key[1:]))
+        merged[blurred if len(changes) == 1 else key] += changes
+    return list(merged.values())
+
+
+def _without_name(part: object, host: str) -> object:
+    if isinstance(part, tuple):
+        return tuple(_without_name(piece, host) for piece in part)
+    return str(part).replace(host, "{host}")
+
+
+def _difference(change: Change, plan: Plan) -> tuple[str, ...]:
+    """Return what a change alters, as lines."""
     action = change.action
     if isinstance(action, CommandAction):
-        lines = [f"-{action.before}", f"+{action.after}", f"$ {action.do}"]
-    else:
-        lines = [*_file_difference(action, plan)]
-    text = [line.replace(change.host, "{host}") for line in lines] if folded else lines
-    return tuple(text)
+        return (f"-{action.before}", f"+{action.after}", f"$ {action.do}")
+    return tuple(_file_difference(action, plan))
 
 
 def _file_difference(action: FileAction, plan: Plan) -> Iterator[str]:

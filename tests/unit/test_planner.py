@@ -144,7 +144,9 @@ def test_a_resolver_that_disagrees_with_a_right_file_blocks() -> None:
         update={"names": Names(own=(), peers={**state.names.peers, "gpu02": ("10.9.9.9",)})}
     )
     plan = make_plan(Fleet(after.inventory, {**after.states, "gpu01": lying}, after.spec), WHEN)
-    assert [f.title for f in plan.blocked("gpu01")] == ["gpu02 resolves to 10.9.9.9, not to 10.0.0.2"]
+    (finding,) = plan.blocked("gpu01")
+    assert finding.title == "gpu02 resolves not to the cluster address"
+    assert finding.evidence == ("gpu02: 10.9.9.9, wanted 10.0.0.2",)
     assert plan.blocked("gpu02") == ()
 
 

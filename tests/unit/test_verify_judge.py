@@ -1,0 +1,475 @@
+"""The verdict: nothing but a whole and consistent set of facts of this very run may pass."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remedy.errors import RemedyError, UnreachableError
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
+from remedy.verify.agent import MARK
+from remedy.verify.verdict import expected_sum
+
+Records = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the transport gives: see ``remedy.transport.Output``."""
+
+    host: str
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = 0
+    seconds: float = 1.0
+    error: RemedyError | None = None
+
+
+def make_plan(hosts: int = 3, gpus: int = 0, **spec: Any) -> RankPlan:
+    return plan_ranks(
+        [
+            Candidate(name=f"gpu{n + 1:02}", address=f"10.0.0.{n + 1}", gpus=gpus)
+            for n in range(hosts)
+        ],
+        VerifySpec(**spec),
+    )
+
+
+def good_records(plan: RankPlan) -> Records:
+    """What the hosts print when all is well, worked out without the code under test."""
+    backend = "nccl" if plan.backend == "nccl" else "gloo"
+    places = [
+        (node, host, local) for node, host in enumerate(plan.hosts) for local in range(host.ranks)
+    ]
+    members = [[n, host.name, f"boot-{node}"] for n, (node, host, _) in enumerate(places)]
+    seen = hashlib.sha256(json.dumps(members).encode()).hexdigest()
+    records: Records = {host.name: [] for host in plan.hosts}
+    for number, (node, host, local) in enumerate(places):
+        result = {
+            "nonce": plan.nonce,
+            "rank": number,
+            "local_rank": local,
+            "world": len(places),
+            "backend": backend,
+            "unusable": {},
+            "identity": {
+                "hostname": host.name,
+                "boot_id": f"boot-{node}",
+                "torch": "2.13.0",
+                "nccl": "2.30.7" if backend == "nccl" else "",
+                "device": "cpu",
+            },
+            "sum": {"digest": expected_sum(plan), "missing": []},
+            "members": members if number == 0 else None,
+            "members_digest": seen,
+            "sweep": [
+                {"bytes": 8, "rounds": 20, "seconds": 1e-4, "exact": True},
+                {"bytes": 2_000_000, "rounds": 20, "seconds": 1e-3, "exact": True},
+            ],
+            "times": {"started": 1.0, "done": 3.5},
+        }
+        records[host.name].append(rank_record(local, "done", result=result))
+    for host in plan.hosts:
+        records[host.name].append({"kind": "launcher", "exit_code": 0, "log": []})
+        records[host.name].append(end_record())
+    return records
+
+
+def rank_record(local: int, phase: str, **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "rank",
+        "local_rank": local,
+        "phase": phase,
+        "times": {},
+        "result": None,
+        "error": None,
+        "missing": [],
+        "exit_code": None,
+        "network": [],
+        "log": [],
+        **more,
+    }
+
+
+def end_record(how: str = "exited", **more: Any) -> dict[str, Any]:
+    return {"kind": "end", "how": how, "python": "/usr/bin/python3", "seconds": 4.0, **more}
+
+
+def answers(plan: RankPlan, records: Records, nonce: str = "") -> dict[str, Any]:
+    return {
+        name: Answer(
+            name,
+            "".join(f"{MARK} {nonce or plan.nonce} {json.dumps(record)}\n" for record in lines),
+        )
+        for name, lines in records.items()
+    }
+
+
+def failed_records(plan: RankPlan, phase: str, **end: Any) -> Records:
+    """What the hosts print when all ranks hang in one phase until the deadline."""
+    return {
+        host.name: [
+            *(rank_record(local, phase) for local in range(host.ranks)),
+            {"kind": "launcher", "exit_code": None, "log": []},
+            end_record("deadline", **end),
+        ]
+        for host in plan.hosts
+    }
+
+
+def peer_error(text: str, phase: str = "rendezvous") -> dict[str, str]:
+    return {"phase": phase, "text": text.splitlines()[0], "long": text}
+
+
+def outcomes(verdict: Verdict) -> dict[str, str]:
+    return {outcome.host: outcome.outcome for outcome in verdict.outcomes}
+
+
+def test_a_whole_proof_passes() -> None:
+    plan = make_plan()
+    verdict = judge(plan, answers(plan, good_records(plan)), seconds=5.0)
+    assert verdict.passed, verdict
+    assert verdict.sum_exact
+    assert (verdict.world_size, verdict.hosts) == (3, 3)
+    assert verdict.backend == "gloo"
+    assert set(outcomes(verdict).values()) == {"pass"}
+    # 2 MB in 1 ms is an algbw of 2 GB/s; 2(n-1)/n of it for n = 3 is 8/3.
+    assert verdict.bandwidth[-1].algbw == pytest.approx(2.0)
+    assert verdict.busbw_gbps == pytest.approx(8 / 3)
+
+
+def test_the_sum_is_what_the_ranks_would_have() -> None:
+    plan = make_plan(hosts=2).model_copy(update={"nonce": "0000000000000010"})
+    numbers = [16 + 0, 16 + 1, 1 + 2]
+    assert expected_sum(plan) == hashlib.sha256(",".join(map(str, numbers)).encode()).hexdigest()
+
+
+def test_ranks_are_numbered_through_hosts_of_different_size() -> None:
+    plan = plan_ranks(
+        [
+            Candidate(name="a", address="10.0.0.1", gpus=2),
+            Candidate(name="b", address="10.0.0.2", gpus=3),
+        ]
+    )
+    verdict = judge(plan, answers(plan, good_records(plan)))
+    assert verdict.passed, verdict
+    assert verdict.backend == "nccl"
+    assert verdict.nccl == ("2.30.7",)
+    assert verdict.world_size == 5
+
+
+def lose_a_rank(records: Records, name: str) -> None:
+    records[name] = [r for r in records[name] if r["kind"] != "rank"]
+
+
+def lose_the_result(records: Records, name: str) -> None:
+    records[name][0]["result"] = None
+
+
+def lose_the_end(records: Records, name: str) -> None:
+    records[name] = [r for r in records[name] if r["kind"] != "end"]
+
+
+def lose_everything(records: Records, name: str) -> None:
+    records[name] = []
+
+
+def in_result(path: str, value: Any) -> Callable[[Records, str], None]:
+    def change(records: Records, name: str) -> None:
+        place = records[name][0]["result"]
+        *way, last = path.split(".")
+        for step in way:
+            place = place[int(step)] if step.isdigit() else place[step]
+        place[last] = value
+
+    change.__name__ = path
+    return change
+
+
+def end_by_deadline(records: Records, name: str) -> None:
+    records[name][-1]["how"] = "deadline"
+
+
+DAMAGE = [
+    lose_a_rank,
+    lose_the_result,
+    lose_the_end,
+    lose_everything,
+    end_by_deadline,
+    in_result("world", 1),
+    in_result("rank", 7),
+    in_result("nonce", "0123456789abcdef"),
+    in_result("sum.digest", "0" * 64),
+    in_result("sum.missing", [1]),
+    in_result("members_digest", "0" * 64),
+    in_result("identity.boot_id", "boot-of-another"),
+    in_result("identity.hostname", "somebody-else"),
+    in_result("sweep", []),
+    in_result("sweep.0.exact", False),
+    in_result("sweep.0.seconds", 0.0),
+    in_result("sweep.0.seconds", float("nan")),
+    in_result("sweep.0.bytes", 4),
+    in_result("backend", "nccl"),
+    in_result("backend", "mpi"),
+    in_result("unheard_of", 1),
+    in_result("identity", None),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_each_damage_fails(damage: Callable[[Records, str], None]) -> None:
+    plan = make_plan()
+    records = good_records(plan)
+    damage(records, "gpu02")
+    verdict = judge(plan, answers(plan, records))
+    assert not verdict.passed
+    assert verdict.reason
+    assert len(verdict.outcomes) == 3
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
+    plan = make_plan(
+        hosts=data.draw(st.integers(2, 6)), ranks_per_host=data.draw(st.integers(1, 3))
+    )
+    records = good_records(plan)
+    names = sorted(records)
+    hurt = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    for name in hurt:
+        data.draw(st.sampled_from(DAMAGE))(records, name)
+    outputs = answers(plan, records)
+    for name in data.draw(st.lists(st.sampled_from(names), unique=True)):
+        if data.draw(st.booleans()):
+            del outputs[name]
+        else:
+            outputs[name] = Answer(name, error=UnreachableError(f"{name}: no connection"))
+    verdict = judge(plan, outputs)
+    assert not verdict.passed
+    assert {outcome.host for outcome in verdict.outcomes} == set(names)
+
+
+@given(st.binary(max_size=400), st.booleans())
+def test_no_output_can_make_the_judge_raise(noise: bytes, framed: bool) -> None:
+    plan = make_plan()
+    outputs = answers(plan, good_records(plan))
+    text = noise.decode("utf-8", "replace")
+    line = f"{MARK} {plan.nonce} {text}\n" if framed else text
+    outputs["gpu01"] = Answer("gpu01", stdout=line)
+    assert not judge(plan, outputs).passed
+
+
+@pytest.mark.parametrize(
+    "value", [[], 1, None, "x", {}, {"kind": 3}, {"kind": "rank"}, {"kind": "end", "how": 3}]
+)
+def test_json_of_another_shape_is_a_failure(value: Any) -> None:
+    plan = make_plan()
+    outputs = answers(plan, good_records(plan))
+    outputs["gpu01"] = Answer("gpu01", f"{MARK} {plan.nonce} {json.dumps(value)}\n")
+    assert not judge(plan, outputs).passed
+
+
+def test_results_of_another_run_are_not_taken() -> None:
+    plan = make_plan()
+    verdict = judge(plan, answers(plan, good_records(plan), nonce="0123456789abcdef"))
+    assert not verdict.passed
+    assert not verdict.possible
+
+
+def test_an_exit_code_proves_nothing() -> None:
+    plan = make_plan()
+    assert not judge(plan, {h.name: Answer(h.name, exit_code=0) for h in plan.hosts}).passed  # type: ignore[misc]
+
+
+def test_equal_boot_ids_are_one_host() -> None:
+    plan = make_plan(hosts=2)
+    records = good_records(plan)
+    members = [[0, "gpu01", "same"], [1, "gpu02", "same"]]
+    for lines in records.values():
+        lines[0]["result"]["identity"]["boot_id"] = "same"
+        digest = hashlib.sha256(json.dumps(members).encode()).hexdigest()
+        lines[0]["result"]["members_digest"] = digest
+    verdict = judge(plan, answers(plan, records))
+    assert not verdict.passed
+    assert verdict.hosts == 1
+    assert verdict.reason == "gpu01, gpu02 are one machine (same boot-id)"
+
+
+def test_mixed_nccl_versions_are_named() -> None:
+    plan = make_plan(hosts=3, gpus=1)
+    records = good_records(plan)
+    records["gpu03"][0]["result"]["identity"]["nccl"] = "2.27.3"
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason == "mixed NCCL versions: gpu03 2.27.3, others 2.30.7"
+    assert outcomes(verdict) == {"gpu01": "not-tested", "gpu02": "not-tested", "gpu03": "fail"}
+
+
+def test_gpus_that_ended_up_on_gloo_fail_with_the_reason() -> None:
+    plan = make_plan(hosts=2, gpus=1)
+    records = good_records(plan)
+    for lines in records.values():
+        lines[0]["result"].update(backend="gloo", unusable={"1": "torch.cuda is not available"})
+        lines[0]["result"]["identity"]["nccl"] = ""
+    verdict = judge(plan, answers(plan, records))
+    assert not verdict.passed
+    assert verdict.sum_exact
+    assert "gpu02: torch.cuda is not available" in verdict.reason
+    assert outcomes(verdict)["gpu02"] == "fail"
+
+
+def test_too_slow_fails_when_a_mark_is_set() -> None:
+    plan = make_plan(min_busbw=100.0)
+    verdict = judge(plan, answers(plan, good_records(plan)))
+    assert verdict.reason == "bus bandwidth 2.67 GB/s is below 100 GB/s"
+
+
+def test_an_unreachable_host_is_named() -> None:
+    plan = make_plan()
+    outputs = answers(plan, failed_records(plan, "started"))
+    outputs["gpu02"] = Answer("gpu02", error=UnreachableError("gpu02: no connection"))
+    verdict = judge(plan, outputs)
+    assert verdict.reason == "gpu02 did not take part: gpu02: no connection"
+    assert outcomes(verdict) == {"gpu01": "not-tested", "gpu02": "fail", "gpu03": "not-tested"}
+
+
+def test_fewer_than_two_hosts_is_not_possible() -> None:
+    plan = make_plan()
+    outputs = answers(plan, {"gpu01": failed_records(plan, "started")["gpu01"]})
+    verdict = judge(plan, outputs)
+    assert not verdict.possible
+    assert verdict.reason.startswith("not possible: only gpu01 reported; gpu02, gpu03 did not")
+    assert outcomes(verdict) == {"gpu01": "not-tested", "gpu02": "fail", "gpu03": "fail"}
+
+
+def test_no_torch_anywhere_is_not_possible_but_on_one_host_is_a_failure() -> None:
+    plan = make_plan()
+    none: Records = {h.name: [end_record("no-torch")] for h in plan.hosts}
+    assert not judge(plan, answers(plan, none)).possible
+    one = failed_records(plan, "started")
+    one["gpu03"] = [end_record("no-torch", detail="/usr/bin/python3 has no torch")]
+    verdict = judge(plan, answers(plan, one))
+    assert verdict.possible
+    assert verdict.reason == "gpu03 has no torch: /usr/bin/python3 has no torch"
+
+
+def test_a_killed_worker_is_named_before_those_who_lost_it() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "group")
+    lost = "Connection closed by peer [10.0.0.2]:40001"
+    for name in ("gpu01", "gpu03"):
+        records[name][0]["error"] = peer_error(lost, "group")
+    records["gpu02"][0]["exit_code"] = -9
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason == "a worker on gpu02 was killed by SIGKILL after the phase 'group'"
+
+
+def test_a_fault_of_its_own_is_named_before_a_missing_peer() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "started")
+    records["gpu03"][0]["error"] = peer_error(
+        "OSError: libcudart.so.12: cannot open shared object", "started"
+    )
+    records["gpu01"][0]["missing"] = [2]
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith("gpu03 failed by itself: OSError: libcudart")
+
+
+def test_one_dropped_way_names_the_pair_and_its_direction() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "rendezvous")
+    records["gpu01"][-1]["unanswered"] = [["10.0.0.3", 40001, 12.5]]
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith("gpu01 -> gpu03 port 40001 is not answered")
+    assert outcomes(verdict) == {"gpu01": "fail", "gpu02": "not-tested", "gpu03": "fail"}
+    assert "gpu01: no answer from 10.0.0.3 port 40001 for 12.5 s" in verdict.evidence
+
+
+def test_a_host_that_nobody_reaches_is_named_alone() -> None:
+    plan = make_plan(hosts=4)
+    records = failed_records(plan, "rendezvous")
+    for name in ("gpu01", "gpu02", "gpu04"):
+        records[name][-1]["unanswered"] = [["10.0.0.3", 40001, 12.5]]
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith("gpu03 is cut off")
+    assert outcomes(verdict)["gpu03"] == "fail"
+    assert outcomes(verdict)["gpu01"] == "not-tested"
+
+
+def test_a_refusal_names_the_pair_with_the_port_put_right() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "rendezvous")
+    # 14766 is 0x39AE; swapped it is 0xAE39 = 44601.
+    text = "Gloo connectFullMesh failed with no route to host, remote=[10.0.0.3]:14766, local=[10.0.0.1]:1"
+    records["gpu01"][0]["error"] = peer_error(text)
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith("gpu01 -> gpu03 port 44601 is refused")
+
+
+def test_ranks_that_did_not_join_are_named_by_host() -> None:
+    plan = make_plan(ranks_per_host=2)
+    records = failed_records(plan, "rendezvous")
+    records["gpu01"][0]["missing"] = [4, 5]
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason == "gpu03 did not join the others"
+
+
+def test_a_monitored_barrier_names_hosts() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "group")
+    text = "[Rank 0]: Ranks 1 failed to pass monitoredBarrier in 5000 ms"
+    records["gpu01"][0]["error"] = peer_error(text, "group")
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason == "gpu02 did not join the others"
+
+
+def test_a_name_that_leads_to_loopback_is_named() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "rendezvous")
+    records["gpu02"][-1]["own_name"] = "127.0.1.1"
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith("the own name of gpu02 leads to 127.0.1.1")
+
+
+def test_who_is_farthest_behind_is_the_last_resort() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "barrier")
+    records["gpu03"][0]["phase"] = "group"
+    assert (
+        judge(plan, answers(plan, records)).reason == "gpu03 came no farther than the phase 'group'"
+    )
+    verdict = judge(plan, answers(plan, failed_records(plan, "barrier")))
+    assert verdict.reason == "all hosts came as far as the phase 'barrier', and none any farther"
+    assert set(outcomes(verdict).values()) == {"fail"}
+
+
+@given(st.integers(0, 65535))
+def test_swapping_a_port_twice_gives_it_back(port: int) -> None:
+    from remedy.verify.culprit import swap_ports
+
+    text = f"remote=[10.0.0.1]:{port}"
+    assert swap_ports(swap_ports(text)) == text
+
+
+def test_hosts_left_out_are_told() -> None:
+    plan = make_plan()
+    verdict = judge(plan, answers(plan, good_records(plan)))
+    assert verdict.excusing({}) == verdict
+    told = verdict.excusing({"gpu09": "gpu09: no connection"})
+    assert told.passed
+    assert told.reason.endswith("; not tested: gpu09 (no connection)")
+    assert outcomes(told)["gpu09"] == "not-tested"
+
+
+def test_a_plan_without_hosts_is_not_possible() -> None:
+    from remedy.verify import verify
+
+    verdict = verify(lambda _: {}, plan_ranks([]))
+    assert not verdict.possible
+    assert not verdict.passed
