@@ -35,9 +35,10 @@ class Identity(Record):
 
     ``static_name`` is /etc/hostname's, "" where there is none; ``transient_name`` the kernel's (uname -n).
     ``fqdn`` is the canonical name of its own name as the resolver gives it, "" where it does not resolve.
-    ``booted_at`` is the epoch second of the boot, give or take one. ``virtualization`` is systemd-detect-virt's
-    word ("none", "kvm", "docker", ...), "" where it is not known; ``cloud_init`` whether cloud-init will run
-    at the next boot. Sources: hostname(5), hostnamectl(1), machine-id(5), os-release(5).
+    ``booted_at`` is the epoch second of the start of PID 1, give or take one, 0 where it is not known.
+    ``virtualization`` is systemd-detect-virt's word ("none", "kvm", "docker", ...), "" where it is not known;
+    ``cloud_init`` whether cloud-init will run at the next boot. Sources: hostname(5), hostnamectl(1),
+    machine-id(5), os-release(5).
     """
 
     static_name: str
@@ -87,23 +88,24 @@ class Limit(NamedTuple):
 
 
 class Unit(Record):
-    """A systemd unit (systemctl(1)): ``load`` "not-found" where there is none, ``enabled`` its state at boot.
+    """A systemd service (systemctl(1)).
 
-    ``memlock`` and ``nofile`` are the limits of what it starts.
+    ``load`` is "loaded", "masked" or "not-found"; ``active`` "active" or "inactive", a one-shot service such as
+    ufw's being active after it has run; ``enabled`` tells of the next boot: "enabled", "static" (always),
+    "disabled" or "masked". ``memlock`` (bytes) and ``nofile`` are the limits of what it starts, ``None`` where
+    they were not asked for.
     """
 
     name: str
     load: str
     active: str
-    sub: str
     enabled: str
-    pid: int
-    memlock: int
-    nofile: int
+    memlock: int | None = None
+    nofile: int | None = None
 
     @property
     def running(self) -> bool:
-        """Return whether it is active now; a one-shot unit such as ufw's is, after it has run."""
+        """Return whether it is active now."""
         return self.active == "active"
 
 
@@ -146,13 +148,13 @@ def effective_uid(sections: Sections) -> int:
 
 
 def parse_identity(
-    sections: Sections, clock: Fact[Clock], files: Mapping[str, str], fqdn: str
+    sections: Sections, booted_at: int, files: Mapping[str, str], fqdn: str
 ) -> Identity:
     """Put together who the host is.
 
     Args:
         sections: the probe's.
-        clock: for the time of the boot.
+        booted_at: epoch second of the start of PID 1.
         files: text of /etc/hostname, /etc/machine-id and /etc/os-release, "" where there is none.
         fqdn: the canonical name of the host's own name.
     """
@@ -165,7 +167,7 @@ def parse_identity(
         fqdn=fqdn,
         machine_id=files["/etc/machine-id"].strip(),
         boot_id=_first(lines, "/proc/sys/kernel/random/boot_id"),
-        booted_at=round(clock.epoch_ns / 1e9 - clock.uptime) if isinstance(clock, Clock) else 0,
+        booted_at=booted_at,
         os_id=release.get("ID", ""),
         os_version=release.get("VERSION_ID", ""),
         kernel=_first(lines, "/proc/sys/kernel/osrelease"),
@@ -220,26 +222,41 @@ def parse_environment(sections: Sections) -> Mapping[str, str]:
 
 
 def parse_units(sections: Sections) -> Mapping[str, Unit]:
-    """Read section ``units``: ``systemctl show``, a block of properties a unit. Empty without systemd."""
-    units = {}
-    for block in sections.text("units").split("\n\n"):
-        properties = dict(line.partition("=")[::2] for line in block.strip().splitlines())
-        name = properties.get("Id", "")
-        if name:
-            units[name] = Unit(
-                name=name,
-                load=properties.get("LoadState", ""),
-                active=properties.get("ActiveState", ""),
-                sub=properties.get("SubState", ""),
-                enabled=properties.get("UnitFileState", ""),
-                pid=int(properties.get("MainPID") or 0),
-                memlock=_unit_limit(properties.get("LimitMEMLOCK", "")),
-                nofile=_unit_limit(properties.get("LimitNOFILE", "")),
-            )
-    return units
+    """Read section ``units``: a line a service, a line a link that starts one at boot, ``systemctl show``."""
+    rows: list[list[str]] = []
+    wanted: dict[str, str] = {}
+    limits: dict[str, dict[str, str]] = {}
+    shown: dict[str, str] = {}
+    for line in sections.text("units").splitlines():
+        words = line.split()
+        if len(words) == 4 and words[0] == "unit":
+            rows.append(words[1:])
+        elif len(words) == 2 and words[0] == "wanted":
+            name = words[1].rpartition("/")[2]
+            if wanted.get(name) != "enabled":
+                wanted[name] = "static" if words[1].startswith("/usr/lib/") else "enabled"
+        else:
+            key, equals, value = line.partition("=")
+            if key == "Id":
+                shown = limits.setdefault(value, {})
+            elif equals:
+                shown[key] = value
+    return {
+        name: Unit(
+            name=name,
+            load=load,
+            active=active,
+            enabled="masked" if load == "masked" else wanted.get(name, "disabled"),
+            memlock=_unit_limit(limits.get(name, {}).get("LimitMEMLOCK")),
+            nofile=_unit_limit(limits.get(name, {}).get("LimitNOFILE")),
+        )
+        for name, load, active in rows
+    }
 
 
-def _unit_limit(text: str) -> int:
+def _unit_limit(text: str | None) -> int | None:
+    if text is None:
+        return None
     return int(text) if text.isdigit() and int(text) < 2**64 - 1 else UNLIMITED
 
 

@@ -73,6 +73,11 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
         if isinstance(processes, Unknown)
         else {process.pid: process.name for process in processes}
     )
+    booted_at = (
+        next((p.started_at for p in processes if p.pid == 1), 0)
+        if isinstance(processes, tuple)
+        else 0
+    )
     space = fact(lambda: parse_space(sections))
     ufw = fact(
         lambda: ufw_switched_on(
@@ -90,7 +95,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
         clock=clock,
         session=session,
         identity=fact(
-            lambda: parse_identity(sections, clock, _identity_files(files), _own_name(names))
+            lambda: parse_identity(sections, booted_at, _identity_files(files), _own_name(names))
         ),
         names=names,
         files=files,

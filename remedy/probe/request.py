@@ -112,6 +112,7 @@ def _fixed_assignments() -> str:
     }
     words = {
         "units": sources.UNITS,
+        "limit_units": sources.LIMIT_UNITS,
         "programs": sources.PROGRAMS,
         "packages": sources.PACKAGES,
         "daemons": sources.DAEMONS,

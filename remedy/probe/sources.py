@@ -7,13 +7,12 @@ Where a list takes patterns they are the shell's (``*``, ``[...]``), expanded on
 from __future__ import annotations
 
 FILES = (
-    # Names (hostname(5), hosts(5), nsswitch.conf(5), resolv.conf(5), gai.conf(5))
+    # Names (hostname(5), hosts(5), nsswitch.conf(5), resolv.conf(5))
     "/etc/hostname",
     "/etc/hosts",
     "/etc/nsswitch.conf",
     "/etc/resolv.conf",
     "/etc/host.conf",
-    "/etc/gai.conf",
     "/etc/machine-id",
     "/etc/os-release",
     "/etc/cloud/templates/hosts.*.tmpl",
@@ -32,10 +31,6 @@ FILES = (
     "/etc/ufw/ufw.conf",
     "/etc/ufw/user.rules",
     "/etc/ufw/user6.rules",
-    "/etc/ufw/before.rules",
-    "/etc/ufw/before6.rules",
-    "/etc/ufw/after.rules",
-    "/etc/ufw/after6.rules",
     "/etc/firewalld/firewalld.conf",
     "/etc/firewalld/direct.xml",
     "/etc/firewalld/zones/*.xml",
@@ -262,13 +257,10 @@ UNITS = (
     "iptables.service",
     "netfilter-persistent.service",
     "docker.service",
-    "docker.socket",
     "containerd.service",
-    "podman.socket",
     "kubelet.service",
     "slurmd.service",
     "ssh.service",
-    "ssh.socket",
     "sshd.service",
     "systemd-logind.service",
     "systemd-sysctl.service",
@@ -286,7 +278,10 @@ UNITS = (
     "openibd.service",
     "puppet.service",
 )
-"""systemd units whose state, start at boot and limits are asked for, in one call."""
+"""systemd services of which it is told whether they are there, run, and start at boot."""
+
+LIMIT_UNITS = ("docker.service", "containerd.service", "kubelet.service", "slurmd.service")
+"""Those of them whose limits are asked for when they run: jobs inherit them."""
 
 PROGRAMS = (
     "getent", "hostnamectl", "systemctl", "systemd-run", "sysctl", "lsattr", "chattr", "ip", "ss", "ethtool",
