@@ -263,6 +263,18 @@ def _finding(
     )
 
 
+def promise(state: HostState, change: Change) -> HostState:
+    """Return what the probe finds after ``change``: the file decides the static name, the kernel the other."""
+    if isinstance(state.identity, Unknown):
+        return state
+    if isinstance(change.action, CommandAction):
+        names = {"transient_name": change.action.after}
+    else:
+        file = state.file(STATIC)
+        names = {} if isinstance(file, Unknown) else {"static_name": file.content.decode().strip()}
+    return state.model_copy(update={"identity": state.identity.model_copy(update=names)})
+
+
 REMEDY = Remedy(
     name=NAME,
     title="Unique host names",
@@ -272,6 +284,7 @@ REMEDY = Remedy(
     assess=assess,
     assess_fleet=assess_fleet,
     order=20,
+    promise=promise,
     reads=(CLOUD_MAIN, CLOUD_DROP_INS + "*.cfg", CLOUD_FILE),
 )
 

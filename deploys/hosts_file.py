@@ -261,6 +261,19 @@ def _finding(
     )
 
 
+def promise(state: HostState, _change: Change) -> HostState:
+    """Return what the probe finds after the change: the resolver answers what the file says."""
+    file = state.file(PATH)
+    if isinstance(file, Unknown) or isinstance(state.names, Unknown):
+        return state
+    lines = [*foreign_entries(file.content), *block_entries(file.content)]
+    peers = {
+        name: tuple(x.address for x in lines if name.lower() in x.names and ":" not in x.address)
+        for name in state.names.peers
+    }
+    return state.model_copy(update={"names": state.names.model_copy(update={"peers": peers})})
+
+
 REMEDY = Remedy(
     name=NAME,
     title="Hosts file",
@@ -269,6 +282,7 @@ REMEDY = Remedy(
     spec=HostsFileSpec,
     assess=assess,
     order=10,
+    promise=promise,
 )
 
 

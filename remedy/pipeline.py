@@ -7,16 +7,20 @@ events (``Listener``) and from the ``RunOutcome``.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.script import (
     ChangeStatus,
+    Guard,
     HostReport,
     Job,
+    parse_confirmation,
     parse_report,
     render_changes,
+    render_confirm,
     render_undo,
 )
 from remedy.audit import Journal
@@ -41,6 +45,8 @@ from remedy.verify import Candidate, Verdict, VerifySpec, plan_ranks, verify
 
 # Writing is quick; what can take long is a service that is asked to reload.
 APPLY_DEADLINE = 120
+# What a host needs to take its guarded changes back, once its timer has fired.
+REVERT_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,7 @@ class Pipeline:
         job = Job(run=run, nonce=secrets.token_hex(8), by=by)
         scripts = {
             name: Script(
-                render_undo(job, plan.for_host(name), job.nonce), APPLY_DEADLINE, Root.REQUIRED
+                render_undo(job, plan.for_host(name), self._guard), APPLY_DEADLINE, Root.REQUIRED
             )
             for name in plan.hosts
         }
@@ -202,7 +208,7 @@ class Pipeline:
         job = Job(run=run, nonce=secrets.token_hex(8), by=plan.author)
         scripts = {
             name: Script(
-                render_changes(job, plan.for_host(name), plan.blobs),
+                render_changes(job, plan.for_host(name), plan.blobs, self._guard),
                 deadline=APPLY_DEADLINE,
                 root=Root.REQUIRED,
             )
@@ -222,7 +228,36 @@ class Pipeline:
             if output.error is not None and not report.finished and not report.refused:
                 report = report.without_answer(output.error.message)
             reports[name] = report
-        return reports
+        return self._confirm(job, reports)
+
+    @property
+    def _guard(self) -> Guard:
+        spec = self.spec.apply
+        return Guard(spec.confirm_seconds, needs_systemd=spec.without_systemd == "refuse")
+
+    def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
+        """Tell each host whose timer is armed, over a new connection, that it can still be reached.
+
+        A host that cannot be told takes its guarded changes back; this waits until it has.
+        """
+        armed = [name for name, report in reports.items() if report.armed]
+        for name in armed:
+            self.transport.reconnect(name)
+            self._listen(HostEvent(name, "confirming"))
+        script = Script(render_confirm(job), deadline=30, root=Root.REQUIRED)
+        confirmed = dict(reports)
+        for name, output in self.transport.run(dict.fromkeys(armed, script)).items():
+            if parse_confirmation(job, output.stdout):
+                continue
+            why = output.error.message if output.error else "it was not told in time"
+            confirmed[name] = replace(reports[name], reverted=why)
+        lost = [name for name, report in confirmed.items() if report.reverted]
+        for name in lost:
+            self.transport.reconnect(name)
+            self._listen(HostEvent(name, "reverting"))
+        if lost:
+            time.sleep(self._guard.seconds + REVERT_SECONDS)
+        return confirmed
 
     def _converge(self, probed: Probed, reports: Mapping[str, HostReport]) -> Probed:
         """Probe again each host on which anything was tried; the others are as they were read."""
@@ -245,6 +280,7 @@ class Pipeline:
         changed = any(result.status is ChangeStatus.DONE for result in results)
         failed = bool(
             report.refused
+            or report.reverted
             or remaining.for_host(name)
             or any(result.status not in good for result in results)
         )
@@ -262,9 +298,7 @@ class Pipeline:
             error = RemedyError(blocked[0].title, next_step=blocked[0].fix)
         return HostOutcome(status, findings=findings, error=error)
 
-    def _prove(
-        self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal
-    ) -> Verdict:
+    def _prove(self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal) -> Verdict:
         """Run the all-reduce over every host that is right, and record what it showed."""
         tested = [
             candidate
@@ -283,7 +317,9 @@ class Pipeline:
             if name not in names
         }
         verdict = verdict.excusing(excused).model_copy(
-            update={"fingerprints": {name: fingerprint(probed.fleet.states[name]) for name in names}}
+            update={
+                "fingerprints": {name: fingerprint(probed.fleet.states[name]) for name in names}
+            }
         )
         journal.write("verified", **verdict.model_dump(mode="json", exclude={"evidence"}))
         return verdict
@@ -323,6 +359,12 @@ def _no_contact(error: RemedyError) -> bool:
 
 
 def _refusal(name: str, report: HostReport) -> RemedyError | None:
+    if report.reverted:
+        return RemedyError(
+            f"{name}: a change cut the connection, so the host took it back by itself: {report.reverted}",
+            next_step="The host is as it was before that change. Look at the plan: which rule or address "
+            "would keep this machine out?",
+        )
     if not report.refused:
         return None
     if report.refused.startswith("LOCKED"):
@@ -339,6 +381,7 @@ def _refusal(name: str, report: HostReport) -> RemedyError | None:
 def _story(report: HostReport) -> dict[str, object]:
     return {
         "refused": report.refused,
+        "reverted": report.reverted,
         "results": [
             r.model_dump(mode="json", exclude_defaults=True) for r in report.results.values()
         ],

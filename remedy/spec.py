@@ -12,10 +12,10 @@ import ipaddress
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from remedy.errors import SpecError
 
@@ -47,6 +47,18 @@ class ClusterSpec(SpecSection):
     subnet: Annotated[str, AfterValidator(_subnet)] | None = None
 
 
+class ApplySpec(SpecSection):
+    """How changes are made.
+
+    ``confirm_seconds``: a change that can cut the connection is taken back by the host itself unless a new
+    connection confirms it within this time. ``without_systemd``: on a host without systemd the timer does not
+    survive a reboot; "refuse" then refuses such changes, "fallback" makes them.
+    """
+
+    confirm_seconds: int = Field(default=60, ge=10, le=3600)
+    without_systemd: Literal["fallback", "refuse"] = "fallback"
+
+
 class Spec:
     """The whole of ``remedy.yaml``, one model a section.
 
@@ -66,6 +78,11 @@ class Spec:
     def cluster(self) -> ClusterSpec:
         """The ``cluster`` section."""
         return self.section("cluster", ClusterSpec)
+
+    @property
+    def apply(self) -> ApplySpec:
+        """The ``apply`` section."""
+        return self.section("apply", ApplySpec)
 
     @property
     def digest(self) -> str:

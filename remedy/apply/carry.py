@@ -41,7 +41,13 @@ def plan_deploy(parcel: Parcel, deadline: float) -> None:
         deadline: seconds after which the controller no longer waits.
     """
     command, text = parcel(host.name)
-    carry(command=command, text=text, name="Carry out the changes", _timeout=int(deadline), _ignore_errors=True)
+    carry(
+        command=command,
+        text=text,
+        name="Carry out the changes",
+        _timeout=int(deadline),
+        _ignore_errors=True,
+    )
 
 
 class HostProbe(FactBase[str]):

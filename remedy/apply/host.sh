@@ -1,6 +1,7 @@
 # What runs on a host to carry changes out, or to take them back. POSIX sh, as root, nothing installed.
 #
-# Set before this text: RUN, NONCE, ROOT (/var/lib/remedy), LOG (/var/log/remedy.jsonl), BY.
+# Set before this text: RUN, NONCE, ROOT (/var/lib/remedy), LOG (/var/log/remedy.jsonl), BY. After it comes one
+# function, main, and its call: a connection that breaks on the way leaves a script that does nothing.
 # One line a change goes to standard output: NONCE ID STATUS [DETAIL in base64].
 #   done     the change was made, and looked at afterwards
 #   already  the host was in the wanted state
@@ -12,6 +13,8 @@
 umask 077
 LC_ALL=C
 export LC_ALL
+# A connection that breaks after the start must not end the script between two writes.
+trap '' HUP PIPE
 DIR=$ROOT/runs/$RUN
 ENDED=
 
@@ -53,6 +56,8 @@ begin() {
     done
     error=$(mkdir -p "$DIR/pre" "$DIR/new" 2>&1) || give_up "$error"
     chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
+    waiting=$(cat "$ROOT/pending" 2>/dev/null)
+    [ -z "$waiting" ] || give_up "LOCKED run $waiting waits for its confirmation, or for its timer to take it back"
     if command -v flock >/dev/null; then
         exec 9>>"$ROOT/lock"
         flock -n 9 || give_up "LOCKED $(cat "$ROOT/holder" 2>/dev/null)"
@@ -198,6 +203,80 @@ make() { # kind id args...
     else
         note "$1" failed
         ENDED=1
+    fi
+}
+
+# --- the guard: what can cut the connection is taken back unless a new connection confirms it ----------
+
+# Nothing here calls `systemctl daemon-reload`: it can take the GPUs away from running containers
+# (NVIDIA/nvidia-container-toolkit issue 48). A transient timer and a link in a .wants folder need none.
+UNITS=/etc/systemd/system
+BOOT_UNIT=remedy-guard.service
+
+# Arm the timer, before the first change: `arm SECONDS STRICT ID...`; only if one of the IDs is to be made.
+arm() {
+    seconds=$1
+    strict=$2
+    shift 2
+    wanted=
+    for id in "$@"; do
+        case "$CHECKED " in *" $id "*) wanted=1 ;; esac
+    done
+    [ -n "$wanted" ] && [ -z "$ENDED" ] || return 0
+    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$ROOT/pending" || give_up "$ROOT/pending cannot be written"
+    if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
+        mkdir -p "$UNITS/multi-user.target.wants"
+        printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
+            "$DIR/guard" >"$UNITS/$BOOT_UNIT"
+        chmod 644 "$UNITS/$BOOT_UNIT"
+        ln -sf "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants/$BOOT_UNIT"
+        flush "$UNITS/$BOOT_UNIT"
+        error=$(systemd-run --quiet --on-active="${seconds}s" --timer-property=AccuracySec=500ms \
+            --unit="remedy-guard-$RUN" /bin/sh "$DIR/guard" 2>&1 9>&-) || { unguard; give_up "no timer: $error"; }
+    elif [ -n "$strict" ]; then
+        unguard
+        give_up "without systemd nothing on this host outlives a broken connection for certain"
+    else
+        # A process of its own session; a reboot is not covered.
+        setsid sh -c 'sleep "$1"; exec sh "$2"' guard "$seconds" "$DIR/guard" </dev/null >/dev/null 2>&1 9>&- &
+    fi
+    note - armed
+    say - armed
+}
+
+unguard() {
+    rm -f "$ROOT/pending" "$UNITS/multi-user.target.wants/$BOOT_UNIT" "$UNITS/$BOOT_UNIT"
+}
+
+# What the timer runs: wait for a run that is still at work, then take back unless it was confirmed.
+guard_begin() {
+    if command -v flock >/dev/null; then
+        exec 9>>"$ROOT/lock"
+        flock 9
+    fi
+    [ "$(cat "$ROOT/pending" 2>/dev/null)" = "$RUN" ] || exit 0
+    note - reverting || :
+}
+
+guard_end() {
+    unguard
+    note - reverted || :
+}
+
+# What the controller runs over a new connection: reaching this line is the proof that it can.
+confirm() {
+    if command -v flock >/dev/null; then
+        exec 9>>"$ROOT/lock"
+        flock -w 20 9 || give_up "the run is still at work"
+    fi
+    if [ "$(cat "$ROOT/pending" 2>/dev/null)" = "$RUN" ]; then
+        unguard
+        flush "$ROOT"
+        [ ! -d /run/systemd/system ] || systemctl stop "remedy-guard-$RUN.timer" 2>/dev/null || :
+        note - confirmed || :
+        say - confirmed
+    else
+        say - reverted
     fi
 }
 

@@ -56,6 +56,23 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """How a change that can cut the connection is guarded.
+
+    Args:
+        seconds: after which the host takes it back unless a new connection confirmed it; more than
+            two attempts to connect need.
+        needs_systemd: whether a host without systemd, where a reboot is not covered, is refused.
+    """
+
+    seconds: int = 60
+    needs_systemd: bool = False
+
+
+DEFAULT_GUARD = Guard()
+
+
+@dataclass(frozen=True)
 class HostReport:
     """What a script said.
 
@@ -63,11 +80,15 @@ class HostReport:
         refused: why nothing at all was done; "" when the script began.
         results: by change id.
         finished: whether the script came to its end.
+        armed: whether a timer on the host waits to be told that the host can still be reached.
+        reverted: why the guarded changes are taken back by the host itself; "" when they are not.
     """
 
     refused: str
     results: Mapping[str, ChangeResult]
     finished: bool
+    armed: bool = False
+    reverted: str = ""
 
     def without_answer(self, reason: str) -> HostReport:
         """Return the report with ``reason`` as the detail of each change whose outcome is not known."""
@@ -80,41 +101,83 @@ class HostReport:
         return replace(self, results=results)
 
 
-def render_changes(job: Job, changes: Sequence[Change], blobs: Mapping[str, bytes]) -> str:
+def render_changes(
+    job: Job, changes: Sequence[Change], blobs: Mapping[str, bytes], guard: Guard = DEFAULT_GUARD
+) -> str:
     """Return the sh text that makes ``changes`` on their host, in order.
 
     The new contents, the changes in JSON and a script that takes everything back (``undo``) are on the host
     before the first change is made, so that its own root can undo the run without the controller.
     """
     record = json.dumps([change.model_dump(mode="json") for change in changes], indent=1)
-    lines = [*_head(job), "begin"]
-    lines += [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
-    lines += [
+    prepare = [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
+    prepare += [
         _store("changes.json", record.encode()),
-        _store("undo", render_undo(job, changes).encode()),
+        _store("undo", render_undo(job, changes, by_hand=True).encode()),
         'flush "$DIR/undo"',
-        *(_call("check", change) for change in changes),
-        *(_call("make", change) for change in changes),
-        "finish",
     ]
-    return "\n".join([*lines, ""])
+    return _program(job, ["begin", *prepare, *_steps(job, changes, guard), "finish"])
 
 
-def render_undo(job: Job, changes: Sequence[Change], nonce: str = "") -> str:
+def render_undo(
+    job: Job, changes: Sequence[Change], guard: Guard = DEFAULT_GUARD, *, by_hand: bool = False
+) -> str:
     """Return the sh text that takes ``changes`` back, last one first, from the pre-images on the host.
 
-    It does nothing to an object that is no longer what the run left there. Without a ``nonce`` it speaks to a
-    person at a terminal.
+    It does nothing to an object that is no longer what the run left there. ``by_hand``: it speaks to a
+    person at a terminal of the host, who needs no guard against being locked out.
     """
     back = inverse(changes)
-    lines = [*_head(replace(job, nonce=nonce or "remedy:")), "" if nonce else "PLAIN=1", "begin"]
-    for change in back:
-        action = change.action
-        if isinstance(action, FileAction) and action.after is not None:
-            lines.append(f"restore {shlex.quote(change.id.removeprefix('undo-'))} {action.after}")
-    lines += [_call("check", change) for change in back]
-    lines += [_call("make", change) for change in back]
-    return "\n".join([*lines, "finish", ""])
+    if by_hand:
+        steps = _steps(job, tuple(c.model_copy(update={"guarded": False}) for c in back), guard)
+        job = replace(job, nonce="remedy:")
+        return _program(job, ["PLAIN=1", "begin", *_restores(back), *steps, "finish"])
+    return _program(job, ["begin", *_restores(back), *_steps(job, back, guard), "finish"])
+
+
+def render_confirm(job: Job) -> str:
+    """Return the sh text that confirms, over a new connection, that the host can still be reached."""
+    return _program(job, ["confirm"])
+
+
+def _render_guard(job: Job, changes: Sequence[Change]) -> str:
+    """Return what the timer runs when nobody confirmed: the guarded changes are taken back."""
+    back = inverse([change for change in changes if change.guarded])
+    calls = [*(_call("check", c) for c in back), *(_call("make", c) for c in back)]
+    return _program(job, ["guard_begin", *_restores(back), *calls, "guard_end"])
+
+
+def _steps(job: Job, changes: Sequence[Change], guard: Guard) -> list[str]:
+    """Return the calls that make ``changes``; the guard is armed before the first of them is made."""
+    guarded = [change.id for change in changes if change.guarded]
+    armed = []
+    if guarded:
+        strict = "strict" if guard.needs_systemd else ""
+        armed = [
+            _store("guard", _render_guard(job, changes).encode()),
+            shlex.join(["arm", str(guard.seconds), strict, *guarded]),
+        ]
+    return [
+        *(_call("check", change) for change in changes),
+        *armed,
+        *(_call("make", change) for change in changes),
+    ]
+
+
+def _restores(back: Sequence[Change]) -> list[str]:
+    """Return the calls that make the pre-images ready to be put back."""
+    return [
+        f"restore {shlex.quote(change.id.removeprefix('undo-'))} {change.action.after}"
+        for change in back
+        if isinstance(change.action, FileAction) and change.action.after is not None
+    ]
+
+
+def _program(job: Job, lines: Sequence[str]) -> str:
+    """Return a whole program: the library, and the lines as a function that runs when all has arrived."""
+    values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": job.by}
+    head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
+    return "\n".join([*head, _library(), "main() {", *lines, "}", "main", ""])
 
 
 def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
@@ -123,7 +186,7 @@ def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport
     Only lines that begin with the nonce count, so that nothing a host prints can pass for an outcome.
     """
     told: dict[str, ChangeResult] = {}
-    refused, finished = "", False
+    refused, finished, armed = "", False, False
     for line in stdout.splitlines():
         nonce, *words = line.split(" ")
         if nonce != job.nonce or len(words) < 2:
@@ -131,23 +194,25 @@ def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport
         detail = _decode(words[2]) if len(words) > 2 else ""
         if words[:2] == ["-", "finished"]:
             finished = True
+        elif words[:2] == ["-", "armed"]:
+            armed = True
         elif words[:2] == ["-", "refused"]:
             refused = detail
         elif words[1] in ChangeStatus._value2member_map_:
             told[words[0]] = ChangeResult(id=words[0], status=ChangeStatus(words[1]), detail=detail)
     missing = ChangeStatus.SKIPPED if refused or finished else ChangeStatus.LOST
     results = {c.id: told.get(c.id, ChangeResult(id=c.id, status=missing)) for c in changes}
-    return HostReport(refused=refused, results=results, finished=finished)
+    return HostReport(refused, results, finished, armed)
+
+
+def parse_confirmation(job: Job, stdout: str) -> bool:
+    """Whether the host says that it was told in time."""
+    return f"{job.nonce} - confirmed" in stdout.splitlines()
 
 
 @cache
 def _library() -> str:
     return (files("remedy.apply") / "host.sh").read_text(encoding="utf-8")
-
-
-def _head(job: Job) -> list[str]:
-    values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": job.by}
-    return [*(f"{name}={shlex.quote(value)}" for name, value in values.items()), _library()]
 
 
 def _store(name: str, content: bytes) -> str:

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 @click.option(
     "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
 )
-def apply(yes: bool, no_verify: bool, plan_file: Path | None, **options: Any) -> None:
+@click.option(
+    "--accept-high-risk", is_flag=True, help="With --yes: also make changes marked as high risk."
+)
+def apply(
+    yes: bool, no_verify: bool, plan_file: Path | None, accept_high_risk: bool, **options: Any
+) -> None:
     """Make the hosts of INVENTORY right, and prove it with an all-reduce across them.
 
     Shows the plan and asks; then changes, looks again, and verifies. A second run changes nothing.
@@ -42,8 +47,8 @@ def apply(yes: bool, no_verify: bool, plan_file: Path | None, **options: Any) ->
             pipeline.plan(probed) if plan_file is None else _from_file(plan_file, session, probed)
         )
         session.console.print(render_plan(plan))
-        if plan.changes and not yes:
-            _ask(plan)
+        if plan.changes:
+            _consent(plan, yes=yes, accept_high_risk=accept_high_risk)
         work = "Looking again" if not plan.changes else f"Changing {len(plan.hosts)} hosts"
         with session.stage(work if no_verify else f"{work}, then verifying"):
             outcome = pipeline.apply(probed, plan, run=new_run_id(), prove=not no_verify)
@@ -66,11 +71,26 @@ def _from_file(path: Path, session: Session, probed: Probed) -> Plan:
     return plan.restricted(session.hosts)
 
 
-def _ask(plan: Plan) -> None:
+def _consent(plan: Plan, *, yes: bool, accept_high_risk: bool) -> None:
+    """Ask for consent, a second time for what is marked as high risk; raise where it is not given."""
+    from remedy.plan import Risk
+
+    dangerous = [change for change in plan.changes if change.risk is Risk.HIGH]
+    if yes:
+        if dangerous and not accept_high_risk:
+            raise RefusedError(
+                f"{dangerous[0].host}: {dangerous[0].title}: this is marked as high risk",
+                next_step="If you mean it: --yes --accept-high-risk. Without --yes you are asked.",
+            )
+        return
     if not (sys.stdin.isatty() and out.is_terminal):
         raise UsageError(
             "there are changes to make, and nobody to ask: this is no terminal",
             next_step="Look at the plan above and run the command again with --yes.",
         )
-    if not click.confirm(f"Change {len(plan.hosts)} hosts?", err=True):
+    agreed = click.confirm(f"Change {len(plan.hosts)} hosts?", err=True)
+    if agreed and dangerous:
+        titles = ", ".join(dict.fromkeys(change.title for change in dangerous))
+        agreed = click.confirm(f"High risk: {titles}. Really?", err=True)
+    if not agreed:
         raise RefusedError("you said no; nothing was changed")

@@ -16,6 +16,7 @@ from remedy.plan.change import (
 from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
 from remedy.plan.plan import Plan, read_plan, write_plan
 from remedy.plan.planner import Origin, make_plan
+from remedy.plan.promise import promised
 from remedy.plan.remedy import Assessment, Remedy, find_remedy, remedies, section_models
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "interface_addresses",
     "inverse",
     "make_plan",
+    "promised",
     "read_plan",
     "remedies",
     "section_models",

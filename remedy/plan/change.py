@@ -132,6 +132,8 @@ class Change(Record):
         risk: how much it can hurt.
         disrupts: what else notices, "" for nothing.
         reversible: whether the inverse brings the former state back.
+        guarded: whether it can cut the connection, so that the host takes it back by itself unless a new
+            connection confirms it in time.
         action: what is done.
     """
 
@@ -144,6 +146,7 @@ class Change(Record):
     risk: Risk = Risk.LOW
     disrupts: str = ""
     reversible: bool = True
+    guarded: bool = False
     action: Action
 
 

@@ -18,7 +18,7 @@ from remedy.errors import UsageError
 from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.probe import HostState
-from remedy.spec import ClusterSpec, SpecSection
+from remedy.spec import ApplySpec, ClusterSpec, SpecSection
 from remedy.verify import VerifySpec
 
 ENTRY_POINTS = "remedy.deploys"
@@ -55,6 +55,8 @@ class Remedy(Generic[S]):
         order: remedies with a smaller number act first on a host.
         assess_fleet: findings that belong to no single host.
         reads: files it needs the probe to read, beyond those that the probe reads anyway.
+        promise: the state after one of its changes, beyond the content of files (which is known without it);
+            what the probe would find. None where its changes have no other effect that it looks at.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Remedy(Generic[S]):
     order: int = 50
     assess_fleet: Callable[[Fleet, S], tuple[Finding, ...]] | None = None
     reads: tuple[str, ...] = ()
+    promise: Callable[[HostState, Change], HostState] | None = None
 
 
 @cache
@@ -99,5 +102,9 @@ def find_remedy(name: str) -> Remedy[Any]:
 
 def section_models() -> dict[str, type[SpecSection]]:
     """Return the model of every section that ``remedy.yaml`` may have."""
-    own: dict[str, type[SpecSection]] = {"cluster": ClusterSpec, "verify": VerifySpec}
+    own: dict[str, type[SpecSection]] = {
+        "cluster": ClusterSpec,
+        "apply": ApplySpec,
+        "verify": VerifySpec,
+    }
     return {**own, **{remedy.name: remedy.spec for remedy in remedies()}}

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from remedy.apply import script as script_module
-from remedy.apply.script import ChangeStatus, HostReport, Job, parse_report, render_changes, render_undo
+from remedy.apply.script import (
+    ChangeStatus,
+    HostReport,
+    Job,
+    parse_report,
+    render_changes,
+    render_undo,
+)
 from remedy.plan import Change, CommandAction, FileAction, inverse, sha256
 
 JOB = Job(run="20260101T000000Z-00000000", nonce="n0nce", by="me@here")
@@ -35,7 +42,10 @@ class Bench:
             after=None if after is None else sha256(after),
         )
         self._add(action)
-        self.blobs = {**(self.blobs or {}), **{sha256(b): b for b in (before, after) if b is not None}}
+        self.blobs = {
+            **(self.blobs or {}),
+            **{sha256(b): b for b in (before, after) if b is not None},
+        }
         return path
 
     def command(self, observe: str, before: str, after: str, do: str, undo: str = "") -> None:
@@ -57,7 +67,7 @@ class Bench:
         return self._run(render_changes(JOB, self.changes, self.blobs or {}), self.changes)
 
     def undo(self) -> HostReport:
-        return self._run(render_undo(JOB, self.changes, JOB.nonce), inverse(self.changes))
+        return self._run(render_undo(JOB, self.changes), inverse(self.changes))
 
     def _run(self, text: str, changes: tuple[Change, ...]) -> HostReport:
         done = subprocess.run(["sh", "-s"], input=text, capture_output=True, text=True, check=False)
@@ -174,7 +184,9 @@ def test_a_command_that_changes_nothing_is_a_failure_and_stops_the_host(bench: B
     assert not later.exists()
 
 
-def test_pre_images_and_receipt_are_there_before_the_first_write(bench: Bench, tmp_path: Path) -> None:
+def test_pre_images_and_receipt_are_there_before_the_first_write(
+    bench: Bench, tmp_path: Path
+) -> None:
     run = tmp_path / "var" / "runs" / JOB.run
     path = bench.file("hosts", b"old", b"new")
     proof = bench.root / "proof"

@@ -84,9 +84,20 @@ def test_template_and_shell_syntax_is_data() -> None:
     assert edit_hosts(content, BLOCK, ADDRESSES).content.startswith(content)
 
 
-names = st.sampled_from(["gpu01", "gpu02", "GPU01", "localhost", "gpu01.example.org", "other", "x-1"])
+names = st.sampled_from(
+    ["gpu01", "gpu02", "GPU01", "localhost", "gpu01.example.org", "other", "x-1"]
+)
 addresses = st.sampled_from(
-    ["127.0.0.1", "127.0.1.1", "10.0.0.1", "10.0.0.2", "10.0.0.77", "::1", "2001:db8::5", "fe80::1%eth0"]
+    [
+        "127.0.0.1",
+        "127.0.1.1",
+        "10.0.0.1",
+        "10.0.0.2",
+        "10.0.0.77",
+        "::1",
+        "2001:db8::5",
+        "fe80::1%eth0",
+    ]
 )
 entries = st.builds(
     lambda a, n, gap, comment, end: f"{a}{gap}{' '.join(n)}{comment}{end}".encode(),

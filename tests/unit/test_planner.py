@@ -12,16 +12,15 @@ from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.plan import (
-    CommandAction,
     FileAction,
-    Fleet,
     FindingKind,
+    Fleet,
     Origin,
-    Plan,
     inverse,
     make_plan,
+    promised,
 )
-from remedy.probe import File, HostState, Identity, Names
+from remedy.probe import File, HostState, Names
 from remedy.values import Unknown
 
 from .build import fleet, host_state, with_section
@@ -39,37 +38,6 @@ def resolve(content: bytes, names: tuple[str, ...]) -> dict[str, tuple[str, ...]
         )
         for name in names
     }
-
-
-def promised(before: Fleet, plan: Plan) -> Fleet:
-    """Return the fleet as the plan says it will be."""
-    states = {}
-    for name, state in before.states.items():
-        files = dict(state.files)
-        identity = state.identity
-        assert isinstance(identity, Identity)
-        for change in plan.for_host(name):
-            action = change.action
-            if isinstance(action, FileAction):
-                after = b"" if action.after is None else plan.blobs[action.after]
-                files[action.path] = File(
-                    path=action.path,
-                    real_path=action.real_path,
-                    exists=action.after is not None,
-                    content=after,
-                )
-                if action.path == "/etc/hostname":
-                    identity = identity.model_copy(update={"static_name": after.decode().strip()})
-            elif isinstance(action, CommandAction) and action.observe == "uname -n":
-                identity = identity.model_copy(update={"transient_name": action.after})
-        hosts = files["/etc/hosts"]
-        assert isinstance(hosts, File)
-        peers = resolve(hosts.content, before.inventory.names)
-        names = Names(own=(), peers=peers)
-        states[name] = state.model_copy(
-            update={"files": files, "identity": identity, "names": names}
-        )
-    return Fleet(before.inventory, states, before.spec, before.missing)
 
 
 def broken(count: int = 3) -> Fleet:
@@ -93,7 +61,11 @@ def test_careless_images_get_names_and_entries() -> None:
     plan = make_plan(broken(), WHEN)
     for host in ("gpu01", "gpu02", "gpu03"):
         assert [c.remedy for c in plan.for_host(host)] == ["hosts_file", "hostname", "hostname"]
-        assert [c.id for c in plan.for_host(host)] == ["01-hosts_file", "02-hostname", "03-hostname"]
+        assert [c.id for c in plan.for_host(host)] == [
+            "01-hosts_file",
+            "02-hostname",
+            "03-hostname",
+        ]
     titles = [f.title for f in plan.findings]
     assert "the running host name 'node' is used by 2 other hosts too" in titles
 
@@ -199,7 +171,9 @@ def test_without_manage_nothing_is_changed_and_everything_is_told() -> None:
 def test_cloud_init_is_told_to_leave_the_name_alone(settings_text: str, resets: bool) -> None:
     path = "/etc/cloud/cloud.cfg"
     cloud = File(path=path, real_path=path, exists=True, content=settings_text.encode())
-    plan = make_plan(fleet(host_state("gpu01", "10.0.0.1", files={path: cloud})), WHEN, only="hostname")
+    plan = make_plan(
+        fleet(host_state("gpu01", "10.0.0.1", files={path: cloud})), WHEN, only="hostname"
+    )
     assert bool(plan.changes) is resets
 
 

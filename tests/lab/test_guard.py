@@ -1,0 +1,149 @@
+"""The guard against being locked out, on real hosts: what cuts the connection is taken back."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from remedy.apply.outcome import HostStatus
+from remedy.apply.script import HostReport, Job
+from remedy.inventory import load_inventory
+from remedy.pipeline import Pipeline
+from remedy.plan import Change, CommandAction, FileAction, Plan, section_models, sha256
+from remedy.run import new_run_id, origin
+from remedy.spec import ApplySpec, load_spec
+from remedy.transport import Transport
+
+from .conftest import Cluster
+
+pytestmark = pytest.mark.lab
+
+TABLE = "inet remedy_test_lockout"
+LOCKOUT = CommandAction(
+    observe=f"nft list table {TABLE} >/dev/null 2>&1 && echo there || echo gone",
+    before="gone",
+    after="there",
+    do=f"nft add table {TABLE} && nft add chain {TABLE} input "
+    "'{ type filter hook input priority -300; policy accept; }' && "
+    f"nft add rule {TABLE} input tcp dport 22 drop",
+    undo=f"nft delete table {TABLE}",
+)
+
+
+def pipeline(inventory: Path, seconds: int) -> Pipeline:
+    loaded = load_inventory(inventory)
+    spec = load_spec(None, section_models())
+    spec.sections["apply"] = ApplySpec(confirm_seconds=seconds)
+    return Pipeline(loaded, spec, Transport(loaded))
+
+
+def plan_of(host: str, action: CommandAction | FileAction, blobs: dict[str, bytes]) -> Plan:
+    who = origin()
+    change = Change(
+        id="01-test",
+        host=host,
+        remedy="test",
+        title="a change that can cut the connection",
+        reason="test",
+        label="firewall-ports",
+        guarded=True,
+        action=action,
+    )
+    return Plan(
+        tool_version="test",
+        created=who.created,
+        author=who.author,
+        inventory="inventory.py",
+        inventory_digest="",
+        spec_digest="",
+        changes=(change,),
+        blobs=blobs,
+    )
+
+
+def new_file(path: str) -> tuple[FileAction, dict[str, bytes]]:
+    action = FileAction(path=path, real_path=path, before=None, after=sha256(b"guarded\n"))
+    return action, {sha256(b"guarded\n"): b"guarded\n"}
+
+
+def no_confirmation(_job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
+    """Stand in for a controller that died after the change and before its confirmation."""
+    return reports
+
+
+def pending(cluster: Cluster, host: str) -> str:
+    return cluster.run(
+        host,
+        "ls /var/lib/remedy/pending /etc/systemd/system/remedy-guard.service "
+        "/etc/systemd/system/multi-user.target.wants/remedy-guard.service 2>/dev/null; "
+        "systemctl list-timers --all --no-legend 'remedy-guard*'",
+    ).stdout
+
+
+def test_a_change_that_blocks_ssh_ends_reverted(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    work = pipeline(cluster.inventory_path, 10)
+    probed = work.probe([host])
+    outcome = work.apply(probed, plan_of(host, LOCKOUT, {}), run=new_run_id(), prove=False)
+    assert outcome.hosts[host].status is HostStatus.FAILED
+    assert outcome.exit_code == 1
+    error = outcome.hosts[host].error
+    assert error is not None
+    assert "took it back by itself" in error.message
+    assert cluster.run(host, LOCKOUT.observe).stdout.strip() == "gone"
+    assert pending(cluster, host) == ""
+
+
+def test_a_change_that_leaves_the_way_open_is_confirmed(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    work = pipeline(cluster.inventory_path, 60)
+    path = f"/etc/remedy-test-{secrets.token_hex(4)}"
+    action, blobs = new_file(path)
+    outcome = work.apply(
+        work.probe([host]), plan_of(host, action, blobs), run=new_run_id(), prove=False
+    )
+    assert outcome.hosts[host].results[0].status.value == "done"
+    assert cluster.run(host, f"cat {path}; rm {path}").stdout == "guarded\n"
+    assert pending(cluster, host) == ""
+
+
+def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
+    host = cluster.hosts[1]
+    work = pipeline(cluster.inventory_path, 10)
+    path = f"/etc/remedy-test-{secrets.token_hex(4)}"
+    action, blobs = new_file(path)
+    work._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carry_out(plan_of(host, action, blobs), new_run_id())
+    assert cluster.run(host, f"cat {path}").stdout == "guarded\n"
+    refused = pipeline(cluster.inventory_path, 10)._carry_out(
+        plan_of(host, LOCKOUT, {}), new_run_id()
+    )
+    assert "waits for its confirmation" in refused[host].refused
+    for _ in range(40):
+        if not cluster.run(host, f"test -e {path} && echo there").stdout:
+            break
+        time.sleep(0.5)
+    assert cluster.run(host, f"test -e {path} && echo there").stdout == ""
+    assert pending(cluster, host) == ""
+
+
+def test_a_reboot_before_the_confirmation(new_cluster: Callable[..., Cluster]) -> None:
+    fresh = new_cluster(count=1)
+    host = fresh.hosts[0]
+    work = pipeline(fresh.inventory_path, 3000)
+    action, blobs = new_file("/etc/remedy-test")
+    work._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carry_out(plan_of(host, action, blobs), new_run_id())
+    assert fresh.run(host, "cat /etc/remedy-test").stdout == "guarded\n"
+    fresh.reboot(host)
+    for _ in range(40):
+        if not fresh.run(host, "test -e /etc/remedy-test && echo there").stdout:
+            break
+        time.sleep(0.5)
+    assert fresh.run(host, "test -e /etc/remedy-test && echo there").stdout == ""
+    assert "reverted" in fresh.run(host, "cat /var/log/remedy.jsonl").stdout
+    assert pending(fresh, host) == ""
