@@ -21,7 +21,8 @@ from remedy.verify.report import HostReport, phase_index
 # Words that torch, gloo and NCCL use when the trouble is with a peer or the way to it.
 _ABOUT_PEERS = re.compile(
     r"clos|reset|refus|tim(ed|e)[ -]?out|connect|route|broken pipe|did not join|monitoredBarrier|"
-    r"remote|wait|peer|ncclSystemError|ncclInternalError|DistNetwork|DistStore|heartbeat|socket",
+    r"remote|wait|peer|ncclSystemError|ncclInternalError|DistNetwork|DistStore|heartbeat|socket|"
+    r"told to stop|was lost",
     re.IGNORECASE,
 )
 # gloo, gloo/transport/tcp/address.cc: "remote=[10.0.0.2]:14766", the port in the wrong byte order.
@@ -93,6 +94,14 @@ def swap_ports(text: str) -> str:
     return _GLOO_ADDRESS.sub(right, text)
 
 
+def signal_name(number: int) -> str:
+    """What a signal is called here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def names(hosts: Iterable[str]) -> str:
     """Host names as a list in a sentence."""
     known = list(dict.fromkeys(hosts))
@@ -101,7 +110,7 @@ def names(hosts: Iterable[str]) -> str:
 
 
 def find(case: Case) -> Blame | None:
-    """The first witness that names somebody, or None when nobody can be told from the others."""
+    """What the first witness says; without a host where none can be told from the others."""
     witnesses: tuple[Callable[[Case], Blame | None], ...] = (
         _silent,
         _unfit,
@@ -143,12 +152,14 @@ def _died(case: Case) -> Blame | None:
     for name, report in case.reports.items():
         for rank in report.ranks:
             if rank.exit_code is not None and rank.exit_code < 0:
-                try:
-                    word = signal.Signals(-rank.exit_code).name
-                except ValueError:
-                    word = f"signal {-rank.exit_code}"
+                word = signal_name(-rank.exit_code)
                 after = f"after the phase {rank.phase!r}" if rank.phase else "before it began"
                 return Blame((name,), f"a worker on {name} was killed by {word} {after}")
+    for name, report in case.reports.items():
+        code = report.launcher.exit_code if report.launcher else None
+        # By our own hand only where something else had ended the run.
+        if code is not None and code < 0 and report.end and report.end.how == "exited":
+            return Blame((name,), f"torchrun on {name} was killed by {signal_name(-code)}")
     return None
 
 
@@ -175,7 +186,7 @@ def _unanswered(case: Case) -> Blame | None:
         if report.end
         for address, port, _ in report.end.unanswered
     }
-    return _explain(case, pairs, "is not answered (packets are dropped on the way or there)")
+    return _explain(case, pairs, "is not answered (packets, or the answers to them, are dropped)")
 
 
 def _refused(case: Case) -> Blame | None:
@@ -247,7 +258,7 @@ def _behind(case: Case) -> Blame | None:
     phases = {name: report.least_phase for name, report in case.reports.items()}
     least = min(phases.values(), key=phase_index)
     behind = [name for name, phase in phases.items() if phase == least]
-    if len(behind) == len(phases):
-        return None
     word = f"the phase {least!r}" if least else "the start of a worker"
+    if len(behind) == len(phases):
+        return Blame((), f"all hosts came as far as {word}, and none any farther")
     return Blame(tuple(behind), f"{names(behind)} came no farther than {word}")

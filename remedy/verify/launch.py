@@ -20,6 +20,7 @@ from typing import Literal
 from pydantic import Field
 
 from remedy.errors import SpecError
+from remedy.spec import SpecSection
 from remedy.values import Record
 from remedy.verify.agent import GRACE, MARK
 
@@ -44,7 +45,7 @@ INTERPRETERS = (
 MARGIN = 15.0 + GRACE
 
 
-class VerifySpec(Record):
+class VerifySpec(SpecSection):
     """What the user may say about verification; the part ``verify`` of the spec.
 
     Args:
@@ -57,12 +58,12 @@ class VerifySpec(Record):
         python: interpreter with torch on the hosts; None looks for one.
     """
 
-    deadline: float | None = Field(default=None, ge=10, le=3600, strict=False)
+    deadline: float | None = Field(default=None, ge=10, le=3600)
     ranks_per_host: Literal["auto"] | int = "auto"
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
-    sizes: tuple[int, ...] | None = Field(default=None, strict=False)
-    min_busbw: float | None = Field(default=None, gt=0, strict=False)
+    sizes: tuple[int, ...] | None = Field(default=None)
+    min_busbw: float | None = Field(default=None, gt=0)
     python: str | None = None
 
 

@@ -80,6 +80,29 @@ class Verdict(Record):
     seconds: float = 0.0
     fingerprints: Mapping[str, str] = Field(default_factory=dict)
 
+    def excusing(self, hosts: Mapping[str, str]) -> Verdict:
+        """The same verdict, saying also which hosts were left out of the run, and why.
+
+        Args:
+            hosts: reason by host name.
+        """
+        if not hosts:
+            return self
+        first, why = next(iter(hosts.items()))
+        left_out = f"not tested: {names(hosts)} ({why.removeprefix(first + ': ')})"
+        return self.model_copy(
+            update={
+                "reason": f"{self.reason}; {left_out}",
+                "outcomes": (
+                    *self.outcomes,
+                    *(
+                        HostOutcome(host=name, outcome="not-tested", reason=reason)
+                        for name, reason in hosts.items()
+                    ),
+                ),
+            }
+        )
+
 
 def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = None) -> Verdict:
     """The verdict on a run that could not be had.
@@ -284,17 +307,19 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
             yield Problem(text=f"{names(shared)} are one machine (same boot-id)", hosts=shared)
     if len(machines) > len(plan.hosts):
         yield Problem(text=f"{len(machines)} boot-ids on {len(plan.hosts)} hosts")
-    compared: dict[str, dict[str, str]] = {
-        "backends": {name: result.backend for name, result in complete},
-        "NCCL versions": {name: result.identity.nccl for name, result in complete},
-        "measured sizes": {name: str([row.bytes for row in r.sweep]) for name, r in complete},
+    compared: dict[str, list[str]] = {
+        "backends": [result.backend for _, result in complete],
+        "NCCL versions": [result.identity.nccl for _, result in complete],
+        "measured sizes": [str([row.bytes for row in result.sweep]) for _, result in complete],
     }
     for what, values in compared.items():
-        if len(set(values.values())) > 1:
-            usual = Counter(values.values()).most_common(1)[0][0]
-            others = {name: value for name, value in values.items() if value != usual}
-            listed = names(f"{name} {value or 'none'}" for name, value in others.items())
-            yield Problem(text=f"mixed {what}: {listed}, others {usual}", hosts=tuple(others))
+        usual = Counter(values).most_common(1)[0][0]
+        odd_ones = {
+            name: value for (name, _), value in zip(complete, values, strict=True) if value != usual
+        }
+        if odd_ones:
+            listed = names(f"{name} {value or 'none'}" for name, value in odd_ones.items())
+            yield Problem(text=f"mixed {what}: {listed}, others {usual}", hosts=tuple(odd_ones))
     backend = complete[0][1].backend
     if plan.backend == "nccl" and backend != "nccl":
         why = {plan.rank_hosts[rank]: text for rank, text in complete[0][1].unusable.items()}
@@ -312,7 +337,7 @@ def _reason(
     whole = sum(len(_results(report)) for report in reports.values()) == plan.world
     blame = None if whole else culprit.find(culprit.Case(plan, reports))
     if blame:
-        return blame.hosts, blame.reason
+        return blame.hosts, culprit.swap_ports(blame.reason)
     accused = tuple(dict.fromkeys(host for problem in problems for host in problem.hosts))
     return accused, problems[0].text
 

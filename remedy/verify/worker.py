@@ -10,6 +10,7 @@ Every wait is bounded. torch's own defaults (10 minutes for NCCL, 30 for gloo) a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import json
@@ -17,13 +18,12 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-# float32 counts exactly up to 2**24, so a sum over ranks of (rank % 1024 + 0..7) is exact below this.
-LARGEST_WORLD = 16_000
 WARM_UP = 2
 CPU_SIZES = (8, 65_536, 1_048_576, 16_777_216)
 GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
@@ -32,6 +32,9 @@ SECONDS_PER_SIZE = 0.5
 ROUNDS = (2, 20)
 # How long a rank that is done waits for the others, so that nobody's last message is cut off.
 FAREWELL = 5.0
+# How often a rank asks whether another has failed, and how long it then still goes on; in seconds.
+HEED_EVERY = 1.0
+HEED_AFTER = 3.0
 
 
 class Rank:
@@ -45,6 +48,8 @@ class Rank:
         self.local_world = int(os.environ["LOCAL_WORLD_SIZE"])
         self.world = int(os.environ["WORLD_SIZE"])
         self.phase = ""
+        self.store: Any = None
+        self.last_word = threading.Lock()
         self.times: dict[str, float] = {}
 
     def reach(self, phase: str) -> None:
@@ -73,6 +78,42 @@ class Rank:
         """A time-out that also ends before the host's own deadline does, so that torch can still speak."""
         left = self.config["began"] + self.config["deadline"] - 3.0 - time.monotonic()
         return timedelta(seconds=max(1.0, min(seconds, left)))
+
+    def alarm(self) -> None:
+        """Tell the other hosts, as far as the store can still be reached, that there is no more hope."""
+        with contextlib.suppress(Exception):
+            self.store.set("failed", str(self.rank))
+
+    def heed(self, torch: Any) -> None:
+        """Watch for the alarm on a connection of its own, and leave a while after it was raised.
+
+        Without this a rank that waits for a peer that failed would wait until its deadline. The while lets
+        ranks that fail for a reason of their own say so first.
+        """
+        text = "told to stop: another rank had failed"
+        try:
+            store = torch.distributed.TCPStore(
+                os.environ["MASTER_ADDR"],
+                int(os.environ["MASTER_PORT"]),
+                is_master=False,
+                timeout=self.within(10.0),
+                wait_for_workers=False,
+            )
+            store = torch.distributed.PrefixStore(f"remedy/{self.config['nonce']}", store)
+            while not store.check(["failed"]):
+                time.sleep(HEED_EVERY)
+        except Exception as error:
+            text = f"the rendezvous was lost: {first_line(error)}"
+        time.sleep(HEED_AFTER)
+        self.give_up(text, text)
+
+    def give_up(self, text: str, long: str) -> None:
+        """Leave an error behind and end at once; of two threads the first one's error stays."""
+        with self.last_word:
+            self.leave("error", {"phase": self.phase, "text": text, "long": long[:2000]})
+            self.alarm()
+            sys.stderr.flush()
+            os._exit(1)
 
 
 def die_with_parent() -> None:
@@ -194,7 +235,10 @@ def prove_sum(torch: Any, rank: Rank, device: Any) -> dict[str, Any]:
 
 
 def checked(torch: Any, rank: Rank, buffer: Any) -> bool:
-    """One all-reduce of known float32 values over the whole buffer: is every element right?"""
+    """One all-reduce of known float32 values over the whole buffer: is every element right?
+
+    float32 counts exactly up to 2**24; the sum of (rank % 1024 + 0..7) stays below that for 16,000 ranks.
+    """
     wave = torch.arange(buffer.numel(), device=buffer.device, dtype=torch.int32).remainder_(8)
     buffer.copy_(wave).add_(rank.rank % 1024)
     torch.distributed.all_reduce(buffer)
@@ -290,7 +334,11 @@ def work(rank: Rank) -> None:
     limit = rank.within(rank.config["join_seconds"])
     shared, _, _ = next(iter(rendezvous("env://", rank.rank, rank.world, timeout=limit)))
     store = dist.PrefixStore(f"remedy/{rank.config['nonce']}", shared)
+    rank.store = store
     rank.reach("rendezvous")
+    if rank.local_rank == 0:
+        # One a host is enough: torchrun ends its other ranks.
+        threading.Thread(target=rank.heed, args=(torch,), daemon=True).start()
 
     decided = agree(rank, store, usable, why)
     if decided["missing"]:
@@ -349,12 +397,8 @@ def main() -> None:
     except BaseException as error:
         import traceback
 
-        rank.leave(
-            "error", {"phase": rank.phase, "text": first_line(error), "long": str(error)[:2000]}
-        )
         traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
+        rank.give_up(first_line(error), str(error))
     os._exit(0)
 
 

@@ -288,10 +288,12 @@ def test_established_is_known() -> None:
     """The socket table is read right: a connection that we make shows with both its ends."""
     import socket
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with socket.create_connection(server.getsockname()) as client:
-            pairs = {(s.local, s.remote) for s in sockets() if s.state == ESTABLISHED}
-            assert (client.getsockname(), server.getsockname()) in pairs
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        pairs = {(s.local, s.remote) for s in sockets() if s.state == ESTABLISHED}
+        assert (client.getsockname(), server.getsockname()) in pairs
 
 
 if shutil.which("unshare") is None:  # pragma: no cover
