@@ -286,16 +286,21 @@ class Pipeline:
         )
         status = HostStatus.FAILED if failed else HostStatus.CHANGED if changed else HostStatus.OK
         seen = self._seen(name, remaining, status)
-        return HostOutcome(seen.status, results, seen.findings, _refusal(name, report))
+        error = _refusal(name, report) or seen.error
+        return HostOutcome(seen.status, results, seen.findings, error)
 
     def _seen(self, name: str, plan: Plan, status: HostStatus) -> HostOutcome:
         """Return the outcome of a host from its findings: what blocks or is unknown is not ok."""
         findings = tuple(f for f in plan.findings if f.host == name)
         blocked = plan.blocked(name)
         error = None
-        if blocked and status in (HostStatus.OK, HostStatus.CHANGED):
+        if blocked and status is not HostStatus.PENDING:
             status = HostStatus.FAILED
-            error = RemedyError(blocked[0].title, next_step=blocked[0].fix)
+            reason = f": {blocked[0].evidence[0]}" if blocked[0].evidence else ""
+            error = RemedyError(
+                f"{name}: {blocked[0].title}{reason}",
+                next_step=blocked[0].fix or "Put that right on the host, then run the command again.",
+            )
         return HostOutcome(status, findings=findings, error=error)
 
     def _prove(self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal) -> Verdict:

@@ -98,14 +98,15 @@ def _convergence(outcome: RunOutcome) -> Text:
 
 
 def _errors(outcome: RunOutcome) -> Iterator[RenderableType]:
-    for host in outcome.hosts.values():
+    for name, host in outcome.hosts.items():
         if host.error is not None:
             yield Text(f"  {host.error.message}", style="red")
             if host.error.next_step:
                 yield Text(f"    {host.error.next_step}", style="cyan")
         for result in host.results:
             if result.detail and result.status.value not in ("done", "already"):
-                yield Text(f"  {result.id}: {result.status.value}: {result.detail}", style="red")
+                told = f"  {name}: {result.id}: {result.status.value}: {result.detail}"
+                yield Text(told, style="red")
 
 
 def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
