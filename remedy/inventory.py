@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,11 @@ class Inventory:
 
     def node(self, name: str) -> Node:
         """Return the node called ``name``; KeyError when there is none."""
-        for node in self.nodes:
-            if node.name == name:
-                return node
-        raise KeyError(name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
 
     def select(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the names that ``patterns`` select: host names, group names or shell patterns.

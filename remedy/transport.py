@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import gevent
-from gevent.pool import Pool
+from gevent.lock import BoundedSemaphore
 from pydantic import SecretStr
 from pyinfra.api.command import StringCommand
 from pyinfra.api.config import Config
@@ -133,11 +133,15 @@ class Transport:
         self._sudo_password = sudo_password
         self._listen = listener or (lambda _: None)
         self._state = _make_state(inventory)
+        self._connecting = BoundedSemaphore(PARALLEL)
 
     def run(self, scripts: Mapping[str, Script]) -> dict[str, Output]:
-        """Run each host's script, all hosts at once, and return when all have ended."""
-        pool = Pool(PARALLEL)
-        jobs = {name: pool.spawn(self._run_one, name, script) for name, script in scripts.items()}
+        """Run each host's script, all hosts at once, and return when all have ended.
+
+        Connecting is limited to ``PARALLEL`` at a time, running is not: the ranks of a collective wait for
+        each other.
+        """
+        jobs = {name: gevent.spawn(self._run_one, name, script) for name, script in scripts.items()}
         gevent.joinall(list(jobs.values()), raise_error=True)
         return {name: job.value for name, job in jobs.items()}
 
@@ -151,7 +155,8 @@ class Transport:
         """
         outputs: dict[str, Output] = {}
         nodes = [self.inventory.node(name) for name in scripts]
-        for failure in Pool(PARALLEL).imap_unordered(self._connect, nodes):
+        connected = gevent.joinall([gevent.spawn(self._connect, node) for node in nodes])
+        for failure in (job.get() for job in connected):
             if failure is not None:
                 outputs[failure.host] = failure
         reachable = {name: script for name, script in scripts.items() if name not in outputs}
@@ -210,12 +215,17 @@ class Transport:
         self.counts[f"connect:{node.name}"] += 1
         error: RemedyError
         try:
-            host.connect(show_errors=False, raise_exceptions=True)
+            with self._connecting:
+                host.connect(show_errors=False, raise_exceptions=True)
         except ConnectError as failure:
-            error = explain_connect_error(node, str(failure.args[0] if failure.args else failure))
+            error = explain_connect_error(
+                self.inventory.path, node, str(failure.args[0] if failure.args else failure)
+            )
         except Exception as failure:
             # paramiko and the crypto below it raise what they like on a broken peer or key file.
-            error = explain_connect_error(node, f"{type(failure).__name__}: {failure}")
+            error = explain_connect_error(
+                self.inventory.path, node, f"{type(failure).__name__}: {failure}"
+            )
         else:
             return None
         self._listen(HostEvent(node.name, "failed", error.message))
@@ -312,19 +322,19 @@ def _as_secret(value: object) -> SecretStr | None:
     return SecretStr(str(value)) if value else None
 
 
-def explain_connect_error(node: Node, text: str) -> RemedyError:
+def explain_connect_error(inventory: Path, node: Node, text: str) -> RemedyError:
     """Turn the text of a failed connection into the error that says what to do about it."""
     at = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
     if "No host key for" in text:
         return HostKeyError(
             f"{at}: the ssh host key is not known, and remedy connects to known hosts only",
-            next_step=f"Compare and record it: remedy trust INVENTORY --limit {node.name}",
+            next_step=f"Compare and record it: remedy trust {inventory} --limit {node.name}",
         )
     if "host key" in text.lower() and "does not match" in text:
         return HostKeyError(
             f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
             next_step="If the node was replaced, accept its new key: "
-            f"remedy trust INVENTORY --replace {node.name}",
+            f"remedy trust {inventory} --replace {node.name}",
         )
     if "Authentication" in text or "auth" in text.lower():
         return UnreachableError(
