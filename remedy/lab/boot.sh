@@ -20,6 +20,15 @@ fi
 
 folder=$1 switch=$2 netns=$3
 shift 3
+
+if [ ! -s "$folder/cgroups" ] && [ -e /sys/fs/cgroup/cgroup.procs ]; then
+    # In a unit that systemd has delegated. A group with groups in it may hold no process, so this one moves
+    # aside and the host gets a group without a stranger.
+    unit=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
+    mkdir "$unit/loop" && echo $$ >"$unit/loop/cgroup.procs"
+    echo "$unit/host" >"$folder/cgroups"
+fi
+
 while :; do
     # A new namespace at each boot: rules, sysctls and addresses that were only live are gone, as on a real machine.
     ip netns del "$netns" 2>/dev/null

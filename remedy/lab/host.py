@@ -31,7 +31,6 @@ ff02::1 ip6-allnodes
 ff02::2 ip6-allrouters
 """
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # systemd's own signal for "power off" to PID 1 is what nspawn sends on SIGTERM; a host that does
 # not follow within this time is killed.
 POWER_OFF_SECONDS = 15.0
@@ -123,8 +122,10 @@ class Host:
             net.host_batch(self.record, self.lab.management), encoding="ascii"
         )
         (folder / "overlay").write_text(self.disk.mount_options(), encoding="ascii")
+        # Docker makes groups in every hierarchy: each host's must lie below its own.
+        groups = processes.make_cgroups(every=self.lab.docker)
         (folder / "cgroups").write_text(
-            "".join(f"{path / name}\n" for path in processes.cgroups()), encoding="ascii"
+            "".join(f"{path / name}\n" for path in groups), encoding="ascii"
         )
         nspawn = [
             "systemd-nspawn",
@@ -150,34 +151,7 @@ class Host:
             *(["--tmpfs=/var/lib/docker"] if self.lab.docker else []),
         ]
         command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
-        if Path("/run/systemd/system").is_dir():
-            # Under systemd a process tree with control groups of its own must be a unit.
-            properties = ("Delegate=yes", "KillMode=mixed", "TasksMax=infinity")
-            options = [f"--property={text}" for text in properties]
-            options.append("--setenv=SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
-            options.append(f"--property=StandardOutput=append:{folder}/boot.log")
-            options.append("--property=StandardError=inherit")
-            machine.tool(
-                "systemd-run", "--quiet", "--collect", f"--unit={name}", *options, *command
-            )
-            return
-        environment = {
-            "PATH": _PATH,
-            "LC_ALL": "C.UTF-8",
-            # Without it /proc/sys/net is read-only in the host.
-            "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
-        }
-        with (folder / "boot.log").open("ab") as log:
-            # A session of its own: it outlives the shell that `remedy lab up` was typed in.
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                env=environment,
-                start_new_session=True,
-            )
+        processes.launch(command, name=name, log=folder / "boot.log")
 
     def wait(self, seconds: float = 60.0, *, unlike: str | None = None) -> None:
         """Wait until its sshd answers.
@@ -298,7 +272,14 @@ class Host:
         enter = ["nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid"]
         enter += ["--cgroup", "--root", "--wd", "--"]
         limit = ["timeout", "--kill-after=2", str(seconds)]
-        environment = ["env", "-i", f"PATH={_PATH}", "HOME=/root", "USER=root", "LC_ALL=C.UTF-8"]
+        environment = [
+            "env",
+            "-i",
+            f"PATH={processes.PATH}",
+            "HOME=/root",
+            "USER=root",
+            "LC_ALL=C.UTF-8",
+        ]
         try:
             return subprocess.run(
                 [*enter, *environment, *limit, *words],

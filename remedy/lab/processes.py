@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from pathlib import Path
 from remedy.errors import LabError
 from remedy.lab import machine
 from remedy.lab.paths import LabPaths
+
+# For what is started by the lab, on this machine and in a host.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,48 @@ def find(paths: LabPaths, host: str | None = None) -> Processes:
     return Processes(supervisors, nspawn, inside)
 
 
+def launch(command: Sequence[str], *, name: str, log: Path) -> None:
+    """Start what carries a host, so that it outlives this process and the shell it was typed in.
+
+    Args:
+        command: what to start.
+        name: the host's machine name.
+        log: where its output is added.
+    """
+    # Without the first /proc/sys/net is read-only in the host.
+    environment = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network", "PATH": PATH, "LC_ALL": "C.UTF-8"}
+    if under_systemd():
+        # There, control groups of one's own come with a unit. Its name is new each time, because
+        # systemd may still be at work on the unit of a host that was killed a moment ago.
+        machine.tool(
+            *("systemd-run", "--quiet", "--collect", f"--unit={name}-{os.urandom(4).hex()}"),
+            *(
+                "--property=Delegate=yes",
+                "--property=KillMode=mixed",
+                "--property=TasksMax=infinity",
+            ),
+            *(f"--property=StandardOutput=append:{log}", "--property=StandardError=inherit"),
+            *(f"--setenv={key}={value}" for key, value in environment.items()),
+            *command,
+        )
+        return
+    with log.open("ab") as out:
+        subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def under_systemd() -> bool:
+    """Whether this machine itself is run by systemd."""
+    return Path("/run/systemd/system").is_dir()
+
+
 def kill_hosts(paths: LabPaths, hosts: Sequence[str] | None) -> None:
     """Take the power of some hosts away, and wait until nothing of them runs.
 
@@ -94,22 +140,46 @@ def kill_hosts(paths: LabPaths, hosts: Sequence[str] | None) -> None:
             _remove_cgroup(cgroup)
 
 
-def cgroups() -> list[Path]:
-    """The control group hierarchies that a host's systemd works in, each with a folder for labs.
+def cgroups(*, every: bool = True) -> list[Path]:
+    """The control group hierarchies of this machine, each with a folder for labs.
 
     Under a systemd of this machine there is none: that gives each host a unit.
+
+    Args:
+        every: all hierarchies, rather than those alone that a host's systemd keeps its units in.
     """
-    if Path("/run/systemd/system").is_dir():
+    if under_systemd():
         return []
     root = Path("/sys/fs/cgroup")
-    found = [root / "unified", root / "systemd"]
     if (root / "cgroup.procs").exists():
         found = [root]
+    elif every:
+        # Version 1 names a hierarchy of several controllers also by links to it.
+        found = [path for path in sorted(root.glob("*")) if not path.is_symlink()]
+    else:
+        found = [root / "unified", root / "systemd"]
     return [
         path / "remedy-lab"
         for path in found
         if (path / "cgroup.procs").exists() and os.access(path, os.W_OK)
     ]
+
+
+def make_cgroups(*, every: bool) -> list[Path]:
+    """Make the folders for labs in this machine's hierarchies.
+
+    Args:
+        every: see ``cgroups``.
+    """
+    made = cgroups(every=every)
+    for group in made:
+        group.mkdir(exist_ok=True)
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            # In version 1 a group takes no process before it has these.
+            if group.parent.name == "cpuset" and (group / setting).exists():
+                (group / setting).write_text((group.parent / setting).read_text())
+                (group / "cgroup.clone_children").write_text("1")
+    return made
 
 
 def host_cgroups(paths: LabPaths, host: str | None) -> list[Path]:

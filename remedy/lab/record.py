@@ -10,7 +10,6 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 from typing import Literal
 
-
 from remedy.errors import LabError
 from remedy.lab.events import Listener, emit
 from remedy.lab.paths import LabPaths

@@ -28,7 +28,7 @@ DOCKER = ["docker.io"]
 COMPONENTS = {"main", "universe"}
 
 # Raise it when `_configure` changes, so that kept root file systems are built anew.
-RECIPE = 1
+RECIPE = 2
 
 USERS = {
     # name -> sudoers line: with sudo, with sudo after a password, without sudo
@@ -47,6 +47,13 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 AuthorizedKeysFile .ssh/authorized_keys /{AUTHORIZED_KEYS}
 HostKey /etc/ssh/ssh_host_ed25519_key
+"""
+
+# systemd-nspawn mounts the controllers of control groups version 1 read-only; dockerd writes to them.
+_DOCKER_UNIT = """\
+[Service]
+ExecStartPre=/bin/sh -c 'for d in /sys/fs/cgroup/*; do \
+    if mountpoint -q "$$d"; then mount -o remount,bind,rw "$$d"; fi; done'
 """
 
 # A host of a lab has no use for these, and sixty-four of them would have the machine busy.
@@ -77,7 +84,7 @@ def ensure(base: Path, *, docker: bool, listener: Listener | None) -> Path:
     """
     archive = sources.find()
     extra = EXTRA + (DOCKER if docker else [])
-    stamp = _stamp([str(RECIPE), _SSHD, archive.suite, *BASE, *extra, *_MASKED])
+    stamp = _stamp([str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *extra, *_MASKED])
     variant = "root-docker" if docker else "root"
     target = base / f"{variant}-{stamp}"
     if target.is_dir():
@@ -91,7 +98,7 @@ def ensure(base: Path, *, docker: bool, listener: Listener | None) -> Path:
     remove_tree(part)
     _bootstrap(base, part, archive)
     _install(part, archive, extra)
-    _configure(part)
+    _configure(part, docker=docker)
     part.rename(target)
     _remove_old(base, variant, target)
     emit(listener, "root", f"built {target}")
@@ -205,11 +212,12 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _configure(part: Path) -> None:
+def _configure(part: Path, *, docker: bool) -> None:
     """Make the new root one that a host boots from: users, sshd, nothing that identifies it.
 
     Args:
         part: the new root.
+        docker: whether Docker is in it.
     """
     (part / "etc/ssh/sshd_config.d/lab.conf").write_text(_SSHD, encoding="utf-8")
     for name, line in USERS.items():
@@ -229,6 +237,9 @@ def _configure(part: Path) -> None:
     for unit in _MASKED:
         (units / unit).unlink(missing_ok=True)
         (units / unit).symlink_to("/dev/null")
+    if docker:
+        (units / "docker.service.d").mkdir()
+        (units / "docker.service.d/lab.conf").write_text(_DOCKER_UNIT, encoding="utf-8")
     tool("chroot", part, "systemctl", "disable", *_DISABLED, check=False)
     # Every host gets its own.
     for key in (part / "etc/ssh").glob("ssh_host_*"):
@@ -248,11 +259,14 @@ def _remove_old(base: Path, variant: str, keep: Path) -> None:
         variant: ``root`` or ``root-docker``.
         keep: the one just built.
     """
-    used = set()
+    used = {str(keep)}
+    for state in base.glob("labs/*/state.json"):
+        # Also of a lab whose hosts are all off, and also where that lab's record cannot be read.
+        used.update(str(old) for old in base.glob("root*") if str(old) in state.read_text("utf-8"))
     for pid, words in processes():
-        if "systemd-nspawn" in words[0]:
-            options = Path(f"/proc/{pid}/mounts")
-            used.update(options.read_text(errors="replace").split("lowerdir=")[1:])
+        if words[0].endswith("systemd-nspawn"):
+            mounts = Path(f"/proc/{pid}/mounts").read_text("utf-8", errors="replace")
+            used.update(str(old) for old in base.glob("root*") if str(old) in mounts)
     for old in base.glob(f"{variant}-{'[0-9a-f]' * 12}"):
-        if old != keep and not any(text.startswith(str(old)) for text in used):
+        if str(old) not in used:
             remove_tree(old)
