@@ -78,6 +78,11 @@ def read(paths: LabPaths) -> LabRecord | None:
         return LabRecord.model_validate(document)
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise LabError(
+            f"{paths.state} cannot be read: labs belong to root.",
+            next_step="Run the command with sudo.",
+        ) from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise LabError(
             f"{paths.state} is not a lab's state file ({type(error).__name__}).",
