@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("remedy", "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -21,6 +21,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - configuration files, not HTML
     )
+    environment.filters["pyliteral"] = repr  # a value as Python source, whatever it holds
+    return environment
 
 
 def render(template: str, **values: object) -> str:

@@ -10,6 +10,7 @@ from remedy import __version__
 
 # Command name to the module of remedy.cli that holds it, in the order of a first use.
 COMMANDS = {
+    "init": "init",
     "check": "check",
     "plan": "plan",
     "show": "show",

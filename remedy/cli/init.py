@@ -1,0 +1,62 @@
+"""``remedy init``: write the first inventory and a commented spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remedy.cli.common import explained, out
+from remedy.errors import UsageError
+
+if TYPE_CHECKING:
+    from remedy.starter import StarterHost
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    nargs=2,
+    metavar="KIND PATH",
+    help="Take the hosts from a file: hostfile, ansible (INI) or slurm.",
+)
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Where to write; default: here.",
+)
+def init(source: tuple[str, str] | None, directory: Path) -> None:
+    """Write inventory.py and a commented remedy.yaml; files that are there already are left alone."""
+    with explained():
+        from remedy.plan import section_models
+        from remedy.starter import EXAMPLE, render_inventory, render_spec
+
+        hosts = EXAMPLE if source is None else _read(*source)
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in (
+            ("inventory.py", render_inventory(hosts)),
+            ("remedy.yaml", render_spec(section_models())),
+        ):
+            path = directory / name
+            if path.exists():
+                out.print(f"{path} is there already and was left alone", markup=False)
+                continue
+            path.write_text(text, encoding="utf-8")
+            out.print(f"wrote {path}", markup=False)
+        out.print(
+            f"Next: remedy trust {directory / 'inventory.py'}, then remedy check {directory / 'inventory.py'}",
+            markup=False,
+        )
+
+
+def _read(kind: str, path: str) -> tuple[StarterHost, ...]:
+    from remedy.starter import READERS, read_hosts
+
+    if kind not in READERS:
+        raise UsageError(
+            f"--from {kind}: there is no such kind", next_step=f"Kinds: {', '.join(READERS)}."
+        )
+    return read_hosts(kind, Path(path))
