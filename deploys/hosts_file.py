@@ -218,16 +218,16 @@ def _resolver_findings(
     looped = {n: a for n, a in wrong.items() if any(answer.startswith("127.") for answer in a)}
     elsewhere = {name: answers for name, answers in wrong.items() if name not in looped}
     for names, label, what in (
-        (looped, "loopback-hostname", "to loopback"),
-        (elsewhere, "hostname-unresolvable", "not to the cluster address"),
+        (looped, "loopback-hostname", "resolve to loopback"),
+        (elsewhere, "hostname-unresolvable", "do not resolve to the cluster address"),
     ):
         if not names:
             continue
-        told = ", ".join(names) if len(names) <= 3 else f"{len(names)} names"
+        told = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
         yield _finding(
             host,
             kind,
-            f"{told} resolve{'s' * (len(names) == 1)} {what}",
+            f"names {what}: {told}",
             tuple(
                 f"{name}: {', '.join(answers) or 'no answer'}, wanted {addresses[name]}"
                 for name, answers in names.items()

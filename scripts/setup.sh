@@ -43,8 +43,8 @@ install_environment() {
     say "making the environment $venv (a minute or two)"
     rm -f "$venv/complete"
     python3 -m venv "$venv"
-    "$python" -m pip install --quiet --disable-pip-version-check "$torch"
-    "$python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+    "$python" -m pip install -qq --disable-pip-version-check "$torch"
+    "$python" -m pip install -qq --disable-pip-version-check -e '.[dev]'
     printf '%s' "$want" >"$venv/complete"
 }
 

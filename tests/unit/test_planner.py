@@ -117,7 +117,7 @@ def test_a_resolver_that_disagrees_with_a_right_file_blocks() -> None:
     )
     plan = make_plan(Fleet(after.inventory, {**after.states, "gpu01": lying}, after.spec), WHEN)
     (finding,) = plan.blocked("gpu01")
-    assert finding.title == "gpu02 resolves not to the cluster address"
+    assert finding.title == "names do not resolve to the cluster address: gpu02"
     assert finding.evidence == ("gpu02: 10.9.9.9, wanted 10.0.0.2",)
     assert plan.blocked("gpu02") == ()
 
