@@ -129,9 +129,12 @@ def load_inventory(path: Path) -> Inventory:
     _reject_doubles(path, _run_inventory_file(path))
 
     # pyinfra takes half a second to import, and is not always needed.
-    from remedy.transport import read_pyinfra_inventory
+    from pyinfra.api.state import State
+    from pyinfra.context import ctx_state
+    from pyinfra_cli.inventory import make_inventory_from_files
 
-    return from_source(path, read_pyinfra_inventory(path))
+    with ctx_state.use(State()):  # its loader keeps its place in the current state
+        return from_source(path, make_inventory_from_files(str(path)))
 
 
 def from_source(path: Path, source: Any) -> Inventory:

@@ -32,8 +32,6 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State
-from pyinfra.context import ctx_state
-from pyinfra_cli.inventory import make_inventory_from_files
 
 from remedy.errors import HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Inventory, Node
@@ -104,12 +102,6 @@ class HostEvent:
 
 
 Listener = Callable[[HostEvent], None]
-
-
-def read_pyinfra_inventory(path: Path) -> Any:
-    """Return pyinfra's own inventory object of a file, with the group data beside it."""
-    with ctx_state.use(State()):  # pyinfra's loader keeps its place in the current state
-        return make_inventory_from_files(str(path))
 
 
 class Transport:
