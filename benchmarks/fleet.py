@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""How long remedy takes on a fleet, side by side with what else could be used.
+
+Everything is measured in one run on the same lab hosts: remedy, plain pyinfra running the probe as a fact (the
+floor), pyinfra's own operations, a playbook of ansible-core, and bare ssh logins. Results go to
+results/fleet.md and results/fleet.json beside this file. Needs Linux, root, and the environment that remedy is
+installed in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from harness import contenders, machine
+from harness.cluster import Cluster
+from harness.contenders import Contender
+from harness.figures import Goal, Spread, ratio
+from harness.report import Results, as_json, as_markdown, as_text
+from harness.run import BenchmarkError, measured
+
+from remedy.errors import RemedyError
+from remedy.lab.paths import NAME_VARIABLE
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+LAB = "bench"
+PROBE_RUNS = 20
+PROBE_HOSTS = 3
+
+
+def main() -> int:
+    """Measure, print, write; return 1 when a goal was missed, 2 when nothing could be measured."""
+    options = _options()
+    os.environ.setdefault(NAME_VARIABLE, LAB)
+    with tempfile.TemporaryDirectory(prefix="remedy-benchmark.") as folder:
+        cluster = Cluster(options.hosts, Path(folder))
+        try:
+            results = Benchmark(cluster, options).run()
+        except (BenchmarkError, RemedyError, subprocess.CalledProcessError) as error:
+            print(f"no result: {error}", file=sys.stderr)
+            return 2
+        finally:
+            if not options.keep:
+                cluster.down()
+    print(as_text(results))
+    if not options.no_write:
+        RESULTS.mkdir(exist_ok=True)
+        method = (HERE / "fleet/method.md").read_text(encoding="utf-8")
+        (RESULTS / "fleet.json").write_text(as_json(results), encoding="utf-8")
+        (RESULTS / "fleet.md").write_text(as_markdown(results, method), encoding="utf-8")
+    return 1 if results.missed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", type=int, default=64, help="how many lab hosts (default: 64)")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each (default: 5)")
+    parser.add_argument(
+        "--first-rounds", type=int, default=3, help="runs of each on fresh hosts (default: 3)"
+    )
+    parser.add_argument(
+        "--ansible-rounds", type=int, default=2, help="the same for ansible, which takes minutes"
+    )
+    parser.add_argument("--skip-ansible", action="store_true", help="leave ansible out")
+    parser.add_argument("--keep", action="store_true", help="leave the lab running")
+    parser.add_argument("--no-write", action="store_true", help="print the figures only")
+    return parser.parse_args()
+
+
+class Benchmark:
+    """One run of everything.
+
+    Args:
+        cluster: the hosts.
+        options: the command line's.
+    """
+
+    def __init__(self, cluster: Cluster, options: argparse.Namespace) -> None:
+        self.cluster = cluster
+        self.options = options
+
+    def run(self) -> Results:
+        """Measure everything.
+
+        Raises:
+            BenchmarkError: a command failed, or changed something when there was nothing to do.
+            LabError: the hosts cannot be had.
+        """
+        load = machine.load()
+        _say(f"booting {self.options.hosts} hosts")
+        self.cluster.up()
+        tool = contenders.remedy(self.cluster)
+        script = self._script(tool)
+        changing = [
+            tool,
+            contenders.pyinfra(self.cluster),
+            contenders.pyinfra_blind(self.cluster),
+        ]
+        if not self.options.skip_ansible:
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            changing.append(contenders.ansible(self.cluster, cache / "remedy-benchmark"))
+        everyone = [
+            tool,
+            contenders.floor(self.cluster, script),
+            *changing[1:],
+            contenders.ssh(self.cluster),
+        ]
+        results = Results(
+            title=f"remedy on {self.options.hosts} hosts",
+            command=_command(),
+            date=f"{datetime.now(timezone.utc):%Y-%m-%d}",
+            machine=machine.describe(),
+            versions=_versions(changing),
+            load=load,
+            titles={one.key: one.title for one in everyone},
+        )
+        cpu = self.cluster.probe_milliseconds(script.read_text("utf-8"), PROBE_RUNS, PROBE_HOSTS)
+        _say(f"probe: {Spread.of(cpu).text(1)} ms of CPU")
+        for number in range(self.options.first_rounds):
+            for one in _turned(changing, number):
+                if number < self._rounds(one, self.options.first_rounds):
+                    self.cluster.fresh()
+                    self._measure(results, one, number, first=True)
+        for one in changing:
+            # Whatever the last first run left out is made now, so that from here on nobody has anything to do.
+            assert one.first is not None
+            measured(one.first, self._environment(one))
+        for number in range(self.options.rounds):
+            for one in _turned(everyone, number):
+                if number < self._rounds(one, self.options.rounds):
+                    self._measure(results, one, number, first=False)
+        results.goals = _goals(results, cpu)
+        return results
+
+    def _script(self, tool: Contender) -> Path:
+        """Write the probe's script to a file, as remedy would send it."""
+        path = self.cluster.folder / "probe.sh"
+        command = (sys.executable, str(HERE / "fleet/render_probe.py"), str(self.cluster.inventory))
+        path.write_text(measured(command, self._environment(tool))[1], encoding="utf-8")
+        return path
+
+    def _measure(self, results: Results, one: Contender, number: int, *, first: bool) -> None:
+        command = one.first if first else one.again
+        assert command is not None
+        sample, text = measured(command, self._environment(one))
+        if not first and not one.idle(text):
+            raise BenchmarkError(f"{one.title} changed something when there was nothing to do")
+        (results.first if first else results.again).setdefault(one.key, []).append(sample)
+        kind = "fresh hosts" if first else "nothing to do"
+        _say(
+            f"round {number + 1}, {kind}: {one.title}: {sample.seconds:.2f} s, "
+            f"{sample.cpu_seconds:.1f} s of CPU, {sample.peak_mib:.0f} MiB"
+        )
+
+    def _environment(self, one: Contender) -> dict[str, str]:
+        return {**self.cluster.environment, **one.environment}
+
+    def _rounds(self, one: Contender, rounds: int) -> int:
+        return min(rounds, self.options.ansible_rounds) if one.key == "ansible" else rounds
+
+
+def _goals(results: Results, probe_milliseconds: Sequence[float]) -> list[Goal]:
+    first = {key: [s.seconds for s in samples] for key, samples in results.first.items()}
+    again = {key: [s.seconds for s in samples] for key, samples in results.again.items()}
+    mine = [*results.first["remedy"], *results.again["remedy"]]
+    to_ansible = ratio(again["remedy"], again["ansible"]) if "ansible" in again else None
+    return [
+        Goal("nothing to do: remedy / floor (a)", 1.3, "", ratio(again["remedy"], again["floor"])),
+        Goal(
+            "nothing to do: remedy / pyinfra operations (b)",
+            0.4,
+            "",
+            ratio(again["remedy"], again["pyinfra"]),
+        ),
+        Goal(
+            "nothing to do: remedy / pyinfra --yes",
+            None,
+            "",
+            ratio(again["remedy"], again["pyinfra-yes"]),
+        ),
+        Goal("nothing to do: remedy / ansible-core (c)", 1 / 25, "", to_ansible, digits=3),
+        Goal(
+            "fresh hosts: remedy / pyinfra operations (b)",
+            0.7,
+            "",
+            ratio(first["remedy"], first["pyinfra"]),
+        ),
+        Goal(
+            "fresh hosts: remedy / pyinfra --yes",
+            None,
+            "",
+            ratio(first["remedy"], first["pyinfra-yes"]),
+        ),
+        Goal(
+            f"CPU time of one probe ({PROBE_RUNS} runs on each of {PROBE_HOSTS} hosts)",
+            60,
+            " ms",
+            Spread.of(probe_milliseconds),
+            digits=0,
+        ),
+        Goal(
+            "peak memory of the controller",
+            150,
+            " MiB",
+            # The most of any run, not the middle: memory that is not there once is not there.
+            Spread(max(s.peak_mib for s in mine), *_ends([s.peak_mib for s in mine]), len(mine)),
+            digits=0,
+        ),
+    ]
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    return min(values), max(values)
+
+
+def _turned(items: Sequence[Contender], by: int) -> list[Contender]:
+    """Return the items in another order each round: turned by one, and every other round backwards."""
+    turned = [*items[by % len(items) :], *items[: by % len(items)]]
+    return turned if by % 2 == 0 else turned[::-1]
+
+
+def _command() -> str:
+    """Return this command line, as one types it in a checkout."""
+    return " ".join(["python benchmarks/fleet.py", *sys.argv[1:]])
+
+
+def _versions(changing: Sequence[Contender]) -> dict[str, str]:
+    versions = {"remedy": version("remedy-cluster"), "pyinfra": version("pyinfra")}
+    for one in changing:
+        if one.key == "ansible":
+            assert one.first is not None
+            python = Path(one.first[0]).with_name("python")
+            ask = "from importlib.metadata import version; print(version('ansible-core'))"
+            told = subprocess.run(
+                [str(python), "-c", ask], capture_output=True, text=True, check=True
+            )
+            versions["ansible-core"] = told.stdout.strip()
+    return versions
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

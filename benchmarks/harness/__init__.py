@@ -1,0 +1,1 @@
+"""What benchmarks share: a fleet, running commands measured, figures and how they are told."""
