@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from remedy.errors import RemedyError
@@ -98,16 +99,11 @@ class Session:
         self.stages: dict[str, tuple[str, str]] = {}
         transport = Transport(inventory, sudo_password=password, listener=self.told)
         self.pipeline = Pipeline(inventory, spec, transport, self.told)
-        self._live: Live | None = None
 
     def told(self, event: Any) -> None:
-        """Take a host's new stage: into the live table, or as a line where there is no terminal."""
+        """Take a host's new stage: for the live table, or as a line where that is not shown."""
         self.stages[event.host] = (event.stage, event.detail)
-        if self._live is not None:
-            from remedy.report.console import stage_table
-
-            self._live.update(stage_table(self.stages))
-        elif self.options.verbose:
+        if self.options.verbose:
             err.print(Text(f"{event.host}: {event.stage} {event.detail}".rstrip(), style="dim"))
 
     @contextmanager
@@ -118,13 +114,15 @@ class Session:
             err.print(Text(f"{title} ...", style="dim"))
             yield
             return
-        with Live(console=err, transient=True, refresh_per_second=8) as live:
-            self._live = live
-            live.console.print(Text(title, style="dim"))
-            try:
-                yield
-            finally:
-                self._live = None
+        err.print(Text(title, style="dim"))
+        # Drawn a few times a second, not at each event: 2,000 hosts have 10,000 of those.
+        with Live(console=err, transient=True, refresh_per_second=4, get_renderable=self._table):
+            yield
+
+    def _table(self) -> Table:
+        from remedy.report.console import stage_table
+
+        return stage_table(dict(self.stages))
 
 
 def print_json(document: Any) -> None:
