@@ -62,7 +62,12 @@ def parse_mentions(sections: Sections) -> tuple[Mention, ...]:
 
 
 def parse_files(
-    sections: Sections, mounts: Iterable[Mount], wanted: Iterable[str], homes: Iterable[str]
+    sections: Sections,
+    mounts: Iterable[Mount],
+    wanted: Iterable[str],
+    homes: Iterable[str],
+    *,
+    root: bool,
 ) -> dict[str, Fact[File]]:
     """Read the sections about files.
 
@@ -71,19 +76,18 @@ def parse_files(
         mounts: the host's mounts, to tell what is read-only.
         wanted: paths and patterns that were asked for.
         homes: paths below home directories that were asked for.
+        root: whether the probe ran as root, for the reason where a file could not be read.
 
     Returns:
         A fact for each path asked for, and for each that a pattern found.
     """
     paths = [path for path in (*wanted, *homes) if not _is_pattern(path)]
     try:
-        listing = sections.body("file-facts")
+        listing, links, stuck = sections.body("file-facts"), _links(sections), _immutable(sections)
     except NoAnswerError as error:
         return {path: Unknown(reason=str(error)) for path in paths}
-    links = _links(sections)
-    stuck = _immutable(sections)
     read_only = _ReadOnly(mounts)
-    readers = _Contents(sections)
+    contents = _Contents(sections, root=root)
     files: dict[str, Fact[File]] = {}
     for line in listing.split(b"\n"):
         if match := _FACTS.fullmatch(line):
@@ -92,7 +96,7 @@ def parse_files(
             real = links.get(path, path)
             if path in files:
                 continue
-            content = _content(readers, match[5], mode, size, real)
+            content = _content(contents, match[5], mode, size, real)
             if isinstance(content, Unknown):
                 files[path] = content
                 continue
@@ -111,13 +115,15 @@ def parse_files(
             path, words = as_text(match[1]), as_text(match[2])
             if _is_pattern(path) or path in files:
                 continue
-            if words in ("No such file or directory", "Not a directory"):
-                real = links.get(path, path)
+            real = links.get(path, path)
+            if words not in ("No such file or directory", "Not a directory"):
+                files[path] = Unknown(reason=f"{path} cannot be looked at: {words}")
+            elif not real:
+                files[path] = Unknown(reason=f"{path} is a link that leads nowhere")
+            else:
                 files[path] = File(
                     path=path, real_path=real, exists=False, read_only=read_only(real)
                 )
-            else:
-                files[path] = Unknown(reason=f"{path} cannot be looked at: {words}")
     detail = sections.found["file-facts"].detail
     for path in paths:
         if path not in files:
@@ -128,9 +134,11 @@ def parse_files(
 class _Contents:
     """The bytes of section ``file-contents``, read file after file in the order in which they were printed."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: Sections, *, root: bool) -> None:
+        # As root a file of the right kind and size is always read, unless it changed in between.
+        self.reason = "it changed while it was read" if root else "reading it needs root"
         try:
-            self.body, self.reason = sections.body("file-contents") + b"\n", ""
+            self.body = sections.body("file-contents") + b"\n"
         except NoAnswerError as error:
             self.body, self.reason = b"", str(error)
         self.position = 0
@@ -169,29 +177,18 @@ def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) 
         return Unknown(reason=f"{name} has a name that the probe does not read")
     content = contents.read(path, size)
     if content is None:
-        return Unknown(
-            reason=contents.reason
-            or f"{name} could not be read: it changed meanwhile, or reading it needs root"
-        )
+        return Unknown(reason=f"{name} is not known: {contents.reason}")
     return content
 
 
 def _links(sections: Sections) -> Mapping[str, str]:
-    try:
-        text = sections.text("file-links")
-    except NoAnswerError:
-        return {}
-    pairs = (line.rpartition("\t") for line in text.splitlines())
-    return {path: target for target, tab, path in pairs if tab and target}
+    pairs = (line.rpartition("\t") for line in sections.text("file-links").splitlines())
+    return {path: target for target, tab, path in pairs if tab}
 
 
 def _immutable(sections: Sections) -> set[str]:
     """Return the paths that chattr(1) has made immutable or append-only."""
-    try:
-        text = sections.text("file-attributes")
-    except NoAnswerError:
-        return set()
-    rows = (line.partition(" ") for line in text.splitlines())
+    rows = (line.partition(" ") for line in sections.text("file-attributes").splitlines())
     return {path for flags, _, path in rows if "i" in flags or "a" in flags}
 
 

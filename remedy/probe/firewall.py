@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from remedy.probe.frames import NoAnswerError, Sections, fact
 from remedy.values import Fact, Record
 
+_COUNTERS = re.compile(r" \[\d+:\d+\]$")
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -51,7 +53,7 @@ class NftRuleset(Record):
 class Firewalls(Record):
     """What stands between the host and its peers, each told by its own tool.
 
-    ``iptables`` and so on are the output of iptables-save(8) without comments, "" when the tables are not
+    ``iptables`` and so on are what iptables-save(8) prints without comments and counters, "" when they are not
     there; the plain ones are the rules that iptables keeps in nftables, the ``legacy`` ones those in the old
     tables of the kernel. ``firewalld`` is ``firewall-cmd --list-all-zones``, ``None`` when it does not run.
     ``ufw`` is whether ufw is switched on in its own configuration, ``None`` when it is not installed.
@@ -122,7 +124,7 @@ def _saved(sections: Sections, name: str) -> str:
     if sections.absent(name):
         return ""
     lines = (line for line in sections.text(name).splitlines() if line and not line.startswith("#"))
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{_COUNTERS.sub('', line)}\n" for line in lines)
 
 
 def ufw_switched_on(installed: Fact[bool], configuration: Fact[str]) -> bool | None:

@@ -58,6 +58,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
         () if isinstance(mounts, Unknown) else mounts,
         request.all_files(),
         [f"{home}/{name}" for home in homes for name in sources.HOME_FILES],
+        root=root,
     )
     names = fact(
         lambda: parse_names(

@@ -93,8 +93,11 @@ limited() {
 guarded() {
     set_limit "$1"
     shift
+    begun=$left
     { $timed "$limit" "$@" 2>&1 </dev/null; printf '\n%s' "$?"; } | $timed $((limit + 1)) cat
     judge $?
+    seconds_left
+    [ $((begun - left)) -lt "$limit" ] || status=timeout
 }
 
 # --- host ------------------------------------------------------------------------------------------------
@@ -359,6 +362,7 @@ names() {
     IFS=$nl
     for group in $own$name_groups; do
         unset IFS
+        in_time || break
         answers=$(ask 2 "$group")
         case $nl$answers in
             *"$nl${group##* } "*) printf '%s\n' "$answers" ;;
@@ -368,17 +372,21 @@ names() {
     unset IFS RES_OPTIONS
 }
 
-# The slow way, when a group did not come through in time: each name by itself, 32 at once. What is not asked
+in_time() {
+    uptime
+    [ "${up%.*}" -lt "$give_up" ] || { status=timeout detail='not all names could be asked in time'; return 1; }
+}
+
+# The slow way, when a group did not come through in time: each name by itself, 64 at once. What is not asked
 # before the time is up has no line.
 ask_each() {
     asked=0
     while [ $# -gt 1 ]; do
-        uptime
-        [ "${up%.*}" -lt "$give_up" ] || { status=timeout detail='not all names could be asked'; break; }
+        in_time || break
         ask 3 "$1 $2" &
         shift 2
         asked=$((asked + 1))
-        [ $((asked % 32)) -ne 0 ] || wait
+        [ $((asked % 64)) -ne 0 ] || wait
     done
     wait
 }
@@ -493,7 +501,9 @@ ip6tables_rules() { saved_rules ip6 ip6tables-save; }
 # legacy_rules NAMES SAVE FALLBACK: the old kernel tables; asking for them where there are none would make them.
 legacy_rules() {
     tables=
-    [ ! -r "$1" ] || read -r tables <"$1"
+    [ -e "$1" ] || { absent 'no table'; return; }
+    [ -r "$1" ] || { status=failed:1 detail='reading it needs root'; return; }
+    read -r tables <"$1"
     [ "$tables" ] || { absent 'no table'; return; }
     save=$2
     has "$save" || save=$3
@@ -522,6 +532,7 @@ docker_daemon() {
     [ -S /var/run/docker.sock ] || { absent 'no docker socket'; return; }
     has docker || { status=missing detail='docker is not installed, but its socket is there'; return; }
     guarded "$tool_limit" docker info --format '{{json .}}'
+    docker_status=$status
 }
 
 # containers ENGINE: one line of JSON for each that runs.
@@ -536,6 +547,7 @@ containers() {
 
 docker_containers() {
     { [ -S /var/run/docker.sock ] && has docker; } || { absent 'no docker'; return; }
+    if [ "$docker_status" = timeout ]; then status=timeout; return; fi
     containers docker
 }
 
@@ -547,15 +559,18 @@ podman_containers() {
 
 # --- accelerators ----------------------------------------------------------------------------------------
 
+# Twice the usual time: without persistence mode the driver starts every GPU anew, a second or more for each.
 nvidia_gpus() {
     has nvidia-smi || { absent 'nvidia-smi is not installed'; return; }
-    guarded "$tool_limit" nvidia-smi --format=csv,noheader,nounits \
+    guarded $((tool_limit * 2)) nvidia-smi --format=csv,noheader,nounits \
         --query-gpu=index,uuid,pci.bus_id,name,driver_version,persistence_mode,compute_mode,memory.total,memory.used,utilization.gpu
+    nvidia_status=$status
 }
 
 nvidia_processes() {
     has nvidia-smi || { absent 'nvidia-smi is not installed'; return; }
-    guarded "$tool_limit" nvidia-smi --format=csv,noheader,nounits --query-compute-apps=pid,gpu_uuid,used_memory
+    if [ "$nvidia_status" = timeout ]; then status=timeout; return; fi
+    guarded $((tool_limit * 2)) nvidia-smi --format=csv,noheader,nounits --query-compute-apps=pid,gpu_uuid,used_memory
 }
 
 ascend_npus() {
@@ -672,12 +687,15 @@ probe() {
 if has timeout; then timed='timeout -s KILL'; else timed=watched; fi
 uptime
 stop=$((${up%.*} + stop_after))
-shm_files=
+shm_files= nvidia_status= docker_status=
 home=${HOME:-/}
 homes=$home
 case ${SUDO_USER:-} in
     '' | -* | *[!A-Za-z0-9._-]*) ;;
-    *) eval "homes=\$homes\$nl~$SUDO_USER" ;;
+    *)
+        eval "user_home=~$SUDO_USER"
+        case $user_home in /*) homes=$user_home$nl$home ;; esac
+        ;;
 esac
 home_paths= scan_home_paths=
 IFS=$nl

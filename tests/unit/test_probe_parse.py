@@ -1,0 +1,330 @@
+"""What the recorded answers of real hosts tell, group by group."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+
+from remedy.probe import HostState, Limit, ProbeRequest, fingerprint
+from remedy.probe.host import UNLIMITED
+from remedy.values import Fact, Unknown
+from tests.unit.probe_data import NONCE, RECORDED, parse, recorded, replaced, state
+
+T = TypeVar("T")
+
+
+def known(fact: Fact[T]) -> T:
+    assert not isinstance(fact, Unknown), fact
+    return fact
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_everything_is_known_of_a_healthy_host_as_root(name: str) -> None:
+    found = state(name)
+    assert found.root
+    groups = [
+        group for group in HostState.model_fields if isinstance(getattr(found, group), Unknown)
+    ]
+    assert groups == []
+
+
+def test_identity() -> None:
+    identity = known(state("lab-idle").identity)
+    assert (identity.static_name, identity.transient_name) == ("node", "node")
+    assert (identity.os_id, identity.os_version, identity.virtualization) == (
+        "debian",
+        "12",
+        "systemd-nspawn",
+    )
+    assert len(identity.machine_id) == 32
+    assert len(identity.boot_id) == 36
+    assert identity.cloud_init is False
+    clock = known(state("lab-idle").clock)
+    assert 0 <= clock.epoch_ns / 1e9 - identity.booted_at < 3600
+
+
+def test_names() -> None:
+    names = known(state("lab-idle").names)
+    assert names.own == ("127.0.1.1",)
+    assert names.peers == {"gpu01": (), "gpu02": (), "gpu03": ()}
+    assert names.order == ("files", "dns")
+
+
+def test_a_name_that_was_not_asked_is_missing_and_not_empty() -> None:
+    answer = "0.0.0.0 node 127.0.1.1\n0.0.0.3 gpu03.example 10.0.0.3 10.1.0.3 10.0.0.3\n0.0.0.1 -\n"
+    names = known(
+        parse(replaced(recorded("lab-idle"), "names", answer, "timeout", "not all")).names
+    )
+    assert names.peers == {"gpu03": ("10.0.0.3", "10.1.0.3"), "gpu01": ()}
+    assert names.canonical == {"": "node", "gpu03": "gpu03.example"}
+    assert names.own_asked
+
+
+def test_the_own_name_that_could_not_be_asked_is_told_apart() -> None:
+    names = known(parse(replaced(recorded("lab-idle"), "names", "0.0.0.1 - \n")).names)
+    assert (names.own, names.own_asked) == ((), False)
+
+
+@pytest.mark.parametrize(
+    "answer", ["0.0.0.1 a 1.1.1.1\n0.0.0.1 -\n", "0.0.0.9 - \n", "1.2.3.4 x 5.6.7.8\n"]
+)
+def test_a_hosts_file_that_plays_with_the_marks_is_unknown(answer: str) -> None:
+    assert isinstance(parse(replaced(recorded("lab-idle"), "names", answer)).names, Unknown)
+
+
+def test_network() -> None:
+    network = known(state("lab-idle").network)
+    eth0 = network.interface("eth0")
+    assert eth0 is not None
+    assert (eth0.kind, eth0.up, eth0.running, eth0.mtu) == ("veth", True, True, 1500)
+    assert len(eth0.ipv4) == 1
+    assert network.carrier_of(eth0.ipv4[0]) is eth0
+    lo = network.interface("lo")
+    assert lo is not None
+    assert (lo.kind, lo.ipv4) == ("loopback", ("127.0.0.1",))
+    assert any(route.interface == "eth0" for route in network.routes)
+
+
+def test_sysctls_live_and_persisted() -> None:
+    sysctls = known(state("lab-busy").sysctls)
+    assert sysctls.live["net.ipv4.ip_local_port_range"] == "32768 60999"
+    assert sysctls.live["net.ipv4.conf.eth0.rp_filter"] in ("0", "1", "2")
+    winner = sysctls.winner("net.ipv4.ip_local_port_range")
+    assert winner is not None
+    assert (winner.value, winner.path, winner.line) == (
+        "50000 51000",
+        "/etc/sysctl.d/99-zz.conf",
+        1,
+    )
+    assert sysctls.unread == ("/etc/sysctl.d/80-dangling.conf",)
+    assert not [
+        setting for setting in sysctls.persisted if setting.path.endswith("50-pid-max.conf")
+    ]
+
+
+def test_limits_of_the_session() -> None:
+    limits = known(state("lab-idle").limits)
+    assert limits["nofile"].soft == 1024
+    assert limits["stack"] == Limit(8 * 1024 * 1024, UNLIMITED)
+    assert limits["memlock"].soft > 0
+
+
+def test_the_environment_has_no_secret() -> None:
+    environment = known(state("lab-busy").environment)
+    assert environment["HF_TOKEN"] == "<redacted>"
+    assert environment["http_proxy"] == "http://<redacted>@proxy:3128"
+    assert environment["HOME"] == "/root"
+
+
+def test_services() -> None:
+    units = known(state("lab-firewalld").units)
+    assert (units["ssh.service"].running, units["ssh.service"].enabled) == (True, "enabled")
+    assert (units["firewalld.service"].running, units["firewalld.service"].enabled) == (
+        True,
+        "disabled",
+    )
+    assert units["slurmd.service"].load == "not-found"
+    assert units["systemd-timesyncd.service"].enabled == "masked"
+    assert known(state("lab-idle").units)["firewalld.service"].active == "inactive"
+
+
+def test_limits_of_services_are_read() -> None:
+    text = (
+        "unit docker.service loaded active\nunit x.service masked inactive\n"
+        "wanted /usr/lib/systemd/system/a.wants/docker.service\n"
+        "wanted /etc/systemd/system/b.wants/docker.service\n"
+        "Id=docker.service\nLimitMEMLOCK=18446744073709551615\nLimitNOFILE=1048576\n"
+    )
+    units = known(parse(replaced(recorded("lab-idle"), "units", text)).units)
+    docker = units["docker.service"]
+    assert (docker.enabled, docker.memlock, docker.nofile) == ("enabled", UNLIMITED, 1048576)
+    assert (units["x.service"].enabled, units["x.service"].memlock) == ("masked", None)
+
+
+def test_processes_and_listeners() -> None:
+    found = state("lab-busy")
+    processes = {process.pid: process for process in known(found.processes)}
+    assert processes[1].name == "systemd"
+    listener = next(one for one in known(found.listeners) if one.port == 29500)
+    (pid,) = listener.holders
+    orphan = processes[pid]
+    assert (orphan.parent, orphan.uid, orphan.name) == (1, 0, "python3")
+    assert orphan.cgroup is not None
+    assert orphan.cgroup.endswith(".scope")
+    assert orphan.arguments is not None
+    assert orphan.arguments[:2] == ("python3", "-c")
+    assert not [
+        process
+        for process in processes.values()
+        if process.arguments and "base64" in process.arguments[0]
+    ]
+
+
+def test_secrets_on_a_command_line_are_not_sent() -> None:
+    assert b"canary-one" not in recorded("lab-busy")
+    assert b"canary-two" not in recorded("lab-busy")
+    assert b"--api-key=" in recorded("lab-busy")
+
+
+@pytest.mark.parametrize(
+    ("users", "holders"),
+    [
+        ('users:(("systemd",pid=1,fd=3))', (1,)),
+        ('users:(("evil",pid=1,fd=3))', ()),
+        ('users:(("",pid=1,fd=9),(",pid=1,fd=3))', ()),
+        ("", ()),
+    ],
+)
+def test_a_process_cannot_pass_for_another_by_its_name(
+    users: str, holders: tuple[int, ...]
+) -> None:
+    line = f"LISTEN 0 128 [::1]:29500 [::]:* {users} uid:1000 ino:5 sk:1 <->\n"
+    (listener,) = known(parse(replaced(recorded("lab-busy"), "listeners", line)).listeners)
+    assert listener == ("::1", 29500, 1000, holders)
+
+
+def test_listeners_without_ss() -> None:
+    lines = (
+        "/proc/net/tcp:  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+        "/proc/net/tcp:   0: 0100007F:733C 00000000:0000 0A 0:0 00:0 0  1000        0 5 1 x\n"
+        "/proc/net/tcp:   1: 0100007F:0016 0100007F:9C40 01 0:0 00:0 0     0        0 6 1 x\n"
+        "/proc/net/tcp6:   0: 00000000000000000000000000000000:0016 0:0 0A 0:0 00:0 0     0        0 7 1 x\n"
+    )
+    found = known(parse(replaced(recorded("lab-idle"), "listeners", lines)).listeners)
+    assert found == (("127.0.0.1", 29500, 1000, ()), ("*", 22, 0, ()))
+
+
+def test_shared_memory_and_who_uses_it() -> None:
+    memory = known(state("lab-busy").shared_memory)
+    files = {file.path.removeprefix("/dev/shm/"): file for file in memory.files}
+    holders = known(memory.holders)
+    assert set(files) == {"nccl-abc123", "torch_1_2_3", "sp ace"}
+    assert len(holders[files["nccl-abc123"].inode]) == 1
+    assert len(holders[files["torch_1_2_3"].inode]) == 1
+    assert files["sp ace"].inode not in holders
+    assert memory.size > memory.used > 0
+
+
+def test_who_uses_shared_memory_is_unknown_without_root() -> None:
+    body = recorded("lab-busy").replace(
+        b"/proc/self/status:Uid:\t0\t0", b"/proc/self/status:Uid:\t1000\t1000"
+    )
+    found = parse(body)
+    assert not found.root
+    assert isinstance(known(found.shared_memory).holders, Unknown)
+
+
+def test_system_v_objects() -> None:
+    ipc = known(state("lab-busy").ipc)
+    (segment,), (semaphores,), (queue,) = ipc.segments, ipc.semaphores, ipc.queues
+    assert (segment.size, segment.attached, segment.mode, segment.creator_started_at) == (
+        1000,
+        0,
+        0o644,
+        None,
+    )
+    assert semaphores.size == 3
+    assert queue.messages == 0
+
+
+def test_a_living_creator_is_seen() -> None:
+    head = "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap"
+    row = "0 7 1600 4096 1 2147483647 0 0 0 0 0 0 0 1700000000 0 0"
+    body = recorded("lab-busy") + b""
+    start, end = body.index(b"/proc/sysvipc/shm:"), body.index(b"/proc/sysvipc/sem:")
+    table = f"/proc/sysvipc/shm:{head}\n/proc/sysvipc/shm:{row}\n".encode()
+    (segment,) = known(parse(body[:start] + table + body[end:]).ipc).segments
+    assert (segment.id, segment.mode, segment.marked, segment.last_started_at) == (
+        7,
+        0o600,
+        True,
+        None,
+    )
+    assert segment.creator_started_at
+
+
+def test_room_on_file_systems() -> None:
+    space = known(state("lab-idle").space)
+    assert space["/"].size >= space["/"].used > 0
+    assert space["/dev/shm"].kind == "tmpfs"
+
+
+def test_software_of_any_layout() -> None:
+    text = (
+        "interpreter /opt/venv/bin/python\ninterpreter /usr/bin/python3\n"
+        "site /opt/venv/lib/python3.12/site-packages\n"
+        "package /opt/venv/lib/python3.12/site-packages/torch-2.9.0+cu128.dist-info\n"
+        "package /opt/venv/lib/python3.12/site-packages/nvidia_nccl_cu12-2.27.5.dist-info\n"
+        "conda /opt/conda/conda-meta/pytorch-2.5.1-py3.12_cuda12.4_0.json\n"
+        "library /usr/lib/x86_64-linux-gnu/libnccl.so.2.27.5\nlibrary /usr/local/cuda-12.8\n"
+        "/opt/venv/lib/python3.12/site-packages/torch/version.py:cuda: Optional[str] = '12.8'\n"
+        "/opt/b/lib/python3.12/site-packages/torch/version.py:cuda: Optional[str] = None\n"
+    )
+    software = known(parse(replaced(recorded("lab-idle"), "software", text)).software)
+    site = "/opt/venv/lib/python3.12/site-packages"
+    assert software.versions("torch", "pytorch") == (
+        ("torch", "2.9.0+cu128", site),
+        ("pytorch", "2.5.1", "/opt/conda/conda-meta"),
+    )
+    assert software.cuda == ((site, "12.8"), ("/opt/b/lib/python3.12/site-packages", ""))
+    assert software.nccl == (("/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.5", "2.27.5"),)
+    assert software.toolkits == ("/usr/local/cuda-12.8",)
+
+
+def test_cloud_init_is_seen_and_seen_to_be_off() -> None:
+    body = recorded("lab-idle")
+    installed = body.replace(
+        b"\npresent /run/systemd/system\n",
+        b"\nprogram cloud-init /usr/bin/cloud-init\npresent /run/systemd/system\n",
+    )
+    disabled = installed.replace(
+        b"\npresent /run/systemd", b"\npresent /etc/cloud/cloud-init.disabled\npresent /run/systemd"
+    )
+    assert known(parse(installed).identity).cloud_init is True
+    assert known(parse(disabled).identity).cloud_init is False
+
+
+def test_ipv6_default_route() -> None:
+    zero = "0" * 32
+    line = (
+        f"/proc/net/ipv6_route:{zero} 00 {zero} 00 fd000000000000000000000000000001 00000400 00000001 00000000"
+        " 00000003     eth0\n"
+    )
+    body = recorded("lab-idle")
+    at = body.index(b"/proc/net/ipv6_route:")
+    network = known(parse(body[:at] + line.encode() + body[at:]).network)
+    assert [(r.gateway, r.metric) for r in network.routes if r.metric] == [("fd00::1", 1024)]
+
+
+def test_the_fingerprint_is_of_what_matters() -> None:
+    body = recorded("lab-busy")
+    same = fingerprint(state("lab-busy"))
+    later = replaced(body, "clock", "1900000000.000000000\n")
+    later = replaced(later, "processes", "")
+    later = replaced(later, "process-details", "", "none", "")
+    later = replaced(later, "listeners", "")
+    later = replaced(later, "shm", "", "none", "no file")
+    assert fingerprint(parse(later)) == same
+    for old, new in (
+        (b"/etc/environment:HF_TOKEN", b"/etc/environment:HF_TOKEM"),
+        (b"/ip_local_port_range:32768", b"/ip_local_port_range:32769"),
+        (b'"mtu":1500', b'"mtu":9000'),
+        (b"/boot_id:", b"/boot_id:f"),
+    ):
+        assert old in body
+        assert fingerprint(parse(body.replace(old, new))) != same, old
+    assert fingerprint(parse(replaced(body, "ip", "", "timeout", ""))) != same
+    assert fingerprint(state("lab-idle")) != same
+
+
+def test_an_answer_of_one_section_is_an_answer() -> None:
+    body = recorded("lab-idle")
+    end = body.index(b"\n", body.index(f"@{NONCE} end clock".encode())) + 1
+    found = parse(body[:end], ProbeRequest(nonce=NONCE))
+    assert not isinstance(found.clock, Unknown)
+    assert not found.root
+    unknown = [
+        group for group in HostState.model_fields if isinstance(getattr(found, group), Unknown)
+    ]
+    assert len(unknown) >= 18
