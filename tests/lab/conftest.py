@@ -1,8 +1,9 @@
 """Real hosts for tests.
 
-``cluster``       the shared cluster of this test run, every host fresh: may be broken and changed
-``idle_cluster``  the same as it is left by whoever used it: only for reading
-``new_cluster``   a factory of clusters of a test's own, gone when it ends
+``cluster``         the shared cluster of this test run, every host fresh: may be broken and changed
+``module_cluster``  the same, fresh once a module: for tests that look at what one run did
+``idle_cluster``    the same as it is left by whoever used it: only for reading
+``new_cluster``     a factory of clusters of a test's own, gone when it ends
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -140,10 +143,13 @@ _used: set[str] = set()
 @pytest.fixture
 def cluster(_shared_lab: Lab, tmp_path: Path) -> Cluster:
     """The shared cluster, every host in the state of a fresh installation."""
-    if _shared_lab.paths.name in _used:
-        _shared_lab.reset()
-    _used.add(_shared_lab.paths.name)
-    return _as_cluster(_shared_lab, tmp_path)
+    return _fresh(_shared_lab, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def module_cluster(_shared_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """The shared cluster, fresh for the first test of a module; no test of it may use ``cluster``."""
+    return _fresh(_shared_lab, tmp_path_factory.mktemp("module"))
 
 
 @pytest.fixture
@@ -155,19 +161,46 @@ def idle_cluster(_shared_lab: Lab, tmp_path: Path) -> Cluster:
 @pytest.fixture
 def new_cluster(_no_leftovers: None, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
     """Make clusters of a test's own: ``new_cluster(count=2, faults=("hosts-crlf",))``."""
+    with clusters(tmp_path) as make:
+        yield make
+
+
+_numbers = count()
+
+
+@contextmanager
+def clusters(folder: Path) -> Iterator[Callable[..., Cluster]]:
+    """Give a factory of clusters, which are gone at the end of the block.
+
+    Args:
+        folder: where their inventories go.
+    """
     made: list[Lab] = []
 
     def make(**options: object) -> Cluster:
-        lab = Lab(LabPaths.of(f"{PREFIX}{os.getpid()}-{len(made)}"))
+        lab = Lab(LabPaths.of(f"{PREFIX}{os.getpid()}-{next(_numbers)}"))
         made.append(lab)
         lab.up(UpOptions(**options))  # type: ignore[arg-type]
-        return _as_cluster(lab, tmp_path / str(len(made)))
+        return _as_cluster(lab, folder / str(len(made)))
 
     try:
         yield make
     finally:
         for lab in made:
             lab.down()
+
+
+def _fresh(lab: Lab, folder: Path) -> Cluster:
+    """Give a test the shared lab with every host fresh.
+
+    Args:
+        lab: the shared lab.
+        folder: the test's folder.
+    """
+    if lab.paths.name in _used:
+        lab.reset()
+    _used.add(lab.paths.name)
+    return _as_cluster(lab, folder)
 
 
 def _as_cluster(lab: Lab, folder: Path) -> Cluster:

@@ -1,0 +1,149 @@
+"""The command ``remedy`` on lab hosts, and what is true on the hosts themselves."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.lab.conftest import Cluster
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
+BEGIN, END = b"# BEGIN remedy", b"# END remedy"
+DISABLED = b"#remedy disabled# "
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said, and its exit code."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Standard output as the one JSON document that it has to be."""
+        document: dict[str, Any] = json.loads(self.stdout)
+        return document
+
+    @property
+    def text(self) -> str:
+        """Everything that people see."""
+        return self.stdout + self.stderr
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a host is called and what is in its files, read on the host without remedy.
+
+    Args:
+        running: the kernel's name.
+        static: the bytes of /etc/hostname.
+        hosts: the bytes of /etc/hosts.
+        owner_mode: of /etc/hosts, links followed.
+        link: where /etc/hosts leads to, "" where it is no link.
+    """
+
+    running: str
+    static: bytes
+    hosts: bytes
+    owner_mode: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """An inventory in a folder of its own, and the hosts that it lists."""
+
+    cluster: Cluster
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory file."""
+        return self.cluster.inventory_path
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the inventory is in."""
+        return self.inventory.parent
+
+    def command(self, name: str, *words: str) -> list[str]:
+        """Return the command line of ``remedy NAME [RUN] INVENTORY WORDS``."""
+        run = [words[0]] if name == "rollback" else []
+        return [str(COMMAND), name, *run, str(self.inventory), *words[len(run) :]]
+
+    def remedy(self, name: str, *words: str, stdin: str = "", seconds: float = 180) -> Answer:
+        """Run a command of remedy to its end, without a terminal."""
+        done = subprocess.run(
+            self.command(name, *words),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            start_new_session=True,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+        answer = Answer(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in answer.text, answer.text
+        return answer
+
+    def names(self, host: str) -> Names:
+        """Read what a host is called and what its files hold."""
+        look = (
+            "uname -n; base64 -w0 /etc/hostname; echo; base64 -w0 /etc/hosts; echo;"
+            " stat -L -c %u:%g:%a /etc/hosts; readlink /etc/hosts || echo"
+        )
+        running, static, hosts, mode, link = self.cluster.run(host, look).stdout.splitlines()
+        return Names(running, base64.b64decode(static), base64.b64decode(hosts), mode, link)
+
+    def all_names(self) -> dict[str, Names]:
+        """Read the names of every host."""
+        return {host: self.names(host) for host in self.cluster.hosts}
+
+    def resolved(self, host: str) -> dict[str, str]:
+        """Return the first address that getent gives on ``host`` for each host of the lab."""
+        names = " ".join(self.cluster.hosts)
+        look = f"for n in {names}; do set -- $(getent ahostsv4 $n); echo $n $1; done"
+        lines = self.cluster.run(host, look).stdout.splitlines()
+        return {words[0]: "".join(words[1:]) for words in map(str.split, lines)}
+
+    def addresses(self) -> dict[str, str]:
+        """Return the cluster address of each host of the lab."""
+        return {one.name: one.cluster_address for one in self.cluster.lab.record().hosts}
+
+    def assert_right(self, *hosts: str, addresses: Mapping[str, str] | None = None) -> None:
+        """Look at the hosts themselves: each one's name, and how it resolves everybody's."""
+        for host in hosts or self.cluster.hosts:
+            names = self.names(host)
+            assert (names.running, names.static) == (host, f"{host}\n".encode())
+            assert self.resolved(host) == dict(addresses or self.addresses())
+
+    def copies(self, host: str) -> str:
+        """Return what a run that is at work, or one that was cut off, has beside the files it writes."""
+        return self.cluster.run(host, "ls -d /etc/.remedy.* /etc/site/.remedy.* 2>/dev/null").stdout
+
+    def edit_inventory(self, data: Mapping[str, Mapping[str, object]]) -> None:
+        """Give hosts of the inventory other data."""
+        with self.inventory.open("a", encoding="utf-8") as file:
+            file.write(
+                f"_own = {dict(data)!r}\n"
+                "gpus = [(_name, {**_data, **_own.get(_name, {})}) for _name, _data in gpus]\n"
+            )
+
+
+def outside_block(hosts: bytes) -> list[bytes]:
+    """Return the lines of a hosts file that remedy did not write, line ends and all."""
+    lines = hosts.splitlines(keepends=True)
+    marks = [at for at, line in enumerate(lines) if line.startswith((BEGIN, END))]
+    if not marks:
+        return lines
+    begin, end = marks
+    return lines[:begin] + lines[end + 1 :]

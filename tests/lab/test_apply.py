@@ -1,0 +1,295 @@
+"""The whole story on broken hosts: look, fix, prove, nothing left to fix, undo, fix again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from remedy.audit.journal import FILE_NAME, read_records, verify_chain
+from remedy.inventory import load_inventory
+from remedy.lab.faults.hosts_file import HUGE_LINES
+from remedy.pipeline import Pipeline
+from remedy.plan import section_models, sha256
+from remedy.run import new_run_id
+from remedy.spec import load_spec
+from remedy.transport import Transport
+from tests.lab.conftest import Cluster
+from tests.lab.site import DISABLED, Answer, Names, Site, outside_block
+
+pytestmark = pytest.mark.lab
+
+# What is wrong with each host beyond what a fresh one has anyway: one name for all, no names of its peers.
+FAULTS = {
+    "gpu01": ("hosts-not-utf8", "hosts-crlf"),
+    "gpu02": ("loopback-name", "hosts-huge"),
+    "gpu03": ("stale-peer-entry", "conflicting-line"),
+    "gpu04": ("hosts-symlink", "hostname-lost-at-reboot"),
+}
+RUN_KEYS = {
+    *("schema", "run", "inventory", "hosts", "plan", "converged", "verdict", "exit_code"),
+    "findings",  # of the fleet as a whole
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was said and what was there at each point of the story."""
+
+    site: Site
+    broken: Mapping[str, Names]
+    check: Answer
+    checked: Answer
+    unasked: Answer
+    looked_at: Mapping[str, Names]
+    applied: Answer
+    right: Mapping[str, Names]
+    resolved: Mapping[str, Mapping[str, str]]
+    again: Answer
+    sessions: Mapping[str, Counter[str]]
+    back: Answer
+    undone: Mapping[str, Names]
+    third: Answer
+    right_again: Mapping[str, Names]
+    by_hand: str
+    undone_by_hand: Mapping[str, Names]
+
+    @property
+    def run(self) -> str:
+        """The id of the run that repaired the hosts."""
+        return str(self.applied.document["run"])
+
+
+@pytest.fixture(scope="module")
+def story(module_cluster: Cluster) -> Story:
+    site = Site(module_cluster)
+    for host, faults in FAULTS.items():
+        module_cluster.fault(host, *faults)
+    told = {"site": site, "broken": site.all_names()}
+    told["check"] = site.remedy("check", "--json")
+    told["checked"] = site.remedy("check", "--exit-code")
+    told["unasked"] = site.remedy("apply")
+    told["looked_at"] = site.all_names()
+    told["applied"] = site.remedy("apply", "--yes", "--json")
+    told["right"] = site.all_names()
+    told["resolved"] = {host: site.resolved(host) for host in module_cluster.hosts}
+    marks = {host: _log_sessions(module_cluster, host) for host in module_cluster.hosts}
+    told["again"] = site.remedy("apply", "--yes", "--no-verify", "--json")
+    told["sessions"] = {host: _sessions(module_cluster, host, mark) for host, mark in marks.items()}
+    run = told["applied"].document["run"]
+    told["back"] = site.remedy("rollback", run, "--yes", "--json")
+    told["undone"] = site.all_names()
+    told["third"] = site.remedy("apply", "--yes", "--no-verify", "--json")
+    told["right_again"] = site.all_names()
+    last = told["third"].document["run"]
+    told["by_hand"] = module_cluster.run("gpu03", f"sh /var/lib/remedy/runs/{last}/undo").stdout
+    told["undone_by_hand"] = site.all_names()
+    return Story(**told)
+
+
+def _log_sessions(cluster: Cluster, host: str) -> str:
+    """Have a host's sshd write each session into its journal; return from where on."""
+    cluster.host(host).must(
+        "echo LogLevel VERBOSE >/etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh"
+    )
+    last = cluster.host(host).must("journalctl --sync; journalctl -q -n 0 --show-cursor")
+    return last.partition("cursor: ")[2].strip()
+
+
+def _sessions(cluster: Cluster, host: str, mark: str) -> Counter[str]:
+    """Return how many connections and how many commands a host's sshd has seen since the mark."""
+    log = cluster.host(host).must(
+        f"journalctl --sync; journalctl -q -o cat -t sshd --after-cursor '{mark}'"
+    )
+    cluster.host(host).must("rm /etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh")
+    return Counter(
+        accepted=len(re.findall("^Accepted publickey ", log, re.M)),
+        session=len(re.findall("^Starting session: ", log, re.M)),
+    )
+
+
+def test_check_reports_and_changes_nothing(story: Story) -> None:
+    assert (story.check.code, story.checked.code) == (0, 10)
+    assert story.looked_at == story.broken
+    document = story.check.document
+    assert {host["status"] for host in document["hosts"].values()} == {"pending"}
+    assert (document["run"], document["converged"], document["verdict"]) == (None, None, None)
+    assert "'node' is used by" in story.checked.stdout
+    assert "gpu[01-03]: set the running host name to its own name" in story.checked.stdout
+
+
+def test_nothing_is_changed_without_consent(story: Story) -> None:
+    assert story.unasked.code == 2
+    assert "this is no terminal" in story.unasked.stderr
+    assert "--yes" in story.unasked.stderr
+    assert story.looked_at == story.broken
+
+
+def test_a_plan_shows_a_contradicting_line_before_and_after(story: Story) -> None:
+    shown = story.checked.stdout
+    for line in (
+        r"-127\.0\.1\.1 +gpu02",
+        r"\+#remedy disabled# 127\.0\.1\.1 +gpu02",
+        r"-10\.\S+\.250   gpu04 storage-old  # do not touch",
+        r"\+#remedy disabled# 10\.\S+\.250   gpu04 storage-old  # do not touch",
+        r"\+10\.\S+\.250 +storage-old",
+        r"-10\.\S+\.230 +gpu04",
+    ):
+        assert re.search(rf"^ +{line}$", shown, re.M), line
+    assert "/etc/hosts is a link to /etc/site/hosts, which is what changes" in shown
+
+
+def test_apply_says_what_it_did_in_one_document(story: Story) -> None:
+    assert story.applied.code == 0, story.applied.stderr
+    document = story.applied.document
+    assert set(document) == RUN_KEYS
+    assert document["schema"] == "remedy.run/1"
+    assert document["inventory"] == "inventory.py"
+    assert document["exit_code"] == 0
+    assert document["converged"] is True
+    assert set(document["hosts"]) == set(FAULTS)
+    for name, host in document["hosts"].items():
+        assert {"status", "changes", "findings"} <= set(host)
+        assert host["status"] == "changed"
+        assert {change["status"] for change in host["changes"]} == {"done"}
+        planned = [c["id"] for c in document["plan"]["changes"] if c["host"] == name]
+        assert [change["id"] for change in host["changes"]] == planned
+    assert re.fullmatch("[0-9a-f]{64}", document["plan"]["digest"])
+
+
+def test_the_all_reduce_proves_it(story: Story) -> None:
+    if story.site.cluster.lab.record().python is None:
+        pytest.skip("no torch for the hosts")
+    verdict = story.applied.document["verdict"]
+    assert verdict["passed"] is True
+    assert verdict["backend"] == "gloo"
+    assert verdict["world_size"] == verdict["hosts"] == len(FAULTS)
+    assert verdict["busbw_gbps"] > 0
+    assert verdict["reason"]
+
+
+def test_every_host_has_its_name_and_finds_every_other(story: Story) -> None:
+    for host, names in story.right.items():
+        assert (names.running, names.static) == (host, f"{host}\n".encode())
+        assert story.resolved[host] == story.site.addresses()
+
+
+def test_what_nobody_asked_to_change_is_as_it_was(story: Story) -> None:
+    for host in FAULTS:
+        before, after = story.broken[host], story.right[host]
+        assert (after.owner_mode, after.link) == (before.owner_mode, before.link)
+        was, now = outside_block(before.hosts), outside_block(after.hosts)
+        disabled = [line for line in now if line.startswith(DISABLED)]
+        # Apart from lines that are disabled, and what is left of them, nothing has moved.
+        touched = {line.removeprefix(DISABLED) for line in disabled}
+        kept = [line for line in was if line not in touched]
+        known = set(kept)
+        assert [line for line in now if line in known] == kept
+        assert len(disabled) == {"gpu02": 1, "gpu03": 2}.get(host, 0)
+    assert story.right["gpu04"].link == "site/hosts"
+    crlf = story.right["gpu01"].hosts
+    assert crlf.count(b"\r\n") == story.broken["gpu01"].hosts.count(b"\n") > 1
+    assert b"B\xfcro, 2. Stock \xff\xfe" in crlf
+    assert len(story.right["gpu02"].hosts.splitlines()) > HUGE_LINES
+    rest = outside_block(story.right["gpu03"].hosts)
+    assert any(line.endswith(b".250\tstorage-old\n") for line in rest)
+    assert not any(story.site.copies(host) for host in FAULTS)
+
+
+def test_a_second_run_changes_nothing(story: Story) -> None:
+    assert story.again.code == 0
+    document = story.again.document
+    assert document["plan"]["changes"] == []
+    assert {host["status"] for host in document["hosts"].values()} == {"ok"}
+    assert document["converged"] is True
+    assert document["verdict"] is None
+
+
+def test_a_run_with_nothing_to_do_costs_one_connection_and_one_command(story: Story) -> None:
+    assert story.sessions == {host: Counter(accepted=1, session=1) for host in FAULTS}
+
+
+def test_a_rollback_restores_every_byte(story: Story) -> None:
+    assert story.back.code == 0, story.back.stderr
+    document = story.back.document
+    assert document["schema"] == "remedy.rollback/1"
+    results = [change for host in document["hosts"].values() for change in host]
+    assert {result["status"] for result in results} == {"done"}
+    assert len(results) == len(story.applied.document["plan"]["changes"])
+    assert story.undone == story.broken
+
+
+def test_what_was_undone_can_be_done_again(story: Story) -> None:
+    assert story.third.code == 0, story.third.stderr
+    assert story.right_again == story.right
+
+
+def test_a_host_can_undo_a_run_by_itself(story: Story) -> None:
+    assert "undo-" in story.by_hand
+    assert "failed" not in story.by_hand
+    assert story.undone_by_hand == {**story.right_again, "gpu03": story.broken["gpu03"]}
+
+
+def test_the_journal_tells_every_run_and_its_chain_is_whole(story: Story) -> None:
+    path = story.site.folder / ".remedy" / FILE_NAME
+    count, problem = verify_chain(path)
+    assert problem == ""
+    bodies = [record.body for record in read_records(path)]
+    assert len(bodies) == count
+    modes = list(dict.fromkeys((body["run"], body["mode"]) for body in bodies))
+    assert [mode for _, mode in modes] == ["apply", "apply", "rollback", "apply"]
+    first = [body["event"] for body in bodies if body["run"] == story.run][:4]
+    assert first == ["planned", "changed", "verified", "ended"]
+    assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0
+    history = story.site.remedy("history")
+    assert history.code == 0
+    assert re.search(rf"^{story.run}  apply +\d+ changes +exit 0 +proved", history.stdout, re.M)
+    audit = story.site.remedy("audit")
+    assert (audit.code, "the chain is whole" in audit.stdout) == (0, True)
+
+
+def test_receipts_are_on_each_host_for_root_alone(story: Story) -> None:
+    place = f"/var/lib/remedy/runs/{story.run}"
+    for host in FAULTS:
+        run = story.site.cluster.run
+        assert (
+            run(host, f"stat -c %a:%U /var/lib/remedy {place}").stdout.split() == ["700:root"] * 2
+        )
+        assert run(host, "runuser -u trainer -- ls /var/lib/remedy").returncode != 0
+        receipt = [
+            json.loads(x) for x in run(host, f"cat {place}/receipt.jsonl").stdout.splitlines()
+        ]
+        log = [json.loads(x) for x in run(host, "cat /var/log/remedy.jsonl").stdout.splitlines()]
+        ids = {c["id"] for c in story.applied.document["hosts"][host]["changes"]}
+        done = {line["change"] for line in receipt if line["state"] == "done"}
+        assert ids <= done
+        assert [line for line in log if line["run"] == story.run] == receipt
+        assert all("@" in line["by"] for line in log)
+        # The pre-image is what was there.
+        assert sha256(story.broken[host].hosts) in run(host, f"sha256sum {place}/pre/*").stdout
+
+
+def test_the_transport_counts_the_same(story: Story) -> None:
+    """Last, since it changes hosts: what the controller counts is what the hosts have seen."""
+    inventory = load_inventory(story.site.inventory)
+    spec = load_spec(None, section_models())
+    counts = []
+    for _ in range(2):
+        transport = Transport(inventory)
+        pipeline = Pipeline(inventory, spec, transport)
+        probed = pipeline.probe(inventory.names)
+        outcome = pipeline.apply(probed, pipeline.plan(probed), run=new_run_id(), prove=False)
+        assert outcome.exit_code == 0
+        transport.close()
+        counts.append(transport.counts)
+    # The host that undid a run by itself: a look, the changes, a second look, on one connection.
+    assert {key: counts[0][key] for key in ("connect:gpu03", "exec:gpu03")} == {
+        "connect:gpu03": 1,
+        "exec:gpu03": 3,
+    }
+    each = [f"{what}:{host}" for what in ("connect", "exec") for host in FAULTS]
+    assert counts[1] == Counter(dict.fromkeys(each, 1))
