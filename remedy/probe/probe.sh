@@ -264,6 +264,8 @@ choose_files() {
         path=/${line#* /}
         case $path in *"'"* | *:*) continue ;; esac
         case $1 in 8???) ;; *) continue ;; esac
+        # A path that a pattern finds too is listed twice.
+        case $readable$nl in *"$nl$path$nl"*) continue ;; esac
         [ "$4" -gt 4194304 ] 2>/dev/null || readable=$readable$nl$path
         if [ "${path%/*}" != "$directory" ]; then
             directory=${path%/*}
