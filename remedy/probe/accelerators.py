@@ -62,7 +62,7 @@ class Gpus(Record):
     """The GPUs of the host.
 
     ``pci`` are the devices on the bus, driver or not; ``driver`` is the loaded NVIDIA driver's version, "" for
-    none; ``devices`` and ``processes`` are unknown where there is an NVIDIA GPU and nvidia-smi is missing or
+    none, ``open_kernel`` whether it is the one with open kernel modules; ``devices`` and ``processes`` are unknown where there is an NVIDIA GPU and nvidia-smi is missing or
     broken; ``acs`` are lspci's ACSCtl lines by PCI address, read only where there is an NVIDIA driver.
     """
 
@@ -71,6 +71,7 @@ class Gpus(Record):
     devices: Fact[tuple[Gpu, ...]]
     processes: Fact[tuple[GpuProcess, ...]]
     acs: Fact[Mapping[str, str]]
+    open_kernel: bool = False
 
     @property
     def nvswitches(self) -> int:
@@ -115,6 +116,7 @@ def parse_gpus(sections: Sections) -> Gpus:
             )
         ),
         acs=fact(lambda: _acs(sections)),
+        open_kernel="Open Kernel Module" in version[0],
     )
 
 

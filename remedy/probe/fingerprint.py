@@ -10,6 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from remedy.probe.files import File
+from remedy.probe.host import Kernel
+from remedy.probe.network import Interface
+from remedy.probe.space import Mount
 from remedy.probe.state import HostState
 from remedy.values import Unknown
 
@@ -25,6 +28,16 @@ _FLEETING = frozenset((
     "SSH_TTY", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "SHLVL", "PWD", "OLDPWD", "_", "SUDO_COMMAND",
 ))  # fmt: skip
 """What is inside these groups and yet changes from one probe to the next on a host that is left alone."""
+
+
+_PLACES = frozenset(("/", "/etc", "/dev/shm", "/run", "/tmp", "/var", "/var/lib"))  # noqa: S108
+"""The mounts that count; others come and go with containers."""
+
+_DRIVERS = ("nvidia", "mlx", "ib_", "rdma", "gdrdrv", "amdgpu", "drv_")
+"""The beginnings of the names of modules that count; others are loaded by whoever needs them first."""
+
+_OF_CONTAINERS = ("veth", "cali", "lxc", "tap", "vnet")
+"""The beginnings of the names of interfaces that come and go with containers."""
 
 
 def fingerprint(state: HostState) -> str:
@@ -45,6 +58,9 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, File):
         content = hashlib.sha256(value.content).hexdigest()
         return [value.real_path, value.exists, content, value.mode, value.uid, value.gid]
+    if isinstance(value, Kernel):
+        modules = sorted(name for name in value.modules if name.startswith(_DRIVERS))
+        return [value.command_line, value.memory, value.cpus, value.transparent_hugepages, modules]
     if isinstance(value, BaseModel):
         return {
             name: _canonical(getattr(value, name))
@@ -58,5 +74,11 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, Set):
         return sorted(str(item) for item in value)
     if isinstance(value, (tuple, list)):
-        return [_canonical(item) for item in value]
+        return [_canonical(item) for item in value if not _comes_and_goes(item)]
     return value
+
+
+def _comes_and_goes(item: object) -> bool:
+    if isinstance(item, Mount):
+        return item.point not in _PLACES
+    return isinstance(item, Interface) and item.name.startswith(_OF_CONTAINERS)

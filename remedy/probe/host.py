@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -24,10 +25,16 @@ _LIMIT_NAMES = {
 
 
 class Clock(Record):
-    """The host's wall clock (``date``) and uptime, read at the same moment at the start of the probe."""
+    """The host's wall clock (``date``) and uptime, read at the same moment at the start of the probe.
+
+    By the controller's clock that moment was after ``asked_at`` and before ``heard_at`` (epoch nanoseconds);
+    both are 0 when the controller did not note the time.
+    """
 
     epoch_ns: int
     uptime: float
+    asked_at: int = 0
+    heard_at: int = 0
 
 
 class Identity(Record):
@@ -109,11 +116,24 @@ class Unit(Record):
         return self.active == "active"
 
 
-def parse_clock(sections: Sections) -> Clock:
-    """Read section ``clock``: ``date +%s.%N``; busybox has whole seconds only."""
+def parse_clock(sections: Sections, asked_at: int = 0) -> Clock:
+    """Read section ``clock``: ``date +%s.%N``; busybox has whole seconds only.
+
+    Args:
+        sections: the probe's.
+        asked_at: when the controller asked, by its own clock (epoch nanoseconds); 0: it did not note it.
+    """
     seconds, _, fraction = sections.text("clock").strip().partition(".")
     nanoseconds = int(fraction) if len(fraction) == 9 and fraction.isdigit() else 0
-    return Clock(epoch_ns=int(seconds) * 10**9 + nanoseconds, uptime=sections.found["clock"].began)
+    began = sections.found["clock"].began
+    # The host has worked since then, by its own stopwatch: so it was at least that long ago.
+    since = max(section.ended for section in sections.found.values()) - began
+    return Clock(
+        epoch_ns=int(seconds) * 10**9 + nanoseconds,
+        uptime=began,
+        asked_at=asked_at,
+        heard_at=time.time_ns() - int(since * 1e9) if asked_at else 0,
+    )
 
 
 def parse_session(sections: Sections) -> Session:
@@ -222,7 +242,10 @@ def parse_environment(sections: Sections) -> Mapping[str, str]:
 
 
 def parse_units(sections: Sections) -> Mapping[str, Unit]:
-    """Read section ``units``: a line a service, a line a link that starts one at boot, ``systemctl show``."""
+    """Read section ``units``: a line a service, a line a link that starts one at boot, ``systemctl show``.
+
+    A service that is only another name for one of the others is left out.
+    """
     rows: list[list[str]] = []
     wanted: dict[str, str] = {}
     limits: dict[str, dict[str, str]] = {}
@@ -251,6 +274,7 @@ def parse_units(sections: Sections) -> Mapping[str, Unit]:
             nofile=_unit_limit(limits.get(name, {}).get("LimitNOFILE")),
         )
         for name, load, active in rows
+        if load != "alias"
     }
 
 

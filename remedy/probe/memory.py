@@ -81,7 +81,7 @@ class Semaphores(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """A System V message queue (/proc/sysvipc/msg)."""
+    """A System V message queue (/proc/sysvipc/msg); times are epoch seconds, 0 for never."""
 
     id: int
     key: int
@@ -93,6 +93,9 @@ class Queue(NamedTuple):
     creator_uid: int
     sender_started_at: int | None
     receiver_started_at: int | None
+    sent_at: int = 0
+    received_at: int = 0
+    changed_at: int = 0
 
 
 class SysvIpc(Record):
@@ -191,6 +194,9 @@ def parse_sysv(sections: Sections, processes: Fact[tuple[Process, ...]]) -> Sysv
                 row["cuid"],
                 started.get(row["lspid"]),
                 started.get(row["lrpid"]),
+                row["stime"],
+                row["rtime"],
+                row["ctime"],
             )
             for row in _table(lines["/proc/sysvipc/msg"])
         ),

@@ -91,8 +91,10 @@ def parse_network(sections: Sections) -> Network:
     """Read section ``ip`` (three JSON arrays: addresses, routes, rules) and sysfs."""
     text = sections.text("ip")
     arrays = [value for value in sections.json_lines(text) if isinstance(value, list)]
-    if len(arrays) < 2:
-        raise NoAnswerError(f"ip printed no JSON; iproute2 is too old: {text.strip()[:80]}")
+    if len(arrays) != 3:
+        raise NoAnswerError(
+            f"ip did not tell it in JSON (iproute2 4.13 or later does): {text.strip()[:80]}"
+        )
     try:
         sysfs: Mapping[str, list[str]] = sections.lines("links")
     except NoAnswerError:
@@ -109,7 +111,7 @@ def parse_network(sections: Sections) -> Network:
                 source=str(rule.get("src", "all")),
                 table=str(rule.get("table", "")),
             )
-            for rule in (arrays[2] if len(arrays) > 2 else ())
+            for rule in arrays[2]
         ),
     )
 

@@ -49,7 +49,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
     """
     sections = read_sections(host, stdout, request.nonce)
     root = fact(lambda: effective_uid(sections)) == 0
-    clock = fact(lambda: parse_clock(sections))
+    clock = fact(lambda: parse_clock(sections, request.asked_at))
     session = fact(lambda: parse_session(sections))
     mounts = fact(lambda: parse_mounts(sections))
     homes = session.homes if isinstance(session, Session) else ()

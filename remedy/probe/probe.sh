@@ -175,11 +175,13 @@ service_units() {
         for directory in /etc /run /usr/local/lib /usr/lib /lib; do
             [ -e "$directory/systemd/system/$unit" ] || continue
             load=loaded
+            [ ! -L "$directory/systemd/system/$unit" ] || load=alias
             [ ! -c "$directory/systemd/system/$unit" ] || load=masked # a link to /dev/null
             break
         done
         if [ -L "/run/systemd/units/invocation:$unit" ]; then
             active=active
+            [ "$load" != alias ] || load=loaded # linked under its own name
             case " $limit_units " in *" $unit "*) limited_units="$limited_units $unit" ;; esac
         fi
         printf 'unit %s %s %s\n' "$unit" "$load" "$active"
@@ -257,6 +259,7 @@ stat_files() {
 # The regular files among them, up to 4 MiB each, and where the links lead.
 choose_files() {
     readable= linked= dangling= watched_paths= directory=
+    set -f # a name that looks like a pattern is a name
     IFS=$nl
     for line in $facts; do
         unset IFS
@@ -273,6 +276,7 @@ choose_files() {
         fi
         watched_paths=$watched_paths$nl$path
     done
+    set +f
     IFS=$nl
     for path in $files $home_paths; do
         [ -L "$path" ] || continue
@@ -283,20 +287,26 @@ choose_files() {
 
 file_contents() {
     choose_files
+    set -f
     IFS=$nl
     set -- $readable
     unset IFS
+    set +f
     [ $# -eq 0 ] || every_line "$@"
 }
 
-# One line a link: where it leads, and its own path. One process for all links that lead somewhere.
+# One line a link: where it leads, and its own path. One process for all links that lead somewhere, where
+# readlink takes several.
 file_links() {
+    set -f
     IFS=$nl
     set -- $linked
     unset IFS
     targets=
-    if [ $# -gt 0 ]; then
-        targets=$(readlink -f "$@" 2>/dev/null)
+    [ $# -eq 0 ] || targets=$(readlink -f "$@")
+    if [ "$(count "$targets")" -ne $# ]; then
+        targets=
+        for path; do targets=$targets$(readlink -f "$path")$nl; done
     fi
     IFS=$nl
     for target in $targets; do
@@ -304,16 +314,28 @@ file_links() {
         shift
     done
     for path in $dangling; do
-        printf '%s%s%s\n' "$(readlink -f "$path" 2>/dev/null)" "$tab" "$path"
+        target=$(readlink "$path")
+        case $target in /*) ;; *) target=${path%/*}/$target ;; esac
+        if [ ! -d "${target%/*}" ] || [ -L "$target" ]; then target=; fi
+        printf '%s%s%s\n' "$target" "$tab" "$path"
     done
     unset IFS
+    set +f
+}
+
+count() {
+    IFS=$nl
+    set -- $1
+    printf '%s' $#
 }
 
 file_attributes() {
     has lsattr || { absent 'lsattr is not installed'; return; }
+    set -f
     IFS=$nl
     set -- $watched_paths
     unset IFS
+    set +f
     [ $# -gt 0 ] || return
     lsattr -d "$@" # fails for a file system without attributes
 }
@@ -329,6 +351,7 @@ mentions() {
 
 # --- network ---------------------------------------------------------------------------------------------
 
+# Three arrays in JSON, from one process.
 ip_facts() {
     has ip || { status=missing detail='ip (iproute2) is not installed'; return; }
     set_limit "$tool_limit"
@@ -338,6 +361,7 @@ route show table main
 rule show
 END
     judge $?
+    [ "$status" != failed:1 ] || status=ok # its words tell
 }
 
 # Each name is followed by an address of 0.0.0.0/8, which getent answers with itself: so the answer to a name

@@ -33,6 +33,8 @@ class ProbeRequest(Record):
         tool_seconds: seconds that any one foreign tool (nvidia-smi, docker, nft, ...) may take.
         name_seconds: seconds for resolving all the names.
         nonce: marks this run's sections; a new random one by default.
+        asked_at: when the controller asks, by its own clock (epoch nanoseconds), so that the hosts' clocks can
+            be compared; 0: they will not be.
     """
 
     names: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ class ProbeRequest(Record):
     tool_seconds: int = Field(default=10, ge=1)
     name_seconds: int = Field(default=10, ge=1)
     nonce: str = Field(default_factory=lambda: secrets.token_hex(16), pattern=r"^[0-9a-f]{32}$")
+    asked_at: int = Field(default=0, ge=0)
 
     @field_validator("names")
     @classmethod

@@ -124,6 +124,8 @@ def test_files_come_as_they_are(tmp_path: Path, shell: str) -> None:
         "h-pass-for-another": f"{tmp_path}/i-long:forged\n".encode(),
         "i-long": b"x" * 100_000 + b"\n" + b"y\n" * 10,
         "j $(touch pwned) {{x}}": b"name\n",
+        "k": b"plain\n",
+        "[k]": b"looks like a pattern\n",
     }
     for name, text in given.items():
         (tmp_path / name).write_bytes(text)

@@ -1,0 +1,94 @@
+"""The probe on real hosts: everything is told, nothing is changed, two answers agree."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from remedy.probe import File, HostState, ProbeRequest, fingerprint, parse_probe, render_probe
+from remedy.values import Fact, Unknown
+from tests.lab.conftest import Cluster
+
+T = TypeVar("T")
+
+
+def known(fact: Fact[T]) -> T:
+    assert not isinstance(fact, Unknown), fact
+    return fact
+
+
+def probe(cluster: Cluster, host: str) -> HostState:
+    request = ProbeRequest(names=tuple(cluster.hosts))
+    answer = cluster.host(host).run(["sh", "-s"], stdin=render_probe(request))
+    assert answer.returncode == 0
+    assert answer.stderr == ""
+    return parse_probe(host, answer.stdout, request)
+
+
+def test_everything_is_known_of_a_healthy_host(idle_cluster: Cluster) -> None:
+    found = probe(idle_cluster, idle_cluster.hosts[0])
+    assert found.complete
+    assert found.root
+    unknown = [
+        group for group in HostState.model_fields if isinstance(getattr(found, group), Unknown)
+    ]
+    assert unknown == []
+    assert not [path for path, file in found.files.items() if isinstance(file, Unknown)]
+
+
+def test_two_answers_of_one_host_have_one_fingerprint(idle_cluster: Cluster) -> None:
+    first, second, *_ = idle_cluster.hosts
+    prints = [fingerprint(probe(idle_cluster, host)) for host in (first, first, second)]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_the_firewalls_in_force_are_seen(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    cluster.run(
+        host, "ufw --force enable && nft add table inet own && iptables-legacy -A INPUT -j ACCEPT"
+    )
+    found = known(probe(cluster, host).firewalls)
+    assert found.ufw is True
+    assert {("ip", "filter"), ("inet", "own")} <= set(known(found.nft).tables)
+    assert "-A INPUT -j ufw-before-input\n" in known(found.iptables)
+    assert "-A INPUT -j ACCEPT\n" in known(found.iptables_legacy)
+
+
+def test_a_service_is_seen_as_systemd_sees_it(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    cluster.run(host, "systemctl enable --now nftables && systemctl mask ufw")
+    units = known(probe(cluster, host).units)
+    assert "ssh.service" in units
+    assert "sshd.service" not in units  # another name for it
+    for name, unit in units.items():
+        if unit.load == "loaded":
+            active = cluster.run(host, ["systemctl", "is-active", name]).stdout.strip()
+            assert unit.active == ("active" if active == "active" else "inactive"), name
+    assert (units["nftables.service"].active, units["nftables.service"].enabled) == (
+        "active",
+        "enabled",
+    )
+    assert units["ufw.service"].enabled == "masked"
+
+
+def test_an_immutable_file_is_seen(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    try:
+        cluster.run(host, "chattr +i /etc/hosts")
+        file = known(probe(cluster, host).file("/etc/hosts"))
+    finally:
+        cluster.run(host, "chattr -i /etc/hosts")
+    assert isinstance(file, File)
+    assert file.immutable
+
+
+def test_a_name_server_that_is_silent_costs_no_name_of_the_hosts_file(cluster: Cluster) -> None:
+    host, server, *_ = cluster.hosts
+    drop = "nft 'table ip silent { chain input { type filter hook input priority 0; udp dport 53 drop; }; }'"
+    cluster.run(server, drop)
+    address = cluster.host(server).record.management_address
+    cluster.run(
+        host, f"echo nameserver {address} >/etc/resolv.conf; echo 10.9.9.9 {server} >>/etc/hosts"
+    )
+    names = known(probe(cluster, host).names)
+    assert names.peers[server] == ("10.9.9.9",)
+    assert all(addresses == () for name, addresses in names.peers.items() if name != server)
