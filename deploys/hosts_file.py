@@ -56,13 +56,17 @@ class Entry:
 def wanted_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[Entry, ...]:
     """Return the lines of the block on ``host``, one for each node whose address is known.
 
-    A node that could not be probed and whose address is therefore unknown keeps the entry it has.
+    A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
+    inventory itself says otherwise: the address that ssh uses may not be the one on the cluster network.
     """
     present = {name: line.address for line in block_entries(content) for name in line.names}
     shorts = [name.split(".")[0].lower() for name in fleet.inventory.names]
     entries = []
     for name in fleet.inventory.names:
-        address = fleet.addresses[name].address or present.get(name.lower())
+        address = fleet.addresses[name].address
+        guessed = name not in fleet.states and fleet.inventory.node(name).cluster_address is None
+        if address is None or guessed:
+            address = present.get(name.lower(), address)
         if address is None:
             continue
         short = name.split(".")[0]

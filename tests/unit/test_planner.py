@@ -97,6 +97,14 @@ def test_a_node_that_left_is_dropped_and_a_node_that_is_down_is_kept() -> None:
     assert any("left the inventory" in f.title for f in plan.findings)
 
 
+def test_a_node_that_was_not_looked_at_keeps_the_address_it_has() -> None:
+    before = broken(3)
+    after = promised(before, make_plan(before, WHEN))
+    limited = fleet(*list(after.states.values())[:2], absent=("gpu03",))
+    assert limited.addresses["gpu03"].address == "10.0.0.200"
+    assert make_plan(limited, WHEN).changes == ()
+
+
 def test_the_long_form_of_the_own_name_stays_the_canonical_one() -> None:
     line = b"127.0.1.1 gpu01.example.org gpu01\n"
     state = host_state("gpu01", "10.0.0.1", hosts=line, peers={"gpu01": ("127.0.1.1",)})
