@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from remedy.errors import LabError
 from remedy.lab.cluster import INVENTORY, Lab
 from remedy.lab.host import Host
 from remedy.lab.options import UpOptions
@@ -65,7 +66,12 @@ class Cluster:
         """Bring every host back to the state of a fresh installation, and let it come to rest."""
         names = [host.name for host in self.lab.hosts()]
         for start in range(0, len(names), BATCH):
-            self.lab.reset(*names[start : start + BATCH])
+            batch = names[start : start + BATCH]
+            try:
+                self.lab.reset(*batch)
+            except LabError:
+                # One boot of some hundred that fails must not cost the figures of an hour.
+                self.lab.reset(*batch)
         self.settle()
 
     def settle(self) -> None:
