@@ -225,8 +225,9 @@ class Pipeline:
         reports = {}
         for name, output in self.transport.carry(plan_deploy, scripts).items():
             report = parse_report(job, changes[name], output.stdout)
-            if output.error is not None and not report.finished and not report.refused:
-                report = report.without_answer(output.error.message)
+            if not report.finished and not report.refused:
+                why = output.error.message if output.error else "the host ended it at its deadline"
+                report = report.without_answer(why)
             reports[name] = report
         return self._confirm(job, reports)
 

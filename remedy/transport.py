@@ -30,8 +30,9 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.config import Config
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import ConnectError
-from pyinfra.api.operations import run_ops
+from pyinfra.api.operations import run_host_op
 from pyinfra.api.state import State
+from pyinfra.context import ctx_host, ctx_state
 
 from remedy.errors import HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Inventory, Node
@@ -142,48 +143,59 @@ class Transport:
 
         Args:
             deploy: a pyinfra ``@deploy``; called for each host with a function that gives the host's
-                command and the lines of its standard input, it must yield them as one operation.
+                command and the text of its standard input, it must make one operation of them.
             scripts: what to carry, by host.
         """
-        outputs: dict[str, Output] = {}
-        nodes = [self.inventory.node(name) for name in scripts]
-        connected = gevent.joinall([gevent.spawn(self._connect, node) for node in nodes])
-        for failure in (job.get() for job in connected):
-            if failure is not None:
-                outputs[failure.host] = failure
-        reachable = {name: script for name, script in scripts.items() if name not in outputs}
-        if not reachable:
-            return outputs
-        started = time.monotonic()
-        state = self._state
-        hosts = [state.inventory.get_host(name) for name in reachable]
-        state.active_hosts = set(hosts)
-        before = {host: set(state.ops[host]) for host in hosts}
+        self._state.is_executing = False  # pyinfra prepares operations first and runs them then
+        jobs = {name: gevent.spawn(self._connect, self.inventory.node(name)) for name in scripts}
+        outputs = {
+            name: failure for name, job in jobs.items() if (failure := job.get()) is not None
+        }
+        operations = {
+            name: self._prepare(name, deploy, script)
+            for name, script in scripts.items()
+            if name not in outputs
+        }
+        self._state.is_executing = True
+        with ctx_state.use(self._state):
+            running = {
+                name: gevent.spawn(self._operate, name, operation)
+                for name, operation in operations.items()
+            }
+            outputs.update((name, job.get()) for name, job in running.items())
+        return outputs
 
-        def parcel(name: str) -> tuple[StringCommand, str]:
-            command, text = self._command(self.inventory.node(name), reachable[name])
+    def _prepare(self, name: str, deploy: Callable[..., Any], script: Script) -> str:
+        """Have ``deploy`` make its operation for a host; return the operation's id."""
+        host = self._state.inventory.get_host(name)
+        before = set(self._state.ops[host])
+
+        def parcel() -> tuple[StringCommand, str]:
+            command, text = self._command(self.inventory.node(name), script)
             return StringCommand(command), text
 
-        limit = max(script.deadline for script in reachable.values())
-        for host in hosts:
-            self._listen(HostEvent(host.name, "changing"))
-            add_deploy(state, deploy, parcel, limit + KILL_AFTER + PATIENCE, host=host)
-        run_ops(state, no_wait=True)
-        for host in hosts:
-            self.counts[f"exec:{host.name}"] += 1
-            (op_hash,) = set(state.ops[host]) - before[host]
-            meta = state.ops[host][op_hash].operation_meta
-            if not meta.is_complete() or meta._combined_output is None:
-                outputs[host.name] = self._lost(host.name, time.monotonic() - started)
-                continue
-            outputs[host.name] = self._output(
-                self.inventory.node(host.name),
-                meta.stdout,
-                meta.stderr,
-                0 if meta.did_succeed() else None,
-                time.monotonic() - started,
-            )
-        return outputs
+        add_deploy(self._state, deploy, parcel, script.deadline + KILL_AFTER + PATIENCE, host=host)
+        (operation,) = set(self._state.ops[host]) - before
+        return operation
+
+    def _operate(self, name: str, operation: str) -> Output:
+        self._listen(HostEvent(name, "changing"))
+        host = self._state.inventory.get_host(name)
+        self.counts[f"exec:{name}"] += 1
+        started = time.monotonic()
+        try:
+            with ctx_host.use(host):
+                run_host_op(self._state, host, operation)
+            meta = self._state.ops[host][operation].operation_meta
+            stdout, stderr = meta.stdout, meta.stderr
+        except Exception:
+            # A connection that breaks shows as any of OSError, EOFError, SSHException, RuntimeError.
+            return self._lost(name, time.monotonic() - started)
+        code = 0 if meta.did_succeed() else None
+        seconds = time.monotonic() - started
+        output = self._output(self.inventory.node(name), stdout, stderr, code, seconds)
+        self._listen(HostEvent(name, "failed" if output.error else "changed"))
+        return output
 
     def reconnect(self, name: str) -> None:
         """Forget the connection to a host, so that the next script opens a new one."""

@@ -22,8 +22,8 @@ from pyinfra.context import host
 
 from remedy.apply.script import Job, render_changes
 
-# One host's command line and the text of its standard input.
-Parcel = Callable[[str], tuple[StringCommand, str]]
+# Gives a host's command line and the text of its standard input.
+Parcel = Callable[[], tuple[StringCommand, str]]
 
 
 @operation()
@@ -37,10 +37,10 @@ def plan_deploy(parcel: Parcel, deadline: float) -> None:
     """Carry the current host's part of a plan.
 
     Args:
-        parcel: gives the command and its standard input for a host's name.
+        parcel: gives the command and its standard input.
         deadline: seconds after which the controller no longer waits.
     """
-    command, text = parcel(host.name)
+    command, text = parcel()
     carry(
         command=command,
         text=text,
