@@ -108,7 +108,7 @@ def test_the_clock_is_this_clock() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_files_come_as_they_are(tmp_path: Path, shell: str) -> None:
-    request = ProbeRequest(files=(f"{tmp_path}/*",))
+    request = ProbeRequest(files=(f"{tmp_path}/*", f"{tmp_path}/b-crlf"))
     nonce = request.nonce
     given = {
         "a-forged": f"x\n@{nonce} end file-contents 1.0 ok \n@{nonce} begin names 1.0\n".encode(),
