@@ -1,0 +1,61 @@
+"""Faults that jobs leave behind when they die, and the living things that look like them."""
+
+from __future__ import annotations
+
+import shlex
+
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+TRAINER = 1000
+"""The lab's ordinary user."""
+
+_ATTACH = """\
+import ctypes, os, signal, sys, time
+os.setgid({uid})
+os.setuid({uid})
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+libc.shmat.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+segment = libc.shmget(0, {size}, 0o1600)
+assert segment >= 0 and libc.shmat(segment, None, 0) != ctypes.c_void_p(-1).value
+print(segment, flush=True)
+{end}
+"""
+SEGMENT_BYTES = 4 << 20
+
+
+def _segment(host: Host, end: str) -> None:
+    """Make and attach a System V segment as an ordinary user.
+
+    Args:
+        host: where.
+        end: what the process then does, in Python.
+    """
+    script = _ATTACH.format(uid=TRAINER, size=SEGMENT_BYTES, end=end)
+    start(host, ["python3", "-c", script], ready="[0-9]")
+
+
+def start(host: Host, command: list[str], *, ready: str) -> None:
+    """Start a program that goes on by itself, and wait until its output matches.
+
+    Args:
+        host: where.
+        command: the program.
+        ready: a regular expression of grep.
+    """
+    host.must(
+        f"log=$(mktemp); chmod 666 $log; setsid {shlex.join(command)} </dev/null >$log 2>&1 & "
+        f"for _ in $(seq 200); do grep -q {shlex.quote(ready)} $log && exit; sleep 0.05; done;"
+        " cat $log >&2; exit 1"
+    )
+
+
+@fault("stale-sysv-segment", "a System V segment of a job that was killed: nobody is attached")
+def stale_sysv_segment(host: Host) -> None:
+    _segment(host, "os.kill(os.getpid(), signal.SIGKILL)")
+
+
+@fault("busy-sysv-segment", "a System V segment that a living job is attached to")
+def busy_sysv_segment(host: Host) -> None:
+    _segment(host, "time.sleep(1 << 20)")
