@@ -6,6 +6,7 @@ it come through unchanged, byte for byte. Format: hosts(5).
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
@@ -59,10 +60,15 @@ def parse_line(line: bytes) -> HostsLine | None:
     return None if _parse_address(words[0]) is None else HostsLine(words[0], tuple(words[1:]))
 
 
+def split_lines(content: bytes) -> list[bytes]:
+    """Return the lines as a resolver reads them: only a newline ends one, a lone carriage return does not."""
+    return io.BytesIO(content).readlines()
+
+
 def block_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries of the managed block, () when there is none."""
-    lines = content.splitlines(keepends=True)
-    span = _block_span(lines)
+    lines = split_lines(content)
+    span = block_span(lines)
     if span is None:
         return ()
     inside = (parse_line(line) for line in lines[span[0] + 1 : span[1]])
@@ -71,8 +77,8 @@ def block_entries(content: bytes) -> tuple[HostsLine, ...]:
 
 def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries outside the managed block."""
-    lines = content.splitlines(keepends=True)
-    first, last = _block_span(lines) or (len(lines), len(lines))
+    lines = split_lines(content)
+    first, last = block_span(lines) or (len(lines), len(lines))
     outside = (parse_line(line) for line in [*lines[:first], *lines[last + 1 :]])
     return tuple(entry for entry in outside if entry is not None)
 
@@ -85,8 +91,8 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
         block: the entries of the block, whole lines; b"" removes the block.
         addresses: host name (lower case) to the IPv4 address that it shall resolve to.
     """
-    lines = content.splitlines(keepends=True)
-    span = _block_span(lines)
+    lines = split_lines(content)
+    span = block_span(lines)
     new_block = b"".join([BEGIN, b"\n", block, END, b"\n"]) if block else b""
     out: list[bytes] = []
     disabled: list[Disabled] = []
@@ -104,14 +110,14 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
             disabled.append(change)
             out.append(change.after)
     if span is None and new_block:
-        if out and not out[-1].endswith((b"\n", b"\r")):
+        if out and not out[-1].endswith(b"\n"):
             out.append(b"\n")
         out.append(new_block)
     return HostsEdit(b"".join(out), tuple(disabled))
 
 
-def _block_span(lines: list[bytes]) -> tuple[int, int] | None:
-    """Return the indices of the block's first and last line.
+def block_span(lines: list[bytes]) -> tuple[int, int] | None:
+    """Return the indices of the managed block's first and last line, None when there is none.
 
     The block is an END and the nearest BEGIN before it, so that a torn block can never swallow the lines
     that follow it.

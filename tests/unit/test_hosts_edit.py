@@ -10,9 +10,11 @@ from remedy.edit.hosts import (
     DISABLED,
     END,
     block_entries,
+    block_span,
     edit_hosts,
     foreign_entries,
     parse_line,
+    split_lines,
 )
 
 BLOCK = b"10.0.0.1\tgpu01\n10.0.0.2\tgpu02\n"
@@ -134,15 +136,14 @@ def test_no_cluster_name_is_left_with_a_wrong_address(content: bytes) -> None:
 @given(files)
 def test_every_line_of_others_survives_in_order(content: bytes) -> None:
     def kept(data: bytes) -> list[bytes]:
+        every = split_lines(data)
+        first, last = block_span(every) or (len(every), len(every))
         lines = []
-        inside = block_entries(data)
-        for line in data.splitlines(keepends=True):
+        for line in (*every[:first], *every[last + 1 :]):
             entry = parse_line(line)
-            if line.strip() in (BEGIN, END) or line.startswith(DISABLED):
-                continue
-            if entry is not None and (entry in inside or set(entry.names) & set(ADDRESSES)):
-                continue
-            lines.append(line.rstrip(b"\r\n"))
+            ours = line.strip() in (BEGIN, END) or line.startswith(DISABLED)
+            if not ours and (entry is None or not set(entry.names) & set(ADDRESSES)):
+                lines.append(line.rstrip(b"\r\n"))
         return lines
 
     once = edit_hosts(content, BLOCK, ADDRESSES).content
