@@ -226,8 +226,7 @@ class Pipeline:
         for name, output in self.transport.carry(plan_deploy, scripts).items():
             report = parse_report(job, changes[name], output.stdout)
             if not report.finished and not report.refused:
-                why = output.error.message if output.error else "the host ended it at its deadline"
-                report = report.without_answer(why)
+                report = report.without_answer(output.error or _overdue(name))
             reports[name] = report
         return self._confirm(job, reports)
 
@@ -364,6 +363,13 @@ def _no_contact(error: RemedyError) -> bool:
     return error.exit_code == 5 or isinstance(error, RefusedError)
 
 
+def _overdue(name: str) -> RemedyError:
+    return RemedyError(
+        f"{name}: the host ended the changes at their deadline",
+        next_step="Look at the host's load and disk, then run the command again.",
+    )
+
+
 def _refusal(name: str, report: HostReport) -> RemedyError | None:
     if report.reverted:
         return RemedyError(
@@ -371,6 +377,9 @@ def _refusal(name: str, report: HostReport) -> RemedyError | None:
             next_step="The host is as it was before that change. Look at the plan: which rule or address "
             "would keep this machine out?",
         )
+    if report.error is not None:
+        # The host could be looked at afterwards: what failed is the change, not the connection.
+        return RemedyError(report.error.message, next_step=report.error.next_step)
     if not report.refused:
         return None
     if report.refused.startswith("LOCKED"):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from remedy.errors import RemedyError
 from remedy.plan.change import Change, CommandAction, FileAction, inverse
 from remedy.values import Record
 
@@ -82,6 +83,7 @@ class HostReport:
         finished: whether the script came to its end.
         armed: whether a timer on the host waits to be told that the host can still be reached.
         reverted: why the guarded changes are taken back by the host itself; "" when they are not.
+        error: why the script said less than it should; None when it said all.
     """
 
     refused: str
@@ -89,16 +91,17 @@ class HostReport:
     finished: bool
     armed: bool = False
     reverted: str = ""
+    error: RemedyError | None = None
 
-    def without_answer(self, reason: str) -> HostReport:
-        """Return the report with ``reason`` as the detail of each change whose outcome is not known."""
+    def without_answer(self, error: RemedyError) -> HostReport:
+        """Return the report with ``error`` as the reason of each change whose outcome is not known."""
         results = {
-            key: result.model_copy(update={"detail": reason})
+            key: result.model_copy(update={"detail": error.message})
             if result.status is ChangeStatus.LOST
             else result
             for key, result in self.results.items()
         }
-        return replace(self, results=results)
+        return replace(self, results=results, error=error)
 
 
 def render_changes(
