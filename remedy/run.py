@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import secrets
 import socket
+import time
 from datetime import datetime, timezone
 
 from remedy.inventory import Inventory
@@ -42,4 +43,5 @@ def probe_request(inventory: Inventory) -> ProbeRequest:
         files=tuple(files),
         interpreters=tuple(sorted(pythons)),
         deadline=PROBE_SECONDS,
+        asked_at=time.time_ns(),
     )

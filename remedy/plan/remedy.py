@@ -49,7 +49,7 @@ class Remedy(Generic[S]):
         name: what it is called everywhere: in the spec, in plans, in ``remedy explain``.
         title: the name in words.
         text: what it is, which symptoms it cures and what it never does; shown by ``remedy explain``.
-        cures: labels of the causes it cures.
+        cures: labels of the causes it cures; none: it has no changes, it only reports.
         spec: the model of its section of the spec.
         assess: the decision, a pure function of the fleet, one host's state and the section.
         order: remedies with a smaller number act first on a host.
@@ -57,6 +57,7 @@ class Remedy(Generic[S]):
         reads: files it needs the probe to read, beyond those that the probe reads anyway.
         promise: the state after one of its changes, beyond the content of files (which is known without it);
             what the probe would find. None where its changes have no other effect that it looks at.
+        finds: labels of the causes that it names without curing them: what is to be done is in the finding.
     """
 
     name: str
@@ -69,6 +70,12 @@ class Remedy(Generic[S]):
     assess_fleet: Callable[[Fleet, S], tuple[Finding, ...]] | None = None
     reads: tuple[str, ...] = ()
     promise: Callable[[HostState, Change], HostState] | None = None
+    finds: tuple[str, ...] = ()
+
+    @property
+    def only_reports(self) -> bool:
+        """Whether it never changes anything."""
+        return not self.cures
 
 
 @cache

@@ -62,8 +62,9 @@ class Gpus(Record):
     """The GPUs of the host.
 
     ``pci`` are the devices on the bus, driver or not; ``driver`` is the loaded NVIDIA driver's version, "" for
-    none, ``open_kernel`` whether it is the one with open kernel modules; ``devices`` and ``processes`` are unknown where there is an NVIDIA GPU and nvidia-smi is missing or
-    broken; ``acs`` are lspci's ACSCtl lines by PCI address, read only where there is an NVIDIA driver.
+    none, ``open_kernel`` whether it is the one with open kernel modules; ``devices`` and ``processes`` are
+    unknown where there is an NVIDIA GPU and nvidia-smi is missing or broken; ``acs`` are lspci's ACSCtl lines
+    by PCI address, read only where there is an NVIDIA driver.
     """
 
     pci: tuple[PciDevice, ...]

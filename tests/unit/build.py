@@ -33,7 +33,14 @@ def _filler(hint: Any) -> Any:
     if type(None) in options:
         return None
     origin = typing.get_origin(hint) or hint
-    fillers: dict[Any, Any] = {str: "", int: 0, bool: False, float: 0.0, tuple: ()}
+    fillers: dict[Any, Any] = {
+        str: "",
+        int: 0,
+        bool: False,
+        float: 0.0,
+        tuple: (),
+        frozenset: frozenset(),
+    }
     return fillers.get(origin, {})
 
 

@@ -1,0 +1,200 @@
+"""Versions: drivers, frameworks and NCCL that are not the same on every host, and GPUs that are not.
+
+Finds: ranks with different NCCL versions refuse each other ("Mismatched NCCL version detected") or fail with
+an error that names none of it; a host with an older driver fails alone; hosts with different numbers of GPUs
+make a launcher wait for ranks that never come.
+
+How it is measured: the loaded driver by /proc/driver/nvidia/version, GPUs by nvidia-smi, Python packages by
+the names of their metadata directories, torch's CUDA by its version.py, a system's NCCL by the name of its
+library. Nothing is imported or started. What could not be read on a host is not compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan.compare import differences
+from remedy.probe import Gpus, HostState, Software
+from remedy.report.fold import fold
+from remedy.spec import SpecSection
+
+NAME = "fleet_versions"
+NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
+FRAMEWORKS = ("torch", "torch_npu", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
+NONE = "none"
+
+
+def _version(text: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", text):
+        raise ValueError("give a version such as '2.8'")
+    return text
+
+
+class FleetVersionsSpec(SpecSection):
+    """``nccl_minimum``: the oldest NCCL that is not reported. ``compare``: whether hosts are compared."""
+
+    nccl_minimum: Annotated[str, AfterValidator(_version)] = "2.8"
+    compare: bool = True
+
+
+def driver(state: HostState) -> str | None:
+    """Return the loaded NVIDIA driver; None on a host without such GPUs, or where that is not known."""
+    gpus = state.gpus
+    if not isinstance(gpus, Gpus) or not (gpus.driver or any(d.is_gpu for d in gpus.pci)):
+        return None
+    return gpus.driver or NONE
+
+
+def gpu_kinds(state: HostState) -> str | None:
+    """Return how many GPUs of which kind nvidia-smi lists; None where it lists none or was not asked."""
+    gpus = state.gpus
+    if not isinstance(gpus, Gpus) or not isinstance(gpus.devices, tuple) or not gpus.devices:
+        return None
+    names = [device.name for device in gpus.devices]
+    return ", ".join(f"{names.count(name)} x {name}" for name in sorted(set(names)))
+
+
+def installed(*names: str) -> Callable[[HostState], str | None]:
+    """Return a function that tells which versions of these packages a host has."""
+
+    def versions(state: HostState) -> str | None:
+        if not isinstance(state.software, Software):
+            return None
+        found = {package.version for package in state.software.versions(*names)}
+        return " and ".join(sorted(found)) or NONE
+
+    return versions
+
+
+def torch_cuda(state: HostState) -> str | None:
+    """Return the CUDA versions that the host's torch is built for; None where there is no torch."""
+    if not isinstance(state.software, Software) or not state.software.cuda:
+        return None
+    return " and ".join(sorted({version or "no CUDA" for _, version in state.software.cuda}))
+
+
+def system_nccl(state: HostState) -> str | None:
+    """Return the versions of the NCCL that is installed for the whole system."""
+    if not isinstance(state.software, Software):
+        return None
+    return " and ".join(sorted({version for _, version in state.software.nccl})) or NONE
+
+
+COMPARED: tuple[tuple[str, str, Callable[[HostState], str | None], str], ...] = (
+    (
+        "the NVIDIA driver",
+        "driver-mismatch",
+        driver,
+        "Install one driver version on all of them, reboot, and hold its package.",
+    ),
+    (
+        "the GPUs",
+        "rank-mismatch",
+        gpu_kinds,
+        "Start as many ranks on each host as it has GPUs, or keep the hosts that differ out of the job.",
+    ),
+    *(
+        (name, "multi-python", installed(name), f"Install one version of {name} on all of them.")
+        for name in FRAMEWORKS
+    ),
+    (
+        "the CUDA version of torch",
+        "driver-mismatch",
+        torch_cuda,
+        "Install the same build of torch on all of them.",
+    ),
+    (
+        "the NCCL that comes with Python",
+        "nccl-version-mismatch",
+        installed(*NCCL_WHEELS),
+        "NCCL refuses ranks of another version: install the same framework wheels on all of them.",
+    ),
+    (
+        "the NCCL of the system",
+        "nccl-version-mismatch",
+        system_nccl,
+        "NCCL refuses ranks of another version: install one version of libnccl2 on all of them and hold it.",
+    ),
+)
+"""What is compared: the words for it, the label, how a host's value is found, what to do."""
+
+
+def assess_fleet(fleet: Fleet, spec: FleetVersionsSpec) -> tuple[Finding, ...]:
+    """Find what differs between hosts, and an NCCL that is too old."""
+    findings = list(_old_nccl(fleet, spec.nccl_minimum))
+    if not spec.compare:
+        return tuple(findings)
+    for what, label, value, fix in COMPARED:
+        lines = differences(_values(fleet, value))
+        if lines:
+            plural = "differ" if what.endswith("s") else "differs"
+            findings.append(_finding(f"{what} {plural} between the hosts", label, lines, fix))
+    return tuple(findings)
+
+
+def _values(fleet: Fleet, value: Callable[[HostState], str | None]) -> Mapping[str, str]:
+    found = {host: value(state) for host, state in fleet.states.items()}
+    return {host: text for host, text in found.items() if text is not None}
+
+
+def _old_nccl(fleet: Fleet, minimum: str) -> list[Finding]:
+    old: dict[str, list[str]] = {}
+    for host, state in fleet.states.items():
+        if not isinstance(state.software, Software):
+            continue
+        wheels = [
+            (f"{p.site}: {p.name} {p.version}", p.version)
+            for p in state.software.versions(*NCCL_WHEELS)
+        ]
+        for where, version in (*wheels, *state.software.nccl):
+            if _numbers(version) < _numbers(minimum):
+                old.setdefault(where, []).append(host)
+    if not old:
+        return []
+    return [
+        _finding(
+            f"NCCL is older than {minimum}",
+            "nccl-version-mismatch",
+            tuple(f"{fold(hosts)}: {where}" for where, hosts in old.items()),
+            "Install a newer NCCL, the same on every host.",
+        )
+    ]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:4])
+
+
+def _finding(title: str, label: str, evidence: tuple[str, ...], fix: str) -> Finding:
+    return Finding(
+        host=None,
+        remedy=NAME,
+        kind=FindingKind.REPORT,
+        label=label,
+        title=title,
+        evidence=evidence,
+        fix=fix,
+    )
+
+
+def assess(_fleet: Fleet, _host: HostState, _spec: FleetVersionsSpec) -> Assessment:
+    """Nothing: a version alone is neither right nor wrong."""
+    return Assessment()
+
+
+REMEDY = Remedy(
+    name=NAME,
+    title="Versions across the fleet",
+    text=__doc__,
+    cures=(),
+    finds=("nccl-version-mismatch", "driver-mismatch", "multi-python", "rank-mismatch"),
+    spec=FleetVersionsSpec,
+    assess=assess,
+    assess_fleet=assess_fleet,
+    order=90,
+)
