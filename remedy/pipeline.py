@@ -117,7 +117,9 @@ class Pipeline:
             pending_counts=pending_counts,
         )
 
-    def apply(self, probed: Probed, plan: Plan, *, run: str, prove: bool) -> RunOutcome:
+    def apply(
+        self, probed: Probed, plan: Plan, *, run: str, prove: bool, digest: str = ""
+    ) -> RunOutcome:
         """Carry a plan out, look again, and prove the result.
 
         Args:
@@ -125,6 +127,7 @@ class Pipeline:
             plan: exactly this is carried out.
             run: the id of the run.
             prove: whether to verify afterwards.
+            digest: of the plan that was agreed to, where ``plan`` is only the part of it for some hosts.
 
         Raises:
             RemedyError: the journal cannot be written; then nothing more is changed.
@@ -134,7 +137,7 @@ class Pipeline:
             "planned",
             by=plan.author,
             inventory=plan.inventory,
-            digest=plan.digest,
+            digest=digest or plan.digest,
             changes={name: [c.title for c in plan.for_host(name)] for name in plan.hosts},
         )
         reports = self._carry_out(plan, run) if plan.changes else {}
@@ -299,7 +302,8 @@ class Pipeline:
             reason = f": {blocked[0].evidence[0]}" if blocked[0].evidence else ""
             error = RemedyError(
                 f"{name}: {blocked[0].title}{reason}",
-                next_step=blocked[0].fix or "Put that right on the host, then run the command again.",
+                next_step=blocked[0].fix
+                or "Put that right on the host, then run the command again.",
             )
         return HostOutcome(status, findings=findings, error=error)
 

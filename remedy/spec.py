@@ -59,6 +59,18 @@ class ApplySpec(SpecSection):
     without_systemd: Literal["fallback", "refuse"] = "fallback"
 
 
+class ApprovalSpec(SpecSection):
+    """Who has to agree before anything is changed.
+
+    ``required``: how many valid signatures of the plan file are needed; with more than one, none may be the
+    author's. ``allowed_signers``: the file that says whose count, relative to the inventory; it MUST NOT be
+    writable by those who write plans.
+    """
+
+    required: int = Field(default=0, ge=0, le=10)
+    allowed_signers: str = "allowed_signers"
+
+
 class Spec:
     """The whole of ``remedy.yaml``, one model a section.
 
@@ -83,6 +95,11 @@ class Spec:
     def apply(self) -> ApplySpec:
         """The ``apply`` section."""
         return self.section("apply", ApplySpec)
+
+    @property
+    def approval(self) -> ApprovalSpec:
+        """The ``approval`` section."""
+        return self.section("approval", ApprovalSpec)
 
     @property
     def digest(self) -> str:

@@ -15,6 +15,15 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class Document(BaseModel):
+    """A value that is written to a file and read by other versions.
+
+    Fields that this version does not know are kept and ignored, so that a digest over the whole still holds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+
 class Unknown(Record):
     """What could not be found out, and why.
 

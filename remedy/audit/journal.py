@@ -108,6 +108,17 @@ def read_records(path: Path) -> Iterator[JournalRecord]:
                 return
 
 
+def hosts_of_plan(path: Path, digest: str) -> set[str]:
+    """Return the hosts on which the plan with this digest was carried out, or begun."""
+    return {
+        host
+        for record in read_records(path)
+        if record.body["event"] == "planned" and record.body["mode"] == "apply"
+        if record.body["data"].get("digest") == digest
+        for host in record.body["data"].get("changes", {})
+    }
+
+
 def _head(file: Any) -> tuple[int, str]:
     """Return the number and the ``prev`` of the next record, from the end of the file.
 

@@ -12,7 +12,6 @@ from remedy.cli.common import Options, Session, explained, host_options, out, pr
 from remedy.errors import RefusedError, StaleError, UsageError
 
 if TYPE_CHECKING:
-    from remedy.pipeline import Probed
     from remedy.plan import Plan
 
 
@@ -24,10 +23,20 @@ if TYPE_CHECKING:
     "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
 )
 @click.option(
+    "--require-approval",
+    type=click.IntRange(min=1),
+    help="Refuse a --plan with fewer valid signatures; the spec may ask for more.",
+)
+@click.option(
     "--accept-high-risk", is_flag=True, help="With --yes: also make changes marked as high risk."
 )
 def apply(
-    yes: bool, no_verify: bool, plan_file: Path | None, accept_high_risk: bool, **options: Any
+    yes: bool,
+    no_verify: bool,
+    plan_file: Path | None,
+    require_approval: int | None,
+    accept_high_risk: bool,
+    **options: Any,
 ) -> None:
     """Make the hosts of INVENTORY right, and prove it with an all-reduce across them.
 
@@ -41,17 +50,20 @@ def apply(
         from remedy.run import new_run_id
 
         pipeline = session.pipeline
+        saved = None if plan_file is None else _from_file(plan_file, session)
+        _check_approval(session, plan_file, saved, require_approval or 0)
         with session.stage(f"Reading {len(session.hosts)} hosts"):
             probed = pipeline.probe(session.hosts)
-        plan = (
-            pipeline.plan(probed) if plan_file is None else _from_file(plan_file, session, probed)
-        )
+        plan = pipeline.plan(probed) if saved is None else saved.restricted(session.hosts)
+        digest = plan.digest if saved is None else saved.digest
         session.console.print(render_plan(plan))
         if plan.changes:
             _consent(plan, yes=yes, accept_high_risk=accept_high_risk)
         work = "Looking again" if not plan.changes else f"Changing {len(plan.hosts)} hosts"
         with session.stage(work if no_verify else f"{work}, then verifying"):
-            outcome = pipeline.apply(probed, plan, run=new_run_id(), prove=not no_verify)
+            outcome = pipeline.apply(
+                probed, plan, run=new_run_id(), prove=not no_verify, digest=digest
+            )
         if opts.as_json:
             print_json(run_document(outcome))
         else:
@@ -59,16 +71,44 @@ def apply(
     sys.exit(outcome.exit_code)
 
 
-def _from_file(path: Path, session: Session, probed: Probed) -> Plan:
+def _from_file(path: Path, session: Session) -> Plan:
+    """Read a plan that is to be carried out; refuse one of another inventory, or one that was used."""
+    from remedy.audit.journal import FILE_NAME, hosts_of_plan
     from remedy.plan import read_plan
 
     plan = read_plan(path)
-    if plan.inventory_digest != probed.fleet.inventory.digest:
+    inventory = session.pipeline.inventory
+    if plan.inventory_digest != inventory.digest:
         raise StaleError(
             f"{path} was made for another inventory, or for this one as it was before",
             next_step=f"Make it again: remedy plan {session.options.inventory} -o {path}",
         )
-    return plan.restricted(session.hosts)
+    used = hosts_of_plan(inventory.home / FILE_NAME, plan.digest) & set(session.hosts)
+    if used & set(plan.hosts):
+        raise StaleError(
+            f"{path} was carried out before on {', '.join(sorted(used))}; a plan is used once",
+            next_step=f"Make a new one: remedy plan {session.options.inventory} -o {path}",
+        )
+    return plan
+
+
+def _check_approval(session: Session, path: Path | None, plan: Plan | None, asked: int) -> None:
+    """Refuse what has not the signatures that the spec or the command line requires."""
+    from remedy.audit.approval import require
+
+    spec = session.pipeline.spec.approval
+    count = max(spec.required, asked)
+    if count == 0:
+        return
+    if path is None or plan is None:
+        raise RefusedError(
+            f"{count} approvals are required, and only a plan file can be approved",
+            next_step=f"remedy plan {session.options.inventory} -o plan.json; remedy approve plan.json; "
+            f"remedy apply {session.options.inventory} --plan plan.json",
+        )
+    signers = session.pipeline.inventory.path.resolve().parent / spec.allowed_signers
+    for approval in require(plan, path, signers, count):
+        session.console.print(f"approved by {approval.principal}", markup=False)
 
 
 def _consent(plan: Plan, *, yes: bool, accept_high_risk: bool) -> None:

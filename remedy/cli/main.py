@@ -14,6 +14,7 @@ COMMANDS = {
     "check": "check",
     "plan": "plan",
     "show": "show",
+    "approve": "approve",
     "apply": "apply",
     "verify": "verify",
     "rollback": "rollback",

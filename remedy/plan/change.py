@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from remedy.values import Record
+from remedy.values import Document
 
 
 class FindingKind(str, enum.Enum):
@@ -27,7 +27,7 @@ class FindingKind(str, enum.Enum):
     REPORT = "report"  # worth knowing; nobody asked remedy to change it
 
 
-class Finding(Record):
+class Finding(Document):
     """Something wrong, unknown or worth knowing, with its evidence.
 
     Args:
@@ -57,7 +57,7 @@ class Risk(str, enum.Enum):
     HIGH = "high"  # can cut the connection or stop a service
 
 
-class FileAction(Record):
+class FileAction(Document):
     """Make a file hold other bytes, keeping its owner, mode, label and links.
 
     Args:
@@ -87,7 +87,7 @@ class FileAction(Record):
         return f"write {path} (sha256 {self.after[:12]}; temporary file, fsync, rename)"
 
 
-class CommandAction(Record):
+class CommandAction(Document):
     """Run a command, between two looks at what it changes.
 
     Args:
@@ -119,7 +119,7 @@ class CommandAction(Record):
 Action = Annotated[FileAction | CommandAction, Field(discriminator="kind")]
 
 
-class Change(Record):
+class Change(Document):
     """One step on one host.
 
     Args:

@@ -11,12 +11,12 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from remedy.errors import PlanFileError
 from remedy.plan.change import Change, Finding, FindingKind
-from remedy.values import Record
+from remedy.values import Document
 
 FORMAT = 1
 
 
-class Plan(Record):
+class Plan(Document):
     """What shall be changed, exactly.
 
     Args:
@@ -32,7 +32,7 @@ class Plan(Record):
         blobs: the bytes behind the digests that the file actions name.
     """
 
-    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="ignore")
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     format_version: int = FORMAT
     tool_version: str

@@ -18,7 +18,7 @@ from remedy.errors import UsageError
 from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.probe import HostState
-from remedy.spec import ApplySpec, ClusterSpec, SpecSection
+from remedy.spec import ApplySpec, ApprovalSpec, ClusterSpec, SpecSection
 from remedy.verify import VerifySpec
 
 ENTRY_POINTS = "remedy.deploys"
@@ -112,6 +112,7 @@ def section_models() -> dict[str, type[SpecSection]]:
     own: dict[str, type[SpecSection]] = {
         "cluster": ClusterSpec,
         "apply": ApplySpec,
+        "approval": ApprovalSpec,
         "verify": VerifySpec,
     }
     return {**own, **{remedy.name: remedy.spec for remedy in remedies()}}

@@ -1,0 +1,137 @@
+"""Approval: signatures of a plan's digest, made and checked by ssh-keygen.
+
+``ssh-keygen -Y sign`` signs with any key that ssh has, also one in an agent or on a hardware token. What
+counts is decided by an ``allowed_signers`` file (ssh-keygen(1), ALLOWED SIGNERS): who may sign, with which key,
+in which namespace, until when. A signature lies beside its plan: ``plan.json.NAME.sig``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from remedy.errors import RefusedError, UsageError
+from remedy.plan import Plan
+
+# A signature made for something else (a git commit, a file) is no approval of a plan.
+NAMESPACE = "remedy-plan@v1"
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A valid signature: whose, and the file it is in."""
+
+    principal: str
+    signature: Path
+
+
+def message(plan: Plan) -> bytes:
+    """Return what is signed: the digest, in a line that says what it is."""
+    return f"remedy plan {plan.digest}\n".encode()
+
+
+def sign(plan: Plan, path: Path, key: Path) -> Path:
+    """Sign a plan and write the signature beside it.
+
+    Args:
+        plan: what is approved.
+        path: the plan's file.
+        key: a private key, or the public key of one in the agent.
+
+    Returns:
+        the signature's file.
+
+    Raises:
+        UsageError: the key cannot be used.
+    """
+    done = _keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], message(plan))
+    if done.returncode != 0:
+        raise UsageError(
+            f"{key}: ssh-keygen cannot sign with this key: {_last_line(done.stderr)}",
+            next_step="Give a private key that you can read, or a public key whose other half is in the agent.",
+        )
+    signature = path.with_name(f"{path.name}.{key.stem}.sig")
+    signature.write_bytes(done.stdout)
+    return signature
+
+
+def approvals(plan: Plan, path: Path, allowed_signers: Path) -> tuple[Approval, ...]:
+    """Return the valid signatures beside a plan, at most one a principal.
+
+    Expired, revoked and foreign keys, and signatures of other plans, count for nothing.
+
+    Raises:
+        UsageError: the allowed_signers file is missing or names nobody.
+    """
+    try:
+        lines = allowed_signers.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(
+            f"{allowed_signers}: {error.strerror}",
+            next_step="Approval needs a file of allowed signers: ssh-keygen(1), ALLOWED SIGNERS.",
+        ) from error
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in lines):
+        raise UsageError(
+            f"{allowed_signers} names nobody who may approve",
+            next_step=f'Add lines such as: alice@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA...',
+        )
+    found: dict[str, Approval] = {}
+    for signature in sorted(path.parent.glob(f"{path.name}.*.sig")):
+        principal = _valid_signer(message(plan), signature, allowed_signers)
+        if principal is not None:
+            found.setdefault(principal, Approval(principal, signature))
+    return tuple(found.values())
+
+
+def require(plan: Plan, path: Path, allowed_signers: Path, count: int) -> tuple[Approval, ...]:
+    """Return the approvals of a plan when they suffice.
+
+    Where more than one is required, none may be the author's: two people have then looked.
+
+    Raises:
+        RefusedError: there are too few.
+        UsageError: the allowed_signers file cannot be used.
+    """
+    valid = approvals(plan, path, allowed_signers)
+    counted = [a for a in valid if count < 2 or a.principal != plan.author]
+    if len(counted) < count:
+        who = ", ".join(a.principal for a in counted) or "nobody"
+        raise RefusedError(
+            f"{path}: {count} approvals are required, and valid ones are from {who}",
+            next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
+        )
+    return tuple(counted)
+
+
+def _valid_signer(text: bytes, signature: Path, allowed_signers: Path) -> str | None:
+    """Return the principal whose signature this is; None when it is no valid one.
+
+    ``find-principals`` only proposes; ``verify`` decides. The time is ssh-keygen's own: a caller that names it
+    could approve with an expired key.
+    """
+    files = ["-f", str(allowed_signers), "-s", str(signature)]
+    proposed = _keygen(["-Y", "find-principals", *files], b"")
+    for principal in proposed.stdout.decode("utf-8", "replace").split():
+        check = ["-Y", "verify", "-I", principal, "-n", NAMESPACE, *files]
+        if _keygen(check, text).returncode == 0:
+            return principal
+    return None
+
+
+def _keygen(arguments: Sequence[str], text: bytes) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            ["ssh-keygen", *arguments], input=text, capture_output=True, check=False, timeout=300
+        )
+    except FileNotFoundError as error:
+        raise UsageError(
+            "ssh-keygen is not installed on this machine",
+            next_step="Install the OpenSSH client: apt-get install openssh-client",
+        ) from error
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

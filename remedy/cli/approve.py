@@ -1,0 +1,31 @@
+"""``remedy approve``: sign a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from remedy.cli.common import explained, out
+
+
+@click.command()
+@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    default=Path("~/.ssh/id_ed25519"),
+    show_default=True,
+    help="A private key, or the public key of one in the agent.",
+)
+def approve(plan_file: Path, key: Path) -> None:
+    """Show PLAN and sign its digest with an ssh key; the signature lies beside the plan."""
+    with explained():
+        from remedy.audit.approval import sign
+        from remedy.plan import read_plan
+        from remedy.report.console import render_plan
+
+        plan = read_plan(plan_file)
+        out.print(render_plan(plan))
+        signature = sign(plan, plan_file, key.expanduser())
+        out.print(f"approved: {signature}", markup=False)

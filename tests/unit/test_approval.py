@@ -1,0 +1,128 @@
+"""Approval with real ssh keys: what is not a valid signature of this plan counts for nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from remedy.audit.approval import NAMESPACE, approvals, require, sign
+from remedy.errors import RefusedError, UsageError
+from remedy.plan import Plan, write_plan
+
+
+def plan(created: str = "2026-01-01T00:00:00+00:00", author: str = "ann@ops") -> Plan:
+    return Plan(
+        tool_version="test",
+        created=created,
+        author=author,
+        inventory="inventory.py",
+        inventory_digest="",
+        spec_digest="",
+    )
+
+
+class Desk:
+    """A folder with a plan, keys and the file of allowed signers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "plan.json"
+        self.signers = folder / "allowed_signers"
+        self.signers.write_text("# who may approve\n")
+        write_plan(plan(), self.path)
+
+    def key(
+        self, who: str, options: str = f'namespaces="{NAMESPACE}"', *, allowed: bool = True
+    ) -> Path:
+        path = self.folder / who.split("@")[0]
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+        subprocess.run(command, check=True)
+        if allowed:
+            public = path.with_suffix(".pub").read_text()
+            self.signers.write_text(f"{self.signers.read_text()}{who} {options} {public}")
+        return path
+
+    def who(self) -> list[str]:
+        return [a.principal for a in approvals(plan(), self.path, self.signers)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_signature_of_an_allowed_key_counts(desk: Desk) -> None:
+    sign(plan(), desk.path, desk.key("bob@ops"))
+    assert desk.who() == ["bob@ops"]
+    assert len(require(plan(), desk.path, desk.signers, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'namespaces="git"',
+        f'namespaces="{NAMESPACE}",valid-before="20200101"',
+        f'namespaces="{NAMESPACE}",valid-after="20990101"',
+    ],
+)
+def test_keys_for_another_purpose_or_time_count_for_nothing(desk: Desk, options: str) -> None:
+    sign(plan(), desk.path, desk.key("bob@ops", options))
+    assert desk.who() == []
+
+
+def test_a_key_that_nobody_allowed_counts_for_nothing(desk: Desk) -> None:
+    desk.key("bob@ops")
+    sign(plan(), desk.path, desk.key("eve@ops", allowed=False))
+    assert desk.who() == []
+
+
+def test_a_signature_of_another_plan_counts_for_nothing(desk: Desk) -> None:
+    sign(plan(created="2026-01-02T00:00:00+00:00"), desk.path, desk.key("bob@ops"))
+    assert desk.who() == []
+    with pytest.raises(RefusedError, match="valid ones are from nobody"):
+        require(plan(), desk.path, desk.signers, 1)
+
+
+def test_every_changed_byte_of_a_signature_counts(desk: Desk) -> None:
+    signature = sign(plan(), desk.path, desk.key("bob@ops"))
+    whole = signature.read_bytes()
+    middle = range(len(whole) // 3, len(whole) // 3 + 12)
+    for at in (i for i in middle if whole[i : i + 1].isalnum()):
+        other = b"A" if whole[at : at + 1] != b"A" else b"B"
+        signature.write_bytes(whole[:at] + other + whole[at + 1 :])
+        assert desk.who() == [], f"byte {at}"
+
+
+def test_two_approvals_are_of_two_people_and_not_the_author(desk: Desk) -> None:
+    for who in ("bob@ops", "ann@ops"):
+        sign(plan(), desk.path, desk.key(who))
+    assert len(require(plan(), desk.path, desk.signers, 1)) == 2
+    with pytest.raises(RefusedError, match="2 approvals are required"):
+        require(plan(), desk.path, desk.signers, 2)
+    sign(plan(), desk.path, desk.key("cleo@ops"))
+    assert {a.principal for a in require(plan(), desk.path, desk.signers, 2)} == {
+        "bob@ops",
+        "cleo@ops",
+    }
+
+
+def test_the_same_person_twice_is_one_approval(desk: Desk) -> None:
+    key = desk.key("bob@ops")
+    first = sign(plan(), desk.path, key)
+    first.with_name("plan.json.again.sig").write_bytes(first.read_bytes())
+    assert desk.who() == ["bob@ops"]
+
+
+def test_a_missing_or_empty_list_of_signers_is_told(desk: Desk) -> None:
+    with pytest.raises(UsageError, match="names nobody"):
+        approvals(plan(), desk.path, desk.signers)
+    with pytest.raises(UsageError, match="No such file"):
+        approvals(plan(), desk.path, desk.folder / "nowhere")
+
+
+def test_a_key_that_cannot_sign_is_told(desk: Desk) -> None:
+    (desk.folder / "garbage").write_text("no key\n")
+    with pytest.raises(UsageError, match="cannot sign"):
+        sign(plan(), desk.path, desk.folder / "garbage")
