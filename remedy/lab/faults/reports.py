@@ -1,0 +1,65 @@
+"""Faults that remedy reports and does not repair: they are the network's, the site's or somebody's choice."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+# Set aside for documentation (RFC 5737): nobody answers there.
+_DEAD_SERVER = "192.0.2.53"
+_PROXY = "http://proxy.example:3128"
+# The first of the cluster's addresses that no host gets (see remedy/lab/net.py), and how many there are.
+_SPARE, _SPARES = 211, 18
+
+
+@fault(
+    "mtu-mismatch", "the cluster interface has an MTU of 1400, the peers' 1500; ends with a reboot"
+)
+def mtu_mismatch(host: Host) -> None:
+    host.must(["ip", "link", "set", "dev", host.record.cluster_interface, "mtu", "1400"])
+
+
+@fault(
+    "rp-filter-strict",
+    "a second interface has an address of the cluster's, and filtering is strict; ends with a reboot",
+)
+def rp_filter_strict(host: Host) -> None:
+    # Without a prefix no route comes with it: the lab's own traffic goes as before.
+    spare = IPv4Network(host.lab.cluster)[_SPARE + host.record.number % _SPARES]
+    host.must(["ip", "address", "replace", f"{spare}/32", "dev", "eth0"])
+    host.must(["sysctl", "-q", "-w", "net.ipv4.conf.all.rp_filter=1"])
+
+
+@fault("nsswitch-dns-first", "the resolver asks DNS before the hosts file")
+def nsswitch_dns_first(host: Host) -> None:
+    host.must(["sed", "-i", "s/^hosts:.*/hosts:          dns files/", "/etc/nsswitch.conf"])
+
+
+@fault("dead-name-server", "the only name server does not answer")
+def dead_name_server(host: Host) -> None:
+    host.write("/etc/resolv.conf", f"nameserver {_DEAD_SERVER}\n".encode())
+
+
+@fault("proxy-set", "every session has an HTTP proxy, without exceptions for the cluster")
+def proxy_set(host: Host) -> None:
+    line = f"http_proxy={_PROXY}"
+    host.must(f"grep -qx '{line}' /etc/environment 2>/dev/null || echo '{line}' >>/etc/environment")
+
+
+@fault("low-max-startups", "sshd drops connections at random once two are logging in")
+def low_max_startups(host: Host) -> None:
+    host.write("/etc/ssh/sshd_config.d/10-hardening.conf", b"MaxStartups 2:30:10\n")
+    host.must(["systemctl", "reload", "ssh"])
+
+
+@fault("other-torch", "torch is there in another version than on the other hosts, by its metadata")
+def other_torch(host: Host) -> None:
+    host.must("mkdir -p /usr/local/lib/python3.11/dist-packages/torch-2.1.0.dist-info")
+
+
+@fault("two-pythons", "torchrun on the PATH belongs to another installation than python3")
+def two_pythons(host: Host) -> None:
+    host.write("/usr/local/bin/torchrun", b"#!/bin/sh\nexec /opt/other/bin/torchrun\n")
+    host.must(["chmod", "755", "/usr/local/bin/torchrun"])

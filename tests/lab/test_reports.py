@@ -1,0 +1,76 @@
+"""What remedy only reports, on real hosts: it is seen, it fails nobody, and healthy hosts have none of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remedy.lab import faults
+from remedy.plan import remedies
+from tests.lab.conftest import Cluster
+from tests.lab.site import Site
+
+pytestmark = pytest.mark.lab
+
+# Fault, where it is set, who finds it, and the words that it is told by.
+FAULTS = (
+    ("mtu-mismatch", "gpu04", "network_health", "mtu 1400: gpu04"),
+    ("rp-filter-strict", "gpu01", "network_health", "eth0: rp_filter 1"),
+    ("nsswitch-dns-first", "gpu02", "resolver", "hosts: dns files"),
+    ("dead-name-server", "gpu03", "resolver", "nameserver 192.0.2.53"),
+    ("proxy-set", "gpu02", "launching", "http_proxy=http://proxy.example:3128"),
+    ("low-max-startups", "gpu01", "launching", "10-hardening.conf line 1: MaxStartups 2:30:10"),
+    ("other-torch", "gpu04", "fleet_versions", "2.1.0"),
+    ("two-pythons", "gpu03", "pythons", "torchrun: /usr/local/bin/torchrun"),
+)
+OURS = frozenset(remedy.name for remedy in remedies() if remedy.only_reports)
+# With every name in the hosts file nobody asks DNS, and a dead server does not matter any more.
+CURED_BY_THE_WAY = {"dead-name-server"}
+
+
+def findings(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the report-only remedies say, of hosts and of the fleet."""
+    of_hosts = [finding for host in document["hosts"].values() for finding in host["findings"]]
+    return [f for f in (*document["findings"], *of_hosts) if f["remedy"] in OURS]
+
+
+def seen(document: dict[str, Any], fault: tuple[str, str, str, str]) -> bool:
+    _, host, remedy, words = fault
+    return any(
+        f["remedy"] == remedy
+        and f["host"] in (None, host)
+        and any(words in line for line in f["evidence"])
+        for f in findings(document)
+    )
+
+
+def test_what_is_only_reported_is_seen_and_fails_nobody(cluster: Cluster) -> None:
+    site = Site(cluster)
+    for name, host, _, _ in FAULTS:
+        cluster.fault(host, name)
+    checked = site.remedy("check", "--json").document
+    assert [fault[0] for fault in FAULTS if not seen(checked, fault)] == []
+    assert {f["kind"] for f in findings(checked)} == {"report"}
+    assert all(f["fix"] and f["evidence"] for f in findings(checked))
+    applied = site.remedy("apply", "--yes", "--no-verify", "--json")
+    assert applied.code == 0, applied.stderr
+    again = site.remedy("check", "--json").document
+    left = {fault[0] for fault in FAULTS if seen(again, fault)}
+    assert left == {fault[0] for fault in FAULTS} - CURED_BY_THE_WAY
+
+
+def test_healthy_hosts_have_nothing_to_report(cluster: Cluster) -> None:
+    site = Site(cluster)
+    applied = site.remedy("apply", "--yes", "--no-verify", "--json")
+    assert applied.code == 0, applied.stderr
+    checked = site.remedy("check", "--json").document
+    assert findings(checked) == []
+    assert {host["status"] for host in checked["hosts"].values()} == {"ok"}
+
+
+def test_every_fault_of_this_kind_is_tested_here() -> None:
+    module = f"{faults.__name__}.reports"
+    assert {one.name for one in faults.catalogue() if one.inject.__module__ == module} == {
+        fault[0] for fault in FAULTS
+    }
