@@ -59,3 +59,38 @@ def stale_sysv_segment(host: Host) -> None:
 @fault("busy-sysv-segment", "a System V segment that a living job is attached to")
 def busy_sysv_segment(host: Host) -> None:
     _segment(host, "time.sleep(1 << 20)")
+
+
+# Named as NCCL, PyTorch, Open MPI and UCX name theirs.
+_FILES = """\
+cd /dev/shm
+for name in nccl-Dead01 torch_4711_1234567_0 vader_segment.node.1000.5ee50001.1 ucx_shm_posix_7f3a; do
+    head -c 2097152 /dev/zero >"$name"
+    chown 1000:1000 "$name"
+done
+"""
+
+_HOLD = """\
+import mmap, os, time
+os.setgid({uid})
+os.setuid({uid})
+def make(name):
+    file = os.open("/dev/shm/" + name, os.O_RDWR | os.O_CREAT, 0o600)
+    os.ftruncate(file, 1 << 20)
+    return file
+mapped, opened = make("nccl-Live01"), make("torch_4712_7654321_0")
+memory = mmap.mmap(mapped, 1 << 20)
+os.close(mapped)
+print("held", flush=True)
+time.sleep(1 << 20)
+"""
+
+
+@fault("stale-shm-files", "files of NCCL, PyTorch, Open MPI and UCX in /dev/shm that nobody uses")
+def stale_shm_files(host: Host) -> None:
+    host.must(_FILES)
+
+
+@fault("busy-shm-files", "a living job maps one such file and has another one open")
+def busy_shm_files(host: Host) -> None:
+    start(host, ["python3", "-c", _HOLD.format(uid=TRAINER)], ready="held")
