@@ -1,0 +1,123 @@
+"""Where an environment variable is set on a host, line by line. Not a remedy: what ``environment`` works on.
+
+Which place reaches which way of starting a job: pam_env(8), sshd_config(5) SetEnv, bash(1) INVOCATION, NCCL
+src/misc/param.cc, Open MPI docs/mca.rst, UCX docs/source/faq.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from remedy.edit.assignments import Dialect, assignments, disabled, effective, shell_assignments
+from remedy.probe import File, HostState
+from remedy.values import Unknown
+
+SESSION = "/etc/environment"
+NCCL = "/etc/nccl.conf"
+PROFILE = "/etc/profile.d/remedy.sh"
+MCA_PATHS = ("/etc/openmpi/openmpi-mca-params.conf", "/etc/openmpi-mca-params.conf")
+UCX = "/etc/ucx/ucx.conf"
+MCA_PREFIX = "OMPI_MCA_"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that remedy may keep a block in; ``prefix`` is what its names lack of the variable's name."""
+
+    path: str
+    dialect: Dialect
+    prefix: str = ""
+
+    @property
+    def equals(self) -> str:
+        """Return what stands between a name and its value."""
+        return " = " if self.dialect is Dialect.MCA else "="
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A line that sets a variable; ``target`` is the file it can be changed in, None where it cannot."""
+
+    path: str
+    line: int
+    name: str
+    value: str
+    target: Target | None = None
+    ours: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Return the place and the setting, for evidence."""
+        return f"{self.path}:{self.line}: {self.name}={self.value}"
+
+
+def targets(host: HostState, *, user_files: bool) -> tuple[Target, ...]:
+    """Return the files of a host in which lines can be changed, the user's own only when that is allowed."""
+    found = [Target(SESSION, Dialect.PAM), Target(NCCL, Dialect.NCCL)]
+    found += [Target(p, Dialect.MCA, MCA_PREFIX) for p in MCA_PATHS if _there(host, p)][:1]
+    found += [Target(UCX, Dialect.UCX)] if _there(host, UCX) else []
+    if user_files:
+        found += [Target(path, Dialect.NCCL) for path in _user_conf(host)]
+    return tuple(found)
+
+
+def target_for(name: str, among: tuple[Target, ...]) -> Target:
+    """Return the file in which a variable reaches the most ways of starting a job."""
+    for prefix, dialect in (
+        ("NCCL_", Dialect.NCCL),
+        (MCA_PREFIX, Dialect.MCA),
+        ("UCX_", Dialect.UCX),
+    ):
+        if name.startswith(prefix):
+            for target in among:
+                if target.dialect is dialect and target.path.startswith("/etc/"):
+                    return target
+    return among[0]
+
+
+def settings(host: HostState, among: tuple[Target, ...]) -> tuple[Setting, ...]:
+    """Return every setting that decides a variable in its file, first those that can be changed."""
+    found = [one for target in among for one in _in_target(host, target)]
+    for path in _user_conf(host):
+        if path not in [target.path for target in among]:
+            found += [
+                Setting(one.path, one.line, one.name, one.value)
+                for one in _in_target(host, Target(path, Dialect.NCCL))
+            ]
+    if not isinstance(host.mentions, Unknown):
+        for mention in host.mentions:
+            if mention.path != PROFILE:
+                found += [
+                    Setting(mention.path, mention.line, name, value)
+                    for name, value in shell_assignments(mention.text)
+                ]
+    return tuple(found)
+
+
+def switched_off(host: HostState, among: tuple[Target, ...]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of lines that an earlier run disabled: a session of then may still have them."""
+    for target in among:
+        file = host.file(target.path)
+        if isinstance(file, File) and file.exists:
+            for one in disabled(file.content, target.dialect):
+                yield target.prefix + one.name, one.value
+
+
+def _in_target(host: HostState, target: Target) -> Iterator[Setting]:
+    file = host.file(target.path)
+    if isinstance(file, File) and file.exists:
+        found = assignments(file.content, target.dialect)
+        for one in effective(found, target.dialect).values():
+            name = target.prefix + one.name
+            yield Setting(target.path, one.line, name, one.value, target, one.ours)
+
+
+def _user_conf(host: HostState) -> tuple[str, ...]:
+    homes = () if isinstance(host.session, Unknown) else host.session.homes
+    return tuple(path for home in homes if _there(host, path := f"{home}/.nccl.conf"))
+
+
+def _there(host: HostState, path: str) -> bool:
+    file = host.file(path)
+    return isinstance(file, File) and file.exists
