@@ -6,35 +6,17 @@ events (``Listener``) and from the ``RunOutcome``.
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from remedy.apply.carrier import Carrier
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.script import (
-    ChangeStatus,
-    Guard,
-    HostReport,
-    Job,
-    parse_confirmation,
-    parse_report,
-    render_changes,
-    render_confirm,
-    render_undo,
-)
+from remedy.apply.script import ChangeStatus, Guard, HostReport
+from remedy.apply.waves import waves
 from remedy.audit import Journal
 from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
 from remedy.inventory import Inventory
-from remedy.plan import (
-    Change,
-    Fleet,
-    Plan,
-    inverse,
-    make_plan,
-    read_plan,
-    write_plan,
-)
+from remedy.plan import Fleet, Plan, make_plan, read_plan, write_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
 from remedy.probe.accelerators import NVIDIA
 from remedy.run import PROBE_SECONDS, origin, probe_request
@@ -42,11 +24,6 @@ from remedy.spec import Spec
 from remedy.transport import HostEvent, Listener, Root, Script, Transport
 from remedy.values import Unknown
 from remedy.verify import Candidate, Verdict, VerifySpec, plan_ranks, verify
-
-# Writing is quick; what can take long is a service that is asked to reload.
-APPLY_DEADLINE = 120
-# What a host needs to take its guarded changes back, once its timer has fired.
-REVERT_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -78,6 +55,10 @@ class Pipeline:
         self.spec = spec
         self.transport = transport
         self._listen = listener or (lambda _: None)
+        guard = Guard(
+            spec.apply.confirm_seconds, needs_systemd=spec.apply.without_systemd == "refuse"
+        )
+        self._carrier = Carrier(transport, guard, self._listen)
 
     def probe(self, hosts: Iterable[str]) -> Probed:
         """Read ``hosts``, one command each; a host that cannot be read has an error in the result."""
@@ -140,16 +121,12 @@ class Pipeline:
             digest=digest or plan.digest,
             changes={name: [c.title for c in plan.for_host(name)] for name in plan.hosts},
         )
-        reports = self._carry_out(plan, run) if plan.changes else {}
-        if reports:
-            journal.write(
-                "changed", hosts={name: _story(report) for name, report in reports.items()}
-            )
-        again = self._converge(probed, reports)
+        again, reports, skipped = self._in_waves(probed, plan, run, journal)
         hosts = {name: _absent(error) for name, error in again.errors.items()}
         remaining = self.plan(again)
         for name in again.fleet.states:
             hosts[name] = self._outcome(name, remaining, reports.get(name))
+        hosts |= {name: _not_reached(name) for name in skipped}
         converged = not remaining.changes and not again.errors
         verdict = self._prove(again, hosts, journal) if prove else None
         outcome = RunOutcome(
@@ -181,14 +158,7 @@ class Pipeline:
         plan = self.plan_of(run).restricted(hosts)
         journal = Journal(self.inventory.home, run=run, mode="rollback")
         journal.write("planned", by=by, digest=plan.digest, hosts=list(plan.hosts))
-        job = Job(run=run, nonce=secrets.token_hex(8), by=by)
-        scripts = {
-            name: Script(
-                render_undo(job, plan.for_host(name), self._guard), APPLY_DEADLINE, Root.REQUIRED
-            )
-            for name in plan.hosts
-        }
-        reports = self._carried(job, {n: inverse(plan.for_host(n)) for n in plan.hosts}, scripts)
+        reports = self._carrier.take_back(plan, run, by=by)
         journal.write("changed", hosts={name: _story(report) for name, report in reports.items()})
         return reports
 
@@ -203,64 +173,42 @@ class Pipeline:
         hosts |= {name: HostOutcome(HostStatus.OK) for name in probed.fleet.states}
         return self._prove(probed, hosts, journal)
 
-    def _carry_out(self, plan: Plan, run: str) -> dict[str, HostReport]:
-        """Make the changes of ``plan`` on all its hosts; the plan is on disk before the first is made."""
-        runs = self.inventory.home / "runs" / run
-        runs.mkdir(parents=True, mode=0o700)
-        write_plan(plan, runs / "plan.json")
-        job = Job(run=run, nonce=secrets.token_hex(8), by=plan.author)
-        scripts = {
-            name: Script(
-                render_changes(job, plan.for_host(name), plan.blobs, self._guard),
-                deadline=APPLY_DEADLINE,
-                root=Root.REQUIRED,
-            )
-            for name in plan.hosts
-        }
-        return self._carried(job, {name: plan.for_host(name) for name in plan.hosts}, scripts)
+    def _in_waves(
+        self, probed: Probed, plan: Plan, run: str, journal: Journal
+    ) -> tuple[Probed, dict[str, HostReport], tuple[str, ...]]:
+        """Carry a plan out wave by wave, each looked at again before the next.
 
-    def _carried(
-        self, job: Job, changes: Mapping[str, tuple[Change, ...]], scripts: Mapping[str, Script]
-    ) -> dict[str, HostReport]:
-        """Have pyinfra carry each host's script, and read what it says of the host's changes."""
-        from remedy.apply.carry import plan_deploy  # needs pyinfra, which only this step does
-
-        reports = {}
-        for name, output in self.transport.carry(plan_deploy, scripts).items():
-            report = parse_report(job, changes[name], output.stdout)
-            if not report.finished and not report.refused:
-                report = report.without_answer(output.error or _overdue(name))
-            reports[name] = report
-        return self._confirm(job, reports)
-
-    @property
-    def _guard(self) -> Guard:
-        spec = self.spec.apply
-        return Guard(spec.confirm_seconds, needs_systemd=spec.without_systemd == "refuse")
-
-    def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
-        """Tell each host whose timer is armed, over a new connection, that it can still be reached.
-
-        A host that cannot be told takes its guarded changes back; this waits until it has.
+        Returns:
+            the fleet as it was seen last, what each host said, and the hosts that were not reached because too
+            many before them failed.
         """
-        armed = [name for name, report in reports.items() if report.armed]
-        for name in armed:
-            self.transport.reconnect(name)
-            self._listen(HostEvent(name, "confirming"))
-        script = Script(render_confirm(job), deadline=30, root=Root.REQUIRED)
-        confirmed = dict(reports)
-        for name, output in self.transport.run(dict.fromkeys(armed, script)).items():
-            if parse_confirmation(job, output.stdout):
-                continue
-            why = output.error.message if output.error else "it was not told in time"
-            confirmed[name] = replace(reports[name], reverted=why)
-        lost = [name for name, report in confirmed.items() if report.reverted]
-        for name in lost:
-            self.transport.reconnect(name)
-            self._listen(HostEvent(name, "reverting"))
-        if lost:
-            time.sleep(self._guard.seconds + REVERT_SECONDS)
-        return confirmed
+        reports: dict[str, HostReport] = {}
+        spec = self.spec.apply
+        if plan.changes:
+            folder = self.inventory.home / "runs" / run
+            folder.mkdir(parents=True, mode=0o700)
+            write_plan(plan, folder / "plan.json")
+        for wave in waves(plan.hosts, spec.waves):
+            failed = self._failures(probed, reports)
+            if spec.max_failures is not None and len(failed) > spec.max_failures:
+                journal.write("stopped", failed=sorted(failed), limit=spec.max_failures)
+                break
+            told = self._carrier.make(plan.restricted(wave), run)
+            journal.write("changed", hosts={name: _story(report) for name, report in told.items()})
+            reports.update(told)
+            probed = self._converge(probed, told)
+        return probed, reports, tuple(name for name in plan.hosts if name not in reports)
+
+    def _failures(self, probed: Probed, reports: Mapping[str, HostReport]) -> set[str]:
+        """Return the hosts of the run that failed so far; one that cannot be reached counts as failed."""
+        remaining = self.plan(probed)
+        bad = {
+            name
+            for name, report in reports.items()
+            if name in probed.fleet.states
+            and self._outcome(name, remaining, report).status is HostStatus.FAILED
+        }
+        return bad | set(probed.errors)
 
     def _converge(self, probed: Probed, reports: Mapping[str, HostReport]) -> Probed:
         """Probe again each host on which anything was tried; the others are as they were read."""
@@ -277,7 +225,8 @@ class Pipeline:
     def _outcome(self, name: str, remaining: Plan, report: HostReport | None) -> HostOutcome:
         """Decide where a host ended: by what was done, and by what a second look still finds."""
         if report is None:
-            return self._seen(name, remaining, HostStatus.OK)
+            pending = bool(remaining.for_host(name))
+            return self._seen(name, remaining, HostStatus.PENDING if pending else HostStatus.OK)
         results = tuple(report.results.values())
         good = {ChangeStatus.DONE, ChangeStatus.ALREADY}
         changed = any(result.status is ChangeStatus.DONE for result in results)
@@ -367,11 +316,12 @@ def _no_contact(error: RemedyError) -> bool:
     return error.exit_code == 5 or isinstance(error, RefusedError)
 
 
-def _overdue(name: str) -> RemedyError:
-    return RemedyError(
-        f"{name}: the host ended the changes at their deadline",
-        next_step="Look at the host's load and disk, then run the command again.",
+def _not_reached(name: str) -> HostOutcome:
+    error = RemedyError(
+        f"{name}: not reached, because more hosts failed before it than apply.max_failures allows",
+        next_step="Put those right, then run the command again: it goes on where it stopped.",
     )
+    return HostOutcome(HostStatus.NOT_REACHED, error=error)
 
 
 def _refusal(name: str, report: HostReport) -> RemedyError | None:

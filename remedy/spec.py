@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import ipaddress
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -37,6 +38,12 @@ def _subnet(text: str) -> str:
     return str(network)
 
 
+def _wave_sizes(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]*%?(,[1-9][0-9]*%?)*", text.replace(" ", "")):
+        raise ValueError("give numbers or percentages above 0, such as 1,10%,100%")
+    return text
+
+
 class ClusterSpec(SpecSection):
     """Which network carries the training traffic.
 
@@ -52,11 +59,15 @@ class ApplySpec(SpecSection):
 
     ``confirm_seconds``: a change that can cut the connection is taken back by the host itself unless a new
     connection confirms it within this time. ``without_systemd``: on a host without systemd the timer does not
-    survive a reboot; "refuse" then refuses such changes, "fallback" makes them.
+    survive a reboot; "refuse" then refuses such changes, "fallback" makes them. ``waves``: how many hosts are
+    changed at a time, such as "1,10%,100%"; each wave is looked at again before the next. ``max_failures``: no
+    further wave is begun once more hosts of the run have failed, unreachable ones included; null: go on.
     """
 
     confirm_seconds: int = Field(default=60, ge=10, le=3600)
     without_systemd: Literal["fallback", "refuse"] = "fallback"
+    waves: Annotated[str, AfterValidator(_wave_sizes)] = "100%"
+    max_failures: int | None = Field(default=None, ge=0)
 
 
 class ApprovalSpec(SpecSection):
@@ -85,6 +96,17 @@ class Spec:
         """Return the section called ``name``, which is a ``model``; its defaults when it was not loaded."""
         value = self.sections.get(name)
         return value if isinstance(value, model) else model()
+
+    def override(self, name: str, **values: object) -> None:
+        """Replace settings of a section by what the command line says; None leaves one as it is.
+
+        Raises:
+            SpecError: a value cannot be.
+        """
+        given = {key: value for key, value in values.items() if value is not None}
+        section = self.sections[name]
+        merged = {**section.model_dump(), **given}
+        self.sections[name] = _section("command line", name, type(section), {name: merged})
 
     @property
     def cluster(self) -> ClusterSpec:

@@ -275,25 +275,35 @@ class Transport:
         shell = f"timeout -k {KILL_AFTER} {script.deadline:.0f} sh -s"
         if script.root is Root.NO or node.data.get("ssh_user") == "root":
             return f"exec {shell}", script.text
-        refuse = f"echo {shlex.quote(NO_SUDO)} >&2; exit 1"
-        otherwise = f"exec {shell}" if script.root is Root.PREFERRED else refuse
+        # Who refuses reads the script to its end first: else the connection breaks while it is still sent,
+        # and the reason is lost.
+        refuse = "cat >/dev/null; exit 1"
+        lacking = f"echo {shlex.quote(NO_SUDO)} >&2; {refuse}"
+        if script.root is Root.PREFERRED:
+            lacking = f"exec {shell}"
         plain = (
             f'if [ "$(id -u)" = 0 ]; then exec {shell}; fi; '
-            f"command -v sudo >/dev/null || {{ {otherwise}; }}; "
+            f"command -v sudo >/dev/null || {{ {lacking}; }}; "
         )
         password = self._sudo_password or _as_secret(node.data.get("_sudo_password"))
         if password is not None:
             # The password is the first line of the standard input: it is in no argument list and in no
-            # file. `read` takes that line alone, and so does sudo -S (sudo(8)).
+            # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
+            # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
+            ask = "sudo -k -S -p ''"
             command = (
                 f"IFS= read -r p || exit 1; {plain}"
-                f"if sudo -n true 2>/dev/null; then exec sudo -n {shell}; fi; "
-                '{ printf "%s\\n" "$p"; cat; } | ' + f"sudo -S -p '' {shell}"
+                f"if sudo -k -n true </dev/null 2>/dev/null; then exec sudo -n {shell}; fi; "
+                f'printf "%s\\n" "$p" | {ask} true || {{ {refuse}; }}; '
+                f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
             )
             return command, f"{password.get_secret_value()}\n{script.text}"
-        if script.root is Root.PREFERRED:
-            plain += f"sudo -n true 2>/dev/null || exec {shell}; "
-        return f"{plain}exec sudo -n {shell}", script.text
+        otherwise = f"exec {shell}" if script.root is Root.PREFERRED else refuse
+        quiet = " 2>/dev/null" if script.root is Root.PREFERRED else ""
+        return (
+            f"{plain}sudo -n true </dev/null{quiet} || {{ {otherwise}; }}; exec sudo -n {shell}",
+            script.text,
+        )
 
     def _output(
         self, node: Node, stdout: str, stderr: str, code: int | None, seconds: float
@@ -364,6 +374,11 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     Scripts of remedy exit with 0 when they could say what they had to; anything else is a host that could
     not run them.
     """
+    if "incorrect password" in stderr or "Sorry, try again" in stderr:
+        return RemedyError(
+            f"{node.name}: sudo did not accept the password",
+            next_step="Type it again; all hosts of a run must share it.",
+        )
     if "password is required" in stderr or "authentication is required" in stderr:
         return RemedyError(
             f"{node.name}: sudo asks for a password",
@@ -382,11 +397,6 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
         return RemedyError(
             f"{node.name}: the ssh user may not use sudo",
             next_step="Connect as root or as a user that may: ssh_user in the inventory.",
-        )
-    if "incorrect password" in stderr or "Sorry, try again" in stderr:
-        return RemedyError(
-            f"{node.name}: sudo did not accept the password",
-            next_step="Type it again; all hosts of a run must share it.",
         )
     if not stdout and not stderr:
         return RemedyError(

@@ -24,6 +24,7 @@ class HostStatus(str, enum.Enum):
     CHANGED = "changed"
     PENDING = "pending"  # changes are planned and were not asked to be made
     FAILED = "failed"
+    NOT_REACHED = "not reached"  # the run stopped before it was this host's turn
     UNREACHABLE = "unreachable"
 
 
@@ -81,12 +82,12 @@ class RunOutcome:
     def exit_code(self) -> int:
         """The exit code of the command."""
         codes = [host.exit_code for host in self.hosts.values()]
-        if self.converged is False and FAILED not in codes and not any(codes):
+        if not self.pending_counts:
+            codes = [code for code in codes if code != PENDING]
+        if self.converged is False and not any(codes):
             codes.append(FAILED)
         if self.verdict is not None and not self.verdict.passed:
             codes.append(NOT_PROVED)
-        if not self.pending_counts:
-            codes = [code for code in codes if code != PENDING]
         return most_severe(codes)
 
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Refuse a --plan with fewer valid signatures; the spec may ask for more.",
 )
+@click.option("--waves", help="How many hosts to change at a time, such as 1,10%,100%.")
+@click.option(
+    "--max-failures", type=click.IntRange(min=0), help="Begin no further wave after more failures."
+)
 @click.option(
     "--accept-high-risk", is_flag=True, help="With --yes: also make changes marked as high risk."
 )
@@ -36,6 +40,8 @@ def apply(
     plan_file: Path | None,
     require_approval: int | None,
     accept_high_risk: bool,
+    waves: str | None,
+    max_failures: int | None,
     **options: Any,
 ) -> None:
     """Make the hosts of INVENTORY right, and prove it with an all-reduce across them.
@@ -50,6 +56,7 @@ def apply(
         from remedy.run import new_run_id
 
         pipeline = session.pipeline
+        pipeline.spec.override("apply", waves=waves, max_failures=max_failures)
         saved = None if plan_file is None else _from_file(plan_file, session)
         _check_approval(session, plan_file, saved, require_approval or 0)
         with session.stage(f"Reading {len(session.hosts)} hosts"):

@@ -28,6 +28,7 @@ STATUS_STYLE = {
     HostStatus.CHANGED: "green",
     HostStatus.PENDING: "yellow",
     HostStatus.FAILED: "red",
+    HostStatus.NOT_REACHED: "yellow",
     HostStatus.UNREACHABLE: "red",
 }
 KIND_STYLE = {

@@ -116,10 +116,10 @@ def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
     work = pipeline(cluster.inventory_path, 10)
     path = f"/etc/remedy-test-{secrets.token_hex(4)}"
     action, blobs = new_file(path)
-    work._confirm = no_confirmation  # type: ignore[method-assign]
-    work._carry_out(plan_of(host, action, blobs), new_run_id())
+    work._carrier._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carrier.make(plan_of(host, action, blobs), new_run_id())
     assert cluster.run(host, f"cat {path}").stdout == "guarded\n"
-    refused = pipeline(cluster.inventory_path, 10)._carry_out(
+    refused = pipeline(cluster.inventory_path, 10)._carrier.make(
         plan_of(host, LOCKOUT, {}), new_run_id()
     )
     assert "waits for its confirmation" in refused[host].refused
@@ -136,8 +136,8 @@ def test_a_reboot_before_the_confirmation(new_cluster: Callable[..., Cluster]) -
     host = fresh.hosts[0]
     work = pipeline(fresh.inventory_path, 3000)
     action, blobs = new_file("/etc/remedy-test")
-    work._confirm = no_confirmation  # type: ignore[method-assign]
-    work._carry_out(plan_of(host, action, blobs), new_run_id())
+    work._carrier._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carrier.make(plan_of(host, action, blobs), new_run_id())
     assert fresh.run(host, "cat /etc/remedy-test").stdout == "guarded\n"
     fresh.reboot(host)
     for _ in range(40):
