@@ -1,0 +1,42 @@
+"""The causes of failed distributed training that remedy knows by name: the labels of its findings."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import yaml
+
+from remedy.values import Record
+
+NO_HOST_FIX = "No host fix"
+"""The group of the causes that are not in the state of any host."""
+
+
+class Cause(Record):
+    """A cause, in words.
+
+    Args:
+        name: its label.
+        group: what it belongs to.
+        cause: what is wrong.
+        confirm: how it is seen by hand, "" where there is no one way.
+        fix: what ends it, "" where nothing on a host does.
+    """
+
+    name: str
+    group: str
+    cause: str
+    confirm: str = ""
+    fix: str = ""
+
+
+@cache
+def causes() -> dict[str, Cause]:
+    """Return every cause by its label, in the order of their groups."""
+    text = resources.files("remedy").joinpath("causes.yaml").read_text(encoding="utf-8")
+    return {
+        name: Cause(name=name, group=group, **words)
+        for group, members in yaml.safe_load(text).items()
+        for name, words in members.items()
+    }

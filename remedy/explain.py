@@ -1,0 +1,155 @@
+"""Remedies and causes in words: what ``remedy explain`` tells, and what docs/remedies.md is made from."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from remedy.causes import NO_HOST_FIX, Cause, causes
+from remedy.errors import UsageError
+from remedy.plan import Remedy, remedies
+
+WIDTH = 100
+INDENT = 18
+
+
+def overview() -> str:
+    """Return all names there are: the remedies with their first line, the causes folded by group."""
+    changing = [remedy for remedy in remedies() if not remedy.only_reports]
+    reporting = [remedy for remedy in remedies() if remedy.only_reports]
+    return "\n".join(
+        (
+            "Remedies, which change hosts:",
+            *_listed(changing),
+            "",
+            "Reports, which change nothing and say what to do:",
+            *_listed(reporting),
+            "",
+            "Causes:",
+            *(_row(group, ", ".join(names)) for group, names in by_group().items()),
+            "",
+            "In words: remedy explain NAME",
+        )
+    )
+
+
+def explain(name: str) -> str:
+    """Return what is to be said of a remedy or a cause.
+
+    Args:
+        name: a remedy's name or a label.
+
+    Raises:
+        UsageError: there is none of that name; the nearest is named.
+    """
+    for remedy in remedies():
+        if remedy.name == name:
+            return remedy_text(remedy)
+    if name in causes():
+        return cause_text(causes()[name])
+    names = [*(remedy.name for remedy in remedies()), *causes()]
+    near = get_close_matches(name, names, n=3)
+    raise UsageError(
+        f"there is no remedy and no cause called {name!r}",
+        next_step=f"Did you mean {' or '.join(near)}?" if near else "All names: remedy explain",
+    )
+
+
+def remedy_text(remedy: Remedy[Any]) -> str:
+    """Return a remedy in words: what it does, what it cures, and its settings."""
+    parts = [remedy.name, plain(remedy.text)]
+    parts += [
+        f"{words}: {', '.join(labels)}" for words, labels in labels_of(remedy).items() if labels
+    ]
+    parts.append(
+        "\n".join(
+            (
+                f"Settings, section `{remedy.name}` of remedy.yaml:",
+                *(f"  {key}: {default}" for key, default in settings(remedy)),
+            )
+        )
+    )
+    parts.append(textwrap.fill(" ".join(plain(settings_text(remedy)).split()), WIDTH))
+    return "\n\n".join(part for part in parts if part)
+
+
+def cause_text(cause: Cause) -> str:
+    """Return a cause in words, with the remedies that end it."""
+    lines = [f"{cause.name} ({cause.group})", "", _row("Cause", cause.cause)]
+    lines += [
+        _row(word, text) for word, text in (("Confirm", cause.confirm), ("Fix", cause.fix)) if text
+    ]
+    return "\n".join((*lines, "", answer(cause)))
+
+
+def answer(cause: Cause) -> str:
+    """Return who deals with a cause, in one sentence."""
+    if cause.group == NO_HOST_FIX:
+        return "Not a host-state problem: no remedy can end it."
+    cured = [remedy.name for remedy in remedies() if cause.name in remedy.cures]
+    found = [remedy.name for remedy in remedies() if cause.name in remedy.finds]
+    if cured and found:
+        return f"Cured by {_and(cured)}; reported by {_and(found)}."
+    if cured:
+        return f"Cured by {_and(cured)}."
+    if found:
+        return f"Reported by {_and(found)}, which changes nothing: the fix is yours."
+    return "No remedy looks for it: the fix is yours."
+
+
+def labels_of(remedy: Remedy[Any]) -> dict[str, tuple[str, ...]]:
+    """Return the causes that a remedy cures, and those that it only names."""
+    return {"Causes it cures": remedy.cures, "Causes it reports": remedy.finds}
+
+
+def settings(remedy: Remedy[Any]) -> Iterator[tuple[str, str]]:
+    """Yield each setting of a remedy with its default, as YAML would have it."""
+    for key, value in remedy.spec().model_dump(mode="json").items():
+        yield key, json.dumps(value)
+
+
+def settings_text(remedy: Remedy[Any]) -> str:
+    """Return what a remedy's settings mean."""
+    return inspect.cleandoc(remedy.spec.__doc__ or "")
+
+
+def plain(text: str) -> str:
+    """Return a docstring without its marks for code being doubled."""
+    return text.strip().replace("``", "`")
+
+
+def by_group() -> dict[str, list[str]]:
+    """Return the labels of all causes by their groups."""
+    groups: dict[str, list[str]] = {}
+    for cause in causes().values():
+        groups.setdefault(cause.group, []).append(cause.name)
+    return groups
+
+
+def summary(remedy: Remedy[Any]) -> str:
+    """Return the first line of a remedy's text, without the name that it begins with."""
+    first = remedy.text.strip().splitlines()[0]
+    return plain(first.partition(": ")[2] or first)
+
+
+def _listed(those: Iterable[Remedy[Any]]) -> Iterator[str]:
+    return (_row(remedy.name, summary(remedy)) for remedy in those)
+
+
+def _row(head: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=f"  {head:<{INDENT}}",
+        subsequent_indent=" " * (INDENT + 2),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
