@@ -50,7 +50,7 @@ PATIENCE = 15
 # Between the polite and the certain end of a script.
 KILL_AFTER = 5
 # What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
-NO_SUDO = "remedy: this host has no sudo"
+NO_SUDO = "this host has no sudo"
 
 
 class Root(enum.Enum):
@@ -276,11 +276,11 @@ class Transport:
         if script.root is Root.NO or node.data.get("ssh_user") == "root":
             return f"exec {shell}", script.text
         # Who refuses reads the script to its end first: else the connection breaks while it is still sent,
-        # and the reason is lost.
-        refuse = "cat >/dev/null; exit 1"
-        lacking = f"echo {shlex.quote(NO_SUDO)} >&2; {refuse}"
-        if script.root is Root.PREFERRED:
-            lacking = f"exec {shell}"
+        # and the reason is lost. The reason is on one line with a mark in front: pyinfra would answer sudo's
+        # own line with a question of its own, in the middle of a run.
+        refuse = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2; cat >/dev/null; exit 1'
+        preferred = script.root is Root.PREFERRED
+        lacking = f"exec {shell}" if preferred else f"said={shlex.quote(NO_SUDO)}; {refuse}"
         plain = (
             f'if [ "$(id -u)" = 0 ]; then exec {shell}; fi; '
             f"command -v sudo >/dev/null || {{ {lacking}; }}; "
@@ -294,16 +294,13 @@ class Transport:
             command = (
                 f"IFS= read -r p || exit 1; {plain}"
                 f"if sudo -k -n true </dev/null 2>/dev/null; then exec sudo -n {shell}; fi; "
-                f'printf "%s\\n" "$p" | {ask} true || {{ {refuse}; }}; '
+                f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {refuse}; }}; '
                 f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
             )
             return command, f"{password.get_secret_value()}\n{script.text}"
-        otherwise = f"exec {shell}" if script.root is Root.PREFERRED else refuse
-        quiet = " 2>/dev/null" if script.root is Root.PREFERRED else ""
-        return (
-            f"{plain}sudo -n true </dev/null{quiet} || {{ {otherwise}; }}; exec sudo -n {shell}",
-            script.text,
-        )
+        otherwise = f"exec {shell}" if preferred else refuse
+        ask = f"said=$(sudo -n true 2>&1 </dev/null) || {{ {otherwise}; }}"
+        return f"{plain}{ask}; exec sudo -n {shell}", script.text
 
     def _output(
         self, node: Node, stdout: str, stderr: str, code: int | None, seconds: float
