@@ -1,0 +1,61 @@
+"""Reading limits.conf(5): what pam_limits gives to a session of root, and of any other user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+UNLIMITED = -1
+KIB_ITEMS = frozenset(("memlock", "stack", "as", "core", "data", "fsize", "rss"))
+"""Items that the file gives in KiB."""
+
+_LINE = re.compile(r"(\S+)\s+(soft|hard|-)\s+(\S+)\s+(\S+)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line that counts: for whom, "soft", "hard" or "-" for both, what, how much (-1: no limit)."""
+
+    path: str
+    line: int
+    domain: str
+    kind: str
+    item: str
+    value: int
+
+    def concerns(self, item: str, kind: str) -> bool:
+        """Return whether it sets that limit."""
+        return self.item == item and self.kind in ("-", kind)
+
+
+def parse_limits_file(path: str, content: bytes) -> tuple[Entry, ...]:
+    """Return the entries of one file; sizes in bytes. What pam_limits would not take is passed over."""
+    found = []
+    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        match = _LINE.fullmatch(line.split("#", 1)[0].strip())
+        if match is None:
+            continue
+        domain, kind, item, text = match.groups()
+        if text in ("unlimited", "infinity", "-1"):
+            value = UNLIMITED
+        elif text.isdigit():
+            value = int(text) * (1024 if item in KIB_ITEMS else 1)
+        else:
+            continue
+        found.append(Entry(path, number, domain, kind, item, value))
+    return tuple(found)
+
+
+def decides(entries: Iterable[Entry], domain: str, item: str, kind: str) -> Entry | None:
+    """Return the entry that decides a limit for ``domain`` ("*" or "root"): the last one; None without any.
+
+    ``*`` does not cover root (limits.conf(5)), and entries for users and groups are not looked at here.
+    """
+    hits = [e for e in entries if e.domain == domain and e.concerns(item, kind)]
+    return hits[-1] if hits else None
+
+
+def at_least(value: int, wanted: int) -> bool:
+    """Return whether a limit is no lower than another."""
+    return value == UNLIMITED or (wanted != UNLIMITED and value >= wanted)

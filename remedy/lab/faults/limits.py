@@ -1,0 +1,24 @@
+"""Faults of what a session may use, and of what happens when it ends."""
+
+from __future__ import annotations
+
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+
+@fault("small-memlock", "a session may lock 64 KiB of memory and open 512 files, root's too")
+def small_memlock(host: Host) -> None:
+    lines = "".join(
+        f"{who} - {item}\n" for who in ("*", "root") for item in ("memlock 64", "nofile 512")
+    )
+    host.must(["mkdir", "-p", "/etc/security/limits.d"])
+    host.write("/etc/security/limits.d/50-site.conf", lines.encode())
+
+
+@fault(
+    "remove-ipc", "logind deletes a user's shared memory at the user's last logout (RemoveIPC=yes)"
+)
+def remove_ipc(host: Host) -> None:
+    host.must(["mkdir", "-p", "/etc/systemd/logind.conf.d"])
+    host.write("/etc/systemd/logind.conf.d/50-site.conf", b"[Login]\nRemoveIPC=yes\n")
+    host.must(["systemctl", "kill", "--signal=HUP", "systemd-logind.service"])
