@@ -436,7 +436,7 @@ processes() {
 
 # Owner, cgroup and command line of those that are not daemons of every host, and not of this very session.
 process_details() {
-    chosen= details=
+    chosen= details= adopted=
     IFS=' ' read -r _ _ _ _ _ own_session _ </proc/$$/stat
     set -f
     IFS=$nl
@@ -448,7 +448,9 @@ process_details() {
         numbers=${numbers#* }
         numbers=${numbers#* }
         [ "${numbers%% *}" != "$own_session" ] || continue
+        numbers=${line##*\) ? }
         line=${line%%/stat:*}
+        case $numbers in '1 '*) ! in_login "$line/cgroup" || adopted="$adopted $line/fd/1 $line/fd/2" ;; esac
         chosen=$chosen$nl$line
         details=$details$nl$line/cgroup$nl$line/cmdline
     done
@@ -463,6 +465,30 @@ process_details() {
     unset IFS
     # Arguments are parted by tabs; what follows a name that looks like a secret is not sent.
     $timed "$limit" grep -aHs '' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets"
+}
+
+# Whether systemd counts a process to somebody's login.
+in_login() {
+    while IFS= read -r group; do
+        case $group in */session-*.scope | */ssh.service | */sshd.service | */sshd@*.service) return 0 ;; esac
+    done <"$1"
+    return 1
+}
+
+# Where the output goes of what PID 1 has adopted from a login, and which pipes anybody reads. Looking at all
+# open files costs, so only where there is such a process, and it writes to a pipe.
+process_outputs() {
+    [ "$adopted" ] || { absent 'nothing was adopted'; return; }
+    set_limit "$tool_limit"
+    outputs=$($timed "$limit" ls -ld $adopted 2>/dev/null </dev/null)
+    printf '%s\n' "$outputs"
+    case $outputs in
+        *'-> pipe:['*)
+            $timed "$limit" ls -l /proc/[0-9]*/fd 2>/dev/null </dev/null |
+                sed -n '/^lr.* -> pipe:\[/s/.* -> /reader /p'
+            ;;
+    esac
+    printf 'end\n'
 }
 
 hide_secrets="/^.proc.[0-9]*.cgroup:/{/cgroup:0::/!{/name=systemd:/!d}}
@@ -686,6 +712,7 @@ probe() {
     section space space
     section processes processes
     section process-details process_details
+    section process-outputs process_outputs
     section links links
     section ip ip_facts
     section names names

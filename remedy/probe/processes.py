@@ -13,7 +13,11 @@ from remedy.values import Fact
 TICKS = 100
 """Clock ticks a second in /proc/PID/stat: USER_HZ, which is 100 on every Linux that runs GPUs."""
 
+NO_READER = "a pipe that nobody reads"
+"""Where an output leads whose other end is closed."""
+
 _STAT = re.compile(r"/proc/(\d+)/stat:\d+ \((.*)\) (\S) (.*)")
+_OUTPUT = re.compile(r"l\S+ .* /proc/(\d+)/fd/[12] -> (.*)")
 _HOLDER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)')
 
 
@@ -23,7 +27,8 @@ class Process(NamedTuple):
     ``started_ticks`` is the exact start in clock ticks since boot: with ``pid`` it names this process and no
     later one. ``started_at`` is that as an epoch second, give or take one, 0 when the host's clock is not
     known. ``uid``, ``cgroup`` and ``arguments`` are ``None`` for the usual daemons and for what could not be
-    read.
+    read. ``outputs`` are where standard output and error lead (a path, "socket:[...]", ``NO_READER``), told
+    only of what PID 1 has adopted from somebody's login.
     """
 
     pid: int
@@ -38,6 +43,7 @@ class Process(NamedTuple):
     uid: int | None = None
     cgroup: str | None = None
     arguments: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
 
 
 class Listener(NamedTuple):
@@ -57,6 +63,7 @@ def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ..
     """Read sections ``processes`` and ``process-details``; the probe's own processes are left out."""
     booted = clock.epoch_ns / 1e9 - clock.uptime if isinstance(clock, Clock) else None
     owners, details = _details(sections)
+    outputs = _outputs(sections)
     rows: dict[int, Process] = {}
     for line in sections.text("processes").splitlines():
         match = _STAT.fullmatch(line)
@@ -78,6 +85,7 @@ def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ..
             uid=owners.get(path),
             cgroup=_cgroup(details.get(f"{path}/cgroup")),
             arguments=tuple("\n".join(arguments).rstrip("\t").split("\t")) if arguments else None,
+            outputs=outputs.get(int(match[1])),
         )
     own = _descendants(rows, _probe_pid(sections))
     return tuple(process for pid, process in rows.items() if pid not in own)
@@ -139,6 +147,25 @@ def _details(sections: Sections) -> tuple[dict[str, int], Mapping[str, list[str]
             break
         owners[path] = int(uid)
     return owners, sections.lines("process-details")
+
+
+def _outputs(sections: Sections) -> Mapping[int, tuple[str, ...]]:
+    """Read section ``process-outputs``: a line of ls a file, and a line for each pipe that has a reader."""
+    try:
+        lines = sections.text("process-outputs").splitlines()
+    except NoAnswerError:
+        return {}
+    if "end" not in lines:
+        return {}
+    read = {line.removeprefix("reader ") for line in lines if line.startswith("reader ")}
+    found: dict[int, tuple[str, ...]] = {}
+    for line in lines:
+        if match := _OUTPUT.fullmatch(line):
+            target = match[2]
+            if target.startswith("pipe:[") and target not in read:
+                target = NO_READER
+            found[int(match[1])] = (*found.get(int(match[1]), ()), target)
+    return found
 
 
 def _cgroup(lines: list[str] | None) -> str | None:

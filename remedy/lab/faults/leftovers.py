@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 
+from remedy.errors import LabError
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -94,3 +96,59 @@ def stale_shm_files(host: Host) -> None:
 @fault("busy-shm-files", "a living job maps one such file and has another one open")
 def busy_shm_files(host: Host) -> None:
     start(host, ["python3", "-c", _HOLD.format(uid=TRAINER)], ready="held")
+
+
+def torchrun(host: Host, port: int = 29500) -> list[str]:
+    """The command line of a launcher that waits for a second host, which never comes.
+
+    Args:
+        host: where it is to run.
+        port: the rendezvous port, which it holds.
+
+    Raises:
+        LabError: there is no torch on this machine.
+    """
+    if host.lab.python is None:
+        raise LabError("There is no torch on this machine.", next_step="Install it: see README.md.")
+    address = host.record.cluster_address
+    options = ["--nnodes", "2", "--node-rank", "0", "--nproc-per-node", "1"]
+    where = ["--master-addr", address, "--master-port", str(port)]
+    return [host.lab.python, "-m", "torch.distributed.run", *options, *where, "/dev/null"]
+
+
+def wait_for_port(host: Host, port: int = 29500) -> None:
+    """Wait until somebody listens.
+
+    Args:
+        host: where.
+        port: on which port.
+    """
+    host.must(
+        f"for _ in $(seq 600); do ss -H -ltn 'sport = :{port}' | grep -q . && exit; sleep 0.1; done;"
+        f" echo 'nobody listens on port {port}' >&2; exit 1"
+    )
+
+
+@fault("orphan-torchrun", "a torchrun whose ssh client was killed runs on and holds port 29500")
+def orphan_torchrun(host: Host) -> None:
+    held = "ss -H -ltn 'sport = :29500' | grep -q ."
+    if host.run(held).returncode == 0:
+        return
+    client = subprocess.Popen(
+        host.ssh(torchrun(host)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        wait_for_port(host)
+    finally:
+        client.kill()
+        client.wait()
+    # sshd notices a moment later.
+    host.must(
+        "for _ in $(seq 100); do"
+        " pid=$(ss -H -ltnp 'sport = :29500' | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p');"
+        " grep -q '^PPid:[[:blank:]]*1$' /proc/$pid/status && exit; sleep 0.1; done; exit 1"
+    )

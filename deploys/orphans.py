@@ -1,0 +1,398 @@
+"""Orphaned training processes that hold a GPU or the rendezvous port.
+
+Cures: the next run fails with "address already in use" (EADDRINUSE) on port 29500, or finds the GPU's
+memory taken, because the launcher of an earlier one lost its ssh client and runs on by itself.
+
+Nothing is told by its name. A process is an orphan when it, or the process it descends from, has been
+adopted by PID 1, was started from a login, has nobody left who reads its output, has no terminal in its
+whole tree, and belongs to no service, container or batch job (told by its control group). A job that was
+detached on purpose (nohup, tmux, a log file) keeps somewhere to write to, so it is none of these: it is
+reported and left alone. Orphans are ended only with ``end: true``: told by pid and start time, first with
+SIGTERM, after ``grace_seconds`` with SIGKILL. That cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field, field_validator
+from pyinfra.api.deploy import deploy
+
+from remedy.apply.carry import carry_out
+from remedy.deploys._leftovers import moment, plural, shared_with, unread
+from remedy.plan import (
+    Assessment,
+    Change,
+    CommandAction,
+    Finding,
+    FindingKind,
+    Fleet,
+    Remedy,
+    Risk,
+    command,
+)
+from remedy.probe import HostState, Process
+from remedy.probe.processes import NO_READER
+from remedy.spec import SpecSection
+from remedy.values import Unknown
+
+NAME = "orphans"
+PORT_LABEL = "master-port-in-use"
+GPU_LABEL = "stale-process"
+NONE = "none"
+
+# What systemd puts what was started by ssh or at a console into; sshd's own where PAM has no pam_systemd.
+_LOGIN = re.compile(
+    r"/user\.slice/user-\d+\.slice/session-[^/]+\.scope|/system\.slice/(ssh|sshd|sshd@[^/]*)\.service"
+)
+_INITS = frozenset(("systemd", "init"))
+
+_LIBRARY = """\
+is() { # pid start: this very process lives
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    set -- "$2" ${stat##*) }
+    [ "$1" = "${21}" ] && [ "$2" != Z ] && [ "$2" != X ]
+}
+orphan() { # pid start: it lives, PID 1 is its parent and it has no terminal
+    is "$1" "$2" || return 1
+    set -- ${stat##*) }
+    [ "$2" = 1 ] && [ "$5" = 0 ]
+}
+tree() { # pid: it and what descends from it, each with its start
+    cat /proc/[0-9]*/stat 2>/dev/null | sed 's/^\\([0-9]*\\) (.*) /\\1 /' | awk -v root="$1" '
+        { parent[$1] = $3; start[$1] = $21 }
+        END {
+            in_tree[root] = 1
+            do {
+                more = 0
+                for (pid in parent)
+                    if (!(pid in in_tree) && (parent[pid] in in_tree)) { in_tree[pid] = 1; more = 1 }
+            } while (more)
+            for (pid in in_tree) if (pid in start) print pid, start[pid]
+        }'
+}
+all() { # any|KILL: whether any of $members lives; with KILL, each that does is killed
+    found=1
+    set -- "$1" $members
+    how=$1
+    shift
+    while [ $# -gt 1 ]; do
+        if is "$1" "$2"; then
+            found=0
+            [ "$how" != KILL ] || kill -KILL "$1"
+        fi
+        shift 2
+    done
+    return $found
+}
+gone_within() { # seconds
+    left=$1
+    while all any; do
+        [ "$left" -gt 0 ] || return 1
+        left=$((left - 1))
+        sleep 1
+    done
+}
+"""
+
+
+class OrphansSpec(SpecSection):
+    """What is done about orphans.
+
+    ``end``: whether they are ended; without it, they are only found. ``ports``: the ports that launchers
+    meet on. ``grace_seconds``: between SIGTERM and SIGKILL.
+    """
+
+    end: bool = False
+    ports: tuple[int, ...] = (29500, 29400)
+    grace_seconds: int = Field(default=10, ge=0, le=60)
+
+    @field_validator("ports")
+    @classmethod
+    def _ports_are_ports(cls, ports: tuple[int, ...]) -> tuple[int, ...]:
+        wrong = [port for port in ports if not 1 <= port <= 65535]
+        if wrong:
+            raise ValueError(f"{wrong[0]} is no TCP port: they are 1 to 65535")
+        return ports
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A tree of processes that holds something that training needs.
+
+    Args:
+        holder: the first of its processes that holds it.
+        tree: all of it, its uppermost process below PID 1 first.
+        ports: the launchers' ports that it listens on.
+        gpus: the GPUs that it has a context on.
+        alive: why it may be somebody's; "" for an orphan.
+    """
+
+    holder: Process
+    tree: tuple[Process, ...]
+    ports: tuple[int, ...]
+    gpus: tuple[str, ...]
+    alive: str
+
+    @property
+    def root(self) -> Process:
+        """Its uppermost process below PID 1."""
+        return self.tree[0]
+
+    @property
+    def what(self) -> str:
+        """What it holds, in words."""
+        held = [f"port {port}" for port in self.ports]
+        return " and ".join([*held, *([plural(len(self.gpus), "GPU")] if self.gpus else [])])
+
+    @property
+    def label(self) -> str:
+        """The cause that it is."""
+        return PORT_LABEL if self.ports else GPU_LABEL
+
+
+def holdings(host: HostState, ports: Sequence[int]) -> Iterator[Holding]:
+    """Yield every tree of processes that holds one of ``ports``, or a GPU."""
+    if isinstance(host.processes, Unknown):
+        return
+    by_pid = {process.pid: process for process in host.processes}
+    held: dict[int, set[int]] = {}
+    if not isinstance(host.listeners, Unknown):
+        for listener in host.listeners:
+            for pid in listener.holders if listener.port in ports else ():
+                held.setdefault(pid, set()).add(listener.port)
+    on_gpu: dict[int, set[str]] = {}
+    if not isinstance(host.gpus, Unknown) and not isinstance(host.gpus.processes, Unknown):
+        for user in host.gpus.processes:
+            on_gpu.setdefault(user.pid, set()).add(user.gpu)
+    roots: dict[int, list[int]] = {}
+    for pid in sorted({*held, *on_gpu}):
+        if (root := _root(by_pid, pid)) is not None:
+            roots.setdefault(root, []).append(pid)
+    if not roots:
+        return
+    trees = _trees(by_pid, roots)
+    for root, pids in roots.items():
+        yield Holding(
+            holder=by_pid[pids[0]],
+            tree=trees[root],
+            ports=tuple(sorted(set().union(*(held.get(pid, ()) for pid in pids)))),
+            gpus=tuple(sorted(set().union(*(on_gpu.get(pid, ()) for pid in pids)))),
+            alive=_alive(host, by_pid, trees[root]),
+        )
+
+
+def _root(by_pid: Mapping[int, Process], pid: int) -> int | None:
+    """Return the uppermost ancestor of a process below PID 1; None where the way up is not known."""
+    seen = set()
+    while pid in by_pid and pid not in seen:
+        if by_pid[pid].parent == 1:
+            return pid
+        seen.add(pid)
+        pid = by_pid[pid].parent
+    return None
+
+
+def _trees(
+    by_pid: Mapping[int, Process], roots: Mapping[int, object]
+) -> Mapping[int, tuple[Process, ...]]:
+    children: dict[int, list[int]] = {}
+    for process in by_pid.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    trees = {}
+    for root in roots:
+        members, at = [root], 0
+        while at < len(members):
+            members += children.get(members[at], [])
+            at += 1
+        trees[root] = tuple(by_pid[pid] for pid in members)
+    return trees
+
+
+def _alive(host: HostState, by_pid: Mapping[int, Process], tree: Sequence[Process]) -> str:
+    """Return why somebody may still want a tree; "" when everything proves that nobody does."""
+    root = tree[0]
+    if not host.root:
+        return "whether anybody reads its output can be told only as root"
+    if (reason := shared_with(host)) != "":
+        return reason
+    if 1 not in by_pid or by_pid[1].name not in _INITS:
+        return "PID 1 is no init, so it may have started it itself"
+    if root.cgroup is None or not _LOGIN.fullmatch(root.cgroup):
+        return f"it belongs to {root.cgroup}" if root.cgroup else "a daemon started it"
+    if any(process.terminal for process in tree):
+        return "it has a terminal"
+    if not root.outputs:
+        return "where its output goes is not known"
+    if kept := [target for target in root.outputs if not _leads_nowhere(target)]:
+        return f"it writes to {kept[0]}, so it was detached on purpose"
+    return ""
+
+
+def _leads_nowhere(target: str) -> bool:
+    return target == NO_READER or (target.startswith("/dev/pts/") and target.endswith(" (deleted)"))
+
+
+def assess(_fleet: Fleet, host: HostState, spec: OrphansSpec) -> Assessment:
+    """Find what holds GPUs and launchers' ports without an owner; plan its end where that is asked for."""
+    for fact, what in ((host.processes, "processes"), (host.listeners, "listening ports")):
+        if unread(fact):
+            assert isinstance(fact, Unknown)
+            finding = _finding(
+                host,
+                FindingKind.UNKNOWN,
+                PORT_LABEL,
+                f"the {what} could not be listed",
+                (fact.reason,),
+            )
+            return Assessment((finding,))
+    findings, ended = [], []
+    for holding in holdings(host, spec.ports):
+        if holding.alive:
+            # Who uses GPUs is told elsewhere; what has left its login is worth a look.
+            if holding.ports or _LOGIN.fullmatch(holding.root.cgroup or ""):
+                findings.append(_in_use(host, holding))
+            continue
+        ended.append(holding)
+        findings.append(
+            _finding(
+                host,
+                FindingKind.DRIFT if spec.end else FindingKind.BLOCKED,
+                holding.label,
+                f"an orphaned process holds {holding.what}",
+                _evidence(holding),
+                fix=""
+                if spec.end
+                else f"If nobody needs it: orphans.end: true in remedy.yaml, or kill {holding.root.pid}",
+            )
+        )
+    changes = (_change(host, ended, spec, findings),) if ended and spec.end else ()
+    return Assessment(tuple(findings), changes)
+
+
+def _in_use(host: HostState, holding: Holding) -> Finding:
+    fix = "Wait for it to end"
+    fix += ", or give the next run another --master-port." if holding.ports else "."
+    return _finding(
+        host,
+        FindingKind.REPORT,
+        holding.label,
+        f"{holding.what} in use",
+        (f"{_told(holding.holder)}: not an orphan, because {holding.alive}",),
+        fix=fix,
+    )
+
+
+def _evidence(holding: Holding) -> tuple[str, ...]:
+    root = holding.root
+    others = ", ".join(str(process.pid) for process in holding.tree[1:])
+    outputs = " and ".join(dict.fromkeys(root.outputs or ()))
+    origin = f"started from a login that is over ({root.cgroup})"
+    return (
+        f"{_told(root)}, holds {holding.what}",
+        *([f"below it: {others}"] if others else []),
+        f"adopted by PID 1; {origin}; no terminal; its output goes to {outputs}",
+    )
+
+
+def _told(process: Process) -> str:
+    words = " ".join(process.arguments or (process.name,))
+    if len(words) > 120:
+        words = f"{words[:117]}..."
+    since = f", started {moment(process.started_at)}" if process.started_at else ""
+    return f"pid {process.pid} ({words}), uid {process.uid}{since}"
+
+
+def _finding(
+    host: HostState,
+    kind: FindingKind,
+    label: str,
+    title: str,
+    evidence: tuple[str, ...],
+    *,
+    fix: str = "",
+) -> Finding:
+    return Finding(
+        host=host.host, remedy=NAME, kind=kind, label=label, title=title, evidence=evidence, fix=fix
+    )
+
+
+def _change(
+    host: HostState, ended: Sequence[Holding], spec: OrphansSpec, findings: Sequence[Finding]
+) -> Change:
+    roots = [(str(one.root.pid), str(one.root.started_ticks)) for one in ended]
+    before = " ".join(["orphans", *(pid for pid, _ in roots)])
+    some = " || ".join(command(["orphan", *root]) for root in roots)
+    terms = [
+        f'if {command(["orphan", *root])}; then members="$members $(tree {root[0]})"; kill -TERM {root[0]}; fi'
+        for root in roots
+    ]
+    number = sum(len(one.tree) for one in ended)
+    return Change(
+        id="",
+        host=host.host,
+        remedy=NAME,
+        title=f"end {number} orphaned process{'es' * (number > 1)}",
+        reason=next(f.title for f in findings if f.kind is FindingKind.DRIFT),
+        label=ended[0].label,
+        risk=Risk.MEDIUM,
+        disrupts="they are ended for good; what they have not saved is lost",
+        reversible=False,
+        action=CommandAction(
+            observe=f"{_LIBRARY}if {some}; then {command(['echo', before])}; else echo {NONE}; fi",
+            before=before,
+            after=NONE,
+            do="\n".join(
+                (
+                    f"{_LIBRARY}members=",
+                    *terms,
+                    f"gone_within {spec.grace_seconds} || {{ all KILL; gone_within 5; }}",
+                )
+            ),
+            undo="",
+        ),
+    )
+
+
+def promise(state: HostState, change: Change) -> HostState:
+    """Return what the probe finds after ``change``: the trees are gone, with their ports and GPU contexts."""
+    if isinstance(state.processes, Unknown) or not isinstance(change.action, CommandAction):
+        return state
+    by_pid = {process.pid: process for process in state.processes}
+    roots = dict.fromkeys(int(word) for word in change.action.before.split()[1:])
+    gone = {one.pid for tree in _trees(by_pid, roots).values() for one in tree}
+    update: dict[str, object] = {
+        "processes": tuple(one for one in state.processes if one.pid not in gone)
+    }
+    if not isinstance(state.listeners, Unknown):
+        kept = (one._replace(holders=tuple(set(one.holders) - gone)) for one in state.listeners)
+        update["listeners"] = tuple(
+            new
+            for new, old in zip(kept, state.listeners, strict=True)
+            if new.holders or not old.holders
+        )
+    gpus = state.gpus
+    if not isinstance(gpus, Unknown) and not isinstance(gpus.processes, Unknown):
+        users = tuple(user for user in gpus.processes if user.pid not in gone)
+        update["gpus"] = gpus.model_copy(update={"processes": users})
+    return state.model_copy(update=update)
+
+
+REMEDY = Remedy(
+    name=NAME,
+    title="Orphaned training processes",
+    text=__doc__,
+    cures=(PORT_LABEL, GPU_LABEL),
+    spec=OrphansSpec,
+    assess=assess,
+    order=70,
+    promise=promise,
+)
+
+
+@deploy("Orphaned training processes")
+def orphans() -> None:
+    """End the current host's orphans where the spec asks for it; for use under plain pyinfra."""
+    carry_out(REMEDY.name)
