@@ -1,0 +1,184 @@
+"""Users who are not root: with sudo, with a password for it, without it; the password shows up nowhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from remedy.lab.rootfs import GUARDED_PASSWORD
+from tests.lab.conftest import Cluster
+from tests.lab.site import Answer, Names, Site
+
+pytestmark = pytest.mark.lab
+
+# gpu02 asks for a password; gpu04 has no sudo at all.
+USERS = {"gpu01": "trainer", "gpu02": "guarded", "gpu03": "nosudo", "gpu04": "trainer"}
+DECOY = "decoy-on-a-command-line"
+
+
+@dataclass(frozen=True)
+class Sudo:
+    """What was said and what was there: without a password, with it, and with a wrong one."""
+
+    site: Site
+    fresh: Mapping[str, Names]
+    without: Answer
+    refused: Mapping[str, Names]
+    wrong: Answer
+    typed: Answer
+    names: Names
+    back: Answer
+    undone: Names
+    given: Answer
+    seen: bytes
+    places: str
+
+
+@pytest.fixture(scope="module")
+def sudo(module_cluster: Cluster) -> Sudo:
+    site = Site(module_cluster)
+    module_cluster.fault("gpu04", "no-sudo")
+    site.edit_inventory({host: {"ssh_user": user} for host, user in USERS.items()})
+    told = {"site": site, "fresh": site.all_names()}
+    told["without"] = site.remedy("apply", "--yes", "--no-verify", "--json")
+    told["refused"] = site.all_names()
+    _start_looking(module_cluster, "gpu02")
+    site.edit_inventory({"gpu02": {"_sudo_password": "not-this-one"}})
+    told["wrong"] = site.remedy("apply", "--yes", "--no-verify", "--limit", "gpu02", "--json")
+    site.edit_inventory({"gpu02": {"_sudo_password": ""}})
+    words = ["-K", "-v", "--no-verify", "--limit", "gpu02"]
+    told["typed"] = _on_a_terminal(
+        site.command("apply", *words),
+        [("sudo password:", GUARDED_PASSWORD), ("Change 1 hosts?", "y")],
+    )
+    told["names"] = site.names("gpu02")
+    site.edit_inventory({"gpu02": {"_sudo_password": GUARDED_PASSWORD}})
+    run = sorted((site.folder / ".remedy" / "runs").iterdir())[-1].name
+    told["back"] = site.remedy("rollback", run, "--yes", "-v", "--limit", "gpu02")
+    told["undone"] = site.names("gpu02")
+    told["given"] = site.remedy("apply", "--yes", "-v", "--no-verify", "--limit", "gpu02")
+    told["seen"] = _stop_looking(module_cluster, "gpu02")
+    told["places"] = _places(module_cluster, "gpu02", GUARDED_PASSWORD)
+    return Sudo(**told)
+
+
+def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) -> Answer:
+    """Run a command on a terminal of its own: wait for each question, then answer it."""
+    script = ["script", "--quiet", "--return", "--flush", "--command"]
+    process = subprocess.Popen(
+        [*script, subprocess.list2cmdline(command), "/dev/null"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    shown = b""
+    for question, answer in dialogue:
+        end = time.monotonic() + 60
+        while question.encode() not in shown:
+            assert time.monotonic() < end, shown
+            piece = process.stdout.read(4096)
+            assert piece, shown
+            shown += piece
+        time.sleep(0.2)  # getpass throws away what was typed before it asked
+        process.stdin.write(answer.encode() + b"\n")
+    while piece := process.stdout.read(4096):
+        shown += piece
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
+    return Answer(process.wait(timeout=60), plain, "")
+
+
+def _start_looking(cluster: Cluster, host: str) -> None:
+    """Write down what anybody could see of a host's processes, from now on."""
+    look = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
+    cluster.host(host).must(
+        ["systemd-run", "--quiet", "--unit=look", "sh", "-c", f"({look}) >/run/seen 2>/dev/null"]
+    )
+    cluster.host(host).must(["sh", "-c", "sleep 0.5", DECOY])
+
+
+def _stop_looking(cluster: Cluster, host: str) -> bytes:
+    return cluster.host(host).must("systemctl stop look; cat /run/seen").encode("utf-8", "replace")
+
+
+def _places(cluster: Cluster, host: str, secret: str) -> str:
+    """Return where on a host a secret is kept."""
+    look = (
+        f"grep -rls {secret} /etc /home /root/.* /run/systemd /tmp /var; journalctl | grep {secret}"
+    )
+    return cluster.run(host, look).stdout
+
+
+def test_a_user_with_sudo_does_everything(sudo: Sudo) -> None:
+    assert sudo.without.document["hosts"]["gpu01"]["status"] == "changed"
+    sudo.site.assert_right("gpu01")
+    receipt = "stat -c %U:%a /var/lib/remedy"
+    assert sudo.site.cluster.run("gpu01", receipt).stdout.strip() == "root:700"
+
+
+@pytest.mark.parametrize(
+    ("host", "said", "next_step"),
+    [
+        ("gpu02", "sudo asks for a password", "--ask-sudo-password"),
+        ("gpu03", "sudo asks for a password", "allow the user NOPASSWD"),
+        ("gpu04", "the ssh user is not root, and the host has no sudo", "Install sudo"),
+    ],
+)
+def test_what_needs_root_is_refused_in_words(
+    sudo: Sudo, host: str, said: str, next_step: str
+) -> None:
+    assert sudo.without.code == 1
+    told = sudo.without.document["hosts"][host]
+    assert told["status"] == "failed"
+    details = [told["error"] or "", *(change["detail"] for change in told["changes"])]
+    assert any(host in text and said in text for text in details), told
+    assert next_step in (told["next_step"] or ""), told
+    assert sudo.refused[host] == sudo.fresh[host]
+
+
+def test_a_wrong_password_is_told(sudo: Sudo) -> None:
+    assert sudo.wrong.code == 1
+    told = sudo.wrong.document["hosts"]["gpu02"]
+    details = [told["error"] or "", *(change["detail"] for change in told["changes"])]
+    assert any("sudo did not accept the password" in text for text in details), told
+
+
+def test_a_password_is_asked_for_once_and_the_changes_before_they_are_made(sudo: Sudo) -> None:
+    shown = sudo.typed.stdout
+    assert sudo.typed.code == 0, shown
+    assert shown.count("sudo password:") == 1
+    assert shown.index("changes on 1 host") < shown.index("Change 1 hosts?")
+    assert re.search(r"^changed +gpu02$", shown, re.M)
+    assert (sudo.names.running, sudo.names.static) == ("gpu02", b"gpu02\n")
+
+
+def test_a_password_of_the_inventory_does_it_too(sudo: Sudo) -> None:
+    assert sudo.back.code == 0, sudo.back.text
+    assert sudo.undone == sudo.fresh["gpu02"]
+    assert sudo.given.code == 0, sudo.given.text
+    sudo.site.assert_right("gpu02")
+
+
+def test_the_password_is_nowhere(sudo: Sudo) -> None:
+    # That the looking works at all: it has seen a decoy, and remedy at work.
+    assert DECOY.encode() in sudo.seen
+    assert b"sh\0-s\0" in sudo.seen
+    assert GUARDED_PASSWORD.encode() not in sudo.seen
+    assert sudo.places == ""
+    for answer in (sudo.without, sudo.wrong, sudo.typed, sudo.back, sudo.given):
+        assert GUARDED_PASSWORD not in answer.text
+    for path in _files(sudo.site.folder / ".remedy"):
+        assert GUARDED_PASSWORD not in path.read_text(), path
+
+
+def _files(folder: Path) -> list[Path]:
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    assert found
+    return found
