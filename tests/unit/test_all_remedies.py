@@ -6,12 +6,9 @@ without a word about it.
 
 from __future__ import annotations
 
-import itertools
 import re
 import subprocess
 import sys
-import types
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -305,33 +302,36 @@ class Case:
         return fleet_of(states, Spec(sections))
 
 
-def _positions(hint: Any) -> tuple[Any, ...]:
-    """Return the positions that a setting of this type has, none where there is no end of them."""
-    if hint is bool:
-        return (True, False)
-    if typing.get_origin(hint) is typing.Literal:
-        return typing.get_args(hint)
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        inner = [_positions(one) for one in typing.get_args(hint) if one is not type(None)]
-        return (None, *itertools.chain.from_iterable(inner)) if all(inner) else ()
-    return ()
+# Values that settings of any kind may have: each section takes those that it accepts.
+VALUES: tuple[Any, ...] = (
+    True, False, 0, 1, 4, 64, 600, 4096, 29500, 131072, "unlimited", "64M", "8G", "32768-60999", "50000-60000",
+    "1024 65535", (50000, 60000), "keep", "enable", "disable", "off", "report", "remove", "no", "eth0", "eno2",
+    "10.214.4.0/24", "2.8", (29500, 29400), ("29500",), ("60000-60031",), ("eth0",), ("torch", "ascend"),
+    ("root",), {"eth0": "disable"}, {"NCCL_DEBUG": "WARN"}, {"NCCL_IB_TIMEOUT": "22"},
+)  # fmt: skip
+
+
+@cache
+def accepted(model: type[SpecSection]) -> dict[str, list[Any]]:
+    """Return for each setting of a section the values above that it accepts."""
+    found: dict[str, list[Any]] = {}
+    for key in model.model_fields:
+        for value in VALUES:
+            try:
+                model.model_validate({key: value})
+            except ValidationError:
+                continue
+            found.setdefault(key, []).append(value)
+    return found
 
 
 switches = st.fixed_dictionaries(
-    {},
-    optional={
+    {
         remedy.name: st.fixed_dictionaries(
-            {}, optional={k: st.sampled_from(v) for k, v in own.items()}
+            {}, optional={key: st.sampled_from(v) for key, v in accepted(remedy.spec).items()}
         )
         for remedy in remedies()
-        if (
-            own := {
-                key: positions
-                for key, field in remedy.spec.model_fields.items()
-                if (positions := _positions(field.annotation))
-            }
-        )
-    },
+    }
 )
 damages = st.builds(
     Damage,
@@ -348,7 +348,7 @@ cases = st.builds(
     damages=st.tuples(*(damages for _ in NAMES)),
     switches=st.one_of(st.just({}), switches),
 )
-thorough = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @thorough
