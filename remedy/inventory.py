@@ -126,15 +126,25 @@ def load_inventory(path: Path) -> Inventory:
             next_step="Give the path of a pyinfra inventory, such as inventory.py; "
             "inventory/two_nodes.py is an example.",
         )
-    _reject_doubles(path, _run_inventory_file(path))
+    _check_lists(path, _run_inventory_file(path))
 
     # pyinfra takes half a second to import, and is not always needed.
     from pyinfra.api.state import State
     from pyinfra.context import ctx_state
     from pyinfra_cli.inventory import make_inventory_from_files
 
-    with ctx_state.use(State()):  # its loader keeps its place in the current state
-        return from_source(path, make_inventory_from_files(str(path)))
+    try:
+        with ctx_state.use(State()):  # its loader keeps its place in the current state
+            source = make_inventory_from_files(str(path))
+    except Exception as error:
+        # pyinfra wraps what a file of group_data raises, and cannot print that itself.
+        cause = getattr(error, "exception", error)
+        where = getattr(error, "filename", path)
+        raise InventoryError(
+            f"{where}: pyinfra cannot read it: {type(cause).__name__}: {cause}",
+            next_step="Correct it; a name in an inventory that holds no hosts needs a leading underscore.",
+        ) from cause
+    return from_source(path, source)
 
 
 def from_source(path: Path, source: Any) -> Inventory:
@@ -143,21 +153,33 @@ def from_source(path: Path, source: Any) -> Inventory:
     Raises:
         InventoryError: the hosts cannot be a cluster.
     """
-    nodes = tuple(_node(host) for host in source)
+    nodes = tuple(_node(path, host) for host in source)
     _check(path, nodes)
     return Inventory(path=path, nodes=nodes, source=source)
 
 
-def _node(host: Any) -> Node:
+def _node(path: Path, host: Any) -> Node:
     data = host.data.dict()
     address = data.get("ssh_hostname") or host.name
     return Node(
         name=host.name,
         ssh_address=str(address),
-        ssh_port=int(data.get("ssh_port") or 22),
+        ssh_port=_port(path, host.name, data.get("ssh_port")),
         groups=tuple(host.groups),
         data=data,
     )
+
+
+def _port(path: Path, name: str, value: object) -> int:
+    if value is None:
+        return 22
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise InventoryError(
+            f"{path}: ssh_port {value!r} of {name} is no port",
+            next_step="Give a number, 1 to 65535.",
+        )
+    return int(text)
 
 
 def _run_inventory_file(path: Path) -> dict[str, Any]:
@@ -171,7 +193,7 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
             f"{path}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}",
             next_step="Correct that line; the file is Python.",
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [
             f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)
         ]
@@ -185,8 +207,8 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
     return attributes
 
 
-def _reject_doubles(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Refuse a host that one list names twice: pyinfra would merge the two without a word."""
+def _check_lists(path: Path, attributes: Mapping[str, Any]) -> None:
+    """Refuse what pyinfra would pass over: a host that one list names twice, an entry that is no host."""
     for group, value in attributes.items():
         if group.startswith("_"):
             continue
@@ -194,12 +216,26 @@ def _reject_doubles(path: Path, attributes: Mapping[str, Any]) -> None:
         if not isinstance(hosts, list):
             continue
         names = [h[0] if isinstance(h, tuple) and h else h for h in hosts]
-        for name, count in Counter(n for n in names if isinstance(n, str)).items():
+        if not any(isinstance(name, str) for name in names):
+            continue  # no hosts at all, such as a list of numbers
+        for number, host in enumerate(hosts, 1):
+            if not _is_host(host):
+                raise InventoryError(
+                    f"{path}: entry {number} of the list {group!r} is no host",
+                    next_step='A host is a name, or a name with its data: ("gpu01", {"ssh_user": "root"}).',
+                )
+        for name, count in Counter(names).items():
             if count > 1:
                 raise InventoryError(
                     f"{path}: the list {group!r} names the host {name!r} {count} times",
                     next_step="Every machine needs a name of its own; rename or remove one of them.",
                 )
+
+
+def _is_host(entry: object) -> bool:
+    if isinstance(entry, tuple):
+        return len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], dict)
+    return isinstance(entry, str)
 
 
 def _check(path: Path, nodes: Iterable[Node]) -> None:
