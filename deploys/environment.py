@@ -22,6 +22,7 @@ from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
 from remedy.deploys import _interfaces as nic
+from remedy.deploys import ascend
 from remedy.deploys._environment import (
     DEBUG,
     IFNAMES,
@@ -192,6 +193,12 @@ def _asked(look: Look, spec: EnvironmentSpec) -> dict[str, Wish]:
         words = ",".join(f"{port.device}:{port.port}" for port in ports)
         layer = ports[0].link_layer
         wishes["NCCL_IB_HCA"] = Wish(f"={words}", f"the active {layer} ports")
+    of_ascend = ascend.variables(
+        look.fleet, look.host, look.fleet.spec.section(ascend.NAME, ascend.AscendSpec)
+    )
+    wishes |= {
+        name: Wish(value, "ascend.rank_table of the spec") for name, value in of_ascend.items()
+    }
     why = "environment.variables of the spec"
     return wishes | {name: Wish(value, why) for name, value in spec.variables.items()}
 
