@@ -11,7 +11,7 @@ their steps in the same round.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 
 from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Purpose, Result
@@ -38,15 +38,17 @@ class Ask:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a question; ``result`` is None where no partner could be found for it."""
+    """What came of a question.
 
-    result: Result | None
+    Args:
+        passed: whether the group works.
+        result: of the test; None where it was known without one.
+        partner: who was added; None where nobody could be.
+    """
+
+    passed: bool
+    result: Result | None = None
     partner: str | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether the test was held and passed."""
-        return self.result is not None and self.result.passed
 
 
 Steps = Generator[Ask, Answer, "Fault | None"]
@@ -106,7 +108,7 @@ def confirm(suspect: str, line: Sequence[str]) -> Steps:
     """
     never = frozenset((suspect,))
     answer = yield Ask((suspect,), "confirm", partner=True, avoid=frozenset(line), never=never)
-    if answer.partner is None or answer.passed:
+    if answer.passed or answer.partner is None:
         return None
     if answer.partner not in line:
         return NodeFault(suspect)
@@ -116,6 +118,35 @@ def confirm(suspect: str, line: Sequence[str]) -> Steps:
     if answer.partner is not None and not answer.passed:
         return NodeFault(suspect)
     return (yield from ways_of(suspect, first))
+
+
+def accuse(suspect: str, hinted: Collection[str], everybody: Sequence[str]) -> Steps:
+    """Decide about a host that a failed group named.
+
+    Args:
+        suspect: the host.
+        hinted: hosts between which and the suspect nobody answered.
+        everybody: each of them may be the other end of a broken way.
+    """
+    found = yield from confirm(suspect, everybody)
+    for other in hinted if found is None else ():
+        if (found := (yield from ways_of(suspect, other))) is not None:
+            break
+    return found
+
+
+def recheck(fault: NodeFault, doubts: Sequence[str]) -> Steps:
+    """Test an accused host once more, with a partner that it was not seen to fail with.
+
+    Args:
+        fault: the accusation.
+        doubts: hosts of which each may be the other end of a broken way; a single one is then tested for it.
+    """
+    never = frozenset((fault.host, *(doubts if len(doubts) == 1 else ())))
+    answer = yield Ask((fault.host,), "confirm", True, frozenset(doubts), never)
+    if not answer.passed:
+        return fault
+    return (yield from ways_of(fault.host, doubts[0])) if len(doubts) == 1 else None
 
 
 def partner_of(host: str, others: Sequence[str]) -> Steps:
@@ -129,8 +160,13 @@ def partner_of(host: str, others: Sequence[str]) -> Steps:
     while len(others) > 1:
         half = others[: (len(others) + 1) // 2]
         answer = yield Ask((host, *half), "cross")
-        hinted = [other for other in _hinted_partners(answer.result, host) if other in half]
-        others = others[len(half) :] if answer.passed else hinted[:1] or half
+        if answer.passed:
+            others = others[len(half) :]
+            continue
+        for other in [other for other in _hinted_partners(answer.result, host) if other in half]:
+            if (found := (yield from ways_of(host, other))) is not None:
+                return found
+        others = half
     return (yield from ways_of(host, others[0])) if others else None
 
 

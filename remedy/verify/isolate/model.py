@@ -9,7 +9,7 @@ from typing import Literal
 Way = tuple[str, str]
 """From one host to another: the direction in which a connection is opened."""
 
-Purpose = Literal["fleet", "rest", "screen", "half", "cross", "confirm", "ways"]
+Purpose = Literal["fleet", "rest", "screen", "half", "cross", "confirm", "seek", "ways"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Test:
         hosts: at least two.
         purpose: "fleet" is everybody; "rest" everybody who is not suspected; "screen" one of many groups;
             "half" a part of a group that failed; "cross" one host with a part of others that work together;
-            "confirm" a suspect with a partner that is known to be good; "ways" is two hosts, of which
+            "confirm" a suspect with a partner that is known to be good; "seek" two hosts that might be good
+            partners; "ways" two hosts, of which
             both directions are to be told apart.
     """
 

@@ -11,20 +11,42 @@ The tests of a round have no host in common, so that they run at the same time w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
-from remedy.verify.isolate.hunt import Answer, Ask, Span, Steps, confirm, hunt, partner_of
+from remedy.verify.isolate.evidence import Evidence
+from remedy.verify.isolate.hunt import Answer, Ask, Span, Steps, accuse, hunt, recheck, ways_of
 from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Result, Test
 
 # Groups of the first screening: enough that five faults among 232 hosts mostly fall into different ones, and
 # few enough that a single fault is not paid for with many tests.
-SCREEN = 18
+SCREEN = 16
 SMALLEST = 4
-# A fleet this small is tested pair by pair: there are hardly partners that could be known to be good.
-TINY = 4
-# The fleet is told as a whole to be broken when this many rounds brought no two hosts that work together.
-HOPELESS = 4
+# Hunts that may end without a fault before the trouble is called one that comes and goes.
+VAIN = 4
+COMES_AND_GOES = "groups fail now and work then: the trouble comes and goes"
+# More rounds than eight broken pairs among 2,048 hosts need, found one after the other.
+ROUNDS = 300
+# Rounds of pairs that are tried where no two hosts were seen to work together.
+SEEKING = 4
+# Good hosts that are kept out of a test of the rest for each hunt, which may need them as partners.
+KEPT = 2
+
+
+@dataclass
+class _Hunt:
+    """A hunt that is under way, with its open question.
+
+    ``sure`` is whether there is a fault to be found; a host that was only named may well be sound.
+    """
+
+    steps: Steps
+    span: Span
+    ask: Ask
+    sure: bool
 
 
 class Isolation:
@@ -32,45 +54,315 @@ class Isolation:
 
     Args:
         hosts: at least two, neighbours in the network next to each other.
-        fleet_failed: the whole fleet was tested already, with this result, and failed.
+        screen: into how many groups a failing fleet is split.
+
+    Attributes:
+        faults: what was found so far.
+        rounds: how many rounds were held.
+        unexplained: a sentence where the tests contradict each other or nothing works.
     """
 
-    def __init__(self, hosts: Sequence[str], fleet_failed: Result | None = None) -> None:
+    def __init__(self, hosts: Sequence[str], screen: int = SCREEN) -> None:
         self.hosts = tuple(hosts)
         self.faults: list[Fault] = []
-        self.results: list[Result] = []
         self.rounds = 0
-        self._place = {host: number for number, host in enumerate(self.hosts)}
-        # For each host, as a bit mask, the hosts with which it was in a group that worked.
-        self._fine = [1 << number for number in range(len(self.hosts))]
+        self.unexplained = ""
+        self._screen = screen
+        self._evidence = Evidence(self.hosts)
         self._hunts: list[_Hunt] = []
-        self._stage = self._fleet
-        self._screens = 0
-        self._doubted: set[str] = set()
-        self._given: dict[Test, _Hunt | None] = {}
-        if fleet_failed is not None:
-            self._given = {fleet_failed.test: None}
-            self.take([fleet_failed])
+        self._asked: dict[Test, _Hunt | None] = {}
+        self._doubted: dict[str, frozenset[str]] = {}
+        self._followed: dict[str, frozenset[str]] = {}
+        self._to_screen = False
+        self._screened = False
+        self._sought = 0
+        self._vain = 0
+        self._rechecked: set[str] = set()
 
     @property
-    def tests(self) -> int:
-        """How many tests were held."""
-        return len(self.results)
+    def results(self) -> tuple[Result, ...]:
+        """All results so far."""
+        return (*self._evidence.passed, *self._evidence.failed)
 
     @property
     def untested(self) -> tuple[str, ...]:
-        """Hosts that are neither accused nor were ever in a group that worked."""
+        """Hosts that are not accused and were never in a group that worked."""
         accused = {host for fault in self.faults for host in fault.hosts}
-        return tuple(
-            host
-            for number, host in enumerate(self.hosts)
-            if host not in accused and self._fine[number] == 1 << number
-        )
+        return tuple(h for h in self.hosts if h not in accused and not self._evidence.good(h))
 
     def next_round(self) -> tuple[Test, ...]:
         """The tests to hold now; none when everything is known."""
-        raise NotImplementedError
+        if not self.results:
+            self._asked = {Test(self.hosts, "fleet"): None}
+            return tuple(self._asked)
+        self._asked = {}
+        while not self._asked and not self.unexplained:
+            self._accuse()
+            if not self._hunts and self._screened:
+                self._take_up_failed()
+            busy = self._ask_hunts()
+            for test in self._pool(busy):
+                self._asked[test] = None
+            if self._asked:
+                break
+            if self._hunts:
+                self._seek()
+            elif not self._last_doubts():
+                break
+        return tuple(self._asked)
 
     def take(self, results: Iterable[Result]) -> None:
         """Take the results of the round."""
-        raise NotImplementedError
+        self.rounds += 1
+        if self.rounds >= ROUNDS:
+            self.unexplained = COMES_AND_GOES
+        failed = []
+        for result in results:
+            self._evidence.add(result)
+            each = self._asked.get(result.test)
+            if each is not None:
+                partner = set(result.test.hosts) - set(each.ask.hosts)
+                self._advance(each, Answer(result.passed, result, next(iter(partner), None)))
+            elif not result.passed:
+                failed.append(result)
+        for result in failed:
+            self._look_into(result)
+
+    def _look_into(self, result: Result) -> None:
+        """Decide what to do about a group that failed and that no hunt had asked for."""
+        hosts = result.test.hosts
+        if result.test.purpose == "seek":
+            return
+        if len(self.hosts) == 2:
+            self._start(lambda _: ways_of(*hosts), hosts)
+            return
+        if result.test.purpose in ("fleet", "rest"):
+            suspects = self._new_suspects(result)
+            if suspects and 2 * (len(suspects) + len(self._doubted)) < len(self.hosts):
+                self._doubted |= suspects
+                return
+            if not self._screened and len(hosts) >= 2 * SMALLEST:
+                self._to_screen = True
+                return
+        line, known = self._line(hosts)
+        self._start(lambda span: hunt(line, known, span), line)
+
+    def _new_suspects(self, result: Result) -> dict[str, frozenset[str]]:
+        """Hosts that a failed group named and that were not looked at for it before."""
+        found = {}
+        for host, hinted in suspects_of(result).items():
+            fresh = hinted - self._followed.get(host, frozenset())
+            if fresh or (host not in self._followed and not self._evidence.good(host)):
+                found[host] = fresh
+                self._followed[host] = self._followed.get(host, frozenset()) | fresh
+        return found
+
+    def _take_up_failed(self) -> None:
+        """Hunt in the smallest group that failed and that no fault explains yet."""
+        open_ones = [
+            result.test.hosts
+            for result in self._evidence.failed
+            if not any(fault.breaks(result.test.hosts) for fault in self.faults)
+            and not self._doubted.keys() & set(result.test.hosts)
+        ]
+        if open_ones:
+            line, known = self._line(min(open_ones, key=len))
+            self._start(lambda span: hunt(line, known, span), line)
+
+    def _line(self, hosts: Sequence[str]) -> tuple[list[str], int]:
+        """A group in the order of a hunt, and how many at its beginning are known to work together."""
+        begin = self._evidence.largest_fine(hosts)
+        if not begin:
+            # A good host that the hunt keeps for itself.
+            taken = self._spans()
+            begin = [h for h in self._partners(hosts[0]) if h not in taken][:1]
+        first = set(begin)
+        return [*begin, *(h for h in hosts if h not in first)], len(begin)
+
+    def _start(
+        self, begin: Callable[[Span], Steps], hosts: Iterable[str], *, sure: bool = True
+    ) -> None:
+        """Begin a hunt."""
+        span = Span(frozenset(hosts))
+        steps = begin(span)
+        each = _Hunt(steps, span, Ask((), "half"), sure)
+        self._hunts.append(each)
+        self._advance(each, None)
+
+    def _advance(self, each: _Hunt, answer: Answer | None) -> None:
+        """Give a hunt its answer; it asks again, or is over."""
+        try:
+            each.ask = next(each.steps) if answer is None else each.steps.send(answer)
+        except StopIteration as end:
+            self._hunts.remove(each)
+            if not self._add(end.value) and each.sure:
+                self._vain += 1
+            if self._vain > VAIN:
+                self.unexplained = COMES_AND_GOES
+
+    def _add(self, fault: Fault | None) -> bool:
+        """Accuse; returns whether that said anything new.
+
+        A broken way of a broken host is nothing of its own.
+        """
+        guilty = self._guilty()
+        if fault is None or fault in self.faults or guilty.intersection(fault.hosts):
+            return False
+        for host in fault.hosts:
+            pairs = [one for one in self.faults if host in one.hosts]
+            if pairs and not self._evidence.good(host):
+                # Broken with several and seen to work with nobody: one host explains it in fewer words.
+                fault = NodeFault(host)
+        if isinstance(fault, NodeFault):
+            node = fault.host
+            self.faults = [one for one in self.faults if node not in one.hosts]
+        self.faults.append(fault)
+        return True
+
+    def _spans(self) -> set[str]:
+        """The hosts that hunts are after."""
+        return {host for each in self._hunts for host in each.span.hosts}
+
+    def _guilty(self) -> set[str]:
+        """The hosts that are accused as a whole."""
+        return {fault.host for fault in self.faults if isinstance(fault, NodeFault)}
+
+    def _broken_ways(self, suspect: str) -> set[str]:
+        """The hosts with which one is known not to work, though both are good."""
+        pairs = [f.hosts for f in self.faults if isinstance(f, PairFault) and suspect in f.hosts]
+        return {host for pair in pairs for host in pair}
+
+    def _partners(self, suspect: str) -> list[str]:
+        """Good hosts, those far away from a suspect first: they share little with it."""
+        accused = self._guilty()
+        half = self._evidence.place[suspect] + len(self.hosts) // 2
+        turned = (*self.hosts[half % len(self.hosts) :], *self.hosts[: half % len(self.hosts)])
+        return [host for host in turned if self._evidence.good(host) and host not in accused]
+
+    def _ask_hunts(self) -> set[str]:
+        """Put the questions of the hunts into the round; returns the hosts that are not free for others."""
+        used: set[str] = set()
+        # Those that need no partner first: a partner may be lent from their hosts, but not while they are used.
+        for each in sorted(self._hunts, key=lambda one: one.ask.partner):
+            test = self._test_of(each, used)
+            if test is not None:
+                self._asked[test] = each
+                used.update(test.hosts)
+        return used | self._spans()
+
+    def _test_of(self, each: _Hunt, used: set[str]) -> Test | None:
+        """The test that answers a hunt's question; None where it has to wait, or is over."""
+        while each in self._hunts:
+            ask = each.ask
+            if used.intersection(ask.hosts):
+                return None
+            if not ask.partner:
+                return Test(ask.hosts, ask.purpose)
+            suspect = ask.hosts[0]
+            if self._evidence.good(suspect):
+                # It worked with others already: no fault of its own.
+                self._advance(each, Answer(passed=True))
+                continue
+            never = ask.never | self._broken_ways(suspect)
+            good = [host for host in self._partners(suspect) if host not in never]
+            known = [host for host in good if host not in used]
+            others = {h for one in self._hunts if one is not each for h in one.span.hosts}
+            # A host that another hunt is after is lent where there is no other: it is good all the same.
+            free = [host for host in known if host not in others] or known
+            if free:
+                partner = next((host for host in free if host not in ask.avoid), free[0])
+                return Test((suspect, partner), ask.purpose)
+            if good or self._sought < SEEKING:
+                return None
+            self._advance(each, Answer(passed=False))
+        return None
+
+    def _pool(self, busy: set[str]) -> list[Test]:
+        """Tests of the hosts that nobody is after."""
+        accused = self._guilty()
+        out = accused | set(self._doubted) | busy
+        free = [host for host in self.hosts if host not in out]
+        if self._to_screen:
+            self._to_screen, self._screened = False, True
+            count = max(2, min(self._screen, len(free) // SMALLEST))
+            edges = [len(free) * number // count for number in range(count + 1)]
+            groups = [free[a:b] for a, b in pairwise(edges)]
+            return [Test(tuple(group), "screen") for group in groups if len(group) > 1]
+        apart = [frozenset(f.hosts) for f in self.faults if isinstance(f, PairFault)]
+        if self._hunts:
+            if all(self._evidence.good(host) for host in free):
+                return []
+            kept = [host for host in free if self._evidence.good(host)][: KEPT * len(self._hunts)]
+            free = [host for host in free if host not in kept]
+        groups = self._evidence.unproven(free, apart)
+        return [
+            Test(tuple(sorted(g, key=self._evidence.place.__getitem__)), "rest") for g in groups
+        ]
+
+    def _accuse(self) -> None:
+        """Take up the hosts that a failed test named, once there are good partners for them."""
+        if not self._doubted or not any(map(self._evidence.good, self.hosts)):
+            return
+        for suspect, hinted in self._doubted.items():
+            self._start(
+                partial(_on_accusation, suspect, sorted(hinted), self.hosts), (suspect,), sure=False
+            )
+        self._doubted = {}
+
+    def _last_doubts(self) -> bool:
+        """Take up what is left when nothing else is; returns whether there was anything."""
+        if self._doubted:
+            self._doubted = {}
+            self._to_screen = not self._screened
+            return True
+        for fault in [one for one in self.faults if isinstance(one, NodeFault)]:
+            doubts = self._evidence.doubts(fault, self.faults)
+            if doubts is not None and fault.host not in self._rechecked:
+                self._rechecked.add(fault.host)
+                self.faults.remove(fault)
+                self._start(partial(_on_recheck, fault, doubts), fault.hosts, sure=False)
+        return bool(self._hunts)
+
+    def _seek(self) -> None:
+        """Try pairs, in the hope of two hosts that work together; without any, nobody can be told apart."""
+        self._sought += 1
+        if self._sought > SEEKING:
+            if not any(map(self._evidence.good, self.hosts)):
+                self.unexplained = "no two of the hosts that were tried work together"
+            return
+        tried = {frozenset(r.test.hosts) for r in self._evidence.failed if len(r.test.hosts) == 2}
+        free = [host for host in self.hosts if host not in self._guilty()]
+        while free:
+            one = free.pop(0)
+            other = next((host for host in free if frozenset((one, host)) not in tried), None)
+            if other is not None:
+                free.remove(other)
+                self._asked[Test((one, other), "seek")] = None
+
+
+def _on_accusation(suspect: str, hinted: Sequence[str], everybody: Sequence[str], _: Span) -> Steps:
+    return accuse(suspect, hinted, everybody)
+
+
+def _on_recheck(fault: NodeFault, doubts: Sequence[str], _: Span) -> Steps:
+    return recheck(fault, doubts)
+
+
+def suspects_of(result: Result) -> dict[str, frozenset[str]]:
+    """The fewest hosts that explain what a failed group said of itself.
+
+    Returns:
+        each with the hosts between which and it nobody answered.
+    """
+    partners: dict[str, set[str]] = {}
+    for source, target in result.unanswered:
+        partners.setdefault(source, set()).add(target)
+        partners.setdefault(target, set()).add(source)
+    suspects = set(result.missing)
+    left = [set(way) for way in result.unanswered if not suspects & set(way)]
+    while left:
+        counted = Counter(host for way in left for host in way)
+        most = max(sorted(counted), key=counted.__getitem__)
+        suspects.add(most)
+        left = [way for way in left if most not in way]
+    return {host: frozenset(partners.get(host, ())) for host in sorted(suspects)}

@@ -1,0 +1,82 @@
+"""Simulated fleets: hosts, faults, and what a test of a group of them would show.
+
+The oracle of the isolation's property tests, and what its benchmark counts tests in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from remedy.verify.isolate import Fault, NodeFault, PairFault, Result, Test
+
+
+@dataclass
+class Fleet:
+    """Hosts, of which some are broken.
+
+    Args:
+        hosts: their names.
+        faults: what is broken, in truth.
+        telling: how likely it is that a failed test names one of its faults: 0 is one bit a test.
+        lying: how likely it is that a failed test names a host that has nothing to do with it.
+        random: decides what is told.
+    """
+
+    hosts: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    telling: float = 0.0
+    random: Random = field(default_factory=lambda: Random(0))  # noqa: S311  (reproducible on purpose)
+    lying: float = 0.0
+    tests: int = 0
+
+    def run(self, test: Test) -> Result:
+        """What the test would show."""
+        self.tests += 1
+        broken = [fault for fault in self.faults if fault.breaks(test.hosts)]
+        if test.purpose == "ways":
+            dead = {way for fault in broken for way in _ways(fault, test.hosts)}
+            return Result(test, not broken, unanswered=frozenset(dead))
+        told = [fault for fault in broken if self.random.random() < self.telling]
+        missing = {f.host for f in told if isinstance(f, NodeFault)}
+        unanswered = {(f.source, f.target) for f in told if isinstance(f, PairFault)}
+        if broken and self.random.random() < self.lying:
+            missing.add(self.random.choice(test.hosts))
+            unanswered.add((test.hosts[0], self.random.choice(test.hosts[1:])))
+        return Result(test, not broken, frozenset(missing), frozenset(unanswered))
+
+
+def _ways(fault: Fault, hosts: Sequence[str]) -> set[tuple[str, str]]:
+    """The directions between two hosts that a fault closes."""
+    one, other = hosts
+    if isinstance(fault, PairFault) and fault.direction == "one-way":
+        return {(fault.source, fault.target)}
+    return {(one, other), (other, one)}
+
+
+def fleet(
+    size: int, nodes: int, pairs: int = 0, seed: int = 0, telling: float = 0.0, one_way: float = 0.5
+) -> Fleet:
+    """A fleet with so many broken hosts and broken pairs, all of them disjoint.
+
+    Args:
+        size: how many hosts.
+        nodes: how many are broken.
+        pairs: how many pairs are.
+        seed: another one, another fleet.
+        telling: see ``Fleet``.
+        one_way: the share of pairs that are broken in one direction alone.
+    """
+    random = Random(seed)  # noqa: S311
+    hosts = tuple(f"gpu{number:04}" for number in range(size))
+    drawn = random.sample(hosts, nodes + 2 * pairs)
+    faults: list[Fault] = [NodeFault(host) for host in drawn[:nodes]]
+    for number in range(pairs):
+        one, other = drawn[nodes + 2 * number : nodes + 2 * number + 2]
+        faults.append(
+            PairFault(one, other, "one-way")
+            if random.random() < one_way
+            else PairFault(*sorted((one, other)), "both")
+        )
+    return Fleet(hosts, tuple(faults), telling, random)

@@ -1,0 +1,115 @@
+"""What the tests so far prove, and what the accused explain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from remedy.verify.isolate.model import Fault, NodeFault, Result
+
+
+class Evidence:
+    """The results, and for each host those that it is known to work with.
+
+    Sets of hosts are bit masks: 2,048 hosts have two million pairs.
+    """
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts = tuple(hosts)
+        self.place = {host: number for number, host in enumerate(self.hosts)}
+        self.fine = [1 << number for number in range(len(self.hosts))]
+        self.passed: list[Result] = []
+        self.failed: list[Result] = []
+
+    def add(self, result: Result) -> None:
+        """Take a result: all pairs of a group that worked are fine."""
+        if not result.passed:
+            self.failed.append(result)
+            return
+        self.passed.append(result)
+        mask = self.mask(result.test.hosts)
+        for host in result.test.hosts:
+            self.fine[self.place[host]] |= mask
+
+    def mask(self, hosts: Iterable[str]) -> int:
+        """A set of hosts as a number."""
+        return sum(1 << self.place[host] for host in set(hosts))
+
+    def good(self, host: str) -> bool:
+        """Whether a host ever worked with another."""
+        number = self.place[host]
+        return self.fine[number] != 1 << number
+
+    def largest_fine(self, among: Collection[str]) -> list[str]:
+        """The most of these hosts that were together in one group that worked; one good host at least."""
+        wanted = set(among)
+        best: set[str] = set()
+        for result in self.passed:
+            common = wanted.intersection(result.test.hosts)
+            best = max(best, common, key=len)
+        return [host for host in among if host in best]
+
+    def unproven(
+        self, among: Collection[str], apart: Collection[frozenset[str]]
+    ) -> list[list[str]]:
+        """Disjoint groups that would prove the pairs among these hosts which are not proven yet.
+
+        Args:
+            among: the hosts.
+            apart: pairs that must not meet.
+        """
+        left = self.mask(among)
+        forbidden = dict.fromkeys(among, 0)
+        for pair in apart:
+            for host in pair & forbidden.keys():
+                forbidden[host] |= self.mask(pair - {host})
+        need = {h: left & ~self.fine[self.place[h]] & ~forbidden[h] for h in among}
+        order = sorted((h for h in among if need[h]), key=lambda h: -need[h].bit_count())
+        groups = []
+        while order:
+            group = self._grown(order, need, forbidden)
+            if len(group) > 1:
+                groups.append(group)
+            taken = set(group)
+            order = [host for host in order if host not in taken]
+        return groups
+
+    def _grown(
+        self, order: Sequence[str], need: Mapping[str, int], forbidden: Mapping[str, int]
+    ) -> list[str]:
+        """The first host with all that it, or one already taken, still has to be seen with."""
+        group = [order[0]]
+        members, banned = 1 << self.place[order[0]], forbidden[order[0]]
+        waiting = list(order[1:])
+        while waiting:
+            later = []
+            for host in waiting:
+                bit = 1 << self.place[host]
+                if banned & bit:
+                    continue
+                if need[host] & members:
+                    group.append(host)
+                    members |= bit
+                    banned |= forbidden[host]
+                else:
+                    later.append(host)
+            if len(later) == len(waiting):
+                break
+            waiting = later
+        return group
+
+    def doubts(self, fault: NodeFault, others: Iterable[Fault]) -> list[str] | None:
+        """What speaks against an accusation: hosts each of which may be the other end of a broken way.
+
+        Returns:
+            those with which the accused was in all the failed groups that no other fault explains; all hosts
+            where there is no such group; None where the accusation stands.
+        """
+        rest = [other for other in others if other != fault]
+        common: set[str] | None = None
+        for result in self.failed:
+            hosts = set(result.test.hosts)
+            if fault.host in hosts and not any(other.breaks(hosts) for other in rest):
+                common = hosts if common is None else common & hosts
+        if common is None:
+            return list(self.hosts)
+        return sorted(common - {fault.host}, key=self.place.__getitem__) or None

@@ -1,0 +1,35 @@
+"""Who is slow: outliers against the median of their like."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from statistics import median
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+# With fewer values there is no telling who is the odd one.
+FEWEST = 4
+# The median absolute deviation times this estimates the standard deviation of normal noise.
+MAD_TO_SIGMA = 1.4826
+SIGMAS = 4.0
+
+
+def outliers(rates: Mapping[Key, float], tolerance: float = 0.2) -> dict[Key, float]:
+    """Find those whose rate is far below what is usual.
+
+    Args:
+        rates: GB/s, or anything of which more is better; measured under like conditions.
+        tolerance: the share below the median that is never called slow, however alike the others are.
+
+    Returns:
+        the slow ones, each with its share of the median.
+    """
+    if len(rates) < FEWEST:
+        return {}
+    middle = median(rates.values())
+    if middle <= 0:
+        return {}
+    spread = MAD_TO_SIGMA * median(abs(rate - middle) for rate in rates.values())
+    floor = min(middle * (1 - tolerance), middle - SIGMAS * spread)
+    return {key: rate / middle for key, rate in rates.items() if rate < floor}
