@@ -67,6 +67,7 @@ class Table:
     """The whole fleet's devices: the table, or what keeps it from being made, by host."""
 
     content: bytes
+    digest: str
     devices: int
     wrong: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -101,7 +102,8 @@ def table(fleet: Fleet) -> Table:
             wrong[name].append(f"the device address {device_address} is also on {others}")
     count = sum(len(server.devices) for server in servers)
     kept = {name: tuple(faults) for name, faults in wrong.items() if faults}
-    return Table(rank_table(servers), count, kept)
+    content = rank_table(servers)
+    return Table(content, sha256(content), count, kept)
 
 
 def variables(fleet: Fleet, host: HostState, spec: AscendSpec) -> dict[str, str]:
@@ -194,10 +196,10 @@ def assess(fleet: Fleet, host: HostState, spec: AscendSpec) -> Assessment:
             path=TABLE,
             real_path=current.real_path,
             before=sha256(current.content) if current.exists else None,
-            after=sha256(whole.content),
+            after=whole.digest,
         ),
     )
-    blobs = {sha256(data): data for data in (current.content, whole.content)}
+    blobs = {sha256(current.content): current.content, whole.digest: whole.content}
     return Assessment(tuple(findings), (change,), blobs)
 
 
