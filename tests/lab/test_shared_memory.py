@@ -1,0 +1,108 @@
+"""Shared memory on real hosts: the host's own, and what Docker gives to containers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from remedy.lab.faults.containers import DAEMON, DAEMON_TEXT, IMAGE, start_docker
+from remedy.lab.host import Host
+from tests.lab.conftest import Cluster
+from tests.lab.site import Site
+
+pytestmark = pytest.mark.lab
+
+APPLY = ("--yes", "--no-verify", "--json", "--limit", "gpu01")
+
+
+def own_size(host: Host) -> int:
+    """Return the size of the host's /dev/shm in bytes."""
+    return int(host.must("df -B1 --output=size /dev/shm | tail -n 1"))
+
+
+def container_size(host: Host) -> int:
+    """Return the size of /dev/shm in a new container."""
+    words = f"docker run --rm --network none {IMAGE} /usr/bin/df -B1 --output=size /dev/shm"
+    return int(host.must(f"{words} | tail -n 1"))
+
+
+def changes(document: dict, remedy: str) -> list[dict]:  # type: ignore[type-arg]
+    return [c for c in document["plan"]["changes"] if c["remedy"] == remedy]
+
+
+def test_a_small_dev_shm_grows_for_good(cluster: Cluster) -> None:
+    site, host = Site(cluster), cluster.host("gpu01")
+    (site.folder / "remedy.yaml").write_text("dev_shm: {size: 1g}\n")
+    cluster.fault("gpu01", "small-dev-shm")
+    fstab = host.read("/etc/fstab")
+    full = "head -c 100M /dev/zero >/dev/shm/big; rm /dev/shm/big"
+    assert "No space left on device" in host.run(full).stderr
+    applied = site.remedy("apply", *APPLY)
+    assert applied.code == 0, applied.text
+    assert len(changes(applied.document, "dev_shm")) == 2
+    assert own_size(host) == 1 << 30
+    assert host.run(full).stderr == ""
+    assert b"tmpfs  /dev/shm\ttmpfs defaults,nosuid,nodev,size=1g 0 0 # small" in host.read(
+        "/etc/fstab"
+    )
+    again = site.remedy("apply", *APPLY)
+    assert (again.code, again.document["plan"]["changes"]) == (0, [])
+    cluster.reboot("gpu01")
+    assert own_size(host) == 1 << 30
+    back = site.remedy("rollback", applied.document["run"], "--yes")
+    assert back.code == 0, back.text
+    assert (own_size(host), host.read("/etc/fstab")) == (64 << 20, fstab)
+
+
+def test_docker_gives_new_containers_more(new_cluster: Callable[..., Cluster]) -> None:
+    cluster = new_cluster(count=1, docker=True)
+    site, host = Site(cluster), cluster.host("gpu01")
+    (site.folder / "remedy.yaml").write_text("docker_shm: {size: 2g}\n")
+    cluster.fault("gpu01", "docker-small-shm")
+    assert container_size(host) == 64 << 20
+    host.must(f"docker run -d --name old --network none {IMAGE} /usr/bin/sleep 999")
+    began = host.must("systemctl show -p ActiveEnterTimestampMonotonic docker.service")
+
+    applied = site.remedy("apply", *APPLY)
+    assert applied.code == 0, applied.text
+    (change,) = changes(applied.document, "docker_shm")
+    assert change["title"] == f"write default-shm-size 2g into {DAEMON} and reload dockerd"
+    assert host.read(DAEMON).decode() == DAEMON_TEXT.replace('"64m"', '"2g"')
+    assert container_size(host) == 2 << 30
+    # Nothing was restarted, and what ran goes on with what it has.
+    assert host.must("systemctl show -p ActiveEnterTimestampMonotonic docker.service") == began
+    assert host.must("docker inspect -f '{{.State.Running}}' old").strip() == "true"
+    told = applied.document["hosts"]["gpu01"]["findings"]
+    (small,) = (f for f in told if f["remedy"] == "docker_shm")
+    assert (small["kind"], small["evidence"]) == ("report", [f"old ({IMAGE}): 64.0 MiB"])
+
+    again = site.remedy("apply", *APPLY)
+    assert (again.code, again.document["plan"]["changes"]) == (0, [])
+    back = site.remedy("rollback", applied.document["run"], "--yes")
+    assert back.code == 0, back.text
+    assert host.read(DAEMON).decode() == DAEMON_TEXT
+    assert container_size(host) == 64 << 20
+
+    # A file that is no JSON is left as it is, and named.
+    broken = DAEMON_TEXT.replace('"64m",', '"64m"').encode()
+    host.write(DAEMON, broken)
+    refused = site.remedy("apply", *APPLY)
+    assert refused.code == 1, refused.text
+    assert "is not JSON that dockerd reads" in json.dumps(refused.document["hosts"]["gpu01"])
+    assert host.read(DAEMON) == broken
+
+    # Where there is no file yet, one is made, and it goes again.
+    host.must(["rm", DAEMON])
+    host.must("docker rm -f old; systemctl restart docker.service")
+    start_docker(host)
+    assert container_size(host) == 64 << 20
+    applied = site.remedy("apply", *APPLY)
+    assert applied.code == 0, applied.text
+    assert json.loads(host.read(DAEMON)) == {"default-shm-size": "2g"}
+    assert container_size(host) == 2 << 30
+    back = site.remedy("rollback", applied.document["run"], "--yes")
+    assert host.run(["test", "-e", DAEMON]).returncode == 1
+    assert back.code == 0, back.text
+    assert container_size(host) == 64 << 20
