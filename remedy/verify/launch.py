@@ -242,7 +242,7 @@ def script(plan: RankPlan, node: int) -> str:
     end = f"REMEDY_{plan.nonce}"
     python = _START.format(cargo=cargo(), config=json.dumps(config(plan, node)))
     none = json.dumps({"kind": "end", "how": "no-python", "detail": host.python or ""})
-    choices = _given(host.python) if host.python else " ".join(INTERPRETERS)
+    choices = given(host.python) if host.python else " ".join(INTERPRETERS)
     return "\n".join(
         (
             "found= ; bare=",
@@ -266,7 +266,7 @@ def script(plan: RankPlan, node: int) -> str:
     )
 
 
-def _given(python: str) -> str:
+def given(python: str) -> str:
     """A named interpreter as a shell word; ``~/`` is the home folder, as in an interactive shell."""
     if python.startswith("~/"):
         return f'"$HOME"/{shlex.quote(python[2:])}'

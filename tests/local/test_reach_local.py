@@ -1,0 +1,117 @@
+"""Reachability for real, between addresses of this machine's loopback interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from remedy.verify.reach import Door, Reach, ReachPlan, draw_ports, judge, plan_reach, script
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is Linux's")
+
+
+def make_plan(hosts: int, seconds: float = 4.0) -> ReachPlan:
+    random = Random(os.getpid())  # noqa: S311
+    doors = [
+        Door(
+            name=f"h{n}",
+            address=f"127.0.0.{n + 2}",
+            ports=draw_ports((42000, 48000), {0}, 29563, random),
+            python=sys.executable,
+        )
+        for n in range(hosts)
+    ]
+    return plan_reach(doors, 29563).model_copy(update={"seconds": seconds})
+
+
+def start(plan: ReachPlan, *left_out: str) -> dict[str, subprocess.Popen[str]]:
+    clients = {}
+    for me, door in enumerate(plan.doors):
+        if door.name in left_out:
+            continue
+        client = subprocess.Popen(
+            ["sh", "-s"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert client.stdin is not None
+        client.stdin.write(script(plan, me))
+        client.stdin.close()
+        client.stdin = None
+        clients[door.name] = client
+    return clients
+
+
+def finish(clients: Mapping[str, subprocess.Popen[str]]) -> dict[str, Any]:
+    outputs = {}
+    for name, client in clients.items():
+        stdout, stderr = client.communicate(timeout=60)
+        outputs[name] = SimpleNamespace(stdout=stdout, stderr=stderr, error=None)
+    return outputs
+
+
+def reach(plan: ReachPlan, *left_out: str) -> Reach:
+    return judge(plan, finish(start(plan, *left_out)))
+
+
+def test_all_reach_all_and_it_ends_before_its_time() -> None:
+    plan = make_plan(5, seconds=30.0)
+    began = time.monotonic()
+    found = reach(plan)
+    assert found.passed, found.dead
+    assert found.tried == 5 * 4 * 3
+    assert time.monotonic() - began < 20
+
+
+def test_a_host_without_a_program_has_no_listener() -> None:
+    found = reach(make_plan(3), "h1")
+    outcomes = {(d.source, d.target): d.outcome for d in found.dead}
+    assert outcomes["h0", "h1"] == "no listener"
+    assert outcomes["h1", "h0"] == "not tested"
+    assert ("h0", "h2") not in outcomes
+
+
+def test_a_port_that_something_else_holds_still_shows_the_way() -> None:
+    plan = make_plan(2)
+    port = plan.doors[1].ports[0]
+    with socket.create_server((plan.doors[1].address, port)):
+        assert reach(plan).passed
+
+
+def test_it_ends_when_nobody_listens_to_it() -> None:
+    plan = make_plan(2, seconds=60.0)
+    (client,) = start(plan, "h1").values()
+    time.sleep(1.0)
+    assert client.stdout is not None
+    client.stdout.close()
+    assert client.wait(10) != 0
+
+
+def test_nothing_is_left_when_it_is_killed() -> None:
+    plan = make_plan(2, seconds=60.0)
+    (client,) = start(plan, "h1").values()
+    time.sleep(1.0)
+    client.send_signal(signal.SIGKILL)
+    client.wait(10)
+    with socket.create_server((plan.doors[0].address, plan.doors[0].ports[0])):
+        pass
+
+
+def test_the_report_is_one_line_of_json() -> None:
+    plan = make_plan(2)
+    for output in finish(start(plan)).values():
+        (line,) = output.stdout.splitlines()
+        assert json.loads(line.split(" ", 2)[2])["bad"] == []
