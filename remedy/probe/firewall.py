@@ -77,7 +77,9 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
         iptables_legacy=fact(lambda: _saved(sections, "iptables-legacy")),
         ip6tables_legacy=fact(lambda: _saved(sections, "ip6tables-legacy")),
         firewalld=fact(
-            lambda: None if sections.absent("firewalld") else sections.text("firewalld")
+            lambda: (
+                None if sections.absent("firewalld") else sections.text("firewalld").rstrip("\n")
+            )
         ),
         ufw=ufw,
     )

@@ -9,11 +9,30 @@ from typing import Any
 
 from remedy.inventory import Inventory, Node
 from remedy.plan import Fleet, section_models
-from remedy.probe import Address, File, HostState, Identity, Interface, Names, Network
+from remedy.probe import (
+    Address,
+    File,
+    Firewalls,
+    HostState,
+    Identity,
+    Interface,
+    Names,
+    Network,
+    NftRuleset,
+)
 from remedy.spec import Spec, SpecSection, load_spec
 from remedy.values import Unknown
 
 NOT_ASKED = Unknown(reason="not part of this test")
+NO_FIREWALL = Firewalls(
+    nft=NftRuleset(tables=(), chains=(), sets=()),
+    iptables="",
+    ip6tables="",
+    iptables_legacy="",
+    ip6tables_legacy="",
+    firewalld=None,
+    ufw=None,
+)
 
 
 def record(model: type[Any], **given: Any) -> Any:
@@ -82,6 +101,7 @@ def host_state(
         names=record(Names, peers=dict(peers or {})),
         network=record(Network, interfaces=(_interface(address),)),
         files={**known, **(files or {})},
+        firewalls=NO_FIREWALL,
     )
 
 

@@ -21,7 +21,8 @@ def test_hosts_groups_and_data_are_read_as_pyinfra_reads_them(tmp_path: Path) ->
     (tmp_path / "group_data" / "gpus.py").write_text("ssh_user = 'ops'\n")
     inventory = load(
         tmp_path,
-        'gpus = [("gpu01", {"ssh_hostname": "10.0.0.1"}), ("gpu02", {"ssh_hostname": "10.0.0.2", "ssh_port": 2222})]\n'
+        'gpus = [("gpu01", {"ssh_hostname": "10.0.0.1"}),\n'
+        '  ("gpu02", {"ssh_hostname": "10.0.0.2", "ssh_port": 2222})]\n'
         'login = ["login1"]\n',
     )
     assert inventory.names == ("gpu01", "gpu02", "login1")
@@ -42,8 +43,8 @@ def test_hosts_groups_and_data_are_read_as_pyinfra_reads_them(tmp_path: Path) ->
         ("import nothing_of_that_name\n", "line 1: ModuleNotFoundError"),
         ("hosts = ['gpu01', 'gpu01']", "'gpu01' 2 times"),
         ("hosts = ['gpu01', 'GPU01']", "same host name"),
-        ("hosts = [('a', {'ssh_hostname': '10.0.0.1'}), ('b', {'ssh_hostname': '10.0.0.1'})]", "one ssh address"),
-        ("hosts = [('a', {'cluster_address': '10.0.0.1'}), ('b', {'cluster_address': '10.0.0.1'})]", "one cluster_address"),
+        (f"hosts = {[(n, {'ssh_hostname': '10.0.0.1'}) for n in 'ab']}", "one ssh address"),
+        (f"hosts = {[(n, {'cluster_address': '10.0.0.1'}) for n in 'ab']}", "one cluster_address"),
         ("hosts = ['10.0.0.1']", "is an address"),
         ("hosts = ['gpu_01']", "no legal host name"),
         ("hosts = ['-gpu']", "no legal host name"),

@@ -1,0 +1,254 @@
+"""nftables without a manager: one rule of remedy's own at the head of each chain that keeps peers out.
+
+A table of remedy's own would open nothing: a packet has to pass every base chain (nft(8), "accept" is final in
+its own chain only). The rule names all peers in one set. For the next boot it stands in a file of its own that
+the service's file includes after the chain is defined; the ruleset in force is never saved, since it holds what
+Docker and others put there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from remedy.firewall import spans
+from remedy.firewall.iptables import file_step
+from remedy.firewall.nftables_rules import read_rule
+from remedy.firewall.step import COMMENT, Note, Opening, Path, Proposal, Step
+from remedy.plan.change import CommandAction, FindingKind, command
+from remedy.plan.files import blocker
+from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset
+from remedy.values import Unknown
+
+INCLUDED = "/etc/nftables.d/remedy.nft"
+MAIN_FILES = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")
+"""What nftables.service loads, on Debian and on the Red Hat family."""
+
+_HEAD = "# Written by remedy: lets the cluster's hosts in. It is included after the chains that it names.\n"
+_INCLUDE = f'include "{INCLUDED}"'
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def rule_text(opening: Opening) -> str:
+    """Return remedy's rule; its comment tells which opening it stands for."""
+    return (
+        f"ip saddr {{ {', '.join(spans.address_ranges(opening.sources))} }} "
+        f"tcp dport {{ {', '.join(spans.port_texts(opening.ports, '-'))} }} "
+        f'accept comment "{COMMENT} {opening.digest}"'
+    )
+
+
+def own_rules(chain: NftChain) -> tuple[NftRule, ...]:
+    """Return remedy's rules in a chain."""
+    return tuple(rule for rule in chain.rules if rule.comment.split(" ")[0] == COMMENT)
+
+
+def opening_of(rules: Iterable[NftRule]) -> Opening | None:
+    """Return what remedy's rules let in; None when there are none."""
+    read = [one for rule in rules for one in read_rule(rule, {}, Path())]
+    if not read:
+        return None
+    return Opening(
+        spans.merge(x for r in read for x in (r.sources or spans.ALL_ADDRESSES)),
+        spans.merge(x for r in read for x in (r.ports or spans.ALL_PORTS)),
+    )
+
+
+def _live(chain: NftChain, old: Opening | None, new: Opening) -> CommandAction:
+    place = (chain.family, chain.table, chain.name)
+    digests = [rule.comment.partition(" ")[2] for rule in own_rules(chain)]
+    return CommandAction(
+        observe=f"{command(['nft', 'list', 'chain', *place])} 2>/dev/null | "
+        f"sed -n 's/.*comment \"{COMMENT} \\([0-9a-f]*\\)\".*/\\1/p'",
+        before="\n".join(digests),
+        after=new.digest if new.sources else "",
+        do=_replace(place, new),
+        undo=_replace(place, old or Opening()),
+    )
+
+
+def _replace(place: tuple[str, str, str], opening: Opening) -> str:
+    """Return sh text that puts the rule for ``opening`` in the place of remedy's rules, in one transaction."""
+    where = shlex.join(place)
+    lines = [f"insert rule {' '.join(place)} {rule_text(opening)}"] if opening.sources else []
+    return (
+        f"new={shlex.quote(''.join(f'{line}' for line in lines))}; "
+        f"old=$(nft -a list chain {where} | "
+        f'sed -n \'s/.*comment "{COMMENT}[ "].*# handle \\([0-9]*\\)$/'
+        f"delete rule {' '.join(place)} handle \\1/p') && "
+        'printf \'%s\\n\' "$old" "$new" | nft -f -'
+    )
+
+
+def after_live(ruleset: NftRuleset, action: CommandAction) -> NftRuleset:
+    """Return the ruleset after a step of this module."""
+    new = shlex.split(action.do)[0].removeprefix("new=").removesuffix(";")
+    place = tuple(shlex.split(action.observe)[3:6])
+    rule: tuple[NftRule, ...] = ()
+    if new:
+        found = re.search(r"saddr \{ (.*?) \} tcp dport \{ (.*?) \} accept comment \"(.*)\"", new)
+        if found is None:
+            return ruleset
+        rule = (
+            NftRule(
+                0, found[3], expression(items(found[1].split(", ")), items(found[2].split(", ")))
+            ),
+        )
+    return ruleset.model_copy(
+        update={
+            "chains": tuple(
+                chain._replace(
+                    rules=(*rule, *(r for r in chain.rules if r not in own_rules(chain)))
+                )
+                if (chain.family, chain.table, chain.name) == place
+                else chain
+                for chain in ruleset.chains
+            )
+        }
+    )
+
+
+def expression(sources: Any, ports: Any) -> str:
+    """Return the expression of a rule that accepts, from the right sides of its matches."""
+
+    def match(protocol: str, name: str, right: Any) -> dict[str, Any]:
+        left = {"payload": {"protocol": protocol, "field": name}}
+        return {"match": {"op": "==", "left": left, "right": right}}
+
+    return json.dumps(
+        [match("ip", "saddr", sources), match("tcp", "dport", ports), {"accept": None}]
+    )
+
+
+def items(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the right side that names single values and ranges, written with a dash."""
+    parts = [[_value(word) for word in text.split("-")] for text in texts]
+    return {"set": [part[0] if len(part) == 1 else {"range": part} for part in parts]}
+
+
+def _value(word: str) -> int | str:
+    return int(word) if word.isdigit() else word
+
+
+# --- proposing ---------------------------------------------------------------------------------------------
+
+
+def propose(chain: NftChain, opening: Opening) -> Proposal:
+    """Return how a base chain comes to let exactly ``opening`` in, as long as the host runs."""
+    own = own_rules(chain)
+    present = opening_of(own)
+    wanted = [opening.digest] if opening.sources else []
+    exact = present == opening if wanted else not own
+    if [rule.comment.partition(" ")[2] for rule in own] == wanted and exact:
+        return Proposal(present)
+    name = f"nftables chain {chain.family} {chain.table} {chain.name}"
+    title = (
+        f"{name}: let the cluster's hosts in, first of all rules"
+        if wanted
+        else f"{name}: take remedy's rule out"
+    )
+    return Proposal(present, (Step(title, _live(chain, present, opening)),))
+
+
+def propose_saved(host: HostState, wanted: Iterable[NftChain], opening: Opening) -> Proposal:
+    """Return how the same rules come to be loaded at boot.
+
+    Args:
+        host: the host.
+        wanted: the chains whose rules are to be loaded; a chain that no file defines gets none: a file that
+            names a chain which is not there would keep the whole ruleset from being loaded.
+        opening: what they let in.
+    """
+    chains_wanted = list(wanted)
+    main = next(
+        (f for path in MAIN_FILES if isinstance(f := host.file(path), File) and f.exists), None
+    )
+    unread = [f for path in MAIN_FILES if isinstance(f := host.file(path), Unknown)]
+    defined = [c for c in chains_wanted if main is not None and _defines(host, main, c)]
+    lines = [f"insert rule {c.family} {c.table} {c.name} {rule_text(opening)}\n" for c in defined]
+    content = (_HEAD + "".join(lines)).encode() if lines and opening.sources else b""
+    included = host.file(INCLUDED)
+    notes = []
+    if chains_wanted and len(defined) < len(chains_wanted):
+        if main is None and unread:
+            notes.append(
+                Note(
+                    FindingKind.UNKNOWN,
+                    "what nftables loads at boot is not known",
+                    (unread[0].reason,),
+                )
+            )
+        else:
+            lacking = [f"{c.family} {c.table} {c.name}" for c in chains_wanted if c not in defined]
+            notes.append(
+                Note(
+                    FindingKind.REPORT,
+                    "what loads these rules of nftables at boot is not known, so remedy's is only in force",
+                    tuple(f"chain {name} is not in {' or '.join(MAIN_FILES)}" for name in lacking),
+                    fix="After a reboot run `remedy check` again, or add the rule to what loads the others.",
+                )
+            )
+    if isinstance(included, Unknown):
+        if content:
+            notes.append(
+                Note(FindingKind.UNKNOWN, f"{INCLUDED} could not be read", (included.reason,))
+            )
+        return Proposal(notes=tuple(notes))
+    steps = []
+    if content and (not included.exists or included.content != content):
+        steps.append(file_step(included, content, f"write the same rules into {INCLUDED}"))
+    elif not content and included.exists and included.content not in (b"", _HEAD.encode()):
+        steps.append(file_step(included, _HEAD.encode(), f"empty {INCLUDED}"))
+    if content and main is not None and _INCLUDE not in _text(main):
+        end = b"" if main.content.endswith(b"\n") or not main.content else b"\n"
+        new = main.content + end + f"{_INCLUDE}\n".encode()
+        steps.append(
+            file_step(main, new, f"include it at the end of {main.path}, which is loaded at boot")
+        )
+    for file in (included, main):
+        stuck = None if file is None or not steps else blocker(file, "")
+        if stuck is not None:
+            return Proposal(notes=(*notes, Note(FindingKind.BLOCKED, stuck.title, fix=stuck.fix)))
+    return Proposal(None, tuple(steps), tuple(notes))
+
+
+def _text(file: File) -> str:
+    return file.content.decode("utf-8", "replace")
+
+
+def _defines(host: HostState, main: File, chain: NftChain) -> bool:
+    """Return whether the service's file, or one that it includes, defines a chain."""
+    texts = [_text(main)]
+    for pattern in re.findall(r'(?m)^\s*include\s+"([^"]+)"', texts[0]):
+        folder = pattern.rpartition("/")[0]
+        texts += [
+            _text(file)
+            for file in host.files_in(folder or "/etc")
+            if isinstance(file, File)
+            and file.exists
+            and file.path != INCLUDED
+            and re.fullmatch(re.escape(pattern).replace(r"\*", "[^/]*"), file.path)
+        ]
+    family = r"(?:ip\s+)?" if chain.family == "ip" else rf"{chain.family}\s+"
+    for text in texts:
+        text = re.sub(r"(?m)#.*$", "", text)
+        for table in re.finditer(rf"(?m)^\s*table\s+{family}{re.escape(chain.table)}\s*\{{", text):
+            body = _block(text, table.end())
+            if re.search(rf"(?m)\bchain\s+{re.escape(chain.name)}\s*\{{", body):
+                return True
+    return False
+
+
+def _block(text: str, start: int) -> str:
+    """Return what stands between an opening brace, which ends at ``start``, and the one that closes it."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return text[start:at]
+    return text[start:]

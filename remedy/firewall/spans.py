@@ -1,0 +1,86 @@
+"""Sets of numbers (ports, IPv4 addresses) as sorted ranges that do not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, summarize_address_range
+from typing import TypeAlias
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+"""First and last number of each range."""
+
+ALL_ADDRESSES: Spans = ((0, 2**32 - 1),)
+ALL_PORTS: Spans = ((0, 65535),)
+
+
+def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
+    """Return the numbers of all ``ranges``; neighbours become one range."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def meet(one: Spans, other: Spans) -> Spans:
+    """Return the numbers that are in both."""
+    found = []
+    at = other_at = 0
+    while at < len(one) and other_at < len(other):
+        low = max(one[at][0], other[other_at][0])
+        high = min(one[at][1], other[other_at][1])
+        if low <= high:
+            found.append((low, high))
+        if one[at][1] < other[other_at][1]:
+            at += 1
+        else:
+            other_at += 1
+    return tuple(found)
+
+
+def minus(one: Spans, other: Spans) -> Spans:
+    """Return the numbers of ``one`` that are not in ``other``."""
+    holes = []
+    start = 0
+    for low, high in other:
+        holes.append((start, low - 1))
+        start = high + 1
+    holes.append((start, 2**32 - 1))
+    return meet(one, tuple(hole for hole in holes if hole[0] <= hole[1]))
+
+
+def of_networks(networks: Iterable[str]) -> Spans:
+    """Return the addresses of IPv4 networks and single addresses in text."""
+    parsed = (IPv4Network(text, strict=False) for text in networks)
+    return merge((int(net.network_address), int(net.broadcast_address)) for net in parsed)
+
+
+@lru_cache(maxsize=64)
+def networks(addresses: Spans) -> tuple[IPv4Network, ...]:
+    """Return the fewest networks that hold exactly these addresses."""
+    return tuple(
+        network
+        for low, high in addresses
+        for network in summarize_address_range(IPv4Address(low), IPv4Address(high))
+    )
+
+
+def address_text(network: IPv4Network) -> str:
+    """Return a network as firewalls write it: a single address without a prefix."""
+    return str(network.network_address) if network.prefixlen == 32 else str(network)
+
+
+def port_texts(ports: Spans, dash: str) -> tuple[str, ...]:
+    """Return each range of ports as text, with ``dash`` between first and last."""
+    return tuple(str(low) if low == high else f"{low}{dash}{high}" for low, high in ports)
+
+
+def address_ranges(addresses: Spans) -> tuple[str, ...]:
+    """Return each range of addresses as text."""
+    return tuple(
+        str(IPv4Address(low)) if low == high else f"{IPv4Address(low)}-{IPv4Address(high)}"
+        for low, high in addresses
+    )

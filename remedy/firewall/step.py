@@ -1,0 +1,70 @@
+"""What a firewall's module is asked, and what it proposes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from remedy.firewall.spans import Spans, address_ranges, port_texts
+from remedy.plan.change import CommandAction, FileAction, FindingKind
+
+COMMENT = "remedy"
+"""What marks remedy's own rules, where a firewall can carry a word."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Who may open TCP connections to which ports; without a source, nobody, and no rule is left."""
+
+    sources: Spans = ()
+    ports: Spans = ()
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that stand for exactly this opening."""
+        text = f"{','.join(address_ranges(self.sources))} {','.join(port_texts(self.ports, '-'))}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The way of a packet from a peer: the interface it comes in by and the address it goes to, if known."""
+
+    interface: str | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step that a firewall needs, in words and exactly."""
+
+    title: str
+    action: FileAction | CommandAction
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    disrupts: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the user has to know: what cannot be done, is not known, or is worth knowing."""
+
+    kind: FindingKind
+    title: str
+    evidence: tuple[str, ...] = ()
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """How a firewall comes to hold exactly an opening.
+
+    Args:
+        present: what remedy's own rules in force let in now; None where there are none.
+        steps: what is to do; empty when it holds the opening, now and after a reboot.
+        notes: what stands in the way.
+    """
+
+    present: Opening | None = None
+    steps: tuple[Step, ...] = ()
+    notes: tuple[Note, ...] = ()

@@ -1,0 +1,225 @@
+"""Firewalls on real hosts: peers get in where they were kept out, nobody else does, and it lasts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Interface
+
+import pytest
+
+from tests.lab.conftest import Cluster
+from tests.lab.site import Site
+
+pytestmark = pytest.mark.lab
+
+APPLY = ("--yes", "--no-verify", "--json")
+NEEDED = (29400, 29500, 29563, 32768, 60999)
+OTHER = 8000
+RELOAD = {
+    "ufw": "ufw reload",
+    "firewalld": "firewall-cmd --reload",
+    "nftables": "systemctl reload nftables",
+    "iptables": "systemctl restart netfilter-persistent",
+    "iptables-legacy": "systemctl restart netfilter-persistent",
+}
+LISTEN = """\
+import socket, time
+held = []
+for port in {ports!r}:
+    held.append(socket.create_server(("0.0.0.0", port)))
+open("/run/listening", "w").close()
+time.sleep(3600)
+"""
+CONNECT = """\
+import socket, sys, threading
+own, ports, targets = sys.argv[1], eval(sys.argv[2]), sys.argv[3:]
+def attempt(target, port):
+    try:
+        socket.create_connection((target, port), 1.5, (own, 0)).close()
+        print(f"{target} {port}\\n", end="")
+    except OSError:
+        pass
+pairs = [(target, port) for target in targets for port in ports]
+threads = [threading.Thread(target=attempt, args=pair) for pair in pairs]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+class Wire:
+    """Who can connect to whom over the cluster network, tried on the hosts themselves."""
+
+    def __init__(self, site: Site) -> None:
+        self.cluster = site.cluster
+        self.records = {one.name: one for one in site.cluster.lab.record().hosts}
+        first = next(iter(self.records.values())).cluster_address
+        self.stranger = str(IPv4Interface(f"{first}/24").network[99])
+
+    def listen(self, hosts: Iterable[str]) -> None:
+        """Have listeners on every port of the test."""
+        program = LISTEN.format(ports=(*NEEDED, OTHER))
+        for host in hosts:
+            self.cluster.run(
+                host, "rm -f /run/listening; systemctl reset-failed listen 2>/dev/null"
+            )
+            words = ["systemd-run", "--quiet", "--unit=listen", "python3", "-c", program]
+            self.cluster.host(host).must(words)
+        for host in hosts:
+            self.cluster.host(host).must(
+                "for i in $(seq 100); do [ ! -e /run/listening ] || exit 0; sleep 0.1; done; exit 1"
+            )
+
+    def reached(
+        self, origin: str, targets: Iterable[str], ports: Iterable[int], own: str = ""
+    ) -> dict[str, list[int]]:
+        """Return the ports of each target that ``origin`` can connect to."""
+        own = own or self.records[origin].cluster_address
+        names = {self.records[name].cluster_address: name for name in targets}
+        words = ["python3", "-c", CONNECT, own, repr(tuple(ports)), *names]
+        found: dict[str, list[int]] = {name: [] for name in names.values()}
+        for line in self.cluster.host(origin).must(words).splitlines():
+            address, port = line.split()
+            found[names[address]].append(int(port))
+        return {name: sorted(ports) for name, ports in found.items()}
+
+    def strangers(self, origin: str, targets: Iterable[str]) -> dict[str, list[int]]:
+        """The same for an address of the cluster network that no host of the inventory has."""
+        device = shlex.quote(self.records[origin].cluster_interface)
+        self.cluster.host(origin).must(f"ip addr replace {self.stranger}/24 dev {device}")
+        try:
+            return self.reached(origin, targets, (22, NEEDED[1], NEEDED[3]), self.stranger)
+        finally:
+            self.cluster.host(origin).must(f"ip addr del {self.stranger}/24 dev {device}")
+
+
+def titles(
+    document: Mapping[str, dict[str, dict[str, list[dict[str, str]]]]],
+) -> dict[str, list[str]]:
+    """Return what is said of each host's firewalls."""
+    return {
+        host: [f["title"] for f in told["findings"] if f["remedy"] == "firewall"]
+        for host, told in document["hosts"].items()
+    }
+
+
+def state(site: Site, host: str) -> str:
+    """Return every rule of a host, in force and saved."""
+    return site.cluster.run(
+        host,
+        "nft -s list ruleset; for t in iptables-nft iptables-legacy; do $t-save -t filter |"
+        " sed -e '/^#/d' -e 's/ \\[.*\\]$//'; done;"
+        " for f in /etc/ufw/user.rules /etc/nftables.conf /etc/nftables.d/* /etc/iptables/rules.v4"
+        " /etc/firewalld/*/*.xml; do [ ! -e $f ] || { echo $f; cat $f; }; done",
+    ).stdout
+
+
+@pytest.fixture
+def site(cluster: Cluster) -> Site:
+    found = Site(cluster)
+    # Names are another matter.
+    (found.folder / "remedy.yaml").write_text(
+        "hosts_file: {manage: false}\nhostname: {manage: false}\n"
+    )
+    return found
+
+
+def test_each_firewall_lets_peers_in_and_nobody_else(site: Site) -> None:
+    kinds = dict(zip(site.cluster.hosts, ("ufw", "firewalld", "nftables", "iptables"), strict=True))
+    for host, kind in kinds.items():
+        site.cluster.fault(host, f"firewall-{kind}")
+    before = {host: state(site, host) for host in kinds}
+    wire = Wire(site)
+    wire.listen(kinds)
+    first, *others = kinds
+    kept_out: dict[str, list[int]] = {host: [] for host in others}
+    let_in = {host: list(NEEDED) for host in others}
+    assert wire.reached(first, others, NEEDED) == kept_out
+    found = titles(site.remedy("check", "--json").document)
+    for host, kind in kinds.items():
+        assert len(found[host]) in (1, 2), found
+        assert "keeps the cluster's hosts out" in found[host][0]
+        assert found[host][0].startswith(kind)
+
+    applied = site.remedy("apply", *APPLY)
+    assert applied.code in (0, 1), applied.text
+    assert all(
+        f["remedy"] != "firewall" for h in applied.document["hosts"].values() for f in h["findings"]
+    )
+    assert wire.reached(first, others, (*NEEDED, OTHER)) == let_in
+    assert wire.reached(others[0], [first], (*NEEDED, OTHER)) == {first: list(NEEDED)}
+    unasked = [first, *others[1:]]
+    nobody = {host: [22] for host in unasked}
+    assert wire.strangers(others[0], unasked) == nobody
+
+    for host, kind in kinds.items():
+        site.cluster.host(host).must(RELOAD[kind])
+    assert wire.reached(first, others, NEEDED) == let_in
+    assert wire.strangers(others[0], unasked) == nobody
+    assert site.remedy("apply", *APPLY).document["plan"]["changes"] == []
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(site.cluster.reboot, kinds))
+    wire.listen(kinds)
+    assert wire.reached(first, others, (*NEEDED, OTHER)) == let_in
+    assert wire.reached(others[0], [first], NEEDED) == {first: list(NEEDED)}
+    assert wire.strangers(others[0], unasked) == nobody
+    assert site.remedy("check", "--json", "--exit-code").document["plan"]["changes"] == []
+
+    back = site.remedy("rollback", applied.document["run"], "--yes")
+    assert back.code == 0, back.text
+    assert wire.reached(first, others, NEEDED) == kept_out
+    for host, kind in kinds.items():
+        assert state(site, host).split() == before[host].split(), kind
+
+
+def test_several_firewalls_at_once_and_none(site: Site) -> None:
+    first, second, *quiet = site.cluster.hosts
+    site.cluster.fault(first, "firewall-nftables", "firewall-iptables-legacy")
+    site.cluster.fault(second, "firewall-iptables-legacy")
+    # What somebody else keeps in the table must not be saved, and must not be lost.
+    site.cluster.host(second).must(
+        "iptables-legacy -N DOCKER-USER && iptables-legacy -A DOCKER-USER -j RETURN"
+    )
+    wire = Wire(site)
+    wire.listen([first, second])
+    assert wire.reached(quiet[0], [first, second], NEEDED) == {first: [], second: []}
+    applied = site.remedy("apply", *APPLY)
+    changed = {c["host"] for c in applied.document["plan"]["changes"]}
+    assert changed == {first, second}, "a host without a firewall is left alone"
+    assert wire.reached(quiet[0], [first, second], NEEDED) == {
+        first: list(NEEDED),
+        second: list(NEEDED),
+    }
+    saved = site.cluster.run(second, "cat /etc/iptables/rules.v4").stdout
+    assert "DOCKER" not in saved
+    assert "REMEDY-PEERS" in saved
+    assert "-A DOCKER-USER -j RETURN" in site.cluster.run(second, "iptables-legacy-save").stdout
+    assert site.remedy("apply", *APPLY).document["plan"]["changes"] == []
+    # A node leaves: its address is let in no longer, in force and in what is loaded at boot.
+    gone = wire.records[quiet[-1]]
+    with site.inventory.open("a", encoding="utf-8") as file:
+        file.write(f"gpus = [one for one in gpus if one[0] != {gone.name!r}]\n")
+    assert site.remedy("apply", *APPLY).document["plan"]["changes"]
+    assert wire.reached(gone.name, [first, second], NEEDED) == {first: [], second: []}
+    assert wire.reached(quiet[0], [first, second], NEEDED) == {
+        first: list(NEEDED),
+        second: list(NEEDED),
+    }
+
+
+def test_verification_fails_before_and_passes_after(site: Site) -> None:
+    if not site.cluster.lab.record().python:
+        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
+    (site.folder / "remedy.yaml").write_text("verify: {deadline: 25}\n")
+    names = site.cluster.hosts[:2]
+    limit = ("--limit", ",".join(names))
+    assert site.remedy("apply", *APPLY, *limit).code == 0  # names and hosts files
+    site.cluster.fault(names[0], "firewall-nftables")
+    broken = site.remedy("verify", "--json", *limit)
+    assert broken.code == 3, broken.text
+    assert "port 29500 is not answered" in broken.text or "no answer from" in broken.text
+    applied = site.remedy("apply", "--yes", "--json", *limit)
+    assert applied.code == 0, applied.text
+    assert applied.document["verdict"]["passed"] is True
