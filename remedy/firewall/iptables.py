@@ -175,7 +175,7 @@ def restore_of(action: CommandAction) -> str:
 
 
 def _restore(table: Table, text: str) -> str:
-    return f"{command(['printf', '%s', text])} | {table.tool('-restore')} --noflush -w10"
+    return f"{command(['printf', '%s', text])} | {table.tool('-restore')} --noflush -w 10"
 
 
 def _way_back(before: str, after: str, watched: Sequence[str]) -> str:
