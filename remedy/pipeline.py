@@ -71,7 +71,7 @@ class Pipeline:
                 errors[name] = output.error
                 continue
             try:
-                states[name] = parse_probe(name, output.stdout, request)
+                states[name] = parse_probe(name, output.stdout, request, output.ended_at)
             except ProbeError as error:
                 errors[name] = error
         missing = {name: error.message for name, error in errors.items()}

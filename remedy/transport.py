@@ -82,7 +82,8 @@ class Script:
 class Output:
     """What one script gave on one host.
 
-    ``error`` is None when the script ran to its end by itself, whatever its exit code.
+    ``error`` is None when the script ran to its end by itself, whatever its exit code; ``ended_at`` is when
+    that was heard, by this machine's clock (epoch nanoseconds).
     """
 
     host: str
@@ -91,6 +92,7 @@ class Output:
     exit_code: int | None = None
     seconds: float = 0.0
     error: RemedyError | None = None
+    ended_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -306,7 +308,7 @@ class Transport:
         self, node: Node, stdout: str, stderr: str, code: int | None, seconds: float
     ) -> Output:
         error = None if code == 0 else explain_exit(node, stdout, stderr)
-        return Output(node.name, stdout, stderr, code, seconds, error)
+        return Output(node.name, stdout, stderr, code, seconds, error, time.time_ns())
 
 
 def _make_state(inventory: Inventory) -> State:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -116,12 +115,13 @@ class Unit(Record):
         return self.active == "active"
 
 
-def parse_clock(sections: Sections, asked_at: int = 0) -> Clock:
+def parse_clock(sections: Sections, asked_at: int = 0, heard_at: int = 0) -> Clock:
     """Read section ``clock``: ``date +%s.%N``; busybox has whole seconds only.
 
     Args:
         sections: the probe's.
         asked_at: when the controller asked, by its own clock (epoch nanoseconds); 0: it did not note it.
+        heard_at: when it had the whole answer, by the same clock; 0: it did not note it.
     """
     seconds, _, fraction = sections.text("clock").strip().partition(".")
     nanoseconds = int(fraction) if len(fraction) == 9 and fraction.isdigit() else 0
@@ -131,8 +131,8 @@ def parse_clock(sections: Sections, asked_at: int = 0) -> Clock:
     return Clock(
         epoch_ns=int(seconds) * 10**9 + nanoseconds,
         uptime=began,
-        asked_at=asked_at,
-        heard_at=time.time_ns() - int(since * 1e9) if asked_at else 0,
+        asked_at=asked_at if heard_at else 0,
+        heard_at=heard_at - int(since * 1e9) if asked_at and heard_at else 0,
     )
 
 

@@ -33,13 +33,14 @@ from remedy.probe.sysctl import Sysctls, parse_live, parse_persisted
 from remedy.values import Fact, Unknown
 
 
-def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
+def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0) -> HostState:
     """Read one host's answer.
 
     Args:
         host: the host's name in the inventory.
         stdout: what the rendered script printed there, all of it; what is around its marks is passed over.
         request: what was asked.
+        heard_at: when the answer was whole, by the controller's clock (epoch nanoseconds); 0: not noted.
 
     Returns:
         The state, with ``Unknown`` for everything that this answer does not tell.
@@ -49,7 +50,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest) -> HostState:
     """
     sections = read_sections(host, stdout, request.nonce)
     root = fact(lambda: effective_uid(sections)) == 0
-    clock = fact(lambda: parse_clock(sections, request.asked_at))
+    clock = fact(lambda: parse_clock(sections, request.asked_at, heard_at))
     session = fact(lambda: parse_session(sections))
     mounts = fact(lambda: parse_mounts(sections))
     homes = session.homes if isinstance(session, Session) else ()

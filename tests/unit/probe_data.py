@@ -46,9 +46,9 @@ def section(
     return begin.encode() + content + end.encode()
 
 
-def parse(body: bytes, request: ProbeRequest = REQUEST) -> HostState:
+def parse(body: bytes, request: ProbeRequest = REQUEST, heard_at: int = 0) -> HostState:
     """Return the state that a decoded answer tells."""
-    return parse_probe("gpu01", packed(body), request)
+    return parse_probe("gpu01", packed(body), request, heard_at)
 
 
 @lru_cache(maxsize=8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -562,12 +561,12 @@ def fleet_of(state: HostState) -> Fleet:
 
 
 def test_the_probe_notes_when_it_was_asked_by_the_controllers_clock() -> None:
-    before = time.time_ns()
-    request = REQUEST.model_copy(update={"asked_at": before})
-    found = parse(recorded("lab-idle"), request).clock
+    asked = 1_700_000_000 * SECOND
+    request = REQUEST.model_copy(update={"asked_at": asked})
+    found = parse(recorded("lab-idle"), request, heard_at=asked + 2 * SECOND).clock
     assert isinstance(found, Clock)
-    assert found.asked_at == before
-    assert before - 10 * SECOND < found.heard_at <= time.time_ns()
+    assert found.asked_at == asked
+    assert asked - 10 * SECOND < found.heard_at <= asked + 2 * SECOND
     unasked = parse(recorded("lab-idle")).clock
     assert isinstance(unasked, Clock)
     assert (unasked.asked_at, unasked.heard_at) == (0, 0)
