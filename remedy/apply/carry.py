@@ -11,7 +11,8 @@ import secrets
 from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from pyinfra import logger
 from pyinfra.api.command import StringCommand
@@ -21,6 +22,11 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from remedy.apply.script import Job, render_changes
+from remedy.errors import ProbeError
+
+if TYPE_CHECKING:
+    from remedy.plan import Fleet
+    from remedy.probe import HostState
 
 # Gives a host's command line and the text of its standard input.
 Parcel = Callable[[], tuple[StringCommand, str]]
@@ -70,7 +76,14 @@ def carry_out(remedy: str) -> None:
     from remedy.plan import make_plan
     from remedy.run import new_run_id, origin
 
-    plan = make_plan(_fleet(host.inventory), origin(), only=remedy)
+    # pyinfra prepares all hosts at once: the first probes for all of them.
+    with _probing:
+        fleet = _fleet(host.inventory)
+    if host.name in fleet.missing:
+        reason = f"{remedy}: the probe failed: {fleet.missing[host.name]}"
+        carry(command=StringCommand("false"), text="", name=reason)
+        return
+    plan = make_plan(fleet, origin(), only=remedy)
     for finding in plan.blocked(host.name):
         logger.warning("%s%s %s", host.print_prefix, finding.title, finding.fix)
     changes = plan.for_host(host.name)
@@ -84,8 +97,11 @@ def carry_out(remedy: str) -> None:
     carry(command=StringCommand("sh", "-s"), text=text, name=f"{remedy}: {what}")
 
 
+_probing = Lock()
+
+
 @cache
-def _fleet(source: Any) -> Any:
+def _fleet(source: Any) -> Fleet:
     """Probe every host of a pyinfra inventory, once a run of pyinfra."""
     from remedy.inventory import from_source
     from remedy.plan import Fleet, section_models
@@ -94,11 +110,15 @@ def _fleet(source: Any) -> Any:
     from remedy.spec import FILE_NAME, load_spec
 
     inventory = from_source(Path("inventory.py"), source)
-    request = probe_request(inventory)
-    script = render_probe(request)
-    states = {
-        known.name: parse_probe(known.name, known.get_fact(HostProbe, script), request)
-        for known in source.get_active_hosts()
-    }
+    states: dict[str, HostState] = {}
+    missing: dict[str, str] = {}
+    for known in source.get_active_hosts():
+        request = probe_request(inventory)
+        try:
+            answer = known.get_fact(HostProbe, render_probe(request)) or ""
+            states[known.name] = parse_probe(known.name, answer, request)
+        except ProbeError as error:
+            missing[known.name] = error.message
     path = Path(FILE_NAME)
-    return Fleet(inventory, states, load_spec(path if path.exists() else None, section_models()))
+    spec = load_spec(path if path.exists() else None, section_models())
+    return Fleet(inventory, states, spec, missing)

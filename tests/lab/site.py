@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sysconfig
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +131,35 @@ class Site:
     def copies(self, host: str) -> str:
         """Return what a run that is at work, or one that was cut off, has beside the files it writes."""
         return self.cluster.run(host, "ls -d /etc/.remedy.* /etc/site/.remedy.* 2>/dev/null").stdout
+
+    def log_sessions(self) -> dict[str, str]:
+        """Have every host's sshd write each session into its journal; return from where on."""
+        marks = {}
+        for host in self.cluster.hosts:
+            self.cluster.host(host).must(
+                "echo LogLevel VERBOSE >/etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh"
+            )
+            last = self.cluster.host(host).must(
+                "journalctl --sync; journalctl -q -n 0 --show-cursor"
+            )
+            marks[host] = last.partition("cursor: ")[2].strip()
+        return marks
+
+    def sessions(self, marks: Mapping[str, str]) -> dict[str, Counter[str]]:
+        """Return how many connections and commands each host's sshd has seen since ``log_sessions``."""
+        seen = {}
+        for host, mark in marks.items():
+            log = self.cluster.host(host).must(
+                f"journalctl --sync; journalctl -q -o cat -t sshd --after-cursor '{mark}'"
+            )
+            self.cluster.host(host).must(
+                "rm /etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh"
+            )
+            seen[host] = Counter(
+                accepted=len(re.findall("^Accepted publickey ", log, re.M)),
+                session=len(re.findall("^Starting session: ", log, re.M)),
+            )
+        return seen
 
     def edit_inventory(self, data: Mapping[str, Mapping[str, object]]) -> None:
         """Give hosts of the inventory other data."""

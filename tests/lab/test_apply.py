@@ -77,9 +77,9 @@ def story(module_cluster: Cluster) -> Story:
     told["applied"] = site.remedy("apply", "--yes", "--json")
     told["right"] = site.all_names()
     told["resolved"] = {host: site.resolved(host) for host in module_cluster.hosts}
-    marks = {host: _log_sessions(module_cluster, host) for host in module_cluster.hosts}
+    marks = site.log_sessions()
     told["again"] = site.remedy("apply", "--yes", "--no-verify", "--json")
-    told["sessions"] = {host: _sessions(module_cluster, host, mark) for host, mark in marks.items()}
+    told["sessions"] = site.sessions(marks)
     run = told["applied"].document["run"]
     told["back"] = site.remedy("rollback", run, "--yes", "--json")
     told["undone"] = site.all_names()
@@ -89,27 +89,6 @@ def story(module_cluster: Cluster) -> Story:
     told["by_hand"] = module_cluster.run("gpu03", f"sh /var/lib/remedy/runs/{last}/undo").stdout
     told["undone_by_hand"] = site.all_names()
     return Story(**told)
-
-
-def _log_sessions(cluster: Cluster, host: str) -> str:
-    """Have a host's sshd write each session into its journal; return from where on."""
-    cluster.host(host).must(
-        "echo LogLevel VERBOSE >/etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh"
-    )
-    last = cluster.host(host).must("journalctl --sync; journalctl -q -n 0 --show-cursor")
-    return last.partition("cursor: ")[2].strip()
-
-
-def _sessions(cluster: Cluster, host: str, mark: str) -> Counter[str]:
-    """Return how many connections and how many commands a host's sshd has seen since the mark."""
-    log = cluster.host(host).must(
-        f"journalctl --sync; journalctl -q -o cat -t sshd --after-cursor '{mark}'"
-    )
-    cluster.host(host).must("rm /etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh")
-    return Counter(
-        accepted=len(re.findall("^Accepted publickey ", log, re.M)),
-        session=len(re.findall("^Starting session: ", log, re.M)),
-    )
 
 
 def test_check_reports_and_changes_nothing(story: Story) -> None:

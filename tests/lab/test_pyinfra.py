@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sysconfig
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,14 @@ def test_deploys_change_a_broken_host_and_then_nothing(cluster: Cluster) -> None
         assert totals(done)["error"] == 0
     site.assert_right()
     before = site.all_names()
+    marks = site.log_sessions()
     for deploy in ("hosts_file", "hostname"):
         done = pyinfra(site, deploy)
         assert done.returncode == 0, done.stdout + done.stderr
         assert totals(done)["success"] == 0, done.stdout + done.stderr
     assert site.all_names() == before
+    # Each host is read once a run, however many hosts there are.
+    assert site.sessions(marks) == {host: Counter(accepted=2, session=2) for host in cluster.hosts}
     # remedy itself has nothing left to do, and what was done can be undone on the host.
     assert site.remedy("check", "--exit-code").code == 0
     assert cluster.run("gpu02", "ls /var/lib/remedy/runs/*/undo | wc -l").stdout.strip() == "2"
