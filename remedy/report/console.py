@@ -21,6 +21,7 @@ from remedy.verify import Verdict
 
 # Longer diffs are cut in the summary; the plan file has them whole.
 DIFF_LINES = 40
+COMMAND_LINES = 4
 EVIDENCE_LINES = 4
 
 STATUS_STYLE = {
@@ -177,8 +178,17 @@ def _difference(change: Change, plan: Plan) -> tuple[str, ...]:
     """Return what a change alters, as lines."""
     action = change.action
     if isinstance(action, CommandAction):
-        return (f"-{action.before}", f"+{action.after}", f"$ {action.do}")
+        return (f"-{action.before}", f"+{action.after}", *_command_lines(action.do))
     return tuple(_file_difference(action, plan))
+
+
+def _command_lines(text: str) -> Iterator[str]:
+    """Yield a command for reading; of a long one the end, where it acts after it has defined its terms."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > COMMAND_LINES:
+        yield f"$ ({len(lines) - COMMAND_LINES} lines more: --json, or the plan file, has the whole command)"
+    for line in lines[-COMMAND_LINES:]:
+        yield f"$ {line}"
 
 
 def _file_difference(action: FileAction, plan: Plan) -> Iterator[str]:
