@@ -37,7 +37,7 @@ class Sudo:
     undone: Names
     given: Answer
     seen: bytes
-    places: str
+    places: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -105,15 +105,18 @@ def _start_looking(cluster: Cluster, host: str) -> None:
 
 
 def _stop_looking(cluster: Cluster, host: str) -> bytes:
-    return cluster.host(host).must("systemctl stop look; cat /run/seen").encode("utf-8", "replace")
+    seen = cluster.host(host).must("systemctl stop look; cat /run/seen; rm /run/seen")
+    return seen.encode("utf-8", "replace")
 
 
-def _places(cluster: Cluster, host: str, secret: str) -> str:
-    """Return where on a host a secret is kept."""
+def _places(cluster: Cluster, host: str, secret: str) -> list[str]:
+    """Return where on a host a secret is kept, a decoy among it that shows that the search works."""
+    cluster.host(host).write("/var/tmp/a-decoy", secret.encode())
     look = (
-        f"grep -rls {secret} /etc /home /root/.* /run/systemd /tmp /var; journalctl | grep {secret}"
+        f"find /etc /home /root /run /tmp /var -xdev -type f -exec grep -ls -e {secret} {{}} +;"
+        f" journalctl | grep -e {secret}"
     )
-    return cluster.run(host, look).stdout
+    return sorted(cluster.run(host, look).stdout.splitlines())
 
 
 def test_a_user_with_sudo_does_everything(sudo: Sudo) -> None:
@@ -171,7 +174,7 @@ def test_the_password_is_nowhere(sudo: Sudo) -> None:
     assert DECOY.encode() in sudo.seen
     assert b"sh\0-s\0" in sudo.seen
     assert GUARDED_PASSWORD.encode() not in sudo.seen
-    assert sudo.places == ""
+    assert sudo.places == ["/var/tmp/a-decoy"]
     for answer in (sudo.without, sudo.wrong, sudo.typed, sudo.back, sudo.given):
         assert GUARDED_PASSWORD not in answer.text
     for path in _files(sudo.site.folder / ".remedy"):

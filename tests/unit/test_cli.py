@@ -198,11 +198,11 @@ def test_a_journal_that_was_edited_is_told(tmp_path: Path) -> None:
     assert "record 0 was changed" in bad.output
 
 
-@pytest.mark.parametrize("command", ["check", "plan"])
+@pytest.mark.parametrize("words", [["check"], ["plan"], ["apply", "--yes", "--no-verify"]])
 def test_a_host_that_is_not_there_is_told_and_the_exit_code_is_5(
-    tmp_path: Path, command: str
+    tmp_path: Path, words: Sequence[str]
 ) -> None:
-    result = remedy(command, inventory(tmp_path))
+    result = remedy(*words, inventory(tmp_path))
     assert result.exit_code == 5, result.output
     assert "gpu01 (127.0.0.1:1): no connection" in result.output
     assert "Is the host up" in result.output
