@@ -1,0 +1,167 @@
+"""Every fault there is, alone and together with others: each host ends right, or says what it could not do.
+
+Several hosts carry different faults in one run. REMEDY_SWEEP=N sweeps N combinations instead of the usual
+dozen, REMEDY_SWEEP_SEED chooses others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+
+from remedy.errors import LabError
+from remedy.lab import faults
+from tests.lab.conftest import Cluster, clusters
+from tests.lab.site import Site
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("_no_leftovers")]
+
+HOSTS = 8
+COMBINATIONS = int(os.environ.get("REMEDY_SWEEP", "12"))
+SEED = int(os.environ.get("REMEDY_SWEEP_SEED", "1"))
+
+# What nobody but the user can put right, with the words that have to say so.
+NOT_CURED = {
+    "disk-full": "No space left|not enough room|full",
+    "etc-read-only": "read-only",
+    "hosts-immutable": "immutable",
+    "no-getent": "getent",
+    # Nobody's process and nobody's file is touched unless the spec says so.
+    "orphan-torchrun": "orphans.end",
+    "user-nccl-conf": "environment.user_files",
+    # The address of a device is the network's affair.
+    "wrong-hccn-conf": "hccn_tool",
+}
+# The host is not there any more, or is another one.
+NOT_THERE = {
+    "node-lost": "no connection|unreachable|silent",
+    "node-replaced": "host key has CHANGED",
+    "unreachable": "no connection|unreachable|silent",
+}
+# A driver that hangs costs each look at the host twenty seconds: once is enough.
+SLOW = {"hanging-nvidia-smi"}
+# After these nothing else can be broken, so they come last.
+LAST = ("hosts-symlink", "hosts-immutable", "disk-full", "etc-read-only")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is broken in one run: the faults of each host."""
+
+    name: str
+    hosts: tuple[tuple[str, ...], ...]
+
+
+def batches() -> Iterator[Batch]:
+    """Yield all faults one by one, then combinations of two and three, packed onto the hosts of a lab."""
+    names = [one.name for one in faults.catalogue()]
+    odd = [name for name in names if name in NOT_THERE.keys() | SLOW]
+    usual = [name for name in names if name not in odd]
+    yield from _packed("alone", [(name,) for name in usual])
+    yield from _packed("odd", [(name,) for name in odd])
+    # The choice is the same in every run of the tests.
+    choice = random.Random(SEED)  # noqa: S311
+    combined = [
+        tuple(sorted(choice.sample(usual, 2 + number % 2), key=_when))
+        for number in range(COMBINATIONS)
+    ]
+    yield from _packed("together", combined)
+
+
+def _packed(name: str, hosts: list[tuple[str, ...]]) -> Iterator[Batch]:
+    for number, group in enumerate(zip_longest(*[iter(hosts)] * HOSTS, fillvalue=()), 1):
+        yield Batch(f"{name}-{number}", group)
+
+
+def _when(name: str) -> tuple[int, str]:
+    return (LAST.index(name) if name in LAST else -1, name)
+
+
+@pytest.fixture(scope="module")
+def lab(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A lab of its own, with more hosts than the shared one, and with Docker."""
+    with clusters(tmp_path_factory.mktemp("sweep")) as make:
+        yield make(count=HOSTS, docker=True)
+
+
+def break_(cluster: Cluster, batch: Batch) -> dict[str, list[str]]:
+    """Break the hosts, and return what is broken where: of faults together one may exclude another."""
+    broken: dict[str, list[str]] = {}
+    for host, names in zip(cluster.hosts, batch.hosts, strict=True):
+        broken[host] = []
+        for name in names:
+            try:
+                cluster.fault(host, name)
+            except LabError:
+                if len(names) == 1:
+                    raise
+            else:
+                broken[host].append(name)
+    return broken
+
+
+@pytest.mark.parametrize("batch", list(batches()), ids=lambda batch: batch.name)
+def test_each_host_ends_right_or_says_why_not(lab: Cluster, batch: Batch) -> None:
+    lab.reset()
+    broken = break_(lab, batch)
+    site = Site(lab)
+    document = site.remedy("apply", "--yes", "--no-verify", "--json").document
+    right = []
+    for host, names in broken.items():
+        outcome = document["hosts"][host]
+        words = [text for name in names if (text := {**NOT_CURED, **NOT_THERE}.get(name))]
+        if words:
+            assert outcome["status"] in ("failed", "unreachable"), (names, outcome)
+            told = f"{outcome['error']} {outcome['next_step']} {details(outcome)}"
+            assert host in outcome["error"]
+            assert outcome["next_step"], (names, told)
+            assert any(word in told for text in words for word in text.split("|")), (names, told)
+        else:
+            assert outcome["status"] in ("ok", "changed"), (names, outcome)
+            right.append(host)
+    if len(right) == HOSTS:
+        assert document["converged"] is True
+    site.assert_right(*right)
+    quick = [host for host in right if not SLOW & set(broken[host])]
+    again = site.remedy("check", "--json", "--limit", ",".join(quick)).document
+    assert again["plan"]["changes"] == []
+    assert {host: again["hosts"][host]["status"] for host in quick} == dict.fromkeys(quick, "ok")
+    for host in right:
+        assert lab.run(host, "ls /tmp/pwned").returncode != 0
+
+
+def details(outcome: dict[str, Any]) -> str:
+    """Return what the changes and findings of a host say."""
+    told = [change.get("detail", "") for change in outcome["changes"]]
+    for finding in outcome["findings"]:
+        told += [finding["title"], *finding["evidence"], finding["fix"]]
+    return " ".join(told)
+
+
+def test_hosts_that_were_broken_in_many_ways_are_proved(lab: Cluster) -> None:
+    lab.reset()
+    cured = [n for b in batches() for n in sum(b.hosts, ()) if n not in {**NOT_CURED, **NOT_THERE}]
+    choice = random.Random(SEED)  # noqa: S311
+    # A proof by gloo starts a torch on each host, and this machine has to run them all.
+    proved = lab.hosts[:4]
+    for host in proved[:3]:
+        for name in sorted(choice.sample(sorted(set(cured) - SLOW), 3), key=_when):
+            try:
+                lab.fault(host, name)
+            except LabError:
+                continue
+    site = Site(lab)
+    applied = site.remedy("apply", "--yes", "--json", "--limit", ",".join(proved))
+    assert applied.code == 0, applied.text
+    assert applied.document["verdict"]["passed"] is True
+
+
+def test_every_fault_is_swept() -> None:
+    swept = {name for batch in batches() for names in batch.hosts for name in names}
+    assert swept == {one.name for one in faults.catalogue()}
