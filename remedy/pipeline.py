@@ -6,7 +6,7 @@ events (``Listener``) and from the ``RunOutcome``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from remedy.apply.carrier import Carrier
@@ -23,7 +23,8 @@ from remedy.run import PROBE_SECONDS, origin, probe_request
 from remedy.spec import Spec
 from remedy.transport import HostEvent, Listener, Root, Script, Transport
 from remedy.values import Unknown
-from remedy.verify import Candidate, Verdict, VerifySpec, plan_ranks, verify
+from remedy.verify import Candidate, Rung, Sight, Verdict, VerifySpec, climb
+from remedy.verify.store import Increment, increment, load, save
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Pipeline:
             spec.apply.confirm_seconds, needs_systemd=spec.apply.without_systemd == "refuse"
         )
         self._carrier = Carrier(transport, guard, self._listen)
+        # Told of each rung of the verification as it is climbed.
+        self.on_rung: Callable[[Rung], None] = lambda _: None
 
     def probe(self, hosts: Iterable[str]) -> Probed:
         """Read ``hosts``, one command each; a host that cannot be read has an error in the result."""
@@ -166,12 +169,18 @@ class Pipeline:
         """Return the plan that a run carried out."""
         return read_plan(self.inventory.home / "runs" / run / "plan.json")
 
-    def verify(self, probed: Probed, *, run: str) -> Verdict:
-        """Prove the fleet as it is, changing nothing."""
+    def verify(self, probed: Probed, *, run: str, incremental: bool = False) -> Verdict:
+        """Prove the fleet as it is, changing nothing.
+
+        Args:
+            probed: the hosts as they are.
+            run: the id of the run.
+            incremental: whether the last verdict is built on, where only a few hosts are other ones.
+        """
         journal = Journal(self.inventory.home, run=run, mode="verify")
         hosts = {name: _absent(error) for name, error in probed.errors.items()}
         hosts |= {name: HostOutcome(HostStatus.OK) for name in probed.fleet.states}
-        return self._prove(probed, hosts, journal)
+        return self._prove(probed, hosts, journal, incremental=incremental)
 
     def _in_waves(
         self, probed: Probed, plan: Plan, run: str, journal: Journal
@@ -256,8 +265,15 @@ class Pipeline:
             )
         return HostOutcome(status, findings=findings, error=error)
 
-    def _prove(self, probed: Probed, hosts: Mapping[str, HostOutcome], journal: Journal) -> Verdict:
-        """Run the all-reduce over every host that is right, and record what it showed."""
+    def _prove(
+        self,
+        probed: Probed,
+        hosts: Mapping[str, HostOutcome],
+        journal: Journal,
+        *,
+        incremental: bool = False,
+    ) -> Verdict:
+        """Climb the ladder with every host that is right, and record what it showed."""
         tested = [
             candidate
             for name in probed.fleet.states
@@ -266,21 +282,43 @@ class Pipeline:
         ]
         for candidate in tested:
             self._listen(HostEvent(candidate.name, "verifying"))
-        plan = plan_ranks(tested, self.spec.section("verify", VerifySpec))
-        verdict = verify(self.transport.run, plan)
         names = [candidate.name for candidate in tested]
+        marks = {name: fingerprint(probed.fleet.states[name]) for name in names}
+        less = increment(load(self.inventory.home), marks) if incremental else ""
+        if incremental and isinstance(less, str):
+            self.on_rung(Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}"))
+        verdict = climb(
+            self.transport.run,
+            self._sight(tested, probed),
+            self.spec.section("verify", VerifySpec),
+            self.on_rung,
+            less.pairs if isinstance(less, Increment) else (),
+        )
         excused = {
             name: host.error.message if host.error else f"the host is {host.status.value}"
             for name, host in hosts.items()
             if name not in names
         }
-        verdict = verdict.excusing(excused).model_copy(
-            update={
-                "fingerprints": {name: fingerprint(probed.fleet.states[name]) for name in names}
-            }
+        verdict = verdict.excusing(excused).model_copy(update={"fingerprints": marks})
+        journal.write(
+            "verified",
+            **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
         )
-        journal.write("verified", **verdict.model_dump(mode="json", exclude={"evidence"}))
+        save(self.inventory.home, verdict)
         return verdict
+
+    def _sight(self, tested: Sequence[Candidate], probed: Probed) -> Sight:
+        """Return what verification may know of the hosts: with what a plan would find, it explains itself."""
+        plan = self.plan(probed)
+        known: dict[str, list[str]] = {}
+        for finding in plan.findings:
+            if finding.host is not None:
+                evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
+                known.setdefault(finding.host, []).append(f"{finding.title}{evidence}")
+        for change in plan.changes:
+            known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
+        curable = frozenset(change.host for change in plan.changes)
+        return Sight(tested, probed.fleet.states, known, curable, self.inventory.path.name)
 
     def _candidate(self, name: str, fleet: Fleet) -> Candidate | None:
         """Return what verification has to know of a host; None when peers could not reach it."""

@@ -1,15 +1,14 @@
-"""Verification: proving by an all-reduce over all hosts that the cluster works.
+"""Verification: proving by an all-reduce that a cluster works, and naming who is to blame if not.
 
-``plan_ranks`` decides who runs what, ``verify`` runs it on all hosts at once and ``judge`` says what the
-answers prove. Only ``verify`` touches a network, and only through the function it is given.
+``climb`` goes up the ladder, from the facts of the probe to the whole fleet, and looks for the culprits where a
+rung fails. ``plan_ranks``, ``verify`` and ``judge`` are its topmost rung alone. What touches a network does so
+only through the function it is given.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
-
+from remedy.verify.culprit import Hints
+from remedy.verify.ladder import Sight, climb
 from remedy.verify.launch import (
     Candidate,
     RankHost,
@@ -17,45 +16,26 @@ from remedy.verify.launch import (
     VerifySpec,
     default_deadline,
     plan_ranks,
-    script,
-    script_deadline,
 )
-from remedy.verify.verdict import Bandwidth, HostOutcome, Verdict, impossible, judge
-
-if TYPE_CHECKING:
-    from remedy.transport import Output, Script
+from remedy.verify.proof import launch, verify
+from remedy.verify.verdict import Bandwidth, Culprit, HostOutcome, Rung, Verdict, judge
 
 __all__ = [
     "Bandwidth",
     "Candidate",
+    "Culprit",
+    "Hints",
     "HostOutcome",
     "RankHost",
     "RankPlan",
+    "Rung",
+    "Sight",
     "Verdict",
     "VerifySpec",
+    "climb",
     "default_deadline",
     "judge",
+    "launch",
     "plan_ranks",
     "verify",
 ]
-
-
-def verify(run: Callable[[Mapping[str, Script]], Mapping[str, Output]], plan: RankPlan) -> Verdict:
-    """Run the plan on all its hosts and judge what comes back.
-
-    Args:
-        run: starts each host's script at about the same time and returns when all have ended, as
-            ``Transport.run`` does.
-        plan: from ``plan_ranks``.
-    """
-    # Imported late: the transport brings pyinfra along, which judging and planning do not need.
-    from remedy.transport import Script
-
-    if plan.world < 2:
-        return impossible(plan, "an all-reduce needs two ranks, so two hosts, or one with two GPUs")
-    started = time.monotonic()
-    limit = script_deadline(plan)
-    outputs = run(
-        {host.name: Script(script(plan, node), limit) for node, host in enumerate(plan.hosts)}
-    )
-    return judge(plan, outputs, seconds=round(time.monotonic() - started, 3))

@@ -13,10 +13,13 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from remedy.verify.launch import RankPlan
-from remedy.verify.report import HostReport, phase_index
+from remedy.verify.report import HostReport, phase_index, read
+
+if TYPE_CHECKING:
+    from remedy.transport import Output
 
 # Words that torch, gloo and NCCL use when the trouble is with a peer or the way to it.
 _ABOUT_PEERS = re.compile(
@@ -33,6 +36,9 @@ _STORE_ADDRESS = re.compile(
     r"(?:network address of|connect to) \(?\[?([0-9A-Fa-f:.]+?)\]?[,:] ?(\d+)"
 )
 _MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
+
+# What a worker says of the ranks of its own host: worker.work.
+INSIDE = "inside this host: "
 
 _NEVER_RAN = {
     "no-python": "has no Python 3",
@@ -109,6 +115,33 @@ def names(hosts: Iterable[str]) -> str:
     return head if len(known) <= 8 else f"{head} and {len(known) - 8} more"
 
 
+class Hints(NamedTuple):
+    """What a failed group said of itself: hosts that were missing, and ways that nobody answered."""
+
+    missing: frozenset[str] = frozenset()
+    unanswered: frozenset[tuple[str, str]] = frozenset()
+
+
+def hints(plan: RankPlan, outputs: Mapping[str, Output]) -> Hints:
+    """Gather from the hosts' reports whom a failed group itself names; pure."""
+    reports = {h.name: read(h.name, plan.nonce, outputs.get(h.name)) for h in plan.hosts}
+    case = Case(plan, reports)
+    certain = [
+        found for witness in (_silent, _unfit, _died, _own_error) if (found := witness(case))
+    ]
+    missing = {host for blame in certain for host in blame.hosts}
+    missing.update(blame.hosts if (blame := _absent(case)) else ())
+    known = {host.name for host in plan.hosts}
+    ways = {
+        (name, peer)
+        for name, report in reports.items()
+        if report.end
+        for address, _, _ in report.end.unanswered
+        if (peer := case.host_at(address)) in known and peer != name
+    }
+    return Hints(frozenset(missing), frozenset(ways))
+
+
 def find(case: Case) -> Blame | None:
     """What the first witness says; without a host where none can be told from the others."""
     witnesses: tuple[Callable[[Case], Blame | None], ...] = (
@@ -167,7 +200,8 @@ def _own_error(case: Case) -> Blame | None:
     guilty: dict[str, str] = {}
     for name, report in case.reports.items():
         for rank in report.ranks:
-            if rank.error and not _ABOUT_PEERS.search(rank.error.long or rank.error.text):
+            own = rank.error and INSIDE in rank.error.text
+            if rank.error and (own or not _ABOUT_PEERS.search(rank.error.long or rank.error.text)):
                 guilty.setdefault(name, rank.error.text)
         code = report.launcher.exit_code if report.launcher else None
         started = any(rank.phase for rank in report.ranks)

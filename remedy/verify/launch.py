@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from random import SystemRandom
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -54,7 +54,11 @@ class VerifySpec(SpecSection):
         backend: "auto" is NCCL where every host has GPUs, else gloo.
         port: the rendezvous port; None draws one from ``PORTS``.
         sizes: bytes to measure; None fits them to the device.
-        min_busbw: GB/s that the largest size must reach; None only reports.
+        min_busbw: what the largest size must reach: GB/s, or as "80%" a share of what the network cards and
+            links can carry; None only reports.
+        reach: whether every pair of hosts is tried before torch is started.
+        isolate: whether the culprits are looked for by more tests when the all-reduce fails.
+        isolate_seconds: how long that may take.
         python: interpreter with torch on the hosts; None looks for one.
     """
 
@@ -63,7 +67,12 @@ class VerifySpec(SpecSection):
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
     sizes: tuple[int, ...] | None = Field(default=None)
-    min_busbw: float | None = Field(default=None, gt=0)
+    min_busbw: (
+        Annotated[float, Field(gt=0)] | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")] | None
+    ) = None
+    reach: bool = True
+    isolate: bool = True
+    isolate_seconds: float = Field(default=600, ge=10)
     python: str | None = None
 
 
@@ -103,6 +112,7 @@ class RankPlan(Record):
     backend: Literal["nccl", "gloo", "auto"]
     sizes: tuple[int, ...] | None = None
     min_busbw: float | None = None
+    limit: float | None = None
 
     @property
     def world(self) -> int:
@@ -123,12 +133,15 @@ def default_deadline(hosts: int) -> float:
     return min(60.0 + hosts, 300.0)
 
 
-def plan_ranks(candidates: Sequence[Candidate], spec: VerifySpec | None = None) -> RankPlan:
+def plan_ranks(
+    candidates: Sequence[Candidate], spec: VerifySpec | None = None, limit: float | None = None
+) -> RankPlan:
     """Decide how many ranks run where, on which port and backend.
 
     Args:
         candidates: in the order of the ranks.
         spec: what the user said.
+        limit: GB/s that the slowest host can carry, where it is known.
 
     Raises:
         SpecError: a number in the spec is not possible.
@@ -164,8 +177,25 @@ def plan_ranks(candidates: Sequence[Candidate], spec: VerifySpec | None = None) 
         deadline=spec.deadline or default_deadline(len(candidates)),
         backend=backend,
         sizes=spec.sizes,
-        min_busbw=spec.min_busbw,
+        min_busbw=_mark(spec.min_busbw, limit),
+        limit=limit,
     )
+
+
+def _mark(wanted: float | str | None, limit: float | None) -> float | None:
+    """The bandwidth to reach, in GB/s.
+
+    Raises:
+        SpecError: a share of a limit that is not known.
+    """
+    if not isinstance(wanted, str):
+        return wanted
+    if limit is None:
+        raise SpecError(
+            f"verify.min_busbw is {wanted}, but the speed of the hosts' links is not known",
+            next_step="Give it in GB/s.",
+        )
+    return float(wanted.rstrip("%")) / 100 * limit
 
 
 def config(plan: RankPlan, node: int) -> dict[str, object]:

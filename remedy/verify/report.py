@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remedy.transport import Output
 
 # In the order in which a rank goes through them; "" is a rank that never ran.
-PHASES = ("", "started", "rendezvous", "group", "barrier", "reduced", "done")
+PHASES = ("", "started", "inside", "rendezvous", "group", "barrier", "reduced", "done")
 
 
 class Said(BaseModel):
@@ -45,12 +45,14 @@ class Sum(Said):
 
 
 class Measured(Said):
-    """One size of the sweep: bytes, rounds, seconds a round on the slowest rank."""
+    """One size of the sweep, as ``worker.measure`` gives it."""
 
     bytes: int
     rounds: int
     seconds: float
     exact: bool
+    spread: float = 0.0
+    out_of_place: float = 0.0
 
 
 class Result(Said):
@@ -68,6 +70,7 @@ class Result(Said):
     members_digest: str
     sweep: tuple[Measured, ...]
     times: Mapping[str, float]
+    inside: float | None = None
 
 
 class Failure(Said):

@@ -19,6 +19,7 @@ from remedy.values import Record
 from remedy.verify import culprit
 from remedy.verify.culprit import names
 from remedy.verify.launch import RankPlan
+from remedy.verify.reach import DeadWay
 from remedy.verify.report import HostReport, Measured, RankReport, Result, read
 
 if TYPE_CHECKING:
@@ -29,12 +30,19 @@ EVIDENCE_LINES = 6  # of each host that is named; the whole logs went with the r
 
 
 class Bandwidth(Record):
-    """One size: bytes a rank, seconds a round on the slowest rank, GB/s as nccl-tests define them."""
+    """One size: bytes a rank, seconds a round on the slowest rank, GB/s as nccl-tests define them.
+
+    Args:
+        spread: largest less smallest of the parts that were timed, as a share of their median.
+        out_of_place_busbw: where the data is copied first, as a caller that keeps its input has to.
+    """
 
     bytes: int
     seconds: float
     algbw: float
     busbw: float
+    spread: float = 0.0
+    out_of_place_busbw: float | None = None
 
 
 class HostOutcome(Record):
@@ -43,6 +51,45 @@ class HostOutcome(Record):
     host: str
     outcome: Literal["pass", "fail", "not-tested"]
     reason: str = ""
+
+
+class Rung(Record):
+    """One rung of the ladder; ``passed`` is None where it was not climbed, and ``said`` then says why."""
+
+    name: Literal[
+        "facts", "reachability", "new hosts", "inside each host", "whole fleet", "isolation"
+    ]
+    passed: bool | None
+    said: str = ""
+    seconds: float = 0.0
+
+
+class Culprit(Record):
+    """A host, or a way between two, that is to blame.
+
+    Args:
+        what: "gpu07", or "gpu07 -> gpu19".
+        hosts: that it concerns.
+        reason: a sentence.
+        facts: what is known of the state of these hosts that explains it.
+        next_step: the command to type, or what to do.
+    """
+
+    what: str
+    hosts: tuple[str, ...]
+    reason: str
+    facts: tuple[str, ...] = ()
+    next_step: str = ""
+
+
+class GroupTest(Record):
+    """A group that was tested while looking for the causes."""
+
+    round: int
+    purpose: str
+    hosts: tuple[str, ...]
+    passed: bool
+    seconds: float = 0.0
 
 
 class Verdict(Record):
@@ -60,6 +107,11 @@ class Verdict(Record):
         evidence: lines that bear the reason out.
         seconds: wall clock, from the start of the scripts to the last report.
         fingerprints: of each host's state, which the verdict holds for.
+        limit_gbps: what the slowest host's links can carry, where it is known.
+        rungs: the ladder, as far as it was climbed.
+        causes: who is to blame, as far as it could be told.
+        dead_ways: the pairs of hosts that do not reach each other.
+        tests: the groups that were tested to find the causes.
     """
 
     passed: bool
@@ -79,6 +131,18 @@ class Verdict(Record):
     evidence: tuple[str, ...] = ()
     seconds: float = 0.0
     fingerprints: Mapping[str, str] = Field(default_factory=dict)
+    limit_gbps: float | None = None
+    rungs: tuple[Rung, ...] = ()
+    causes: tuple[Culprit, ...] = ()
+    dead_ways: tuple[DeadWay, ...] = ()
+    tests: tuple[GroupTest, ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """The bus bandwidth as a share of what the links can carry."""
+        if self.busbw_gbps is None or not self.limit_gbps:
+            return None
+        return self.busbw_gbps / self.limit_gbps
 
     def excusing(self, hosts: Mapping[str, str]) -> Verdict:
         """The same verdict, saying also which hosts were left out of the run, and why.
@@ -179,6 +243,12 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
                 seconds=row.seconds,
                 algbw=row.bytes / row.seconds / 1e9,
                 busbw=bus_bandwidth(row, plan.world),
+                spread=row.spread,
+                out_of_place_busbw=bus_bandwidth(
+                    row.model_copy(update={"seconds": row.out_of_place}), plan.world
+                )
+                if row.out_of_place > 0
+                else None,
             )
             for row in rows
             if row.seconds > 0
@@ -188,6 +258,7 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
         nccl=tuple(sorted({result.identity.nccl for result in results} - {""})),
         reason="",
         seconds=seconds,
+        limit_gbps=plan.limit,
     )
     if passed:
         return verdict.model_copy(

@@ -30,6 +30,10 @@ GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
 # How long one size is measured, and within which counts of rounds.
 SECONDS_PER_SIZE = 0.5
 ROUNDS = (2, 20)
+# The rounds are timed in so many parts, of which the median counts.
+PARTS = 5
+# How long the ranks of one host may take among themselves; in seconds.
+INSIDE = 15.0
 # How long a rank that is done waits for the others, so that nobody's last message is cut off.
 FAREWELL = 5.0
 # How often a rank asks whether another has failed, and how long it then still goes on; in seconds.
@@ -257,7 +261,9 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
         size: bytes a rank contributes.
 
     Returns:
-        ``bytes``, ``rounds``, ``seconds`` a round on the slowest rank, ``exact``.
+        ``bytes``, ``rounds``, ``seconds`` a round on the slowest rank (in place; the median of a few parts),
+        ``spread`` (largest less smallest part, as a share of the median), ``out_of_place`` (seconds, where
+        the data is copied first), ``exact``.
     """
     dist = torch.distributed
 
@@ -270,10 +276,12 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
         dist.all_reduce(value, op=dist.ReduceOp.MAX)
         return float(value.item())
 
-    def timed(rounds: int) -> float:
+    def timed(rounds: int, source: Any = None) -> float:
         settle()
         start = time.perf_counter()
         for _ in range(rounds):
+            if source is not None:
+                buffer.copy_(source)
             dist.all_reduce(buffer)
         settle()
         return slowest(time.perf_counter() - start) / rounds
@@ -283,12 +291,17 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
     buffer.zero_()
     guess = max(timed(WARM_UP), 1e-6)
     rounds = max(ROUNDS[0], min(ROUNDS[1], int(SECONDS_PER_SIZE / guess)))
-    seconds = timed(rounds)
+    parts = min(PARTS, rounds)
+    times = sorted(timed(max(1, rounds // parts)) for _ in range(parts))
+    copied = timed(max(1, rounds // parts), torch.zeros_like(buffer))
     exact = exact and not bool(buffer.any().item()) and checked(torch, rank, buffer)
+    middle = times[len(times) // 2]
     return {
         "bytes": buffer.numel() * 4,
         "rounds": rounds,
-        "seconds": seconds,
+        "seconds": middle,
+        "spread": (times[-1] - times[0]) / middle if middle > 0 else 0.0,
+        "out_of_place": copied,
         "exact": exact,
     }
 
@@ -322,6 +335,57 @@ def farewell(store: Any, world: int) -> None:
         gone = store.add("done", 0)
 
 
+def inside(torch: Any, rank: Rank) -> float | None:
+    """Let the ranks of this host sum among themselves, so that a bad host is known before it holds up others.
+
+    A single CPU rank forks a second one, which costs no second import. The group is gone when this returns; it
+    meets through a file of the run's own folder, so no network and no name is needed.
+
+    Returns:
+        seconds of one all-reduce of a megabyte; None where there is but one GPU.
+    """
+    on_gpu = rank.config["backend"] != "gloo" and torch.cuda.is_available()
+    me, count, child = rank.local_rank, rank.local_world, -1
+    if count == 1:
+        if on_gpu or rank.config["backend"] != "gloo":
+            return None
+        count, child = 2, os.fork()
+        me = 1 if child == 0 else 0
+    dist: Any = torch.distributed
+    device = torch.device("cuda", me) if on_gpu else torch.device("cpu")
+    try:
+        if on_gpu:
+            torch.cuda.set_device(me)
+        store = dist.FileStore(str(rank.directory / "inside"), count)
+        dist.init_process_group(
+            "nccl" if on_gpu else "gloo",
+            store=store,
+            rank=me,
+            world_size=count,
+            timeout=rank.within(INSIDE),
+        )
+        value = torch.full((262_144,), float(me + 1), device=device)
+        dist.all_reduce(value)
+        wrong = bool((value != count * (count + 1) / 2).any().item())
+        start = time.perf_counter()
+        dist.all_reduce(value)
+        if on_gpu:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+        if child != 0:
+            dist.destroy_process_group()
+    finally:
+        if child == 0:
+            os._exit(0)
+        if child > 0:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+    if wrong:
+        raise RuntimeError("the sum of this host's own ranks is wrong")
+    return seconds
+
+
 def work(rank: Rank) -> None:
     """Go through all phases, and leave the result."""
     import torch
@@ -331,10 +395,20 @@ def work(rank: Rank) -> None:
     usable, why = False, ""
     if rank.config["backend"] != "gloo":
         usable, why = usable_gpu(torch, rank.local_rank, rank.local_world)
+    alone: float | None = None
+    trouble = ""
+    try:
+        alone = inside(torch, rank) if usable or rank.config["backend"] == "gloo" else None
+        rank.reach("inside")
+    except Exception as error:
+        trouble = f"inside this host: {first_line(error)}"
     limit = rank.within(rank.config["join_seconds"])
     shared, _, _ = next(iter(rendezvous("env://", rank.rank, rank.world, timeout=limit)))
     store = dist.PrefixStore(f"remedy/{rank.config['nonce']}", shared)
     rank.store = store
+    if trouble:
+        # Told only now: through the store the others learn that there is nothing to wait for.
+        raise RuntimeError(trouble)
     rank.reach("rendezvous")
     if rank.local_rank == 0:
         # One a host is enough: torchrun ends its other ranks.
@@ -380,6 +454,7 @@ def work(rank: Rank) -> None:
         "members_digest": hashlib.sha256(
             json.dumps([[m["rank"], m["hostname"], m["boot_id"]] for m in members]).encode("ascii")
         ).hexdigest(),
+        "inside": alone,
         "sweep": sweep(torch, rank, device),
     }
     rank.reach("done")

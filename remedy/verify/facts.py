@@ -1,0 +1,159 @@
+"""What the probes of all hosts show together, before anything is started: the lowest rung. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from statistics import median_low
+
+from remedy.probe import HostState
+from remedy.values import Unknown
+from remedy.verify.verdict import Culprit
+
+# c10d's rendezvous drops a host whose heart-beats look 15 seconds old; three intervals of five seconds.
+# Source: torch 2.13, dynamic_rendezvous.py, keep_alive_interval and keep_alive_max_attempt.
+CLOCK_TOLERANCE = 10.0
+# Link types whose speed is that of a wire; a veth claims 10 Gb/s whatever the machine can do.
+WIRES = ("physical", "bond", "vlan")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What speaks against starting.
+
+    Args:
+        culprits: what will make training fail.
+        warnings: what will not, but should be known.
+        nameless: ways whose source resolves the target's name wrongly, with what it gets.
+        limit: GB/s that the slowest host's links can carry; None where it is not known.
+    """
+
+    culprits: tuple[Culprit, ...] = ()
+    warnings: tuple[str, ...] = ()
+    nameless: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    limit: float | None = None
+
+
+def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: int) -> Facts:
+    """Compare the hosts.
+
+    Args:
+        states: of all hosts that take part.
+        addresses: the cluster address of each.
+        port: of the rendezvous, on the first host.
+    """
+    nameless = dict(_nameless(states, addresses))
+    culprits = [*_same_names(states), *_clocks(states), *_held(states, addresses, port)]
+    limits = [found for s in states.values() if (found := link_limit(s, addresses[s.host]))]
+    return Facts(
+        culprits=tuple(culprits),
+        warnings=tuple(_warnings(states)),
+        nameless=nameless,
+        limit=min(limits) if limits and len(limits) == len(states) else None,
+    )
+
+
+def link_limit(state: HostState, address: str) -> float | None:
+    """What the links of a host can carry, in GB/s: its active RDMA ports, else the card with its address."""
+    if not isinstance(state.rdma, Unknown):
+        active = [port.rate for port in state.rdma if port.state == "ACTIVE"]
+        if active:
+            return sum(active) / 8
+    if isinstance(state.network, Unknown):
+        return None
+    for interface in state.network.interfaces:
+        own = address in (found.address for found in interface.addresses)
+        if own and interface.kind in WIRES and interface.speed:
+            return interface.speed / 8000
+    return None
+
+
+def _same_names(states: Mapping[str, HostState]) -> Iterator[Culprit]:
+    called: dict[str, list[str]] = defaultdict(list)
+    for name, state in states.items():
+        if not isinstance(state.identity, Unknown):
+            called[state.identity.transient_name].append(name)
+    for word, hosts in called.items():
+        if len(hosts) > 1:
+            yield Culprit(
+                what=", ".join(hosts),
+                hosts=tuple(hosts),
+                reason=f"{len(hosts)} hosts call themselves {word!r}",
+            )
+
+
+def _nameless(
+    states: Mapping[str, HostState], addresses: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    for source, state in states.items():
+        if isinstance(state.names, Unknown):
+            continue
+        for target, address in addresses.items():
+            got = state.names.peers.get(target)
+            # A name that was not asked for, or could not be asked in time, shows nothing here.
+            if target == source or got is None or ":" in address or got[:1] == (address,):
+                continue
+            yield (source, target), f"{target} is {', '.join(got)}" if got else "does not resolve"
+
+
+def _clocks(states: Mapping[str, HostState]) -> Iterator[Culprit]:
+    """Hosts whose clock is certainly away from that of most: each is known but for the time of its answer."""
+    known = {}
+    for name, state in states.items():
+        if not isinstance(state.clock, Unknown) and state.clock.asked_at:
+            clock = state.clock
+            known[name] = (
+                (clock.epoch_ns - clock.heard_at) / 1e9,
+                (clock.epoch_ns - clock.asked_at) / 1e9,
+            )
+    if len(known) < 2:
+        return
+    low, high = (median_low(side) for side in zip(*known.values(), strict=True))
+    for name, (earliest, latest) in known.items():
+        away = max(earliest - high, low - latest)
+        if away > CLOCK_TOLERANCE:
+            side = "ahead of" if earliest > high else "behind"
+            yield Culprit(
+                what=name,
+                hosts=(name,),
+                reason=f"the clock of {name} is {away:.0f} s {side} that of most hosts: "
+                "a c10d rendezvous drops it and the others go on without it",
+            )
+
+
+def _held(
+    states: Mapping[str, HostState], addresses: Mapping[str, str], port: int
+) -> Iterator[Culprit]:
+    first = next(iter(addresses))
+    listeners = states[first].listeners
+    if isinstance(listeners, Unknown):
+        return
+    for one in listeners:
+        if one.port == port:
+            yield Culprit(
+                what=first,
+                hosts=(first,),
+                reason=f"the rendezvous port {port} on {first} is held by process"
+                f" {', '.join(map(str, one.holders)) or 'of another user'}",
+            )
+            return
+
+
+def _warnings(states: Mapping[str, HostState]) -> Iterator[str]:
+    drivers: dict[str, list[str]] = defaultdict(list)
+    torches: dict[str, list[str]] = defaultdict(list)
+    for name, state in states.items():
+        if not isinstance(state.gpus, Unknown):
+            if state.gpus.driver:
+                drivers[state.gpus.driver].append(name)
+            if not isinstance(state.gpus.processes, Unknown) and state.gpus.processes:
+                pids = ", ".join(str(process.pid) for process in state.gpus.processes[:4])
+                yield f"{name}: its GPUs are in use by process {pids}: figures will be low"
+        if not isinstance(state.software, Unknown):
+            found = sorted({package.version for package in state.software.versions("torch")})
+            torches[" and ".join(found) or "none"].append(name)
+    for what, versions in (("GPU drivers", drivers), ("torch versions", torches)):
+        if len(versions) > 1:
+            told = "; ".join(f"{version}: {', '.join(h[:6])}" for version, h in versions.items())
+            yield f"different {what}: {told}"

@@ -1,0 +1,74 @@
+"""The last verdict, kept beside the inventory, and what may be built on it.
+
+A verdict holds for the host states that it was proved on. Where only a few hosts are other ones now, and the
+fingerprints of all others are as they were, it is enough to test each of these with a good host of its own, and
+then the fleet as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from remedy.verify.verdict import Verdict
+
+NAME = "verdict.json"
+
+
+@dataclass(frozen=True)
+class Increment:
+    """What has to be tested: each new host with a partner of its own that was proved before."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+def save(home: Path, verdict: Verdict) -> None:
+    """Keep a verdict as the last one; a reader never sees half of it."""
+    home.mkdir(parents=True, mode=0o700, exist_ok=True)
+    descriptor, part = tempfile.mkstemp(dir=home, prefix=f".{NAME}.")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(verdict.model_dump_json(indent=1))
+        file.flush()
+        os.fsync(file.fileno())
+    Path(part).replace(home / NAME)
+
+
+def load(home: Path) -> Verdict | str:
+    """The last verdict, or why there is none that can be used."""
+    try:
+        return Verdict.model_validate_json((home / NAME).read_bytes())
+    except FileNotFoundError:
+        return "nothing was verified here before"
+    except (OSError, ValidationError) as error:
+        return f"the last verdict cannot be read ({str(error).splitlines()[0]})"
+
+
+def increment(last: Verdict | str, now: Mapping[str, str]) -> Increment | str:
+    """Decide what is left to be tested.
+
+    Args:
+        last: the last verdict.
+        now: the fingerprint of every host that takes part.
+
+    Returns:
+        the tests, or why it has to be the whole ladder.
+    """
+    if isinstance(last, str):
+        return last
+    if not last.passed:
+        return "the last verification failed"
+    kept = [host for host, mark in now.items() if last.fingerprints.get(host) == mark]
+    changed = [host for host in now if host not in kept]
+    if not changed:
+        return "no host is another one than when it was last verified"
+    if len(changed) > len(kept):
+        return f"{len(changed)} of {len(now)} hosts are not as they were"
+    # Neighbours share switches: a partner half the fleet away has seen more of the network.
+    half = len(kept) // 2
+    partners = [*kept[half:], *kept[:half]]
+    return Increment(tuple(zip(changed, partners, strict=False)))
