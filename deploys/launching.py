@@ -33,9 +33,27 @@ class LaunchingSpec(SpecSection):
     fan_out: int = Field(default=10, ge=1)
 
 
-def assess(fleet: Fleet, host: HostState, spec: LaunchingSpec) -> Assessment:
-    """Look at the host's sshd and at the environment that its sessions get."""
-    return Assessment((*_startups(host, spec.fan_out), *_proxies(fleet, host)))
+def assess(_fleet: Fleet, host: HostState, spec: LaunchingSpec) -> Assessment:
+    """Look at the host's sshd."""
+    return Assessment(tuple(_startups(host, spec.fan_out)))
+
+
+def assess_fleet(fleet: Fleet, _spec: LaunchingSpec) -> tuple[Finding, ...]:
+    """Look for hosts whose sessions would ask a proxy for their peers; equal exceptions are looked at once."""
+    addresses = {name: mine.address for name, mine in fleet.addresses.items()}
+    behind: dict[str, tuple[int, str]] = {}
+    findings = []
+    for state in fleet.states.values():
+        proxies, exceptions = proxy_variables(state)
+        if not proxies:
+            continue
+        if exceptions[1] not in behind:
+            proxied = through_proxy(exceptions[1], addresses)
+            behind[exceptions[1]] = len(proxied), fold(proxied)
+        count, hosts = behind[exceptions[1]]
+        if count:
+            findings.append(_proxied(state, (*proxies, exceptions), count, hosts))
+    return tuple(findings)
 
 
 def _startups(host: HostState, fan_out: int) -> Iterator[Finding]:
@@ -81,28 +99,29 @@ def _number(line: Mention) -> bool:
     return value(line).split(":")[0].isdigit()
 
 
-def _proxies(fleet: Fleet, host: HostState) -> Iterator[Finding]:
+def proxy_variables(host: HostState) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+    """Return the variables of a session that name a proxy, and the one with the exceptions, as spelt."""
     if isinstance(host.environment, Unknown):
-        return
+        return [], ("no_proxy", "")
     by_name = {name.lower(): (name, text) for name, text in host.environment.items()}
     proxies = [by_name[name] for name in PROXIES if by_name.get(name, ("", ""))[1]]
-    if not proxies:
-        return
-    exceptions = by_name.get("no_proxy", ("no_proxy", ""))
-    proxied = through_proxy(exceptions[1], {n: a.address for n, a in fleet.addresses.items()})
-    if proxied:
-        yield _finding(
-            host,
-            f"connections to {len(proxied)} hosts of the cluster would go through an HTTP proxy",
-            "env-not-propagated",
-            (
-                *(f"{name}={text}" for name, text in proxies),
-                "{}={}".format(*exceptions),
-                f"not excepted by address: {fold(proxied)}",
-            ),
-            "Put the cluster's addresses and names into no_proxy (and NO_PROXY) wherever the proxy is set: "
-            "/etc/environment, ~/.bashrc, the job script.",
-        )
+    return proxies, by_name.get("no_proxy", ("no_proxy", ""))
+
+
+def _proxied(
+    host: HostState, variables: tuple[tuple[str, str], ...], count: int, hosts: str
+) -> Finding:
+    return _finding(
+        host,
+        f"connections to {count} hosts of the cluster would go through an HTTP proxy",
+        "env-not-propagated",
+        (
+            *(f"{name}={text}" for name, text in variables),
+            f"not excepted by address: {hosts}",
+        ),
+        "Put the cluster's addresses and names into no_proxy (and NO_PROXY) wherever the proxy is set: "
+        "/etc/environment, ~/.bashrc, the job script.",
+    )
 
 
 def through_proxy(no_proxy: str, addresses: Mapping[str, str | None]) -> tuple[str, ...]:
@@ -146,5 +165,6 @@ REMEDY = Remedy(
     finds=("ssh-launch-failure", "env-not-propagated"),
     spec=LaunchingSpec,
     assess=assess,
+    assess_fleet=assess_fleet,
     order=90,
 )

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 # Remedies that docs/problems.yaml may name before they are there.
 MEANT = {
     *("firewall", "port_range", "ipv6", "docker_shm", "sysv_ipc", "shm_leftovers", "orphans"),
-    *("environment", "limits", "logind", "ascend", "paddle"),
+    *("environment", "limits", "logind", "ascend", "paddle", "dev_shm"),
 }
 
 
