@@ -198,10 +198,11 @@ class Pipeline:
             folder.mkdir(parents=True, mode=0o700)
             write_plan(plan, folder / "plan.json")
         for wave in waves(plan.hosts, spec.waves):
-            failed = self._failures(probed, reports)
-            if spec.max_failures is not None and len(failed) > spec.max_failures:
-                journal.write("stopped", failed=sorted(failed), limit=spec.max_failures)
-                break
+            if spec.max_failures is not None:
+                failed = self._failures(probed, reports)
+                if len(failed) > spec.max_failures:
+                    journal.write("stopped", failed=sorted(failed), limit=spec.max_failures)
+                    break
             told = self._carrier.make(plan.restricted(wave), run)
             journal.write("changed", hosts={name: _story(report) for name, report in told.items()})
             reports.update(told)
