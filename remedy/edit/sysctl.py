@@ -1,0 +1,110 @@
+"""Files of kernel settings that remedy owns whole, and what beats them at boot (sysctl.d(5))."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from remedy.plan.change import CommandAction, command
+from remedy.probe import HostState, Setting, Sysctls
+from remedy.probe.sysctl import UFW_FILE, parse_settings
+
+_SWAP = str.maketrans("/.", "./")
+
+
+def render(settings: Mapping[str, str], why: str) -> bytes:
+    """Return the content of a file of settings.
+
+    Args:
+        settings: dotted name to value.
+        why: what it is for, one line.
+    """
+    lines = [f"{_named(key)} = {value}\n" for key, value in settings.items()]
+    return f"# Written by remedy: {why}\n{''.join(lines)}".encode()
+
+
+def _named(key: str) -> str:
+    """Return a key as a file has it: with slashes where a part of it holds a dot."""
+    return key.translate(_SWAP) if "/" in key else key
+
+
+def persisted_with(sysctls: Sysctls, path: str, content: bytes | None) -> Sysctls:
+    """Return the settings of the next boot if the file at ``path`` held ``content`` (None: were not there)."""
+    others = [line for line in sysctls.persisted if line.path != path]
+    at = next((i for i, line in enumerate(others) if _later(line.path, path)), len(others))
+    own = parse_settings(path, (content or b"").decode().splitlines())
+    return sysctls.model_copy(update={"persisted": (*others[:at], *own, *others[at:])})
+
+
+def _later(path: str, own: str) -> bool:
+    """Return whether the file at ``path`` is applied after ``own``: by its name, whatever the folder."""
+    return path == UFW_FILE or path.rpartition("/")[2] > own.rpartition("/")[2]
+
+
+def beaten_by(
+    state: HostState, path: str, settings: Mapping[str, str]
+) -> tuple[tuple[str, Setting], ...]:
+    """Return each of ``settings`` that another file decides at boot though ``path`` holds them, and where."""
+    if not isinstance(state.sysctls, Sysctls):
+        return ()
+    after = persisted_with(state.sysctls, path, render(settings, ""))
+    winners = {key: after.winner(key) for key in settings}
+    return tuple(
+        (key, winner)
+        for key, winner in winners.items()
+        if winner is not None and winner.path != path and winner.value != settings[key]
+    )
+
+
+def kept(state: HostState, settings: Mapping[str, str]) -> bool:
+    """Return whether the files of the host give all ``settings`` their values at boot."""
+    if not isinstance(state.sysctls, Sysctls):
+        return False
+    winners = {key: state.sysctls.winner(key) for key in settings}
+    return all(
+        winner is not None and winner.value == settings[key] for key, winner in winners.items()
+    )
+
+
+def live_action(
+    before: Mapping[str, str], after: Mapping[str, str], undo: str = ""
+) -> CommandAction:
+    """Return the step that gives the kernel other values, in the order of ``after``.
+
+    Args:
+        before: dotted name to the value it has, white space folded.
+        after: the same names to the values that they shall have.
+        undo: further sh text, run once the former values are back.
+    """
+    keys = sorted(after)
+    paths = [_path(key) for key in keys]
+    back = [*(_write(key, before[key]) for key in after), *([undo] if undo else [])]
+    return CommandAction(
+        observe=f"for f in {command(paths)}; do tr -s '\\t' ' ' <\"$f\"; done",
+        before="\n".join(before[key] for key in keys).rstrip("\n"),
+        after="\n".join(after[key] for key in keys).rstrip("\n"),
+        do=" && ".join(_write(key, value) for key, value in after.items()),
+        undo=" && ".join(back),
+    )
+
+
+def after_live(sysctls: Sysctls, action: CommandAction, keys: tuple[str, ...]) -> Sysctls:
+    """Return the settings after a step of ``live_action`` on ``keys``."""
+    values = action.after.split("\n")
+    values += [""] * (len(keys) - len(values))
+    found = dict(zip(sorted(keys), values, strict=True))
+    return sysctls.model_copy(update={"live": {**sysctls.live, **found}})
+
+
+def keys_of(action: CommandAction) -> tuple[str, ...]:
+    """Return the names that a step of ``live_action`` is about."""
+    words = shlex.split(action.observe.partition("; do ")[0])[3:]
+    return tuple(word.removeprefix("/proc/sys/").translate(_SWAP) for word in words)
+
+
+def _path(key: str) -> str:
+    return f"/proc/sys/{key.translate(_SWAP)}"
+
+
+def _write(key: str, value: str) -> str:
+    return f"{command(['echo', value])} >{command([_path(key)])}"
