@@ -17,7 +17,7 @@ from remedy.apply.script import (
     render_confirm,
     render_undo,
 )
-from remedy.errors import RemedyError
+from remedy.errors import RemedyError, UnreachableError
 from remedy.plan import Change, Plan, inverse
 from remedy.transport import HostEvent, Listener, Root, Script, Transport
 
@@ -71,7 +71,9 @@ class Carrier:
         for name, output in self._transport.carry(plan_deploy, scripts).items():
             report = parse_report(job, changes[name], output.stdout)
             if not report.finished and not report.refused:
-                report = report.without_answer(output.error or _overdue(name))
+                # A connection that broke may have carried the script; a refusal by sudo has not.
+                began = job.nonce in output.stdout or isinstance(output.error, UnreachableError)
+                report = report.without_answer(output.error or _overdue(name), began=began)
             reports[name] = report
         return self._confirm(job, reports)
 

@@ -51,6 +51,7 @@ digest_of() { # path -> sha256, or "absent"
 }
 
 begin() {
+    say - begun
     for tool in base64 sha256sum readlink mktemp; do
         command -v "$tool" >/dev/null || give_up "the host has no $tool"
     done
@@ -250,6 +251,7 @@ unguard() {
 
 # What the timer runs: wait for a run that is still at work, then take back unless it was confirmed.
 guard_begin() {
+    say - begun
     if command -v flock >/dev/null; then
         exec 9>>"$ROOT/lock"
         flock 9

@@ -93,10 +93,14 @@ class HostReport:
     reverted: str = ""
     error: RemedyError | None = None
 
-    def without_answer(self, error: RemedyError) -> HostReport:
-        """Return the report with ``error`` as the reason of each change whose outcome is not known."""
+    def without_answer(self, error: RemedyError, *, began: bool) -> HostReport:
+        """Return the report with ``error`` as the reason of each change whose outcome is not known.
+
+        Where the script did not even begin, they are known: nothing was done.
+        """
+        status = ChangeStatus.LOST if began else ChangeStatus.SKIPPED
         results = {
-            key: result.model_copy(update={"detail": error.message})
+            key: result.model_copy(update={"status": status, "detail": error.message})
             if result.status is ChangeStatus.LOST
             else result
             for key, result in self.results.items()
