@@ -26,7 +26,7 @@ from remedy.firewall.judge import Traffic
 from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Framework, Need, parse_ports
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import Note, Opening, Path, Proposal, Step
-from remedy.firewall.walls import NO_RULES, Wall, unknowns, walls_of
+from remedy.firewall.walls import NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
     Assessment,
     Change,
@@ -105,8 +105,8 @@ def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]
 
 def sources(fleet: Fleet, spec: FirewallSpec) -> Spans:
     """Return the cluster addresses of all hosts; a host reaches itself by its own, so it is among them."""
-    known = tuple(a.address for a in fleet.addresses.values() if a.address is not None)
-    return _spans((*known, *spec.also_from))
+    known = fleet.known_addresses
+    return _spans((*known, *spec.also_from) if spec.also_from else known)
 
 
 # All hosts of a fleet ask for the same addresses.
@@ -125,7 +125,7 @@ def wanted_opening(
     if len(fleet.inventory.names) < 2 and not spec.also_from:
         return Opening()
     peers = sources(fleet, spec)
-    if now is not None and any(a.address is None for a in fleet.addresses.values()):
+    if now is not None and len(fleet.known_addresses) < len(fleet.inventory.names):
         peers = spans.merge([*peers, *now.sources])
     return Opening(peers, spans.merge((n.low, n.high) for n in needs(fleet, host, spec)))
 
@@ -141,6 +141,8 @@ def assess(fleet: Fleet, host: HostState, spec: FirewallSpec) -> Assessment:
         _finding(host, FindingKind.UNKNOWN, f"what {name} lets in is not known", (why,))
         for name, why in unknowns(host, host.firewalls)
     ]
+    if not any_rules(host, host.firewalls):
+        return Assessment(tuple(findings))
     mine = fleet.addresses[host.host].address
     carrier = host.network.carrier_of(mine) if isinstance(host.network, Network) and mine else None
     path = Path(carrier.name if carrier else None, mine)

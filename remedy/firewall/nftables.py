@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from remedy.firewall import spans
@@ -34,6 +35,7 @@ _INCLUDE = f'include "{INCLUDED}"'
 # --- writing -----------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def rule_text(opening: Opening) -> str:
     """Return remedy's rule; its comment tells which opening it stands for."""
     return (

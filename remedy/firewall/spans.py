@@ -78,6 +78,7 @@ def port_texts(ports: Spans, dash: str) -> tuple[str, ...]:
     return tuple(str(low) if low == high else f"{low}{dash}{high}" for low, high in ports)
 
 
+@lru_cache(maxsize=64)
 def address_ranges(addresses: Spans) -> tuple[str, ...]:
     """Return each range of addresses as text."""
     return tuple(

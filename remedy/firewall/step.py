@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from remedy.firewall.spans import Spans, address_ranges, port_texts
 from remedy.plan.change import CommandAction, FileAction, FindingKind
@@ -23,8 +24,13 @@ class Opening:
     @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that stand for exactly this opening."""
-        text = f"{','.join(address_ranges(self.sources))} {','.join(port_texts(self.ports, '-'))}"
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return _digest(self)
+
+
+@lru_cache(maxsize=64)
+def _digest(opening: Opening) -> str:
+    sources, ports = address_ranges(opening.sources), port_texts(opening.ports, "-")
+    return hashlib.sha256(f"{','.join(sources)} {','.join(ports)}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from remedy.firewall.iptables import Table
 from remedy.firewall.judge import Dropped, Traffic, judge
 from remedy.firewall.step import Opening, Path, Proposal
 from remedy.probe import File, Firewalls, HostState, NftChain, NftRuleset, Session
-from remedy.values import Unknown
+from remedy.values import Fact, Unknown
 
 NO_RULES = NftRuleset(tables=(), chains=(), sets=())
 
@@ -52,6 +52,16 @@ def unknowns(host: HostState, walls: Firewalls) -> Iterator[tuple[str, str]]:
         yield name, fact.reason
 
 
+def any_rules(host: HostState, walls: Firewalls) -> bool:
+    """Return whether there is anything that ``walls_of`` would have to look at."""
+    return (
+        isinstance(walls.firewalld, str)
+        or _is_there(host.files.get(nftables.INCLUDED))
+        or next(tables(walls), None) is not None
+        or (isinstance(walls.nft, NftRuleset) and bool(walls.nft.chains))
+    )
+
+
 def walls_of(host: HostState, walls: Firewalls, traffic: Traffic, path: Path) -> Iterator[Wall]:
     """Yield every firewall of a host, with what it keeps out of ``traffic`` that comes by ``path``."""
     ruleset = NO_RULES if isinstance(walls.nft, Unknown) else walls.nft
@@ -84,9 +94,12 @@ def walls_of(host: HostState, walls: Firewalls, traffic: Traffic, path: Path) ->
                 dropped,
                 partial(nftables.propose, chain),
             )
-    included = host.files.get(nftables.INCLUDED)
-    if native or (isinstance(included, File) and included.exists):
+    if native or _is_there(host.files.get(nftables.INCLUDED)):
         yield Wall("nftables at boot", Dropped(), partial(nftables.propose_saved, host, native))
+
+
+def _is_there(file: Fact[File] | None) -> bool:
+    return isinstance(file, File) and file.exists
 
 
 def tables(walls: Firewalls) -> Iterator[Table]:

@@ -46,6 +46,11 @@ class Fleet:
         shared = _shared_subnet(self.states)
         return {node.name: self._address(node, shared) for node in self.inventory.nodes}
 
+    @cached_property
+    def known_addresses(self) -> tuple[str, ...]:
+        """The cluster addresses that are known, in the order of the inventory."""
+        return tuple(a.address for a in self.addresses.values() if a.address is not None)
+
     def _address(self, node: Node, shared: ipaddress.IPv4Network | None) -> ClusterAddress:
         if node.cluster_address is not None:
             return ClusterAddress(node.cluster_address, "cluster_address in the inventory")
