@@ -17,6 +17,7 @@ from rich.text import Text
 from remedy.apply.outcome import HostStatus, RunOutcome
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
 from remedy.report.fold import fold
+from remedy.report.ladder import render_details
 from remedy.verify import Verdict
 
 # Longer diffs are cut in the summary; the plan file has them whole.
@@ -73,15 +74,18 @@ def render_outcome(outcome: RunOutcome) -> RenderableType:
 
 
 def render_verdict(verdict: Verdict) -> RenderableType:
-    """Return what verification proved, in one line, with the evidence where it failed."""
+    """Return what verification proved, in one line, with the figures, or with who is to blame."""
     if verdict.passed:
         line = Text("proved       ", style="bold green")
         line.append(verdict.reason, style="default")
-        return line
+        return Group(line, render_details(verdict))
     line = Text("NOT PROVED   ", style="bold red")
     line.append(verdict.reason, style="default")
+    evidence = [] if verdict.dead_ways else verdict.evidence[:12]
     return Group(
-        line, *(Text(f"             {text}", style="dim") for text in verdict.evidence[:12])
+        line,
+        *(Text(f"             {text}", style="dim") for text in evidence),
+        render_details(verdict),
     )
 
 

@@ -56,7 +56,8 @@ class VerifySpec(SpecSection):
         sizes: bytes to measure; None fits them to the device.
         min_busbw: what the largest size must reach: GB/s, or as "80%" a share of what the network cards and
             links can carry; None only reports.
-        reach: whether every pair of hosts is tried before torch is started.
+        reach: whether every pair of hosts is tried before torch is started; if not, that is done only where
+            the all-reduce fails.
         isolate: whether the culprits are looked for by more tests when the all-reduce fails.
         isolate_seconds: how long that may take.
         python: interpreter with torch on the hosts; None looks for one.
@@ -103,6 +104,9 @@ class RankPlan(Record):
         port: TCP port of the rendezvous.
         deadline: seconds after which each host ends its part by itself.
         backend: what the proof must run on; "nccl" where every host has GPUs.
+        sizes: bytes to measure; None fits them to the device.
+        min_busbw: GB/s that the largest size must reach.
+        limit: GB/s that the slowest host's links can carry, where it is known.
     """
 
     nonce: str

@@ -28,8 +28,14 @@ def part(plan: RankPlan, members: Collection[str]) -> RankPlan:
     deadline = min(BASE + PER_HOST * len(hosts), MOST, plan.deadline)
     # A single size tells what is asked; the largest only where slowness is what may fail.
     sizes = plan.sizes or (None if plan.min_busbw else (65_536,))
-    update = {"nonce": secrets.token_hex(8), "hosts": hosts, "deadline": deadline, "sizes": sizes}
-    return plan.model_copy(update=update)
+    return plan.model_copy(
+        update={
+            "nonce": secrets.token_hex(8),
+            "hosts": hosts,
+            "deadline": deadline,
+            "sizes": sizes,
+        }
+    )
 
 
 class Search:

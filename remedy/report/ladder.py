@@ -1,0 +1,87 @@
+"""A verdict as people read it: the ladder, the bandwidths, who is to blame and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from remedy.report.fold import fold
+from remedy.verify import Culprit, Rung, Verdict
+
+SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
+FACTS = 4
+CAUSES = 12
+DEAD_WAYS = 8
+
+
+def render_rung(rung: Rung) -> Text:
+    """Return one rung in a line."""
+    sign, style = SIGNS[rung.passed]
+    line = Text(f"  {sign} ", style=style).append(f"{rung.name:<18}", style="default")
+    if rung.seconds:
+        line.append(f"{rung.seconds:6.1f} s  ", style="dim")
+    return line.append(rung.said, style="default" if rung.passed is False else "dim")
+
+
+def render_details(verdict: Verdict) -> RenderableType:
+    """Return everything of a verdict but its one line."""
+    parts: list[RenderableType] = []
+    if verdict.bandwidth:
+        parts.append(bandwidth_table(verdict))
+    for cause in verdict.causes[:CAUSES]:
+        parts += _cause(cause)
+    if len(verdict.causes) > CAUSES:
+        parts.append(Text(f"  and {len(verdict.causes) - CAUSES} more", style="dim"))
+    if verdict.dead_ways:
+        parts.append(_dead_ways(verdict))
+    return Group(*parts)
+
+
+def bandwidth_table(verdict: Verdict) -> Table:
+    """Return the measured sizes, as nccl-tests count them, beside what the links can carry."""
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for title in ("bytes", "time", "algbw GB/s", "busbw GB/s", "spread", "out-of-place GB/s"):
+        table.add_column(title, justify="right")
+    if verdict.limit_gbps:
+        table.add_column(f"of {verdict.limit_gbps:g} GB/s", justify="right")
+    for row in verdict.bandwidth:
+        cells = [
+            f"{row.bytes:,}",
+            f"{row.seconds * 1e6:,.0f} us",
+            f"{row.algbw:.3g}",
+            f"{row.busbw:.3g}",
+            f"{row.spread:.0%}",
+            "" if row.out_of_place_busbw is None else f"{row.out_of_place_busbw:.3g}",
+        ]
+        if verdict.limit_gbps:
+            cells.append(f"{row.busbw / verdict.limit_gbps:.0%}")
+        table.add_row(*cells)
+    return table
+
+
+def _cause(cause: Culprit) -> Iterator[Text]:
+    yield Text(f"  {cause.what}: ", style="bold red").append(cause.reason, style="default")
+    for fact in dict.fromkeys(cause.facts[:FACTS]):
+        yield Text(f"      {fact}", style="dim")
+    if cause.next_step:
+        yield Text(f"      {cause.next_step}", style="cyan")
+
+
+def _dead_ways(verdict: Verdict) -> Table:
+    """Return the failed ways, those with the same end and the same way of failing together."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for one in verdict.dead_ways:
+        sources = grouped.setdefault((one.target, one.outcome), [])
+        if one.source not in sources:
+            sources.append(one.source)
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for title in ("from", "to", "ends as"):
+        table.add_column(title)
+    for (target, outcome), sources in list(grouped.items())[:DEAD_WAYS]:
+        table.add_row(fold(sources), target, outcome)
+    if len(grouped) > DEAD_WAYS:
+        table.add_row("", f"and {len(grouped) - DEAD_WAYS} more", "")
+    return table

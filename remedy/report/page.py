@@ -1,0 +1,152 @@
+"""A verdict as one HTML page: nothing is fetched, and everything that came from a host is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from remedy.verify import Verdict
+
+# The outcomes of a way, the worst last; each with its colour in the map.
+COLOURS = {
+    "ok": "#d8efdc",
+    "not tested": "#d9d9d9",
+    "no name": "#e7d4f5",
+    "no listener": "#fbe3b5",
+    "foreign": "#f7c58f",
+    "stalled": "#f2a36b",
+    "mute": "#f2a36b",
+    "rejected": "#e9756b",
+    "refused": "#e0564e",
+    "dropped": "#b3261e",
+}
+# A larger map is drawn only for the hosts that something is wrong with, and a few others.
+LARGEST = 160
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
+  color: #1c1b1f; background: #fff; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.good { color: #1b6e2e; } .bad { color: #b3261e; } .dim { color: #66646a; }
+table { border-collapse: collapse; } th, td { padding: .2rem .8rem .2rem 0; text-align: left;
+  vertical-align: top; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+.map { overflow: auto; } .map svg { display: block; } code { background: #f2f1f4; padding: .1rem .3rem; }
+.key span { display: inline-block; width: 1rem; height: 1rem; vertical-align: -.15rem;
+  margin: 0 .3rem 0 1rem; border: 1px solid #0002; }
+"""
+
+
+def page(verdict: Verdict, title: str) -> str:
+    """Return the page.
+
+    Args:
+        verdict: what was proved.
+        title: what it was proved of.
+    """
+    return "".join(_page(verdict, title))
+
+
+def _page(verdict: Verdict, title: str) -> Iterator[str]:
+    word, style = ("proved", "good") if verdict.passed else ("not proved", "bad")
+    yield f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: {word}</title>'
+    yield f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
+    yield f'<h1>{escape(title)}: <span class="{style}">{word}</span></h1><p>{escape(verdict.reason)}</p>'
+    yield "<h2>The ladder</h2><table>"
+    for rung in verdict.rungs:
+        sign, look = {True: ("ok", "good"), False: ("red", "bad"), None: ("not climbed", "dim")}[
+            rung.passed
+        ]
+        yield f'<tr><td>{escape(rung.name)}</td><td class="{look}">{sign}</td>'
+        yield f'<td class="n">{rung.seconds:.1f} s</td><td>{escape(rung.said)}</td></tr>'
+    yield "</table>"
+    if verdict.causes:
+        yield "<h2>Who is to blame</h2>"
+        for cause in verdict.causes:
+            yield f'<p><b class="bad">{escape(cause.what)}</b>: {escape(cause.reason)}<br>'
+            for fact in dict.fromkeys(cause.facts):
+                yield f'<span class="dim">{escape(fact)}</span><br>'
+            yield f"<code>{escape(cause.next_step)}</code></p>" if cause.next_step else "</p>"
+    yield from _bandwidth(verdict)
+    yield from _map(verdict)
+    yield from _tests(verdict)
+    yield "<h2>Hosts</h2><table>"
+    for one in verdict.outcomes:
+        look = {"pass": "good", "fail": "bad"}.get(one.outcome, "dim")
+        yield f'<tr><td>{escape(one.host)}</td><td class="{look}">{one.outcome}</td>'
+        yield f"<td>{escape(one.reason)}</td></tr>"
+    yield "</table></body></html>\n"
+
+
+def _bandwidth(verdict: Verdict) -> Iterator[str]:
+    if not verdict.bandwidth:
+        return
+    yield '<h2>All-reduce</h2><table><tr><th class="n">bytes</th><th class="n">time, us</th>'
+    yield '<th class="n">algbw, GB/s</th><th class="n">busbw, GB/s</th><th class="n">spread</th>'
+    yield '<th class="n">out-of-place, GB/s</th><th class="n">of the links</th></tr>'
+    for row in verdict.bandwidth:
+        share = f"{row.busbw / verdict.limit_gbps:.0%}" if verdict.limit_gbps else ""
+        copied = "" if row.out_of_place_busbw is None else f"{row.out_of_place_busbw:.3g}"
+        cells = (
+            f"{row.bytes:,}",
+            f"{row.seconds * 1e6:,.0f}",
+            f"{row.algbw:.3g}",
+            f"{row.busbw:.3g}",
+            f"{row.spread:.0%}",
+            copied,
+            share,
+        )
+        yield f"<tr>{''.join(f'<td class=n>{cell}</td>' for cell in cells)}</tr>"
+    yield "</table>"
+
+
+def _map(verdict: Verdict) -> Iterator[str]:
+    """The ways between hosts, one square each: a row opens connections, a column takes them."""
+    if not verdict.dead_ways:
+        return
+    worst: dict[tuple[str, str], str] = {}
+    order = list(COLOURS)
+    told: dict[tuple[str, str], list[str]] = {}
+    for one in verdict.dead_ways:
+        way = (one.source, one.target)
+        worst[way] = max(worst.get(way, "ok"), one.outcome, key=order.index)
+        told.setdefault(way, []).append(f"port {one.port or 'any'}: {one.outcome} {one.detail}")
+    hosts = [one.host for one in verdict.outcomes]
+    if len(hosts) > LARGEST:
+        concerned = {host for way in worst for host in way}
+        hosts = [host for host in hosts if host in concerned][:LARGEST]
+    side = 16 if len(hosts) <= 64 else 8
+    left = 8 * max(map(len, hosts), default=0) + 8
+    width = left + side * len(hosts)
+    yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns take them."
+    yield '</p><p class="key">'
+    for outcome in ("ok", *dict.fromkeys(worst.values())):
+        yield f'<span style="background:{COLOURS[outcome]}"></span>{outcome}'
+    yield f'</p><div class="map"><svg width="{width}" height="{left + side * len(hosts)}" '
+    yield 'font-family="monospace" font-size="11">'
+    for at, host in enumerate(hosts):
+        middle = left + side * at + side - 4
+        yield f'<text x="{left - 4}" y="{middle}" text-anchor="end">{escape(host)}</text>'
+        yield f'<text transform="translate({middle},{left - 4}) rotate(-90)">{escape(host)}</text>'
+    for row, source in enumerate(hosts):
+        for column, target in enumerate(hosts):
+            if source == target:
+                continue
+            outcome = worst.get((source, target), "ok")
+            tip = "; ".join((f"{source} -> {target}", *told.get((source, target), [outcome])))
+            yield f'<rect x="{left + side * column}" y="{left + side * row}" width="{side - 1}" '
+            yield f'height="{side - 1}" fill="{COLOURS[outcome]}"><title>{escape(tip)}</title></rect>'
+    yield "</svg></div>"
+
+
+def _tests(verdict: Verdict) -> Iterator[str]:
+    if not verdict.tests:
+        return
+    yield "<h2>Tests that found it</h2><table>"
+    for test in verdict.tests:
+        look, word = ("good", "worked") if test.passed else ("bad", "failed")
+        shown = ", ".join(test.hosts[:12]) + (
+            f" and {len(test.hosts) - 12} more" if len(test.hosts) > 12 else ""
+        )
+        yield f'<tr><td class="n">{test.round}</td><td>{escape(test.purpose)}</td>'
+        yield f'<td class="{look}">{word}</td><td>{escape(shown)}</td></tr>'
+    yield "</table>"

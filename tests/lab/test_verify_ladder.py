@@ -1,0 +1,79 @@
+"""The ladder over real hosts: three kinds of faults are named at once, and a hang is found by tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.conftest import Cluster
+from tests.lab.site import Site
+
+pytestmark = pytest.mark.lab
+
+# Stops every worker on a host before it can join: as a hang of its GPU or its driver would.
+HANG = (
+    "setsid sh -c 'while :; do pkill -STOP -f \"[p]ython.-u\"; sleep 0.1; done' >/dev/null 2>&1 &"
+)
+
+
+@pytest.fixture
+def site(new_cluster: Callable[..., Cluster]) -> Site:
+    made = Site(new_cluster(count=5))
+    if not made.cluster.lab.record().python:
+        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
+    assert made.remedy("apply", "--yes", "--no-verify").code == 0
+    return made
+
+
+def close(site: Site, host: str, rule: str) -> None:
+    site.cluster.host(host).must(
+        ["nft", "-f", "-"],
+        stdin="table inet test { chain input { type filter hook input priority 0; policy accept;\n"
+        f"ct state established,related accept\n{rule} drop\n}}\n}}\n",
+    )
+
+
+def test_three_faults_of_three_kinds_are_named_at_once(site: Site) -> None:
+    one, two, three, four, five = site.cluster.hosts
+    address = site.addresses()
+    close(site, two, 'iifname != "lo" tcp dport 32768-60999')
+    close(site, three, f"ip saddr {address[four]} tcp dport 1024-65535")
+    site.cluster.run(one, f"sed -i 's/^{address[five]} .*{five}$/127.0.1.1 {five}/' /etc/hosts")
+    answer = site.remedy("verify", "--json", "--html", str(site.folder / "verdict.html"))
+    verdict = answer.document["verdict"]
+    assert answer.code == 3
+    named = {cause["what"] for cause in verdict["causes"]}
+    assert {two, f"{four} -> {three}", f"{one} -> {five}"} == named
+    outcomes = {way["outcome"] for way in verdict["dead_ways"]}
+    assert outcomes == {"dropped", "no name"}
+    steps = [cause["next_step"] for cause in verdict["causes"]]
+    assert all(step.startswith("remedy apply") for step in steps)
+    assert "<svg" in (site.folder / "verdict.html").read_text(encoding="utf-8")
+
+
+def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
+    victim = site.cluster.hosts[3]
+    site.cluster.run(victim, HANG)
+    spec = site.folder / "short.yaml"
+    spec.write_text("verify: {deadline: 30}\n", encoding="utf-8")
+    answer = site.remedy("verify", "--json", "--spec", str(spec), seconds=600)
+    verdict = answer.document["verdict"]
+    assert answer.code == 3
+    assert [cause["what"] for cause in verdict["causes"]] == [victim]
+    ends = {one["host"]: one["outcome"] for one in verdict["outcomes"]}
+    assert ends == {**dict.fromkeys(site.cluster.hosts, "pass"), victim: "fail"}
+
+
+def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site) -> None:
+    assert site.remedy("verify").code == 0
+    victim = site.cluster.hosts[1]
+    site.cluster.replace(victim)
+    assert site.remedy("trust", "--replace", victim, "--yes").code == 0
+    assert site.remedy("apply", "--yes", "--no-verify").code == 0
+    answer = site.remedy("verify", "--incremental", "--json")
+    rungs = {rung["name"]: rung for rung in answer.document["verdict"]["rungs"]}
+    assert answer.code == 0
+    assert rungs["new hosts"]["passed"]
+    assert victim in rungs["new hosts"]["said"]
+    assert "reachability" not in rungs
