@@ -26,7 +26,7 @@ from remedy.firewall.judge import Traffic
 from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Framework, Need, parse_ports
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import Note, Opening, Path, Proposal, Step
-from remedy.firewall.walls import NO_RULES, Wall, any_rules, unknowns, walls_of
+from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
     Assessment,
     Change,
@@ -165,7 +165,7 @@ def assess(fleet: Fleet, host: HostState, spec: FirewallSpec) -> Assessment:
             continue
         now = wall.propose(Opening()).present
         present = present or now
-        if not (wall.dropped or now is not None or wall.name == "nftables at boot"):
+        if not (wall.dropped or now is not None or wall.name == AT_BOOT):
             continue
         proposal = wall.propose(wanted_opening(fleet, host, spec, now or present))
         found = [
@@ -215,6 +215,8 @@ def _explained(
     elif proposal.steps and spec.mode != "leave":
         files = [s.action.path for s in proposal.steps if not isinstance(s.action, CommandAction)]
         title = f"remedy's rules in {wall.name} are not those that the cluster needs now"
+        if wall.name == AT_BOOT:
+            title = f"{AT_BOOT} does not let in whom the cluster needs now"
         yield _finding(host, FindingKind.DRIFT, title, tuple(files))
 
 

@@ -13,6 +13,7 @@ from remedy.firewall.step import Opening, Path, Proposal
 from remedy.probe import File, Firewalls, HostState, NftChain, NftRuleset, Session
 from remedy.values import Fact, Unknown
 
+AT_BOOT = "what nftables loads at boot"
 NO_RULES = NftRuleset(tables=(), chains=(), sets=())
 
 
@@ -95,7 +96,7 @@ def walls_of(host: HostState, walls: Firewalls, traffic: Traffic, path: Path) ->
                 partial(nftables.propose, chain),
             )
     if native or _is_there(host.files.get(nftables.INCLUDED)):
-        yield Wall("nftables at boot", Dropped(), partial(nftables.propose_saved, host, native))
+        yield Wall(AT_BOOT, Dropped(), partial(nftables.propose_saved, host, native))
 
 
 def _is_there(file: Fact[File] | None) -> bool:
