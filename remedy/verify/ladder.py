@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import SystemRandom
-from typing import TYPE_CHECKING
 
 from remedy.probe import HostState
 from remedy.values import Unknown
@@ -21,9 +20,6 @@ from remedy.verify.launch import Candidate, RankPlan, VerifySpec, plan_ranks
 from remedy.verify.proof import Run, launch
 from remedy.verify.search import Search, part
 from remedy.verify.verdict import Culprit, HostOutcome, Rung, Verdict, impossible
-
-if TYPE_CHECKING:
-    from remedy.verify.isolate.explain import Cause
 
 Told = Callable[[Rung], None]
 
@@ -97,11 +93,15 @@ def climb(
     ways = reach.Reach(hosts=())
     if spec.reach and len(addresses) > 1 and not pairs:
         ways = _reach(run, sight, ranks, seen)
-        culprits += [_of_ways(ways, cause) for cause in ways.causes]
         reached(_rung_of(ways))
+        if ways.silent:
+            first = ways.dead[0]
+            verdict = impossible(ranks, f"no host reported ({first.source}: {first.detail})")
+            return verdict.model_copy(update={"rungs": tuple(rungs)})
+        culprits += _of_ways(ways)
     elif seen.nameless:
         ways = _nameless(addresses, seen)
-        culprits += [_of_ways(ways, cause) for cause in ways.causes]
+        culprits += _of_ways(ways)
     if culprits:
         return _ended(ranks, sight, ways, culprits, rungs, time.monotonic() - started)
 
@@ -117,8 +117,7 @@ def climb(
         ways = _reach(run, sight, ranks, seen)
         reached(_rung_of(ways))
         if ways.dead:
-            found = [_of_ways(ways, cause) for cause in ways.causes]
-            return _ended(ranks, sight, ways, found, rungs, time.monotonic() - started)
+            return _ended(ranks, sight, ways, _of_ways(ways), rungs, time.monotonic() - started)
     if not verdict.passed and verdict.possible and spec.isolate and len(addresses) > 2:
         search = Search(run, ranks, {d.name: d for d in doors(sight, ranks)}, spec.isolate_seconds)
         verdict = search.explain(verdict, hints)
@@ -213,9 +212,16 @@ def _rung_of(ways: reach.Reach) -> Rung:
     return Rung(name="reachability", passed=ways.passed, said=found or good, seconds=ways.seconds)
 
 
-def _of_ways(ways: reach.Reach, cause: Cause) -> Culprit:
-    what = str(cause) if cause.kind == "way" else cause.host
-    return Culprit(what=what, hosts=cause.hosts, reason=ways.told(cause))
+def _of_ways(ways: reach.Reach) -> list[Culprit]:
+    """Who is to blame for dead ways; a host that is neither reached nor reaches others is one culprit."""
+    found: dict[str, Culprit] = {}
+    for cause in ways.causes:
+        what = str(cause) if cause.kind == "way" else cause.host
+        reason = ways.told(cause)
+        if what in found:
+            reason = f"{found[what].reason}; {reason}"
+        found[what] = Culprit(what=what, hosts=cause.hosts, reason=reason)
+    return list(found.values())
 
 
 def _launched(verdict: Verdict, hints: Hints) -> list[Rung]:

@@ -101,12 +101,6 @@ class ReachPlan(Record):
         start = (me - members[own].start + 1) % len(group)
         return [*group[start:], *group[:start]]
 
-    @property
-    def ways(self) -> frozenset[tuple[str, str]]:
-        """All ordered pairs."""
-        names = [door.name for door in self.doors]
-        return frozenset((a, b) for a in names for b in names if a != b)
-
 
 def draw_ports(
     between: tuple[int, int], taken: Collection[int], launcher: int, random: Random
@@ -218,6 +212,11 @@ class Reach(Record):
     seconds: float = 0.0
 
     @property
+    def silent(self) -> bool:
+        """Whether no host said anything."""
+        return self.tried == 0 and all(one.outcome == "not tested" for one in self.dead)
+
+    @property
     def passed(self) -> bool:
         """Whether every way of every pair works."""
         return not self.dead
@@ -225,8 +224,7 @@ class Reach(Record):
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The fewest hosts and ways that explain what does not work."""
-        ways = frozenset((a, b) for a in self.hosts for b in self.hosts if a != b)
-        return explain_ways({(one.source, one.target) for one in self.dead}, ways)
+        return explain_ways({(d.source, d.target) for d in self.dead}, len(self.hosts) - 1)
 
     def told(self, cause: Cause) -> str:
         """A cause in a sentence: who, how, on which ports, and how many ways it explains."""

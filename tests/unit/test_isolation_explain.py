@@ -14,7 +14,7 @@ TRIED = frozenset(permutations(HOSTS, 2))
 
 
 def told(failed: set[tuple[str, str]]) -> list[str]:
-    return [str(cause) for cause in explain_ways(failed, TRIED)]
+    return [str(cause) for cause in explain_ways(failed, len(HOSTS) - 1)]
 
 
 def test_a_host_that_nobody_reaches_is_one_cause() -> None:
@@ -45,7 +45,7 @@ def test_a_host_and_a_way_are_two_causes() -> None:
 
 @given(st.sets(st.sampled_from(sorted(TRIED))))
 def test_every_failed_way_is_explained_once(failed: set[tuple[str, str]]) -> None:
-    causes = explain_ways(failed, TRIED)
+    causes = explain_ways(failed, len(HOSTS) - 1)
     ways = [way for cause in causes for way in cause.ways]
     assert sorted(ways) == sorted(failed)
 

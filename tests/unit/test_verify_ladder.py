@@ -254,3 +254,15 @@ def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() 
     verdict = go(paper, reach=False)
     assert [cause.what for cause in verdict.causes] == ["gpu01 -> gpu05"]
     assert (paper.knocks, len(paper.launches)) == (1, 1)
+
+
+def test_hosts_that_all_say_nothing_are_no_proof_of_anything() -> None:
+    verdict = climb(lambda _: {}, sight(states()), VerifySpec())
+    assert not verdict.possible
+    assert verdict.reason.startswith("not possible: no host reported")
+
+
+def test_a_host_cut_off_in_both_directions_is_one_culprit() -> None:
+    closed = tuple((a, b) for a in NAMES for b in NAMES if a != b and "gpu04" in (a, b))
+    verdict = go(Paper(closed=closed))
+    assert [cause.what for cause in verdict.causes] == ["gpu04"]

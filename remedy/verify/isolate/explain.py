@@ -41,31 +41,29 @@ class Cause:
         return words.get(self.kind, f"{self.host} -> {self.target}")
 
 
-def explain_ways(failed: Collection[Way], tried: Collection[Way]) -> tuple[Cause, ...]:
+def explain_ways(failed: Collection[Way], each: int) -> tuple[Cause, ...]:
     """Explain failed ways by the fewest causes, hosts before pairs.
 
     Args:
         failed: ways that did not work.
-        tried: all ways that were tested, those that failed among them.
+        each: how many ways lead to each host, and as many from it: the number of the others.
     """
-    into, out = Counter(t for _, t in tried), Counter(s for s, _ in tried)
     left = set(failed)
     causes: list[Cause] = []
     while left:
         bad_in, bad_out = Counter(t for _, t in left), Counter(s for s, _ in left)
         # The share counts what no other host explains already: a dead host must not drag its peers along.
         gone = set(failed) - left
-        in_left = {h: into[h] - sum(1 for _, t in gone if t == h) for h in bad_in}
-        out_left = {h: out[h] - sum(1 for s, _ in gone if s == h) for h in bad_out}
+        gone_in, gone_out = Counter(t for _, t in gone), Counter(s for s, _ in gone)
         choices = [
-            (count, count / total[host], kind, host)
-            for kind, bad, total in (("in", bad_in, in_left), ("out", bad_out, out_left))
+            (count, kind, host)
+            for kind, bad, other in (("in", bad_in, gone_in), ("out", bad_out, gone_out))
             for host, count in bad.items()
-            if count >= FEWEST and count >= SHARE * total[host]
+            if count >= FEWEST and count >= SHARE * (each - other[host])
         ]
         if not choices:
             break
-        _, _, kind, host = max(choices, key=lambda c: (c[0], c[1], c[2], c[3]))
+        _, kind, host = max(choices)
         side = 1 if kind == "in" else 0
         ways = frozenset(way for way in left if way[side] == host)
         causes.append(Cause("in" if kind == "in" else "out", host, "", ways))
