@@ -7,6 +7,7 @@ never read as markup.
 from __future__ import annotations
 
 import difflib
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -23,6 +24,8 @@ from remedy.verify import Verdict
 # Longer diffs are cut in the summary; the plan file has them whole.
 DIFF_LINES = 40
 COMMAND_LINES = 4
+# A command may compare its object by digest; two of those tell a reader nothing.
+DIGEST = re.compile(r"[0-9a-f]{128}")
 EVIDENCE_LINES = 4
 
 STATUS_STYLE = {
@@ -90,16 +93,20 @@ def render_verdict(verdict: Verdict) -> RenderableType:
 
 
 def _convergence(outcome: RunOutcome) -> Text:
-    changed = [n for n, h in outcome.hosts.items() if h.status is HostStatus.CHANGED]
+    """Return what a second look showed, in one line that is true of every host."""
+    by_status = defaultdict(list)
+    for name, host in outcome.hosts.items():
+        by_status[host.status].append(name)
+    bad = [*by_status[HostStatus.FAILED], *by_status[HostStatus.NOT_REACHED]]
+    if bad:
+        return Text(f"not right    {fold(bad)}: see above what is left and what to do", style="red")
+    if by_status[HostStatus.UNREACHABLE]:
+        return Text("not all      hosts that cannot be reached were not looked at", style="red")
     if not outcome.converged:
-        return Text(
-            "drift        the hosts are not yet what the plan wanted; see above", style="red"
-        )
-    if changed:
-        return Text(
-            "zero drift   a second look at every changed host found nothing left to change",
-            style="green",
-        )
+        return Text("drift        a second look found something left to change", style="red")
+    if by_status[HostStatus.CHANGED]:
+        said = "a second look at every changed host found nothing left to change"
+        return Text(f"zero drift   {said}", style="green")
     return Text("no change    every host is as the inventory and the spec want it", style="green")
 
 
@@ -182,7 +189,9 @@ def _difference(change: Change, plan: Plan) -> tuple[str, ...]:
     """Return what a change alters, as lines."""
     action = change.action
     if isinstance(action, CommandAction):
-        return (f"-{action.before}", f"+{action.after}", *_command_lines(action.do))
+        states = (f"-{action.before}", f"+{action.after}")
+        told = () if DIGEST.fullmatch(action.before + action.after) else states
+        return (*told, *_command_lines(action.do))
     return tuple(_file_difference(action, plan))
 
 
