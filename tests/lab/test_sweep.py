@@ -149,15 +149,15 @@ def test_hosts_that_were_broken_in_many_ways_are_proved(lab: Cluster) -> None:
     cured = [n for b in batches() for n in sum(b.hosts, ()) if n not in {**NOT_CURED, **NOT_THERE}]
     choice = random.Random(SEED)  # noqa: S311
     # A proof by gloo starts a torch on each host, and this machine has to run them all.
-    proved = lab.hosts[:4]
-    for host in proved[:3]:
+    proved = lab.hosts[:3]
+    for host in proved:
         for name in sorted(choice.sample(sorted(set(cured) - SLOW), 3), key=_when):
             try:
                 lab.fault(host, name)
             except LabError:
                 continue
     site = Site(lab)
-    applied = site.remedy("apply", "--yes", "--json", "--limit", ",".join(proved))
+    applied = site.remedy("apply", "--yes", "--json", "--limit", ",".join(proved), seconds=600)
     assert applied.code == 0, applied.text
     assert applied.document["verdict"]["passed"] is True
 
