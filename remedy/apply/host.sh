@@ -34,12 +34,12 @@ plain() { printf %s "$1" | tr -cd 'A-Za-z0-9 ._:/@+=-'; }
 note() { # id state
     line=$(printf '{"time":"%s","run":"%s","change":"%s","state":"%s","by":"%s"}' \
         "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$RUN" "$1" "$2" "$(plain "$BY")")
-    printf '%s\n' "$line" >>"$DIR/receipt.jsonl" && flush "$DIR/receipt.jsonl" || return 1
+    printf '%s\n' "$line" >>"$DIR/receipt.jsonl" || return 1
     { printf '%s\n' "$line" >>"$LOG"; } 2>/dev/null || :
 }
 
-# fsync a file or folder; a sync that takes no name (busybox) flushes everything instead.
-flush() { sync -- "$1" 2>/dev/null || sync; }
+# fsync files and folders; a sync that takes no names (busybox) flushes everything instead.
+flush() { sync -- "$@" 2>/dev/null || sync; }
 
 digest_of() { # path -> sha256, or "absent"
     if [ -e "$1" ]; then
@@ -101,7 +101,6 @@ file_check() { # id path real before after
     fi
     if [ "$now" != absent ]; then
         error=$(cp -p -- "$real" "$DIR/pre/$1" 2>&1) || { say "$1" failed "pre-image: $error"; return 1; }
-        flush "$DIR/pre/$1"
     fi
 }
 
@@ -160,7 +159,7 @@ command_check() { # id observe before after
         say "$1" stale "expected $3, found $now"
         return 1
     fi
-    printf %s "$now" >"$DIR/pre/$1" && flush "$DIR/pre/$1"
+    printf %s "$now" >"$DIR/pre/$1"
 }
 
 command_do() { # id observe before after do
@@ -182,6 +181,15 @@ check() { # kind id args...
     2) say "$1" already ;;
     *) ENDED=1 ;;
     esac
+}
+
+# After the checks and before the first change: what undoing needs is on disk, all of it at once. A file that
+# waits for its own fsync costs a commit of the file system's journal each.
+settle() {
+    [ -n "$CHECKED" ] || return 0
+    set -- "$DIR"/pre/*
+    [ -e "$1" ] || shift
+    flush "$@" "$DIR"/* "$DIR"
 }
 
 make() { # kind id args...
@@ -224,7 +232,7 @@ arm() {
         case "$CHECKED " in *" $id "*) wanted=1 ;; esac
     done
     [ -n "$wanted" ] && [ -z "$ENDED" ] || return 0
-    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$ROOT/pending" || give_up "$ROOT/pending cannot be written"
+    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" || give_up "$ROOT/pending cannot be written"
     if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
         mkdir -p "$UNITS/multi-user.target.wants"
         printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
@@ -284,6 +292,7 @@ confirm() {
 
 finish() {
     note - ended || :
+    flush "$DIR/receipt.jsonl"
     say - finished
     # Whoever only looks at the exit status (plain pyinfra) asks for it with STRICT=1.
     [ -z "$ENDED" ] || exit "${STRICT:-0}"

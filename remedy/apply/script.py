@@ -121,7 +121,6 @@ def render_changes(
     prepare += [
         _store("changes.json", record.encode()),
         _store("undo", render_undo(job, changes, by_hand=True).encode()),
-        'flush "$DIR/undo"',
     ]
     return _program(job, ["begin", *prepare, *_steps(job, changes, guard), "finish"])
 
@@ -166,6 +165,7 @@ def _steps(job: Job, changes: Sequence[Change], guard: Guard) -> list[str]:
         ]
     return [
         *(_call("check", change) for change in changes),
+        "settle",
         *armed,
         *(_call("make", change) for change in changes),
     ]
