@@ -1,0 +1,1 @@
+"""Measuring `remedy diagnose`: accuracy on labelled logs, speed and memory on long ones."""

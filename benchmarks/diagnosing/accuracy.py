@@ -1,0 +1,160 @@
+"""Accuracy by label, on any folder with an index.tsv."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remedy.diagnose import catalogue, diagnose_paths
+
+NOT_HOST = frozenset(("healthy", "application-error"))
+NEITHER = NOT_HOST | {"unknown", "peer-died-timeout"}
+PROMISED = 0.95
+
+
+@dataclass(frozen=True)
+class Row:
+    """One log of the index, and what was said of it.
+
+    Args:
+        file: the log, or a folder of logs.
+        label: what it is; ``secondary`` what would be right too.
+        got: what was said first; ``top3`` the first three.
+    """
+
+    file: str
+    label: str
+    secondary: tuple[str, ...]
+    got: str
+    top3: tuple[str, ...]
+    left_out: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Whether the first answer is the label."""
+        return self.got == self.label
+
+    @property
+    def fair(self) -> bool:
+        """Whether the first answer is the label or one that is right too."""
+        return self.got in (self.label, *self.secondary)
+
+    @property
+    def near(self) -> bool:
+        """Whether the label is among the first three."""
+        return self.label in self.top3
+
+    @property
+    def harmful(self) -> bool:
+        """Whether a host is blamed that nothing is wrong with."""
+        return self.label in NOT_HOST and self.got not in NEITHER and not self.fair
+
+
+@dataclass
+class Table:
+    """All rows, and those of the runs with a family of the catalogue left out."""
+
+    rows: list[Row]
+    without: list[Row] = field(default_factory=list)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures for a file."""
+        return {
+            "logs": len(self.rows),
+            "labels": len({row.label for row in self.rows}),
+            "top1": _share(row.right for row in self.rows),
+            "top1_or_secondary": _share(row.fair for row in self.rows),
+            "top3": _share(row.near for row in self.rows),
+            "host_blamed_wrongly": sum(row.harmful for row in self.rows),
+            "left_out": {
+                "top1": _share(row.right for row in self.without),
+                "unknown": _share(row.got == "unknown" for row in self.without),
+                "host_blamed_wrongly": sum(row.harmful for row in self.without),
+                "other_cause": _share(
+                    not row.fair and row.got != "unknown" for row in self.without
+                ),
+            },
+            "wrong": [
+                f"{row.file}: {row.label}, got {row.got}" for row in self.rows if not row.right
+            ],
+        }
+
+    def good_enough(self) -> bool:
+        """Whether what is promised is kept."""
+        return _share(row.fair for row in self.rows) >= PROMISED and not any(
+            row.harmful for row in self.rows
+        )
+
+
+def measure(folder: Path, *, leave_out: bool) -> Table:
+    """Diagnose every log of an index.
+
+    Args:
+        folder: with an index.tsv.
+        leave_out: do it once more for each log without the families that speak for its label.
+    """
+    table = Table([])
+    with (folder / "index.tsv").open(encoding="utf-8", newline="") as file:
+        for entry in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            table.rows.append(_row(folder, entry, frozenset()))
+            families = _families(entry["label"])
+            if leave_out and families:
+                table.without.append(_row(folder, entry, families))
+    return table
+
+
+def text(table: Table) -> str:
+    """Return the table for reading."""
+    by_label: dict[str, list[Row]] = defaultdict(list)
+    left_out: dict[str, list[Row]] = defaultdict(list)
+    for row in table.rows:
+        by_label[row.label].append(row)
+    for row in table.without:
+        left_out[row.label].append(row)
+    out = [f"{'label':28}{'logs':>5}{'top-1':>8}{'fair':>8}{'top-3':>8}   without its family: said"]
+    for label, rows in sorted(by_label.items()):
+        said = sorted({row.got for row in left_out[label]})
+        out.append(
+            f"{label:28}{len(rows):5}{_share(r.right for r in rows):8.0%}{_share(r.fair for r in rows):8.0%}"
+            f"{_share(r.near for r in rows):8.0%}   {', '.join(said)}"
+        )
+    figures = table.figures()
+    out += [
+        "",
+        f"{figures['logs']} logs, {figures['labels']} labels: top-1 {figures['top1']:.1%}",
+        f"the label or a secondary one: {figures['top1_or_secondary']:.1%}",
+        f"the label among the first three: {figures['top3']:.1%}",
+        f"a host blamed on a healthy or application-error log: {figures['host_blamed_wrongly']}",
+    ]
+    if table.without:
+        out.append(f"its families left out: {figures['left_out']}")
+    out += [f"wrong: {line}" for line in figures["wrong"]]
+    return "\n".join(out)
+
+
+def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
+    found = diagnose_paths([folder / entry["file"]], without=without)
+    labels = [candidate.label for candidate in found.candidates if candidate.label != found.label]
+    return Row(
+        file=entry["file"],
+        label=entry["label"],
+        secondary=tuple(filter(None, (entry.get("secondary") or "").split(";"))),
+        got=found.label,
+        top3=(found.label, *labels)[:3],
+    )
+
+
+def _families(label: str) -> frozenset[str]:
+    return frozenset(
+        entry.family
+        for entry in catalogue()
+        if any(says.label == label and says.weight >= 0.6 for says in entry.says)
+    )
+
+
+def _share(values: Any) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0

@@ -1,0 +1,128 @@
+"""``remedy diagnose``: from the error text to the cause, the evidence and the remedy."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remedy.cli.common import Options, Session, err, explained, out, print_json
+
+if TYPE_CHECKING:
+    from remedy.diagnose.confirm import Confirmation
+    from remedy.diagnose.diagnosis import Diagnosis
+
+FOUND, UNKNOWN, NO_REMEDY = 0, 1, 3
+# Below this a bar would be gone before it is seen.
+LONG = 64 << 20
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    help="Look at these hosts too: confirm or refute each candidate from their real state.",
+)
+@click.option("--limit", multiple=True, metavar="HOSTS", help="Of the inventory, only these hosts.")
+@click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
+@click.option("--all", "show_all", is_flag=True, help="Every candidate, with all its lines.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON document on stdout, the rest on stderr."
+)
+@click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell each host's steps.")
+def diagnose(
+    logs: tuple[Path, ...],
+    inventory: Path | None,
+    limit: tuple[str, ...],
+    spec: Path | None,
+    show_all: bool,
+    as_json: bool,
+    ask_sudo_password: bool,
+    verbose: bool,
+) -> None:
+    """Name the cause of a failed run from its LOGS: files, folders of per-rank logs, - for standard input.
+
+    Compressed logs (.gz, .bz2, .xz, .zst) are read as they are. Give the logs of all ranks together: the first
+    failure leads, and most ranks only print what followed from it.
+
+    \b
+    Exit codes: 0 a cause was found (or nothing is wrong)
+                3 a cause that remedy has nothing against on a host
+                1 unknown
+    """
+    with explained(verbose=verbose):
+        from remedy.diagnose.confirm import command_for, confirm, remedy_for, settled
+
+        diagnosis = _read(logs)
+        confirmations: tuple[Confirmation, ...] = ()
+        first = None
+        if inventory is not None:
+            session = Session(Options(inventory, spec, limit, as_json, verbose, ask_sudo_password))
+            with session.stage(f"Reading {len(session.hosts)} hosts"):
+                probed = session.pipeline.probe(session.hosts)
+            plan = session.pipeline.plan(probed)
+            confirmations = confirm(diagnosis, plan, probed.fleet.states)
+            diagnosis, first = settled(diagnosis, confirmations)
+        name = remedy_for(diagnosis.label)
+        typed = shlex.quote(str(inventory)) if inventory else "INVENTORY"
+        command = command_for(typed, first, diagnosis.label)
+        if as_json:
+            document = diagnosis.document(remedy=name, command=command)
+            document["confirmations"] = [one.model_dump(mode="json") for one in confirmations]
+            print_json(document)
+        else:
+            from remedy.report.diagnosis import render_diagnosis
+
+            out.print(
+                render_diagnosis(
+                    diagnosis, confirmations, remedy=name, command=command, everything=show_all
+                )
+            )
+    sys.exit(exit_code(diagnosis, name))
+
+
+def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
+    """Return the exit code of a diagnosis: 0 a cause (or healthy), 3 one without a remedy, 1 unknown.
+
+    Args:
+        diagnosis: what was found.
+        remedy: the remedy that deals with it.
+    """
+    if diagnosis.label == "unknown":
+        return UNKNOWN
+    if diagnosis.label == "healthy" or remedy is not None:
+        return FOUND
+    return NO_REMEDY
+
+
+def _read(logs: tuple[Path, ...]) -> Diagnosis:
+    """Diagnose the logs, with a bar on a terminal where that takes a while."""
+    from remedy.diagnose.reader import sources
+    from remedy.diagnose.run import diagnose_sources
+
+    found = sources(logs)
+    total = sum(source.size for source in found)
+    if not err.is_terminal or total < LONG:
+        return diagnose_sources(found)
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("Reading", total=total)
+        done: dict[str, int] = {}
+
+        def told(source: object, position: int) -> None:
+            done[getattr(source, "name", "")] = position
+            progress.update(task, completed=sum(done.values()))
+
+        return diagnose_sources(found, told=told)

@@ -1,0 +1,178 @@
+"""The catalogue: what programs print, and which causes that speaks for.
+
+One YAML file a family; every entry is checked here against the schema and the closed set of labels, and by the
+tests against its own examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache, cached_property
+from importlib import resources
+from typing import Literal
+
+import yaml
+from pydantic import Field, model_validator
+
+from remedy.causes import causes
+from remedy.values import Record
+
+
+class Role(str, Enum):
+    """What a text is to the failure that it stands beside."""
+
+    CAUSE = "cause"  # names the cause, or one of a few
+    APPLICATION = "application"  # names one that no host state has
+    CONSEQUENCE = "consequence"  # printed by a rank that suffers from another one's failure
+    KILLED = "killed"  # a process was killed, and nobody says why
+    TRACE = "trace"  # a launcher tells that something failed
+    SIGN = "sign"  # speaks for a cause beside others, and decides nothing by itself
+    HARMLESS = "harmless"  # frightens, and means nothing by itself
+    GOOD = "good"  # tells that something went well
+
+
+class Says(Record):
+    """How much a text speaks for one cause.
+
+    Args:
+        label: the cause.
+        weight: 0 to 1; from 0.85 on the text is as good as proof.
+        because: why it can be this cause; said beside the others.
+        when: counts only where this matches the line.
+        unless: does not count where this matches the line.
+    """
+
+    label: str
+    weight: float = Field(gt=0, le=1)
+    because: str = ""
+    when: str = ""
+    unless: str = ""
+
+    def holds(self, text: str) -> bool:
+        """Return whether it counts on this line."""
+        if self.when and not re.search(self.when, text):
+            return False
+        return not (self.unless and re.search(self.unless, text))
+
+
+class Symptom(Record):
+    """One entry: a text, and what it means.
+
+    Args:
+        id: its name.
+        family: the file it stands in.
+        pattern: a regular expression that matches within a line; its named groups are taken out.
+        near: what has to stand within ``lines`` lines of it.
+        lines: see ``near``.
+        unless: what must not stand on the line.
+        extract: takes out more named groups of the line.
+        across: how it compares between logs: "some" (in some only), "differs" (the group ``by`` has several
+            values), "repeated" (more than once).
+        by: the group that ``across: differs`` compares.
+        unless_seen: another entry that takes its meaning away when it is seen as well.
+        role: what it is to the failure.
+        says: which causes it speaks for.
+        gloo_port: the port in it is byte-swapped, as gloo prints it.
+        meaning: what it means, one sentence.
+        source: the program that prints it, or the document that tells of it.
+        examples: texts that must match.
+        near_misses: texts that must not.
+    """
+
+    id: str
+    family: str
+    pattern: str
+    near: str = ""
+    lines: int = 6
+    unless: str = ""
+    extract: str = ""
+    across: Literal["", "some", "differs", "repeated"] = ""
+    by: str = ""
+    unless_seen: str = ""
+    role: Role = Field(default=Role.CAUSE, strict=False)
+    says: tuple[Says, ...] = Field(min_length=1)
+    gloo_port: bool = False
+    meaning: str
+    source: str
+    examples: tuple[str, ...] = Field(min_length=1)
+    near_misses: tuple[str, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Symptom:
+        for text in (self.pattern, self.near, self.unless, self.extract):
+            re.compile(text)
+        unknown = [says.label for says in self.says if says.label not in causes()]
+        if unknown:
+            raise ValueError(f"{self.id}: no such cause: {', '.join(unknown)}")
+        if (self.across == "differs") != bool(self.by):
+            raise ValueError(f"{self.id}: `across: differs` and `by` go together")
+        return self
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The pattern, compiled."""
+        return re.compile(self.pattern)
+
+    def match(self, text: str, around: str = "") -> re.Match[str] | None:
+        """Match one line.
+
+        Args:
+            text: the line.
+            around: the lines about it, for ``near``.
+        """
+        found = self.regex.search(text)
+        if found is None or (self.unless and re.search(self.unless, text)):
+            return None
+        if self.near and not re.search(self.near, around):
+            return None
+        return found
+
+
+@cache
+def catalogue() -> tuple[Symptom, ...]:
+    """Return every entry, in the order of the files and of what stands in them.
+
+    Raises:
+        ValueError: an entry does not follow the schema, or two have one id.
+    """
+    entries: dict[str, Symptom] = {}
+    folder = resources.files(__name__)
+    for file in sorted(folder.iterdir(), key=lambda one: one.name):
+        if not file.name.endswith(".yaml"):
+            continue
+        family = file.name.removesuffix(".yaml")
+        for raw in yaml.safe_load(file.read_text(encoding="utf-8")):
+            raw["says"] = _says(raw.get("says", {}))
+            for key in ("examples", "near_misses"):
+                raw[key] = tuple(raw.get(key, ()))
+            entry = Symptom.model_validate({**raw, "family": family})
+            if entry.id in entries:
+                raise ValueError(f"two entries are called {entry.id!r}")
+            entries[entry.id] = entry
+    return tuple(entries.values())
+
+
+def texts_of(label: str) -> tuple[str, ...]:
+    """Return one text of each entry that speaks clearly for a cause, for ``remedy explain``.
+
+    Args:
+        label: the cause.
+    """
+    return tuple(
+        entry.examples[0].strip().splitlines()[0]
+        for entry in catalogue()
+        if any(says.label == label and says.weight >= 0.6 for says in entry.says)
+    )
+
+
+def _says(raw: Mapping[str, object]) -> tuple[dict[str, object], ...]:
+    """Read ``{label: weight}`` and ``{any name: {label, weight, ...}}``."""
+    found = []
+    for name, value in raw.items():
+        if isinstance(value, dict):
+            found.append({"label": name, **value})
+        else:
+            found.append({"label": name, "weight": value})
+    return tuple(found)

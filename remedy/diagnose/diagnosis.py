@@ -1,0 +1,104 @@
+"""What a diagnosis is: the cause, how sure, which lines say so, and what else it could be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from remedy.values import Record
+
+SCHEMA = "remedy.diagnosis/1"
+UNKNOWN, HEALTHY, APPLICATION = "unknown", "healthy", "application-error"
+
+Confidence = Literal["certain", "likely", "possible", "none"]
+
+
+class Evidence(Record):
+    """One line of a log.
+
+    Args:
+        file: its name; ``line`` counts from 1.
+        text: without colours, and with the ports that gloo swaps put right.
+        meaning: what the line means.
+        symptom: the entry of the catalogue that matched, "" for a program's own exception.
+        rank: of the process that printed it, where that is known; ``host`` the same.
+        time: seconds from the start of the year, where the line or one before it says so.
+        details: address, port, interface, device, path, version, ... that the line names.
+    """
+
+    file: str
+    line: int
+    text: str
+    meaning: str = ""
+    symptom: str = ""
+    rank: int | None = None
+    host: str = ""
+    time: float | None = None
+    details: Mapping[str, str] = {}
+
+
+class Candidate(Record):
+    """A cause that the logs speak for.
+
+    Args:
+        label: the cause.
+        score: 0 to 1, for comparing.
+        reason: why it can be this one.
+        evidence: lines that speak for it, the first failure first.
+    """
+
+    label: str
+    score: float
+    reason: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Diagnosis(Record):
+    """The answer.
+
+    Args:
+        label: the cause; ``unknown``, ``healthy`` or ``application-error`` where that is the answer.
+        confidence: how sure.
+        lead: the line where the failure began, None where there is none.
+        candidates: what it can be, the likeliest first.
+        consequences: lines of ranks that only suffered from it.
+        notes: what is to be known of the logs (broken off, not readable, harmless texts).
+    """
+
+    label: str
+    confidence: Confidence
+    lead: Evidence | None = None
+    candidates: tuple[Candidate, ...] = ()
+    consequences: tuple[Evidence, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def document(self, *, remedy: str | None, command: str | None) -> dict[str, Any]:
+        """Return the JSON document.
+
+        Args:
+            remedy: the remedy that deals with the cause.
+            command: what is to be typed.
+        """
+        lead = self.lead
+        return {
+            "schema": SCHEMA,
+            "label": self.label,
+            "confidence": self.confidence,
+            "lead": None
+            if lead is None
+            else {"file": lead.file, "line": lead.line, "text": lead.text, **_more(lead)},
+            "candidates": [one.model_dump(mode="json") for one in self.candidates],
+            "consequences": [one.model_dump(mode="json") for one in self.consequences],
+            "notes": list(self.notes),
+            "remedy": remedy,
+            "command": command,
+        }
+
+
+def _more(lead: Evidence) -> dict[str, Any]:
+    return {
+        "meaning": lead.meaning,
+        "rank": lead.rank,
+        "host": lead.host,
+        "details": dict(lead.details),
+    }

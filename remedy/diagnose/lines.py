@@ -1,0 +1,117 @@
+"""What stands on a line beside its text: colours, what a launcher puts before it (rank, host), the time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+# What launchers put before a line. Each may come after another one (Kubernetes before torchrun).
+_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[(?:rank|Rank ?)(?P<rank>\d+)\]:? ?",  # torch
+        r"\[default(?P<local>\d+)\]:",  # torchrun --tee
+        r"\[(?P<role>[a-z]\w*?)(?P<local>\d+)\]:",  # torchrun with a role
+        r"\[\d+,(?P<rank>\d+)\](?:<std(?:out|err|diag)>)?: ?",  # mpirun --tag-output
+        r"\[(?P<host>[\w.-]+):\d+(?::\d+)?\] (?:\[\[\d+,\d+\],(?P<rank>\d+)\])?",  # Open MPI, UCX
+        r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ",  # kubectl logs --prefix
+        r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )",  # a container runtime's file
+        r"(?P<host>[\w.-]*[a-zA-Z][\w.-]*\d)(?:-\d+)?[ ]+\| ",  # docker compose
+        r"(?P<rank>\d{1,5}): (?=\S)",  # srun --label
+        r"(?P<host>[\w-]*[a-z][\w-]*\d[\w.-]*): (?=\S)",  # pdsh, pssh, accelerate, DeepSpeed
+    )
+)
+_NCCL = re.compile(r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] ")
+_OWN_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank[ =:]?(\d+)\b")
+_FILE_RANK = re.compile(
+    r"(?:^|[/._-])(?:worker|workerlog|rank|std(?:out|err)|task|attempt_\d+/)[._-]?(\d{1,5})(?=[._/]|$)"
+    r"|\.(\d{1,4})\.log$|/(\d{1,4})/std(?:out|err)\.log$"
+)
+_TIME = re.compile(
+    r"(?P<year>20\d\d)[-/](?P<month>[01]\d)[-/](?P<day>[0-3]\d)[-T _]"
+    r"(?P<h>[0-2]\d):(?P<m>[0-5]\d):(?P<s>[0-6]\d(?:[.,]\d{1,9})?)"
+    r"|(?:^|[\[: ])[IWEFD](?P<gmonth>[01]\d)(?P<gday>[0-3]\d) "
+    r"(?P<gh>[0-2]\d):(?P<gm>[0-5]\d):(?P<gs>[0-6]\d(?:\.\d{1,9})?)"
+    r"|(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<nday>\d{1,2}) "
+    r"(?P<nh>[0-2]\d):(?P<nm>[0-5]\d):(?P<ns>[0-6]\d)"
+)
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line without what stands before it.
+
+    Args:
+        text: what the program itself printed.
+        rank: of the process, None where the line does not say.
+        host: the same.
+    """
+
+    text: str
+    rank: int | None = None
+    host: str = ""
+
+
+def clean(raw: bytes) -> str:
+    """Return a line's bytes as text, without colours and control characters."""
+    return _CONTROL.sub("", _ANSI.sub("", raw.decode("utf-8", "replace"))).rstrip()
+
+
+def split(text: str) -> Line:
+    """Take off what launchers put before a line, and the rank and host that it names."""
+    rank: int | None = None
+    host = ""
+    for _ in range(3):
+        found = next((m for p in _PREFIXES if (m := p.match(text))), None)
+        if found is None or found.end() == len(text):
+            break
+        groups = found.groupdict()
+        number = groups.get("rank") or groups.get("local")
+        rank = int(number) if number and rank is None else rank
+        host = host or groups.get("host") or ""
+        text = text[found.end() :]
+    if nccl := _NCCL.match(text):
+        host = host or nccl["host"]
+        rank = int(nccl["local"]) if rank is None and int(nccl["local"]) >= 0 else rank
+    if rank is None and (own := _OWN_RANK.search(text[:300])):
+        rank = int(next(group for group in own.groups() if group))
+    return Line(text, rank, host)
+
+
+def rank_of_file(name: str) -> int | None:
+    """Return the rank that a file's name tells (worker_3.log, workerlog.3, 3/stderr.log), None for none."""
+    found = _FILE_RANK.search(name)
+    return int(next(group for group in found.groups() if group)) if found else None
+
+
+def time_of(text: str) -> float | None:
+    """Return when a line was printed, in seconds from the start of its year; None where it does not say.
+
+    Half of the formats have no year, so it is left out of all.
+    """
+    found = _TIME.search(text[:200])
+    if found is None:
+        return None
+    if found["year"]:
+        month, day, parts = int(found["month"]), found["day"], ("h", "m", "s")
+    elif found["gmonth"]:
+        month, day, parts = int(found["gmonth"]), found["gday"], ("gh", "gm", "gs")
+    else:
+        month, day, parts = _MONTHS[found["name"]], found["nday"], ("nh", "nm", "ns")
+    hours, minutes, seconds = (float(found[part].replace(",", ".")) for part in parts)
+    return ((month * 31 + int(day)) * 24 + hours) * 3600 + minutes * 60 + seconds
+
+
+def clean_text(raw: bytes) -> str:
+    """Return several lines as text; of what a progress bar overwrites, each state is a line."""
+    text = _ANSI.sub("", raw.decode("utf-8", "replace")).replace("\r", "\n")
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text)

@@ -1,0 +1,167 @@
+"""Opening logs: plain, compressed, from standard input; and folders of them. Blocks of bytes come out."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from remedy.errors import UsageError
+
+BLOCK = 1 << 20  # fits a core's second-level cache; more is not quicker
+STDIN = "-"
+_SKIPPED = frozenset((".pyc", ".pt", ".pth", ".bin", ".safetensors", ".npz", ".npy", ".png", ".so"))
+
+
+@dataclass
+class Source:
+    """One log.
+
+    Args:
+        name: how it is told to the user.
+        blocks: gives its bytes.
+        size: bytes on disk, 0 where that is not known.
+        trouble: why it could not be read to its end, "" where it could.
+    """
+
+    name: str
+    blocks: Callable[[], Iterator[bytes]]
+    size: int = 0
+    trouble: str = ""
+    told: Callable[[int], None] = field(default=lambda _: None)
+
+    def read(self) -> Iterator[bytes]:
+        """Give the log's bytes; a log that breaks off gives what there is, and says so in ``trouble``."""
+        blocks = self.blocks()
+        while True:
+            try:
+                block = next(blocks, b"")
+            except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, UsageError) as error:
+                self.trouble = str(error) or type(error).__name__
+                return
+            except Exception as error:  # a decompressor's own kind of error
+                if type(error).__module__.split(".")[0] not in (
+                    "zstandard",
+                    "backports",
+                    "compression",
+                ):
+                    raise
+                self.trouble = str(error)
+                return
+            if not block:
+                return
+            yield block
+
+
+def sources(paths: Iterable[Path | str]) -> list[Source]:
+    """Return the logs that the paths stand for; a folder stands for all files in it.
+
+    Args:
+        paths: files, folders, or "-" for standard input.
+
+    Raises:
+        UsageError: a path does not exist, or nothing is there to be read.
+    """
+    found: list[Source] = []
+    for path in paths:
+        if str(path) == STDIN:
+            found.append(Source("standard input", lambda: _pieces(sys.stdin.buffer)))
+            continue
+        path = Path(path)
+        if path.is_dir():
+            files = sorted(one for one in path.rglob("*") if one.is_file() and _is_log(one))
+            found += [_file(one, str(one.relative_to(path.parent))) for one in files]
+        elif path.exists():
+            found.append(_file(path, str(path)))
+        else:
+            raise UsageError(
+                f"there is no file or folder {str(path)!r}", next_step="Check the path."
+            )
+    if not found:
+        raise UsageError(
+            "there is no log to read", next_step="Name files, folders, or - for standard input."
+        )
+    return found
+
+
+def from_text(name: str, data: bytes) -> Source:
+    """Return a log that is in memory already."""
+    return Source(
+        name, lambda: (data[at : at + BLOCK] for at in range(0, len(data), BLOCK)), len(data)
+    )
+
+
+def _is_log(path: Path) -> bool:
+    return path.suffix not in _SKIPPED and not path.name.startswith(".")
+
+
+def _file(path: Path, name: str) -> Source:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = 0
+    source = Source(name, lambda: iter(()), size)
+    source.blocks = lambda: _opened(path, source)
+    return source
+
+
+def _opened(path: Path, source: Source) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as raw:
+        yield from _text(_pieces(_expanded(raw, path), told=lambda: source.told(raw.tell())))
+
+
+def _expanded(raw: IO[bytes], path: Path) -> Any:
+    """Return the file, or what expands it, by its first bytes; its name may say nothing, or wrong."""
+    head = raw.read(6)
+    raw.seek(0)
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    if head.startswith(b"BZh"):
+        return bz2.BZ2File(raw)
+    if head.startswith(b"\xfd7zXZ"):
+        return lzma.LZMAFile(raw)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return _zstd(raw, path)
+    return raw
+
+
+def _zstd(raw: IO[bytes], path: Path) -> IO[Any]:
+    try:
+        import zstandard
+    except ImportError:
+        raise UsageError(
+            f"{path.name} is compressed with zstd, and the package zstandard is not installed",
+            next_step="Install it, or: zstd -dc FILE | remedy diagnose -",
+        ) from None
+    reader: IO[Any] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    return reader
+
+
+def _pieces(stream: IO[bytes], told: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+    # What breaks off in the middle of a large read would give nothing at all.
+    read = getattr(stream, "read1", stream.read)
+    while block := read(BLOCK):
+        yield block
+        told()
+
+
+def _text(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Turn UTF-16 (by its byte order mark) into UTF-8; everything else stays as it is."""
+    first = next(blocks, b"")
+    if first[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        if first:
+            yield first
+        yield from blocks
+        return
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    yield decoder.decode(first).encode()
+    for block in blocks:
+        yield decoder.decode(block).encode()

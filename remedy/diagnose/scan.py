@@ -1,0 +1,303 @@
+"""Reading one log in one pass: which entries of the catalogue match where.
+
+Memory is bounded: a block, a little before and after it, and a few events of each entry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+
+from remedy.diagnose import lines
+from remedy.diagnose.catalogue import Role, Symptom, catalogue
+from remedy.diagnose.engine import Find, make_finder
+from remedy.diagnose.literals import literals_of
+from remedy.diagnose.reader import Source
+
+AROUND = 16 << 10  # bytes before and after a hit that are looked at
+REACH = 800  # of a very long line, so much is looked at on either side of a hit
+ENOUGH = 12  # events of one entry in one log; more say nothing new
+PATIENCE = 5_000  # lines with one literal that are tried in one log
+ENDS = 2 * AROUND  # of the start and the end of a log, for telling whether it went well
+
+TRACEBACK = b"Traceback (most recent call last)"
+EXCEPTION = "python-exception"
+_EXCEPTION_LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+# Raised about the system, not by the program's own logic: unexplained, they do not speak for the program.
+_SYSTEM_ERROR = re.compile(
+    r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
+    r"|torch\.distributed|RendezvousC"
+    r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
+    r"|shared object|undefined symbol|memory|/dev/|device)"
+)
+_FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
+_DETAILS = frozenset(
+    (
+        *("host", "rank", "address", "port", "interface", "device", "path", "version", "library"),
+        *("module", "setting", "operation", "xid", "code", "pid"),
+    )
+)
+
+
+@dataclass
+class Event:
+    """A place where an entry matched, or where a program raised."""
+
+    symptom: str
+    role: Role
+    source: str
+    line: int
+    text: str
+    rank: int | None
+    host: str
+    time: float | None
+    details: dict[str, str] = field(default_factory=dict)
+    says: tuple[tuple[str, float, str], ...] = ()
+    meaning: str = ""
+
+
+@dataclass
+class Scanned:
+    """What one log holds."""
+
+    name: str
+    events: list[Event]
+    head: str
+    tail: str
+    lines: int
+    size: int
+    trouble: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """The catalogue, made ready for scanning."""
+
+    find: Find
+    literals: tuple[bytes, ...]
+    entries: dict[bytes, tuple[Symptom, ...]]
+
+
+@cache
+def index(without: frozenset[str] = frozenset(), *, plain: bool = False) -> Index:
+    """Return the catalogue, ready for scanning.
+
+    Args:
+        without: families that are left out, for measuring.
+        plain: use the standard library's engine.
+    """
+    entries: dict[bytes, list[Symptom]] = {}
+    for symptom in catalogue():
+        if symptom.family in without:
+            continue
+        for text in literals_of(symptom.pattern):
+            entries.setdefault(text.encode(), []).append(symptom)
+    texts = (*entries, TRACEBACK)
+    return Index(
+        make_finder(texts, plain=plain),
+        texts,
+        {text: tuple(those) for text, those in entries.items()},
+    )
+
+
+def scan(source: Source, of: Index) -> Scanned:
+    """Read one log to its end, or as far as it can be read."""
+    return _Scan(source, of).run()
+
+
+class _Scan:
+    def __init__(self, source: Source, of: Index) -> None:
+        self.source = source
+        self.index = of
+        self.events: list[Event] = []
+        self.counts: Counter[str] = Counter()
+        self.tried: Counter[int] = Counter()
+        self.rank = lines.rank_of_file(source.name)
+        self.lines = 0
+        self.head = b""
+        self.time: float | None = None
+
+    def run(self) -> Scanned:
+        buffer, done, size = b"", 0, 0
+        for block in self.source.read():
+            size += len(block)
+            if len(self.head) < ENDS:
+                self.head += block[: ENDS - len(self.head)]
+            buffer += block
+            end = max(done, len(buffer) - AROUND)
+            self._look(buffer, done, end)
+            kept = max(0, end - AROUND)
+            buffer, done = buffer[kept:], end - kept
+        self._look(buffer, done, len(buffer))
+        return Scanned(
+            name=self.source.name,
+            events=self.events,
+            head=lines.clean_text(self.head),
+            tail=lines.clean_text(buffer),
+            lines=self.lines + (not buffer.endswith(b"\n") and bool(buffer)),
+            size=size,
+            trouble=self.source.trouble,
+        )
+
+    def _look(self, buffer: bytes, start: int, end: int) -> None:
+        """Try the entries on every line of ``buffer[start:end]`` that holds a literal of theirs."""
+        if end <= start:
+            return
+        counted, last = start, -1
+        for number, at in self.index.find(buffer[start:] if start else buffer):
+            hit = at + start
+            if hit >= end:
+                break
+            # A literal that was tried so often in vain stands on ordinary lines.
+            if hit < last or self.tried[number] > PATIENCE:
+                continue
+            self.tried[number] += 1
+            self.lines += buffer.count(b"\n", counted, hit)
+            counted = hit
+            last = self._hit(buffer, hit)
+        self.lines += buffer.count(b"\n", counted, end)
+
+    def _hit(self, buffer: bytes, hit: int) -> int:
+        """Try the entries on the line of a hit; return where the line ends."""
+        left, right = _bounds(buffer, hit)
+        raw = buffer[left:right]
+        if TRACEBACK in raw:
+            self._raised(buffer, left, right)
+            return right
+        wanted: dict[str, Symptom] = {}
+        for literal in self.index.literals:
+            if literal in raw:
+                for entry in self.index.entries.get(literal, ()):
+                    if self.counts[entry.id] < ENOUGH:
+                        wanted[entry.id] = entry
+        if not wanted:
+            return right
+        text = lines.clean(raw)
+        around = ""
+        for entry in wanted.values():
+            if entry.near and not around:
+                around = _around(buffer, left, right, entry.lines)
+            found = entry.match(text, around)
+            if found:
+                self.counts[entry.id] += 1
+                self.events.append(self._event(entry, found, text, buffer, left))
+        return right
+
+    def _event(
+        self, entry: Symptom, found: re.Match[str], text: str, buffer: bytes, left: int
+    ) -> Event:
+        details = {key: value for key, value in found.groupdict().items() if value}
+        if entry.extract and (more := re.search(entry.extract, text)):
+            details |= {key: value for key, value in more.groupdict().items() if value}
+        if entry.gloo_port:
+            text, details = _unswapped(text, details)
+        line = lines.split(text)
+        says = [one for one in entry.says if one.holds(text)]
+        return Event(
+            symptom=entry.id,
+            role=entry.role,
+            source=self.source.name,
+            line=self.lines + 1,
+            text=line.text,
+            rank=line.rank if line.rank is not None else self.rank,
+            host=line.host,
+            time=self._time(text, buffer, left),
+            details=details,
+            says=tuple((one.label, one.weight, one.because) for one in says),
+            meaning=entry.meaning,
+        )
+
+    def _raised(self, buffer: bytes, left: int, right: int) -> None:
+        """Read the exception that a traceback ends with."""
+        if self.counts[EXCEPTION] >= 4 * ENOUGH:
+            return
+        opening = lines.clean(buffer[left:right])
+        first = lines.split(opening)
+        prefix = opening[: len(opening) - len(first.text)]
+        frame, number = "", 0
+        for raw in buffer[right : right + 2 * AROUND].split(b"\n")[1:]:
+            number += 1
+            text = lines.clean(raw[:2000])
+            if prefix and not text.startswith(prefix):
+                continue
+            text = text[len(prefix) :]
+            if at := _FRAME.match(text):
+                frame = at["file"]
+            if not text or text[0] in " \t|+" or text.startswith("Traceback"):
+                continue
+            found = _EXCEPTION_LINE.match(text)
+            if found is None:
+                continue
+            self.counts[EXCEPTION] += 1
+            self.events.append(
+                Event(
+                    symptom=EXCEPTION,
+                    role=Role.APPLICATION,
+                    source=self.source.name,
+                    line=self.lines + 1 + number,
+                    text=text[:REACH],
+                    rank=first.rank if first.rank is not None else self.rank,
+                    host=first.host,
+                    time=self._time(text, buffer, left),
+                    details={"path": frame} if frame else {},
+                    says=(("application-error", 0.45 if _SYSTEM_ERROR.match(text) else 0.7, ""),),
+                    meaning="the program raised this.",
+                )
+            )
+            return
+
+    def _time(self, text: str, buffer: bytes, left: int) -> float | None:
+        """Return when a line was printed: by itself, by one a little before, or by the last that was known."""
+        found = lines.time_of(text)
+        if found is None:
+            for raw in reversed(buffer[max(0, left - 4000) : left].split(b"\n")[-40:]):
+                found = lines.time_of(lines.clean(raw[:300]))
+                if found is not None:
+                    break
+        if found is not None:
+            self.time = found
+        return found if found is not None else self.time
+
+
+def _bounds(buffer: bytes, hit: int) -> tuple[int, int]:
+    """Return where the line of a hit begins and ends; a progress bar's carriage return ends a line as well."""
+    low = max(0, hit - REACH)
+    left = max(buffer.rfind(b"\n", low, hit), buffer.rfind(b"\r", low, hit), low - 1) + 1
+    high = min(len(buffer), hit + REACH)
+    ends = [at for mark in (b"\n", b"\r") if (at := buffer.find(mark, hit, high)) >= 0]
+    return left, min(ends, default=high)
+
+
+def _around(buffer: bytes, left: int, right: int, count: int) -> str:
+    before = buffer[max(0, left - AROUND) : left].split(b"\n")[-count - 1 :]
+    after = buffer[right : right + AROUND].split(b"\n")[: count + 1]
+    return "\n".join(lines.clean(raw[:REACH]) for raw in (*before, buffer[left:right], *after))
+
+
+_GLOO_PORT = re.compile(r"(?P<before>(?:remote|local|peer)[= ]\[[^\]]+\]:)(?P<port>\d{1,5})")
+
+
+def _unswapped(text: str, details: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Put right the ports that gloo prints without ntohs (gloo/transport/tcp/address.cc)."""
+
+    def right(match: re.Match[str]) -> str:
+        return f"{match['before']}{swapped(int(match['port']))}"
+
+    if "gloo" not in text.lower():
+        return text, details
+    new = _GLOO_PORT.sub(right, text)
+    if new != text and details.get("port"):
+        details = {**details, "port": str(swapped(int(details["port"])))}
+    return new, details
+
+
+def swapped(port: int) -> int:
+    """Return a port with its two bytes the other way round."""
+    return (port & 0xFF) << 8 | port >> 8 if port < 65536 else port
+
+
+def details_of(event: Event) -> dict[str, str]:
+    """Return what an event names that a user can use."""
+    return {key: value for key, value in event.details.items() if key in _DETAILS}

@@ -1,0 +1,143 @@
+"""A diagnosis as text for people. Text that came from a log is printed as it is, never read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from remedy.causes import causes
+from remedy.diagnose.confirm import Confirmation, Verdict
+from remedy.diagnose.diagnosis import Candidate, Diagnosis, Evidence
+
+WIDTH = 200  # of a line of a log that is shown
+LINES = 4  # of evidence for the cause, without --all
+
+_HEAD = {
+    "unknown": ("Unknown: the text does not settle the cause.", "yellow"),
+    "healthy": ("Nothing is wrong in what these logs tell.", "green"),
+}
+_VERDICT = {Verdict.CONFIRMED: "green", Verdict.REFUTED: "yellow", Verdict.NOT_TOLD: "dim"}
+
+
+def render_diagnosis(
+    diagnosis: Diagnosis,
+    confirmations: Sequence[Confirmation],
+    *,
+    remedy: str | None,
+    command: str | None,
+    everything: bool,
+) -> RenderableType:
+    """Return a diagnosis for reading: cause, evidence, other candidates, what to do.
+
+    Args:
+        diagnosis: what was found.
+        confirmations: what the hosts say to the candidates.
+        remedy: the remedy that deals with the cause.
+        command: what is to be typed.
+        everything: every candidate, with all its lines.
+    """
+    parts: list[RenderableType] = [_head(diagnosis)]
+    cause = causes().get(diagnosis.label)
+    if cause is not None and diagnosis.label not in _HEAD:
+        parts.append(Text(f"  {cause.cause}"))
+    own = next((one for one in diagnosis.candidates if one.label == diagnosis.label), None)
+    if diagnosis.lead is not None:
+        parts += [Text(""), Text("First failure", style="bold"), *_lines([diagnosis.lead])]
+    if own is not None:
+        more = [one for one in own.evidence if one != diagnosis.lead]
+        shown = more if everything else more[:LINES]
+        if shown:
+            parts += [Text("Also", style="bold"), *_lines(shown)]
+    parts += _others(diagnosis, everything=everything)
+    if diagnosis.consequences and (
+        everything or own is None or diagnosis.label != "peer-died-timeout"
+    ):
+        after = diagnosis.consequences if everything else diagnosis.consequences[:2]
+        parts += [Text(""), Text("What followed from it", style="bold"), *_lines(after)]
+    for one in confirmations:
+        parts.append(_confirmation(one))
+    if everything:
+        parts += [Text(f"note: {note}", style="dim") for note in diagnosis.notes]
+    parts += [Text(""), *_fix(diagnosis, remedy, command)]
+    return Group(*parts)
+
+
+def _head(diagnosis: Diagnosis) -> Text:
+    if diagnosis.label in _HEAD:
+        words, style = _HEAD[diagnosis.label]
+        return Text(words, style=f"bold {style}")
+    return Text(diagnosis.label, style="bold red").append(
+        f"  {diagnosis.confidence}", style="default"
+    )
+
+
+def _lines(evidence: Iterable[Evidence]) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for one in evidence:
+        who = f" rank {one.rank}" if one.rank is not None else ""
+        who += f" on {one.host}" if one.host else ""
+        parts.append(Text(f"  {one.file}:{one.line}{who}", style="cyan"))
+        text = one.text.strip()
+        parts.append(Text(f"    {text[:WIDTH]}{'...' * (len(text) > WIDTH)}"))
+        if one.meaning:
+            parts.append(Text(f"    = {one.meaning}", style="dim"))
+    return parts
+
+
+def _others(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
+    others = [one for one in diagnosis.candidates if one.label != diagnosis.label]
+    if not everything:
+        others = [one for one in others if one.score >= 0.3][:3]
+    if not others:
+        return []
+    word = "It could be" if diagnosis.label == "unknown" else "Less likely"
+    if diagnosis.label == "healthy":
+        word = "Seen on the way, and overcome"
+    parts: list[RenderableType] = [Text(""), Text(word, style="bold")]
+    for one in others:
+        parts.append(_other(one))
+        if everything:
+            parts += _lines(one.evidence)
+    return parts
+
+
+def _other(candidate: Candidate) -> Text:
+    return Text(f"  {candidate.label:<24}", style="default").append(candidate.reason, style="dim")
+
+
+def _confirmation(one: Confirmation) -> Text:
+    text = Text(f"{one.label}: ").append(one.verdict.value, style=_VERDICT[one.verdict])
+    if one.evidence:
+        text.append(f", {one.evidence[0]}")
+    return text
+
+
+def _fix(diagnosis: Diagnosis, remedy: str | None, command: str | None) -> list[RenderableType]:
+    label = diagnosis.label
+    if label == "healthy":
+        return []
+    if label == "unknown":
+        return [
+            Text("Next: ", style="bold").append(
+                "give the logs of all ranks, made with NCCL_DEBUG=INFO, and dmesg of the hosts; "
+                "remedy verify INVENTORY tests the hosts without the training program."
+            )
+        ]
+    cause = causes()[label]
+    parts: list[RenderableType] = []
+    if label == "application-error":
+        parts.append(
+            Text(
+                "This is not a matter of the hosts' state: the program or its settings have to change."
+            )
+        )
+    elif cause.fix:
+        parts.append(Text("Fix: ", style="bold").append(cause.fix, style="default"))
+    if command:
+        parts.append(Text("Type: ", style="bold").append(command, style="cyan"))
+    if remedy is None and label not in ("application-error",):
+        parts.append(Text("No remedy looks for it; the fix is yours.", style="dim"))
+    parts.append(Text(f"More: remedy explain {label}", style="dim"))
+    return parts

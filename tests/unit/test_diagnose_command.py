@@ -1,0 +1,103 @@
+"""The command: what it prints, its document and its exit codes; and candidates held against hosts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from remedy.cli.diagnose import diagnose
+from remedy.diagnose import diagnose_lines
+from remedy.diagnose.confirm import Verdict, command_for, confirm, remedy_for, settled
+from remedy.plan import Finding, FindingKind, Plan
+
+REFUSED = "NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"
+
+
+def _plan(*findings: Finding) -> Plan:
+    return Plan(
+        tool_version="0",
+        created="2026-01-01T00:00:00Z",
+        author="me@here",
+        inventory="inventory.py",
+        inventory_digest="0",
+        spec_digest="0",
+        findings=findings,
+    )
+
+
+def _finding(label: str, kind: FindingKind = FindingKind.REPORT) -> Finding:
+    return Finding(
+        host="gpu07",
+        remedy="firewall",
+        kind=kind,
+        label=label,
+        title="the firewall drops what peers send",
+        evidence=("10.0.0.9:41235",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "code"),
+    [
+        ("OSError: libcudart.so.12: cannot open shared object file", "missing-library", 3),
+        ("np_tensor can not be split by strategy!", "application-error", 3),
+        (
+            "Unable to resolve hostname to a (local) address. makeDeviceForHostname",
+            "hostname-unresolvable",
+            0,
+        ),
+        ("nothing at all", "unknown", 1),
+        ("training finished", "healthy", 0),
+    ],
+)
+def test_exit_codes_and_document(tmp_path: Path, text: str, label: str, code: int) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"{text}\n", encoding="utf-8")
+    result = CliRunner().invoke(diagnose, ["--json", str(log)])
+    document = json.loads(result.stdout)
+    assert document["schema"] == "remedy.diagnosis/1"
+    assert (document["label"], result.exit_code) == (label, code)
+    if label not in ("unknown", "healthy"):
+        assert document["lead"]["file"] == str(log)
+        assert document["lead"]["line"] == 1
+
+
+def test_standard_input_and_words() -> None:
+    result = CliRunner().invoke(diagnose, ["--all", "-"], input=REFUSED)
+    assert result.exit_code == 0
+    assert "firewall-ports" in result.stdout
+    assert "standard input:1" in result.stdout
+    assert "remedy explain firewall-ports" in result.stdout
+
+
+def test_hosts_confirm_a_candidate() -> None:
+    found = diagnose_lines({"log": [REFUSED]})
+    confirmations = confirm(found, _plan(_finding("wrong-interface")), ["gpu07"])
+    by_label = {one.label: one for one in confirmations}
+    assert by_label["wrong-interface"].verdict is Verdict.CONFIRMED
+    assert by_label["wrong-interface"].hosts == ("gpu07",)
+    assert "10.0.0.9:41235" in by_label["wrong-interface"].evidence[0]
+    assert by_label["firewall-ports"].verdict is Verdict.REFUTED
+    decided, first = settled(found, confirmations)
+    assert decided.label == "wrong-interface"
+    assert decided.confidence == "certain"
+    assert first is not None
+
+
+def test_hosts_that_cannot_tell_leave_the_text_its_word() -> None:
+    found = diagnose_lines({"log": [REFUSED]})
+    confirmations = confirm(
+        found, _plan(_finding("firewall-ports", FindingKind.UNKNOWN)), ["gpu07"]
+    )
+    assert confirmations[0].verdict is Verdict.NOT_TOLD
+    assert settled(found, confirmations)[0] == found
+
+
+def test_the_command_to_type() -> None:
+    assert remedy_for("application-error") is None
+    assert remedy_for("firewall-ports") == "firewall"
+    assert command_for("inv.py", None, "firewall-ports") == "remedy apply inv.py"
+    assert command_for("inv.py", None, "missing-library") is None

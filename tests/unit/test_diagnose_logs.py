@@ -1,0 +1,169 @@
+"""Reading logs: compressed ones, what stands on a line beside its text, the literals that are looked for."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from remedy.diagnose import diagnose_paths, lines
+from remedy.diagnose.engine import make_finder
+from remedy.diagnose.literals import literals_of
+from remedy.diagnose.reader import sources
+from remedy.diagnose.scan import AROUND, swapped
+from remedy.errors import UsageError
+
+ERROR = b"NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000\n"
+FILLER = b"step 12 of many, and nothing of note\n"
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_logs_are_read_by_their_first_bytes(tmp_path: Path, compress) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(compress(FILLER * 1000 + ERROR))
+    found = diagnose_paths([log])
+    assert found.label == "duplicate-gpu"
+    assert found.lead is not None
+    assert found.lead.line == 1001
+
+
+def test_zstd(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    log = tmp_path / "train.log.zst"
+    log.write_bytes(zstandard.compress(FILLER + ERROR))
+    assert diagnose_paths([log]).label == "duplicate-gpu"
+
+
+def test_a_truncated_archive_gives_what_there_is(tmp_path: Path) -> None:
+    log = tmp_path / "train.log.gz"
+    packed = gzip.compress(ERROR + bytes(range(256)) * 4000, compresslevel=1)
+    log.write_bytes(packed[: len(packed) // 2])
+    found = diagnose_paths([log])
+    assert found.label == "duplicate-gpu"
+    assert any("read only in part" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "latin-1"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    log = tmp_path / "train.log"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    log.write_bytes(
+        (
+            mark + "été\n" + ERROR.decode()
+            if mark or encoding != "latin-1"
+            else "été\n" + ERROR.decode()
+        ).encode(encoding)
+    )
+    assert diagnose_paths([log]).label == "duplicate-gpu"
+
+
+def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "stderr.log").write_bytes(FILLER)
+    (tmp_path / "weights.pt").write_bytes(ERROR)
+    assert [source.name for source in sources([tmp_path])] == [f"{tmp_path.name}/0/stderr.log"]
+
+
+def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        sources([tmp_path / "no.log"])
+
+
+@pytest.mark.parametrize("offset", [0, 1, AROUND - 40, AROUND, (1 << 20) - 40, (1 << 20) + 1])
+def test_a_line_is_found_wherever_blocks_end(tmp_path: Path, offset: int) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(b"x" * offset + b"\n" + ERROR + FILLER * 40000)
+    found = diagnose_paths([log])
+    assert found.lead is not None
+    assert (found.label, found.lead.line) == ("duplicate-gpu", 2)
+
+
+def test_the_line_number_counts_over_blocks(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(FILLER * 100_000 + ERROR)
+    found = diagnose_paths([log])
+    assert found.lead is not None
+    assert found.lead.line == 100_001
+
+
+def test_colours_and_progress_bars() -> None:
+    assert lines.clean(b"\x1b[31mRuntimeError\x1b[0m: x\x1b]8;;http://a\x07") == "RuntimeError: x"
+
+
+def test_the_state_of_a_progress_bar_is_a_line_of_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(b"\r 10%|#\r 20%|##\r\x1b[A" + ERROR)
+    found = diagnose_paths([log])
+    assert found.lead is not None
+    assert found.lead.text.startswith("NCCL WARN")
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "host", "rest"),
+    [
+        ("[rank3]: RuntimeError: x", 3, "", "RuntimeError: x"),
+        ("[default1]:[rank5]: ValueError: x", 1, "", "ValueError: x"),
+        ("[1,4]<stderr>:boom", 4, "", "boom"),
+        ("7: boom", 7, "", "boom"),
+        ("[pod/worker-2/pytorch] [rank2]: boom", 2, "worker-2", "boom"),
+        ("2026-01-01T10:00:00.1Z stderr F boom", None, "", "boom"),
+        ("gpu01:12:34 [2] NCCL WARN x", 2, "gpu01", "gpu01:12:34 [2] NCCL WARN x"),
+        ("worker-1  | boom", None, "worker-1", "boom"),
+        ("gpu07: boom", None, "gpu07", "boom"),
+        ("RuntimeError: boom", None, "", "RuntimeError: boom"),
+    ],
+)
+def test_prefixes(text: str, rank: int | None, host: str, rest: str) -> None:
+    assert lines.split(text) == lines.Line(rest, rank, host)
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("log/workerlog.3", 3),
+        ("msrun/worker_12.log", 12),
+        ("default.bpdjev.6.log", 6),
+        ("none_x/attempt_0/4/stderr.log", 4),
+        ("train.log", None),
+    ],
+)
+def test_the_rank_in_a_files_name(name: str, rank: int | None) -> None:
+    assert lines.rank_of_file(name) == rank
+
+
+def test_times_of_several_formats_compare() -> None:
+    texts = (
+        "2026-11-20 23:09:35,231 INFO",
+        "W1120 23:09:36.231709687 socket.cpp",
+        "[W1120 23:09:37.2 socket.cpp:207]",
+        "EI0006: 2026-11-20-23:09:38.444.436 x",
+        "Nov 20 23:09:39 gpu01 kernel: x",
+        "  time      : 2026-11-20_23:09:40",
+    )
+    times = [lines.time_of(text) for text in texts]
+    assert None not in times
+    assert times == sorted(times, key=lambda time: time or 0)
+    assert lines.time_of("no time at all") is None
+
+
+def test_literals() -> None:
+    assert literals_of("(?:Too many open files|EMFILE)") == {"Too many open files", "EMFILE"}
+    assert literals_of("[Nn]ot found x?") == {"Not found ", "not found "}
+    with pytest.raises(ValueError, match="no literal"):
+        literals_of(r"\d+(?:abc)?")
+
+
+def test_engines_agree() -> None:
+    texts = [b"alpha", b"beta gamma", b"gamma"]
+    block = b"xx alpha yy beta gamma zz gamma alpha" * 3
+    quick, plain = make_finder(texts), make_finder(texts, plain=True)
+    assert {at for _, at in quick(block)} <= {at for _, at in plain(block)}
+    assert {n for n, _ in quick(block)} == {0, 1, 2}
+
+
+def test_gloo_ports_are_put_right() -> None:
+    assert swapped(14766) == 44601
+    assert swapped(swapped(29500)) == 29500
