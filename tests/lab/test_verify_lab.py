@@ -20,7 +20,7 @@ pytestmark = pytest.mark.lab
 DEADLINE = 30.0
 # For pgrep and pkill: the brackets keep the pattern from matching the command that carries it. torchrun has
 # the worker's path among its words too, but not after "-u".
-WORKER = "[p]ython.-u"
+WORKER = "[p]ython[0-9.]*.-u"
 GONE = 8.0  # seconds within which everything has to be gone after the controller is
 
 
@@ -250,7 +250,7 @@ def test_nothing_is_left_when_the_network_to_the_controller_goes(controller: Con
 
 
 @pytest.mark.parametrize(
-    "link", ["[t]imeout -k 5", "[p]ython -$", "[t]orch.distributed.run", WORKER]
+    "link", ["[t]imeout -k 5", "[p]ython[0-9.]* -$", "[t]orch.distributed.run", WORKER]
 )
 def test_nothing_is_left_when_a_link_of_the_chain_is_killed(
     controller: Controller, link: str
