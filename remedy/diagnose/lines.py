@@ -25,7 +25,7 @@ _PREFIXES = tuple(
     )
 )
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] ")
-_OWN_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank[ =:]?(\d+)\b")
+_OWN_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
 _FILE_RANK = re.compile(
     r"(?:^|[/._-])(?:worker|workerlog|rank|std(?:out|err)|task|attempt_\d+/)[._-]?(\d{1,5})(?=[._/]|$)"
     r"|\.(\d{1,4})\.log$|/(\d{1,4})/std(?:out|err)\.log$"
@@ -68,23 +68,24 @@ def clean(raw: bytes) -> str:
 
 def split(text: str) -> Line:
     """Take off what launchers put before a line, and the rank and host that it names."""
-    rank: int | None = None
+    ranks: dict[str, int] = {}
     host = ""
     for _ in range(3):
         found = next((m for p in _PREFIXES if (m := p.match(text))), None)
         if found is None or found.end() == len(text):
             break
         groups = found.groupdict()
-        number = groups.get("rank") or groups.get("local")
-        rank = int(number) if number and rank is None else rank
+        ranks |= {kind: int(groups[kind]) for kind in ("rank", "local") if groups.get(kind)}
         host = host or groups.get("host") or ""
         text = text[found.end() :]
     if nccl := _NCCL.match(text):
         host = host or nccl["host"]
-        rank = int(nccl["local"]) if rank is None and int(nccl["local"]) >= 0 else rank
-    if rank is None and (own := _OWN_RANK.search(text[:300])):
-        rank = int(next(group for group in own.groups() if group))
-    return Line(text, rank, host)
+        if int(nccl["local"]) >= 0:
+            ranks.setdefault("local", int(nccl["local"]))
+    if "rank" not in ranks and (own := _OWN_RANK.search(text[:300])):
+        ranks["rank"] = int(next(group for group in own.groups() if group))
+    # A number among the ranks of one host is better than none.
+    return Line(text, ranks.get("rank", ranks.get("local")), host)
 
 
 def rank_of_file(name: str) -> int | None:

@@ -47,7 +47,7 @@ def render_diagnosis(
         parts += [Text(""), Text("First failure", style="bold"), *_lines([diagnosis.lead])]
     if own is not None:
         more = [one for one in own.evidence if one != diagnosis.lead]
-        shown = more if everything else more[:LINES]
+        shown = more if everything else _folded(more, diagnosis.lead)[:LINES]
         if shown:
             parts += [Text("Also", style="bold"), *_lines(shown)]
     parts += _others(diagnosis, everything=everything)
@@ -84,6 +84,17 @@ def _lines(evidence: Iterable[Evidence]) -> list[RenderableType]:
         if one.meaning:
             parts.append(Text(f"    = {one.meaning}", style="dim"))
     return parts
+
+
+def _folded(evidence: Iterable[Evidence], lead: Evidence | None) -> list[Evidence]:
+    """Return one line of each kind from each log: a retry that is printed ten times says nothing new."""
+    seen = {(lead.file, lead.symptom)} if lead is not None else set()
+    kept = []
+    for one in evidence:
+        if (one.file, one.symptom) not in seen:
+            seen.add((one.file, one.symptom))
+            kept.append(one)
+    return kept
 
 
 def _others(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:

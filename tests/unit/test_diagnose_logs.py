@@ -105,7 +105,7 @@ def test_the_state_of_a_progress_bar_is_a_line_of_its_own(tmp_path: Path) -> Non
     ("text", "rank", "host", "rest"),
     [
         ("[rank3]: RuntimeError: x", 3, "", "RuntimeError: x"),
-        ("[default1]:[rank5]: ValueError: x", 1, "", "ValueError: x"),
+        ("[default1]:[rank5]: ValueError: x", 5, "", "ValueError: x"),
         ("[1,4]<stderr>:boom", 4, "", "boom"),
         ("7: boom", 7, "", "boom"),
         ("[pod/worker-2/pytorch] [rank2]: boom", 2, "worker-2", "boom"),
