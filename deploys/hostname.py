@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-import yaml
 from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
+from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.plan import (
     Assessment,
     Change,
@@ -33,9 +33,7 @@ from remedy.values import Unknown
 
 NAME = "hostname"
 STATIC = "/etc/hostname"
-CLOUD_MAIN = "/etc/cloud/cloud.cfg"
-CLOUD_DROP_INS = "/etc/cloud/cloud.cfg.d/"
-CLOUD_FILE = CLOUD_DROP_INS + "99-remedy-hostname.cfg"
+CLOUD_FILE = DROP_INS + "99-remedy-hostname.cfg"
 CLOUD_TEXT = (
     b"# Written by remedy: the host name comes from /etc/hostname.\npreserve_hostname: true\n"
 )
@@ -97,27 +95,10 @@ def assess(fleet: Fleet, host: HostState, spec: HostnameSpec) -> Assessment:
 def cloud_init_resets(host: HostState) -> str | None:
     """Return the setting by which cloud-init will set the name at boot; None when it will not.
 
-    cloud-init merges cloud.cfg and then cloud.cfg.d/*.cfg in the order of their names; the last
-    ``preserve_hostname`` wins, and its default is false (cloud-init, module set_hostname).
+    ``preserve_hostname`` decides, and its default is false (cloud-init, module set_hostname).
     """
-    main = host.file(CLOUD_MAIN)
-    if isinstance(main, Unknown) or not main.exists:
-        return None
-    drop_ins = sorted(path for path in host.files if path.startswith(CLOUD_DROP_INS))
-    told = "preserve_hostname is not set anywhere"
-    preserve = False
-    for path in (CLOUD_MAIN, *drop_ins):
-        file = host.file(path)
-        if isinstance(file, Unknown) or not file.exists:
-            continue
-        try:
-            settings = yaml.safe_load(file.content)
-        except (yaml.YAMLError, UnicodeDecodeError):
-            continue  # cloud-init skips such a file too
-        if isinstance(settings, dict) and "preserve_hostname" in settings:
-            preserve = settings["preserve_hostname"] is True
-            told = f"{path}: preserve_hostname: {settings['preserve_hostname']}"
-    return None if preserve else told
+    said = cloud_setting(host, "preserve_hostname")
+    return None if said is None or said[0] is True else said[1]
 
 
 def _wrong_names(fleet: Fleet, host: HostState, identity: Identity) -> Iterator[Finding]:
@@ -285,7 +266,7 @@ REMEDY = Remedy(
     assess_fleet=assess_fleet,
     order=20,
     promise=promise,
-    reads=(CLOUD_MAIN, CLOUD_DROP_INS + "*.cfg", CLOUD_FILE),
+    reads=(MAIN, DROP_INS + "*.cfg", CLOUD_FILE),
 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
+from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.edit.hosts import (
     Disabled,
     block_entries,
@@ -102,6 +103,7 @@ def assess(fleet: Fleet, host: HostState, spec: HostsFileSpec) -> Assessment:
     findings = [*_undecided(fleet, host)]
     if not spec.manage:
         return Assessment((*findings, *_resolver_findings(fleet, host, addresses, settled=True)))
+    findings += _cloud_init(host)
     edit = edit_hosts(
         current.content, render("hosts_block.j2", entries=entries).encode(), addresses
     )
@@ -128,6 +130,20 @@ def assess(fleet: Fleet, host: HostState, spec: HostsFileSpec) -> Assessment:
     )
     blobs = {sha256(content): content for content in (current.content, edit.content)}
     return Assessment(tuple(findings), (change,), blobs)
+
+
+def _cloud_init(host: HostState) -> Iterator[Finding]:
+    """Yield that cloud-init writes the file anew at each boot (its setting ``manage_etc_hosts``)."""
+    said = cloud_setting(host, "manage_etc_hosts")
+    # "localhost" is no better: it puts the 127.0.1.1 line back.
+    if said is not None and said[0] not in (None, False):
+        yield _finding(
+            host,
+            FindingKind.BLOCKED,
+            f"cloud-init writes {PATH} anew at each boot",
+            (said[1],),
+            fix=f"Write `manage_etc_hosts: false` into {DROP_INS}99-hosts.cfg, then run the command again.",
+        )
 
 
 def _undecided(fleet: Fleet, host: HostState) -> Iterator[Finding]:
@@ -286,6 +302,7 @@ REMEDY = Remedy(
     spec=HostsFileSpec,
     assess=assess,
     order=10,
+    reads=(MAIN, DROP_INS + "*.cfg"),
     promise=promise,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from remedy.plan.change import Finding, FindingKind
@@ -28,8 +29,24 @@ class Blocker:
         )
 
 
+# A file that says so at its top is written again by that program, over whatever is changed here.
+MANAGED = re.compile(
+    rb"(?:managed|generated|maintained) by (puppet|chef|salt|cfengine|networkmanager)", re.I
+)
+HEADER_BYTES = 1024
+
+
 def blocker(file: File, remedy: str) -> Blocker | None:
     """Return what keeps ``file`` from being changed; None when nothing is known to."""
+    manager = MANAGED.search(file.content[:HEADER_BYTES])
+    if manager is not None:
+        who = manager[1].decode()
+        return Blocker(
+            remedy,
+            f"{file.path} says that it is managed by {who}, which would write it again",
+            f"Make the change in {who}, or take the file out of it; to leave the file alone, set what "
+            f"`remedy explain {remedy}` tells for that.",
+        )
     if file.immutable:
         return Blocker(
             remedy,
