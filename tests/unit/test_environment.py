@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -430,11 +429,3 @@ def test_any_fleet_converges_in_one_plan_and_undoes(
             assert isinstance(old, File)
             assert isinstance(file, File)
             assert (old.exists, old.content) == (file.exists, file.content)
-
-
-def test_many_hosts_are_decided_at_once() -> None:
-    made = whole(*(host(n, {ENV: b"GLOO_SOCKET_IFNAME=eth9\n"}) for n in range(1, 65)))
-    make_plan(made, WHEN, only="environment")
-    begin = time.perf_counter()
-    make_plan(made, WHEN, only="environment")
-    assert time.perf_counter() - begin < 1.0

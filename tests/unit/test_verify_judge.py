@@ -242,7 +242,10 @@ def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
     )
     records = good_records(plan)
     names = sorted(records)
-    hurt = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    # One host stays sound: the same damage on all of them, such as other sizes, is a run of its own.
+    hurt = data.draw(
+        st.lists(st.sampled_from(names), min_size=1, max_size=len(names) - 1, unique=True)
+    )
     for name in hurt:
         data.draw(st.sampled_from(DAMAGE))(records, name)
     outputs = answers(plan, records)
