@@ -41,6 +41,9 @@ INTERPRETERS = (
     '"$HOME/anaconda3/bin/python3"',
     '"$HOME/.venv/bin/python3"',
 )
+# Bytes that are measured where the user names none: to a size that fills the links of the day.
+CPU_SIZES = (8, 65_536, 1_048_576, 16_777_216)
+GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
 # Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
 MARGIN = 15.0 + GRACE
 
@@ -122,6 +125,11 @@ class RankPlan(Record):
     def world(self) -> int:
         """How many ranks there are in all."""
         return sum(host.ranks for host in self.hosts)
+
+    def sizes_on(self, backend: Literal["nccl", "gloo"]) -> tuple[int, ...]:
+        """The bytes that are measured, rising: whole float32 numbers, so multiples of four."""
+        wanted = self.sizes or (GPU_SIZES if backend == "nccl" else CPU_SIZES)
+        return tuple(sorted({size - size % 4 for size in wanted}))
 
     @property
     def rank_hosts(self) -> tuple[str, ...]:
@@ -215,7 +223,8 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
         "master": plan.hosts[0].address,
         "port": plan.port,
         "backend": plan.backend,
-        "sizes": plan.sizes,
+        # The ranks agree on the backend only when they have met.
+        "sizes": {"nccl": plan.sizes_on("nccl"), "gloo": plan.sizes_on("gloo")},
         "deadline": plan.deadline,
         # Joining and grouping end before the deadline, so that torch's own words can still be heard.
         "join_seconds": max(8.0, plan.deadline * 0.5),

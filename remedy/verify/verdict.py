@@ -391,6 +391,7 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
         if odd_ones:
             listed = names(f"{name} {value or 'none'}" for name, value in odd_ones.items())
             yield Problem(text=f"mixed {what}: {listed}, others {usual}", hosts=tuple(odd_ones))
+    yield from _not_asked(plan, complete)
     backend = complete[0][1].backend
     if plan.backend == "nccl" and backend != "nccl":
         why = {plan.rank_hosts[rank]: text for rank, text in complete[0][1].unusable.items()}
@@ -399,6 +400,19 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
     reached = bus_bandwidth(complete[0][1].sweep[-1], plan.world)
     if plan.min_busbw is not None and reached < plan.min_busbw:
         yield Problem(text=f"bus bandwidth {reached:.3g} GB/s is below {plan.min_busbw:g} GB/s")
+
+
+def _not_asked(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterator[Problem]:
+    """What was measured without being asked for: a sweep may stop early, but it starts as it was told to."""
+    odd: dict[str, str] = {}
+    for name, result in complete:
+        measured, asked = [row.bytes for row in result.sweep], plan.sizes_on(result.backend)
+        if measured != list(asked[: len(measured)]):
+            odd[name] = f"{name} measured {measured}, not the beginning of {list(asked)}"
+        elif result.backend == "nccl" and (plan.backend == "gloo" or not result.identity.nccl):
+            odd[name] = f"{name} speaks of NCCL, which could not have been used"
+    if odd:
+        yield Problem(text=names(odd.values()), hosts=tuple(odd))
 
 
 def _reason(

@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import Any
 
 WARM_UP = 2
-CPU_SIZES = (8, 65_536, 1_048_576, 16_777_216)
-GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
 # How long one size is measured, and within which counts of rounds.
 SECONDS_PER_SIZE = 0.5
 ROUNDS = (2, 20)
@@ -258,7 +256,7 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
     round before and one after say that the data path is right.
 
     Args:
-        size: bytes a rank contributes.
+        size: bytes a rank contributes; a multiple of four.
 
     Returns:
         ``bytes``, ``rounds``, ``seconds`` a round on the slowest rank (in place; the median of a few parts),
@@ -286,7 +284,7 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
         settle()
         return slowest(time.perf_counter() - start) / rounds
 
-    buffer = torch.zeros(max(1, size // 4), dtype=torch.float32, device=device)
+    buffer = torch.zeros(size // 4, dtype=torch.float32, device=device)
     exact = checked(torch, rank, buffer)
     buffer.zero_()
     guess = max(timed(WARM_UP), 1e-6)
@@ -308,11 +306,11 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
 
 def sweep(torch: Any, rank: Rank, device: Any) -> list[dict[str, Any]]:
     """Measure the sizes in rising order while time and GPU memory last; all ranks stop at the same one."""
-    sizes = rank.config["sizes"] or (GPU_SIZES if device.type == "cuda" else CPU_SIZES)
+    sizes = rank.config["sizes"]["nccl" if device.type == "cuda" else "gloo"]
     dist = torch.distributed
     start = time.monotonic()
     rows: list[dict[str, Any]] = []
-    for size in sorted(sizes):
+    for size in sizes:
         free = torch.cuda.mem_get_info()[0] if device.type == "cuda" else 2**62
         # One decision for all: the longest time spent, and whether the size fits everywhere
         # (the buffer, its expected values and the comparison).

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from remedy.errors import RemedyError, UnreachableError
 from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
 from remedy.verify.agent import MARK
+from remedy.verify.launch import CPU_SIZES, GPU_SIZES
 from remedy.verify.verdict import expected_sum
 
+SIZES = (8, 2_000_000)
 Records = dict[str, list[dict[str, Any]]]
 
 
@@ -38,7 +40,7 @@ def make_plan(hosts: int = 3, gpus: int = 0, **spec: Any) -> RankPlan:
             Candidate(name=f"gpu{n + 1:02}", address=f"10.0.0.{n + 1}", gpus=gpus)
             for n in range(hosts)
         ],
-        VerifySpec(**spec),
+        VerifySpec(**{"sizes": SIZES, **spec}),
     )
 
 
@@ -70,8 +72,8 @@ def good_records(plan: RankPlan) -> Records:
             "members": members if number == 0 else None,
             "members_digest": seen,
             "sweep": [
-                {"bytes": 8, "rounds": 20, "seconds": 1e-4, "exact": True},
-                {"bytes": 2_000_000, "rounds": 20, "seconds": 1e-3, "exact": True},
+                {"bytes": SIZES[0], "rounds": 20, "seconds": 1e-4, "exact": True},
+                {"bytes": SIZES[1], "rounds": 20, "seconds": 1e-3, "exact": True},
             ],
             "times": {"started": 1.0, "done": 3.5},
         }
@@ -156,7 +158,8 @@ def test_ranks_are_numbered_through_hosts_of_different_size() -> None:
         [
             Candidate(name="a", address="10.0.0.1", gpus=2),
             Candidate(name="b", address="10.0.0.2", gpus=3),
-        ]
+        ],
+        VerifySpec(sizes=SIZES),
     )
     verdict = judge(plan, answers(plan, good_records(plan)))
     assert verdict.passed, verdict
@@ -234,6 +237,45 @@ def test_each_damage_fails(damage: Callable[[Records, str], None]) -> None:
     assert len(verdict.outcomes) == 3
 
 
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_each_damage_fails_also_where_all_hosts_have_it(
+    damage: Callable[[Records, str], None],
+) -> None:
+    plan = make_plan()
+    records = good_records(plan)
+    for name in records:
+        damage(records, name)
+    verdict = judge(plan, answers(plan, records))
+    assert not verdict.passed
+    assert verdict.reason
+
+
+def test_a_sweep_may_stop_early_but_measures_what_was_asked_for() -> None:
+    plan = make_plan()
+    records = good_records(plan)
+    for lines in records.values():
+        del lines[0]["result"]["sweep"][1]
+    assert judge(plan, answers(plan, records)).passed
+    for lines in records.values():
+        lines[0]["result"]["sweep"][0]["bytes"] = SIZES[1]
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith("gpu01 measured [2000000], not the beginning of [8, 2000000]")
+
+
+def test_the_sizes_are_those_of_the_backend_that_was_used() -> None:
+    """Where nobody names sizes the fleet's backend decides, whatever it was hoped to be."""
+    plan = make_plan(hosts=2, gpus=1, sizes=None)
+    records = good_records(plan)
+    for lines in records.values():
+        lines[0]["result"]["sweep"] = [
+            {"bytes": size, "rounds": 2, "seconds": 1e-3, "exact": True} for size in GPU_SIZES
+        ]
+    assert judge(plan, answers(plan, records)).passed
+    for lines in records.values():
+        lines[0]["result"]["sweep"][1]["bytes"] = CPU_SIZES[1]
+    assert "not the beginning of" in judge(plan, answers(plan, records)).reason
+
+
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
@@ -242,10 +284,7 @@ def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
     )
     records = good_records(plan)
     names = sorted(records)
-    # One host stays sound: the same damage on all of them, such as other sizes, is a run of its own.
-    hurt = data.draw(
-        st.lists(st.sampled_from(names), min_size=1, max_size=len(names) - 1, unique=True)
-    )
+    hurt = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
     for name in hurt:
         data.draw(st.sampled_from(DAMAGE))(records, name)
     outputs = answers(plan, records)
