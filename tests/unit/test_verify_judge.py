@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -46,7 +46,7 @@ def make_plan(hosts: int = 3, gpus: int = 0, **spec: Any) -> RankPlan:
 
 def good_records(plan: RankPlan) -> Records:
     """What the hosts print when all is well, worked out without the code under test."""
-    backend = "nccl" if plan.backend == "nccl" else "gloo"
+    backend: Literal["nccl", "gloo"] = "nccl" if plan.backend == "nccl" else "gloo"
     places = [
         (node, host, local) for node, host in enumerate(plan.hosts) for local in range(host.ranks)
     ]
@@ -72,8 +72,8 @@ def good_records(plan: RankPlan) -> Records:
             "members": members if number == 0 else None,
             "members_digest": seen,
             "sweep": [
-                {"bytes": SIZES[0], "rounds": 20, "seconds": 1e-4, "exact": True},
-                {"bytes": SIZES[1], "rounds": 20, "seconds": 1e-3, "exact": True},
+                {"bytes": size, "rounds": 20, "seconds": size / 2e9, "exact": True}
+                for size in plan.sizes_on(backend)
             ],
             "times": {"started": 1.0, "done": 3.5},
         }
@@ -266,10 +266,7 @@ def test_the_sizes_are_those_of_the_backend_that_was_used() -> None:
     """Where nobody names sizes the fleet's backend decides, whatever it was hoped to be."""
     plan = make_plan(hosts=2, gpus=1, sizes=None)
     records = good_records(plan)
-    for lines in records.values():
-        lines[0]["result"]["sweep"] = [
-            {"bytes": size, "rounds": 2, "seconds": 1e-3, "exact": True} for size in GPU_SIZES
-        ]
+    assert plan.sizes_on("nccl") == GPU_SIZES
     assert judge(plan, answers(plan, records)).passed
     for lines in records.values():
         lines[0]["result"]["sweep"][1]["bytes"] = CPU_SIZES[1]

@@ -91,6 +91,7 @@ class Paper:
         plan = plan.model_copy(
             update={
                 "nonce": config["nonce"],
+                "sizes": tuple(config["sizes"]["gloo"]),
                 "hosts": tuple(RankHost(name=n, address=ADDRESSES[n], ranks=1) for n in members),
             }
         )
