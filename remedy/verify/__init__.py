@@ -8,6 +8,7 @@ only through the function it is given.
 from __future__ import annotations
 
 from remedy.verify.culprit import Hints
+from remedy.verify.judge import judge
 from remedy.verify.ladder import Sight, climb
 from remedy.verify.launch import (
     Candidate,
@@ -18,7 +19,7 @@ from remedy.verify.launch import (
     plan_ranks,
 )
 from remedy.verify.proof import launch, verify
-from remedy.verify.verdict import Bandwidth, Culprit, HostOutcome, Rung, Verdict, judge
+from remedy.verify.verdict import Bandwidth, Culprit, HostOutcome, Rung, Verdict
 
 __all__ = [
     "Bandwidth",

@@ -46,6 +46,13 @@ LOG_WIDTH = 400
 NETWORK_LINE = re.compile(r"Using network|NET/\w+ *: Using|Bootstrap *: Using")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TOLD_TO_END: list[int] = []  # the signals that came; they only end the waiting
+# What torchrun starts; the folder comes first also where Python is told to leave the script's out.
+WORKER = """\
+import sys
+sys.path.insert(0, {directory!r})
+from remedy.verify.worker.work import main
+main()
+"""
 EXIT_CODE = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
 
 
@@ -304,12 +311,24 @@ def report(out: Out, seen: Watch, config: dict[str, Any], code: int | None) -> N
     out.say("launcher", exit_code=code, log=[] if whole else tail(f"{seen.directory}/torchrun.log"))
 
 
-def take_part(config: dict[str, Any], out: Out, seen: Watch, worker: str) -> str:
+def unload(files: dict[str, str], directory: str) -> None:
+    """Write files into a folder, by their paths below it; each folder between is a Python package."""
+    for path, text in files.items():
+        parts = path.split("/")[:-1]
+        for depth in range(len(parts)):
+            package = "/".join([directory, *parts[: depth + 1]])
+            if not os.path.isdir(package):  # noqa: PTH112
+                os.mkdir(package)  # noqa: PTH102
+                open(f"{package}/__init__.py", "w").close()  # noqa: PTH123
+        with open(f"{directory}/{path}", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(text)
+
+
+def take_part(config: dict[str, Any], out: Out, seen: Watch, worker: dict[str, str]) -> str:
     """Run torchrun to its end, whichever it is, and queue what the ranks left; returns how it ended."""
     config["directory"] = seen.directory
-    for name, text in (("worker.py", worker), ("config.json", json.dumps(config))):
-        with open(f"{seen.directory}/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
-            file.write(text)
+    start = WORKER.format(directory=seen.directory)
+    unload({**worker, "worker.py": start, "config.json": json.dumps(config)}, seen.directory)
     run = torchrun(config, seen.directory)
     # In a thread that nobody waits for: a name server that is silent takes its time.
     threading.Thread(target=seen.resolve, daemon=True).start()
@@ -325,12 +344,12 @@ def take_part(config: dict[str, Any], out: Out, seen: Watch, worker: str) -> str
     return how
 
 
-def main(config: dict[str, Any], worker: str) -> None:
+def main(config: dict[str, Any], worker: dict[str, str]) -> None:
     """Run this host's part, and print how it went.
 
     Args:
         config: the host's part of the plan, as ``launch.config`` makes it.
-        worker: the source of the worker.
+        worker: the sources of the worker, by their paths.
     """
     config["parent"] = os.getppid()
     config["began"] = time.monotonic()

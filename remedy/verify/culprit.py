@@ -37,7 +37,7 @@ _STORE_ADDRESS = re.compile(
 )
 _MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
 
-# What a worker says of the ranks of its own host: worker.work.
+# What a worker says of the ranks of its own host: ``worker.work``.
 INSIDE = "inside this host: "
 
 _NEVER_RAN = {

@@ -44,6 +44,9 @@ INTERPRETERS = (
 # Bytes that are measured where the user names none: to a size that fills the links of the day.
 CPU_SIZES = (8, 65_536, 1_048_576, 16_777_216)
 GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
+# What travels: the modules of the agent, in the order in which they need each other, and of the worker.
+AGENT = ("procs", "agent")
+WORKER = ("rank", "inside", "meet", "prove", "sweep", "work")
 # Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
 MARGIN = 15.0 + GRACE
 
@@ -235,11 +238,10 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
 
 @cache
 def cargo() -> str:
-    """The sources of the agent and the worker, packed as base64."""
+    """The sources of the agent and the worker, by their paths, packed as base64."""
     here = resources.files("remedy.verify")
-    sources = {
-        name: (here / f"{name}.py").read_text("utf-8") for name in ("procs", "agent", "worker")
-    }
+    paths = (*(f"{name}.py" for name in AGENT), *(f"worker/{name}.py" for name in WORKER))
+    sources = {f"remedy/verify/{path}": (here / path).read_text("utf-8") for path in paths}
     packed = zlib.compress(json.dumps(sources).encode("ascii"), 9)
     return base64.encodebytes(packed).decode("ascii")
 
@@ -251,12 +253,13 @@ cargo = json.loads(zlib.decompress(base64.b64decode('''
 {cargo}''')))
 for name in ("remedy", "remedy.verify"):
     sys.modules[name] = types.ModuleType(name)
-for name in ("procs", "agent"):
+for name in {agent!r}:
     module = types.ModuleType("remedy.verify." + name)
     sys.modules[module.__name__] = module
     setattr(sys.modules["remedy.verify"], name, module)
-    exec(compile(cargo[name], "remedy/verify/" + name + ".py", "exec"), module.__dict__)
-sys.modules["remedy.verify.agent"].main(json.loads({config!r}), cargo["worker"])
+    path = "remedy/verify/" + name + ".py"
+    exec(compile(cargo.pop(path), path, "exec"), module.__dict__)
+sys.modules["remedy.verify.agent"].main(json.loads({config!r}), cargo)
 """
 
 # Says "torch" where torch is installed; its package is looked for, not imported: that costs a second. The
@@ -283,7 +286,7 @@ def script(plan: RankPlan, node: int) -> str:
     """
     host = plan.hosts[node]
     end = f"REMEDY_{plan.nonce}"
-    python = _START.format(cargo=cargo(), config=json.dumps(config(plan, node)))
+    python = _START.format(cargo=cargo(), agent=AGENT, config=json.dumps(config(plan, node)))
     none = json.dumps({"kind": "end", "how": "no-python", "detail": host.python or ""})
     choices = given(host.python) if host.python else " ".join(INTERPRETERS)
     return "\n".join(

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from remedy.verify.culprit import Hints, hints
+from remedy.verify.judge import judge
 from remedy.verify.launch import RankPlan, script, script_deadline
-from remedy.verify.verdict import Verdict, impossible, judge
+from remedy.verify.verdict import Verdict, impossible
 
 if TYPE_CHECKING:
     from remedy.transport import Output, Script

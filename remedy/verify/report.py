@@ -45,7 +45,7 @@ class Sum(Said):
 
 
 class Measured(Said):
-    """One size of the sweep, as ``worker.measure`` gives it."""
+    """One size of the sweep, as ``worker.sweep.measure`` gives it."""
 
     bytes: int
     rounds: int

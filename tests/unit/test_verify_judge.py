@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from remedy.errors import RemedyError, UnreachableError
 from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
 from remedy.verify.agent import MARK
+from remedy.verify.doubts import expected_sum
 from remedy.verify.launch import CPU_SIZES, GPU_SIZES
-from remedy.verify.verdict import expected_sum
 
 SIZES = (8, 2_000_000)
 Records = dict[str, list[dict[str, Any]]]

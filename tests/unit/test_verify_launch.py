@@ -16,7 +16,7 @@ from pydantic import ValidationError
 import remedy.verify
 from remedy.errors import SpecError
 from remedy.verify import Candidate, RankPlan, VerifySpec, default_deadline, plan_ranks
-from remedy.verify.launch import INTERPRETERS, PORTS, config, script, script_deadline
+from remedy.verify.launch import AGENT, INTERPRETERS, PORTS, WORKER, config, script, script_deadline
 from remedy.verify.procs import endpoint
 
 HOME = Path(remedy.verify.__file__).parent
@@ -144,18 +144,28 @@ def test_a_given_interpreter_is_never_run_as_shell(python: str) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", ["agent", "procs", "worker"])
+@pytest.mark.parametrize("name", [*AGENT, *(f"worker/{name}" for name in WORKER)])
 def test_what_travels_runs_on_python_38_with_the_standard_library(name: str) -> None:
-    tree = ast.parse((HOME / f"{name}.py").read_text(encoding="utf-8"), feature_version=(3, 8))
-    (HOME / f"{name}.py").read_text(encoding="ascii")
+    path = HOME / f"{name}.py"
+    path.read_text(encoding="ascii")
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules |= {alias.name.split(".")[0] for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            modules.add((node.module or "").split(".")[0])
-    allowed = {"agent": {"remedy"}, "procs": set(), "worker": {"torch"}}[name]
-    assert modules - set(sys.stdlib_module_names) <= allowed
+            modules.add(node.module or "")
+    foreign = {one for one in modules if one.split(".")[0] not in sys.stdlib_module_names}
+    if not name.startswith("worker/"):
+        assert foreign <= {"remedy.verify"}
+        return
+    own = {f"remedy.verify.worker.{one}" for one in WORKER}
+    assert foreign <= own | {"torch", "torch.distributed.rendezvous"}
+
+
+def test_every_part_of_the_worker_travels() -> None:
+    parts = {path.stem for path in (HOME / "worker").glob("*.py")} - {"__init__"}
+    assert parts == set(WORKER)
 
 
 @pytest.mark.skipif(sys.byteorder != "little", reason="the samples are from a little-endian kernel")
