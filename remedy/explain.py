@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX, Cause, causes
+from remedy.diagnose import texts_of
 from remedy.errors import UsageError
 from remedy.plan import Remedy, remedies
 
@@ -78,12 +79,18 @@ def remedy_text(remedy: Remedy[Any]) -> str:
 
 
 def cause_text(cause: Cause) -> str:
-    """Return a cause in words, with the remedies that end it."""
+    """Return a cause in words, with the remedies that end it and the texts that tell of it."""
     lines = [f"{cause.name} ({cause.group})", "", _row("Cause", cause.cause)]
     lines += [
         _row(word, text) for word, text in (("Confirm", cause.confirm), ("Fix", cause.fix)) if text
     ]
-    return "\n".join((*lines, "", answer(cause)))
+    lines += ["", answer(cause)]
+    texts = texts_of(cause.name)
+    if texts:
+        lines += ["", "What is printed then, among others:"]
+        lines += [f"  {text[: WIDTH - 2]}" for text in texts]
+        lines += ["", "In a log of yours: remedy diagnose LOG..."]
+    return "\n".join(lines)
 
 
 def answer(cause: Cause) -> str:

@@ -6,6 +6,7 @@ events (``Listener``) and from the ``RunOutcome``.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.script import ChangeStatus, Guard, HostReport
 from remedy.apply.waves import waves
 from remedy.audit import Journal
+from remedy.diagnose.diagnosis import Explained
 from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
 from remedy.inventory import Inventory
 from remedy.plan import Fleet, Plan, make_plan, read_plan, write_plan
@@ -300,13 +302,25 @@ class Pipeline:
             for name, host in hosts.items()
             if name not in names
         }
-        verdict = verdict.excusing(excused).model_copy(update={"fingerprints": marks})
+        verdict = verdict.excusing(excused).model_copy(
+            update={"fingerprints": marks, "explained": self._explain(verdict, probed)}
+        )
         journal.write(
             "verified",
             **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
         )
         save(self.inventory.home, verdict)
         return verdict
+
+    def _explain(self, verdict: Verdict, probed: Probed) -> Explained | None:
+        """Name the cause of a verification that failed, from its logs and the state of the hosts."""
+        if verdict.passed:
+            return None
+        # Imported late: the catalogue of texts is read only where something failed.
+        from remedy.diagnose.verification import explain_verdict
+
+        typed = shlex.quote(str(self.inventory.path))
+        return explain_verdict(verdict, self.plan(probed), probed.fleet.states, typed)
 
     def _sight(self, tested: Sequence[Candidate], probed: Probed) -> Sight:
         """Return what verification may know of the hosts: with what a plan would find, it explains itself."""

@@ -12,7 +12,6 @@ import click
 from remedy.cli.common import Options, Session, err, explained, out, print_json
 
 if TYPE_CHECKING:
-    from remedy.diagnose.confirm import Confirmation
     from remedy.diagnose.diagnosis import Diagnosis
 
 FOUND, UNKNOWN, NO_REMEDY = 0, 1, 3
@@ -56,34 +55,28 @@ def diagnose(
                 1 unknown
     """
     with explained(verbose=verbose):
-        from remedy.diagnose.confirm import command_for, confirm, remedy_for, settled
+        from remedy.diagnose.confirm import command_for, explain, remedy_for
+        from remedy.diagnose.diagnosis import Explained
 
-        diagnosis = _read(logs)
-        confirmations: tuple[Confirmation, ...] = ()
-        first = None
+        read = _read(logs)
         if inventory is not None:
             session = Session(Options(inventory, spec, limit, as_json, verbose, ask_sudo_password))
             with session.stage(f"Reading {len(session.hosts)} hosts"):
                 probed = session.pipeline.probe(session.hosts)
             plan = session.pipeline.plan(probed)
-            confirmations = confirm(diagnosis, plan, probed.fleet.states)
-            diagnosis, first = settled(diagnosis, confirmations)
-        name = remedy_for(diagnosis.label)
-        typed = shlex.quote(str(inventory)) if inventory else "INVENTORY"
-        command = command_for(typed, first, diagnosis.label)
+            found = explain(read, plan, probed.fleet.states, shlex.quote(str(inventory)))
+        else:
+            name, command = remedy_for(read.label), command_for("INVENTORY", (), read.label)
+            found = Explained(diagnosis=read, remedy=name, command=command)
         if as_json:
-            document = diagnosis.document(remedy=name, command=command)
-            document["confirmations"] = [one.model_dump(mode="json") for one in confirmations]
+            document = found.diagnosis.document(remedy=found.remedy, command=found.command)
+            document["confirmations"] = [one.model_dump(mode="json") for one in found.confirmations]
             print_json(document)
         else:
             from remedy.report.diagnosis import render_diagnosis
 
-            out.print(
-                render_diagnosis(
-                    diagnosis, confirmations, remedy=name, command=command, everything=show_all
-                )
-            )
-    sys.exit(exit_code(diagnosis, name))
+            out.print(render_diagnosis(found, everything=show_all))
+    sys.exit(exit_code(found.diagnosis, found.remedy))
 
 
 def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:

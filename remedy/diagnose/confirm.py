@@ -7,39 +7,20 @@ labels as the catalogue. So nothing is looked for here a second time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX, causes
-from remedy.diagnose.diagnosis import Candidate, Diagnosis
+from remedy.diagnose.diagnosis import (
+    UNKNOWN,
+    Candidate,
+    Confirmation,
+    Diagnosis,
+    Explained,
+    Verdict,
+)
 from remedy.plan import Finding, FindingKind, Plan, Remedy, remedies
-from remedy.values import Record
 
-
-class Verdict(str, Enum):
-    """What the hosts say to a candidate."""
-
-    CONFIRMED = "confirmed"
-    REFUTED = "refuted"
-    NOT_TOLD = "not told"
-
-
-class Confirmation(Record):
-    """One candidate, held against the hosts.
-
-    Args:
-        label: the cause.
-        verdict: what the hosts say to it.
-        hosts: those on which it was found.
-        evidence: what was found, one line each.
-        curable: whether the plan has changes against it there.
-    """
-
-    label: str
-    verdict: Verdict
-    hosts: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-    curable: bool = False
+__all__ = ["Confirmation", "Verdict", "command_for", "confirm", "explain", "remedy_for", "settled"]
 
 
 def remedy_for(label: str) -> str | None:
@@ -92,20 +73,47 @@ def settled(
     return settled_on, first
 
 
-def command_for(inventory: str, confirmation: Confirmation | None, label: str) -> str | None:
+def command_for(inventory: str, confirmations: Iterable[Confirmation], label: str) -> str | None:
     """Return the very command to type against a cause.
 
+    What else the hosts confirm is put right by the same command: training fails until all of it is.
+
     Args:
-        inventory: as the user named it.
-        confirmation: of the hosts, None where there is none.
+        inventory: as it is to be typed.
+        confirmations: of the hosts; none where they were not asked.
         label: the cause.
     """
-    if confirmation is not None and confirmation.curable:
-        return f"remedy apply {inventory} --limit {','.join(confirmation.hosts)}"
+    asked = list(confirmations)
+    own = next((one for one in asked if one.label == label), None)
+    curable = [one for one in asked if one.verdict is Verdict.CONFIRMED and one.curable]
+    if own in curable or (label == UNKNOWN and curable):
+        hosts = dict.fromkeys(host for one in curable for host in one.hosts)
+        return f"remedy apply {inventory} --limit {','.join(hosts)}"
+    if own is not None and own.verdict is Verdict.REFUTED:
+        return None  # nothing would be changed
     name = remedy_for(label)
     if name is None:
         return None
     return f"remedy apply {inventory}" if _curing(label) else f"remedy check {inventory}"
+
+
+def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: str) -> Explained:
+    """Hold a diagnosis against the hosts, and say what is to be typed. Pure.
+
+    Args:
+        diagnosis: of the logs.
+        plan: what would be changed now, with all findings.
+        read: the hosts that could be read.
+        inventory: as it is to be typed.
+    """
+    confirmations = confirm(diagnosis, plan, read)
+    decided, _ = settled(diagnosis, confirmations)
+    return Explained(
+        diagnosis=decided,
+        confirmations=confirmations,
+        remedy=remedy_for(decided.label),
+        command=command_for(inventory, confirmations, decided.label),
+    )
 
 
 def _confirmed(candidate: Candidate, plan: Plan, hosts: list[str]) -> Confirmation:

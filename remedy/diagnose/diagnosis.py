@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, Literal
 
 from remedy.values import Record
@@ -93,6 +94,52 @@ class Diagnosis(Record):
             "remedy": remedy,
             "command": command,
         }
+
+
+class Verdict(str, Enum):
+    """What the hosts say to a candidate."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    NOT_TOLD = "not told"
+
+
+class Confirmation(Record):
+    """One candidate, held against the hosts.
+
+    Args:
+        label: the cause.
+        verdict: what the hosts say to it.
+        hosts: those on which it was found.
+        evidence: what was found, one line each.
+        curable: whether the plan has changes against it there.
+    """
+
+    label: str
+    verdict: Verdict
+    hosts: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    curable: bool = False
+
+
+class Explained(Record):
+    """A diagnosis that was held against the hosts, and what is to be typed.
+
+    Args:
+        diagnosis: of the logs; what the hosts confirm comes first.
+        confirmations: what the hosts say to each candidate.
+        remedy: the remedy that deals with the cause, None where there is none.
+        command: what is to be typed, None where remedy can do nothing against it.
+    """
+
+    diagnosis: Diagnosis
+    confirmations: tuple[Confirmation, ...] = ()
+    remedy: str | None = None
+    command: str | None = None
+
+    def of(self, label: str) -> Confirmation | None:
+        """Return what the hosts say to one cause."""
+        return next((one for one in self.confirmations if one.label == label), None)
 
 
 def _more(lead: Evidence) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from remedy.apply.outcome import HostStatus, RunOutcome
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
+from remedy.report.diagnosis import render_explained
 from remedy.report.fold import fold
 from remedy.report.ladder import render_details
 from remedy.verify import Verdict
@@ -89,6 +90,7 @@ def render_verdict(verdict: Verdict) -> RenderableType:
         line,
         *(Text(f"             {text}", style="dim") for text in evidence),
         render_details(verdict),
+        *([render_explained(verdict.explained)] if verdict.explained else []),
     )
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.causes import causes
-from remedy.diagnose.confirm import Confirmation, Verdict
-from remedy.diagnose.diagnosis import Candidate, Diagnosis, Evidence
+from remedy.diagnose.diagnosis import (
+    Candidate,
+    Confirmation,
+    Diagnosis,
+    Evidence,
+    Explained,
+    Verdict,
+)
 
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all
@@ -21,23 +27,14 @@ _HEAD = {
 _VERDICT = {Verdict.CONFIRMED: "green", Verdict.REFUTED: "yellow", Verdict.NOT_TOLD: "dim"}
 
 
-def render_diagnosis(
-    diagnosis: Diagnosis,
-    confirmations: Sequence[Confirmation],
-    *,
-    remedy: str | None,
-    command: str | None,
-    everything: bool,
-) -> RenderableType:
+def render_diagnosis(found: Explained, *, everything: bool) -> RenderableType:
     """Return a diagnosis for reading: cause, evidence, other candidates, what to do.
 
     Args:
-        diagnosis: what was found.
-        confirmations: what the hosts say to the candidates.
-        remedy: the remedy that deals with the cause.
-        command: what is to be typed.
+        found: the diagnosis, and what the hosts say to it.
         everything: every candidate, with all its lines.
     """
+    diagnosis = found.diagnosis
     parts: list[RenderableType] = [_head(diagnosis)]
     cause = causes().get(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
@@ -56,11 +53,10 @@ def render_diagnosis(
     ):
         after = diagnosis.consequences if everything else diagnosis.consequences[:2]
         parts += [Text(""), Text("What followed from it", style="bold"), *_lines(after)]
-    for one in confirmations:
-        parts.append(_confirmation(one))
+    parts += [_confirmation(one) for one in found.confirmations]
     if everything:
         parts += [Text(f"note: {note}", style="dim") for note in diagnosis.notes]
-    parts += [Text(""), *_fix(diagnosis, remedy, command)]
+    parts += [Text(""), *_fix(found)]
     return Group(*parts)
 
 
@@ -125,8 +121,8 @@ def _confirmation(one: Confirmation) -> Text:
     return text
 
 
-def _fix(diagnosis: Diagnosis, remedy: str | None, command: str | None) -> list[RenderableType]:
-    label = diagnosis.label
+def _fix(found: Explained) -> list[RenderableType]:
+    label = found.diagnosis.label
     if label == "healthy":
         return []
     if label == "unknown":
@@ -146,9 +142,43 @@ def _fix(diagnosis: Diagnosis, remedy: str | None, command: str | None) -> list[
         )
     elif cause.fix:
         parts.append(Text("Fix: ", style="bold").append(cause.fix, style="default"))
-    if command:
-        parts.append(Text("Type: ", style="bold").append(command, style="cyan"))
-    if remedy is None and label not in ("application-error",):
+    own = found.of(label)
+    if own is not None and own.verdict is Verdict.REFUTED:
+        elsewhere = (
+            "The hosts themselves do not show it: look at what is between them, or at another time."
+        )
+        parts.append(Text(elsewhere, style="dim"))
+    if found.command:
+        parts.append(Text("Type: ", style="bold").append(found.command, style="cyan"))
+    if found.remedy is None and label not in ("application-error",):
         parts.append(Text("No remedy looks for it; the fix is yours.", style="dim"))
     parts.append(Text(f"More: remedy explain {label}", style="dim"))
     return parts
+
+
+def render_explained(found: Explained) -> RenderableType:
+    """Return the cause of a failed verification in a few lines, below what the verification itself says.
+
+    Args:
+        found: what its own logs tell, held against the hosts.
+    """
+    label, diagnosis = found.diagnosis.label, found.diagnosis
+    line = Text("cause        ", style="bold red").append(label, style="bold")
+    if label == "unknown":
+        likely = ", ".join(one.label for one in diagnosis.candidates[:3])
+        line.append(f"  (it could be {likely})" if likely else "", style="default")
+    else:
+        line.append(f"  {diagnosis.confidence}", style="default")
+    parts: list[RenderableType] = [line]
+    if diagnosis.lead is not None:
+        lead = f"{diagnosis.lead.file}: {diagnosis.lead.text.strip()}"
+        parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
+    own = [one for one in found.confirmations if one.label == label]
+    others = [one for one in found.confirmations if one.label != label]
+    for one in own + [one for one in others if one.verdict is Verdict.CONFIRMED]:
+        parts.append(Text("             ").append_text(_confirmation(one)))
+    if found.command:
+        parts.append(Text("type         ", style="bold").append(found.command, style="cyan"))
+    if label != "unknown":
+        parts.append(Text(f"more         remedy explain {label}", style="dim"))
+    return Group(*parts)

@@ -12,6 +12,7 @@ from remedy.verify import culprit, doubts
 from remedy.verify.culprit import names
 from remedy.verify.doubts import Problem, bus_bandwidth, expected_sum
 from remedy.verify.launch import RankPlan
+from remedy.verify.logs import logs_of
 from remedy.verify.report import HostReport, Result, read
 from remedy.verify.verdict import Bandwidth, HostOutcome, Verdict, impossible
 
@@ -40,7 +41,8 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
             for name, report in reports.items()
             if report.end is None or report.end.how in _NO_TORCH
         }
-        return impossible(plan, hopeless, failed).model_copy(update={"seconds": seconds})
+        update = {"seconds": seconds, "logs": logs_of(reports)}
+        return impossible(plan, hopeless, failed).model_copy(update=update)
     results = [result for report in reports.values() for result in results_of(report)]
     missing = list(doubts.problems(plan, reports))
     passed = not missing
@@ -92,6 +94,7 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
             "reason": reason,
             "outcomes": tuple(_outcomes(reports, accused, reason)),
             "evidence": tuple(_evidence(reports, accused, missing)),
+            "logs": logs_of(reports),
         }
     )
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from remedy.diagnose.diagnosis import Explained
 from remedy.values import Record
 from remedy.verify.culprit import names
 from remedy.verify.launch import RankPlan
@@ -96,6 +97,8 @@ class Verdict(Record):
         causes: who is to blame, as far as it could be told.
         dead_ways: the pairs of hosts that do not reach each other.
         tests: the groups that were tested to find the causes.
+        explained: the cause that the logs tell and the hosts confirm; None where it passed.
+        logs: the lines of each process of a run that failed, by its name; they are not kept.
     """
 
     passed: bool
@@ -120,6 +123,8 @@ class Verdict(Record):
     causes: tuple[Culprit, ...] = ()
     dead_ways: tuple[DeadWay, ...] = ()
     tests: tuple[GroupTest, ...] = ()
+    explained: Explained | None = None
+    logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
 
     @property
     def share(self) -> float | None:

@@ -10,7 +10,14 @@ from click.testing import CliRunner
 
 from remedy.cli.diagnose import diagnose
 from remedy.diagnose import diagnose_lines
-from remedy.diagnose.confirm import Verdict, command_for, confirm, remedy_for, settled
+from remedy.diagnose.confirm import (
+    Confirmation,
+    Verdict,
+    command_for,
+    confirm,
+    remedy_for,
+    settled,
+)
 from remedy.plan import Finding, FindingKind, Plan
 
 REFUSED = "NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"
@@ -99,5 +106,19 @@ def test_hosts_that_cannot_tell_leave_the_text_its_word() -> None:
 def test_the_command_to_type() -> None:
     assert remedy_for("application-error") is None
     assert remedy_for("firewall-ports") == "firewall"
-    assert command_for("inv.py", None, "firewall-ports") == "remedy apply inv.py"
-    assert command_for("inv.py", None, "missing-library") is None
+    assert command_for("inv.py", (), "firewall-ports") == "remedy apply inv.py"
+    assert command_for("inv.py", (), "missing-library") is None
+
+
+def test_one_command_puts_everything_right_that_the_hosts_confirm() -> None:
+    wall = Confirmation(
+        label="firewall-ports", verdict=Verdict.CONFIRMED, hosts=("a", "b"), curable=True
+    )
+    name = Confirmation(
+        label="loopback-hostname", verdict=Verdict.CONFIRMED, hosts=("b", "c"), curable=True
+    )
+    gone = Confirmation(label="mtu-mismatch", verdict=Verdict.REFUTED)
+    told = (wall, name, gone)
+    assert command_for("inv.py", told, "firewall-ports") == "remedy apply inv.py --limit a,b,c"
+    assert command_for("inv.py", told, "unknown") == "remedy apply inv.py --limit a,b,c"
+    assert command_for("inv.py", told, "mtu-mismatch") is None

@@ -84,3 +84,11 @@ def test_every_problem_has_an_answer_or_says_why_not() -> None:
         assert problem.get("kind", "host") in ("host", "diagnose", "none")
         assert set(problem.get("answers", ())) <= known, problem
         assert problem.get("answers") or problem.get("kind"), problem
+
+
+def test_a_cause_is_told_with_the_texts_that_speak_for_it() -> None:
+    text = explain.explain("hostname-unresolvable")
+    assert "IPv6 network addresses of" in text
+    assert "remedy diagnose LOG" in text
+    assert max(map(len, text.splitlines())) <= explain.WIDTH
+    assert "What is printed" not in explain.explain("unknown")

@@ -1,0 +1,72 @@
+"""A failed verification names the cause and the command, and that command cures it, for fault after fault."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.lab.conftest import Cluster
+from tests.lab.site import Site
+
+pytestmark = pytest.mark.lab
+
+SPEC = "verify: {deadline: 40}\n"
+
+
+@pytest.fixture
+def site(cluster: Cluster) -> Site:
+    """A cluster that works."""
+    if not cluster.lab.record().python:
+        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
+    site = Site(cluster)
+    (site.folder / "remedy.yaml").write_text(SPEC, encoding="utf-8")
+    assert site.remedy("apply", "--yes", "--no-verify").code == 0
+    return site
+
+
+@pytest.mark.parametrize(
+    ("fault", "victim", "label"),
+    [
+        ("firewall-ufw", -1, "firewall-ports"),
+        ("firewall-nftables", -1, "firewall-ports"),
+        ("firewall-firewalld", -1, "firewall-ports"),
+        ("firewall-iptables", 0, "firewall-ports"),
+        ("stale-peer-entry", 0, "hostname-unresolvable"),
+        ("no-peer-entries", -1, "hostname-unresolvable"),
+        ("wrong-socket-ifname", -1, "wrong-interface"),
+    ],
+)
+def test_the_command_that_a_failed_verification_prints_cures(
+    site: Site, fault: str, victim: int, label: str
+) -> None:
+    host = site.cluster.hosts[victim]
+    site.cluster.fault(host, fault)
+    cure(site, host, label=label)
+
+
+def test_an_own_name_that_leads_to_loopback(site: Site) -> None:
+    # Of two, because gloo lets one of each pair connect: such a host alone may be the one that does.
+    hosts = site.cluster.hosts[-2:]
+    for host in hosts:
+        own = f"sed -i 's/^.*[[:space:]]{host}$/127.0.1.1 {host}/' /etc/hosts"
+        site.cluster.host(host).must(own)
+    cure(site, *hosts, label="loopback-hostname")
+
+
+def cure(site: Site, *hosts: str, label: str) -> None:
+    """See that verifying fails with this cause and a command for these hosts, and that it ends it."""
+    failed = site.remedy("verify", "--json")
+    assert failed.code == 3, failed.stderr
+    explained = failed.document["verdict"]["explained"]
+    assert explained["diagnosis"]["label"] == label, explained
+    own = next(one for one in explained["confirmations"] if one["label"] == label)
+    assert own["verdict"] == "confirmed"
+    assert own["hosts"] == list(hosts)
+    program, command, inventory, *words = shlex.split(explained["command"])
+    assert (program, command, words) == ("remedy", "apply", ["--limit", ",".join(hosts)])
+    assert inventory == str(site.inventory)
+    cured = site.remedy(command, *words, "--yes", "--no-verify")
+    assert cured.code == 0, cured.stderr
+    proved = site.remedy("verify")
+    assert proved.code == 0, proved.stderr
