@@ -10,15 +10,17 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from remedy.apply.carrier import Carrier
+from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.script import ChangeStatus, Guard, HostReport
 from remedy.apply.waves import waves
-from remedy.audit import Journal
+from remedy.audit import Journal, Story, read_stories, witness
+from remedy.audit.agreement import Agreement, keep, read_agreed
+from remedy.audit.journal import FILE_NAME
 from remedy.diagnose.diagnosis import Explained
-from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
+from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError, UsageError
 from remedy.inventory import Inventory
-from remedy.plan import Fleet, Plan, make_plan, read_plan, write_plan
+from remedy.plan import Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
 from remedy.probe.accelerators import NVIDIA
 from remedy.run import PROBE_SECONDS, origin, probe_request
@@ -86,6 +88,11 @@ class Pipeline:
         """Decide what has to be changed."""
         return make_plan(probed.fleet, origin())
 
+    def observed(self, probed: Probed, plan: Plan) -> Plan:
+        """Return the plan with the fingerprint of each changed host's state in it."""
+        marks = {name: fingerprint(probed.fleet.states[name]) for name in plan.hosts}
+        return plan.model_copy(update={"observed": marks})
+
     def preview(self, probed: Probed, plan: Plan, *, pending_counts: bool) -> RunOutcome:
         """Return the outcome of a command that only looks: nothing is changed, changes are pending."""
         hosts = {
@@ -104,7 +111,13 @@ class Pipeline:
         )
 
     def apply(
-        self, probed: Probed, plan: Plan, *, run: str, prove: bool, digest: str = ""
+        self,
+        probed: Probed,
+        plan: Plan,
+        *,
+        run: str,
+        prove: bool,
+        agreement: Agreement | None = None,
     ) -> RunOutcome:
         """Carry a plan out, look again, and prove the result.
 
@@ -113,25 +126,23 @@ class Pipeline:
             plan: exactly this is carried out.
             run: the id of the run.
             prove: whether to verify afterwards.
-            digest: of the plan that was agreed to, where ``plan`` is only the part of it for some hosts.
+            agreement: the plan that was agreed to, where ``plan`` is only the part of it for some hosts.
 
         Raises:
             RemedyError: the journal cannot be written; then nothing more is changed.
         """
+        agreement = agreement or Agreement(plan)
+        sizes = waves(plan.hosts, self.spec.apply.waves)
         journal = Journal(self.inventory.home, run=run, mode="apply")
-        journal.write(
-            "planned",
-            by=plan.author,
-            inventory=plan.inventory,
-            digest=digest or plan.digest,
-            changes={name: [c.title for c in plan.for_host(name)] for name in plan.hosts},
-        )
-        again, reports, skipped = self._in_waves(probed, plan, run, journal)
+        journal.write("planned", **agreement.record(plan, waves=len(sizes)))
+        if plan.changes:
+            keep(agreement, self.inventory.home, run)
+        again, reports, skipped = self._in_waves(probed, plan, run, journal, sizes, agreement.by)
         hosts = {name: _absent(error) for name, error in again.errors.items()}
         remaining = self.plan(again)
         for name in again.fleet.states:
             hosts[name] = self._outcome(name, remaining, reports.get(name))
-        hosts |= {name: _not_reached(name) for name in skipped}
+        hosts |= {name: _not_reached(name, run) for name in skipped}
         converged = not remaining.changes and not again.errors
         verdict = self._prove(again, hosts, journal) if prove else None
         outcome = RunOutcome(
@@ -148,6 +159,7 @@ class Pipeline:
             converged=converged,
             proved=None if verdict is None else verdict.passed,
             hosts={name: host.status.value for name, host in outcome.hosts.items()},
+            boots=_boots(again),
         )
         return outcome
 
@@ -168,8 +180,68 @@ class Pipeline:
         return reports
 
     def plan_of(self, run: str) -> Plan:
-        """Return the plan that a run carried out."""
-        return read_plan(self.inventory.home / "runs" / run / "plan.json")
+        """Return the plan that a run carried out, on the hosts where it did.
+
+        Raises:
+            UsageError: there is no such run.
+            PlanFileError: its plan is not here or cannot be read.
+            StaleError: its plan is not the one that the journal names.
+        """
+        story = self._story(run)
+        return read_agreed(self.inventory.home, story).restricted(story.used)
+
+    def unfinished(self, run: str) -> tuple[Plan, tuple[str, ...]]:
+        """Return the whole plan of a run, and the hosts that neither it nor a run that went on with it settled.
+
+        Raises:
+            UsageError: there is no such run, or it is none that can be gone on with.
+            StaleError: its plan is not the one that the journal names.
+        """
+        told = read_stories(self.inventory.home / FILE_NAME)
+        story = self._story(run)
+        if story.mode != "apply":
+            raise UsageError(
+                f"{run} is a {story.mode}, and only an apply can be gone on with",
+                next_step="remedy history INVENTORY lists the runs.",
+            )
+        plan = read_agreed(self.inventory.home, story)
+        settled = {
+            host
+            for other in told.values()
+            if other.mode == "apply" and other.digest == plan.digest
+            for host in other.planned
+            if host not in other.unfinished
+        }
+        return plan, tuple(host for host in story.planned if host not in settled)
+
+    def witnesses(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Compare the journal with what the hosts were told of it.
+
+        Returns:
+            for each host what does not agree, "" where all does.
+        """
+        path = self.inventory.home / FILE_NAME
+        known, here = witness.hashes(path), witness.place(self.inventory.home)
+        runs = read_stories(path).values()
+        script = Script(witness.question(), deadline=CONFIRM_DEADLINE, root=Root.REQUIRED)
+        found = {}
+        for name, output in self.transport.run(dict.fromkeys(hosts, script)).items():
+            changed = [one.run for one in runs if "done" in one.results.get(name, {}).values()]
+            found[name] = (
+                f"it could not be asked: {output.error.message}"
+                if output.error
+                else witness.judge(output.stdout, known, here, changed)
+            )
+        return found
+
+    def _story(self, run: str) -> Story:
+        story = read_stories(self.inventory.home / FILE_NAME).get(run)
+        if story is None:
+            raise UsageError(
+                f"the journal of {self.inventory.path.name} knows no run {run!r}",
+                next_step="remedy history INVENTORY lists the runs.",
+            )
+        return story
 
     def verify(self, probed: Probed, *, run: str, incremental: bool = False) -> Verdict:
         """Prove the fleet as it is, changing nothing.
@@ -185,7 +257,13 @@ class Pipeline:
         return self._prove(probed, hosts, journal, incremental=incremental)
 
     def _in_waves(
-        self, probed: Probed, plan: Plan, run: str, journal: Journal
+        self,
+        probed: Probed,
+        plan: Plan,
+        run: str,
+        journal: Journal,
+        sizes: Sequence[Sequence[str]],
+        by: str,
     ) -> tuple[Probed, dict[str, HostReport], tuple[str, ...]]:
         """Carry a plan out wave by wave, each looked at again before the next.
 
@@ -195,17 +273,19 @@ class Pipeline:
         """
         reports: dict[str, HostReport] = {}
         spec = self.spec.apply
-        if plan.changes:
-            folder = self.inventory.home / "runs" / run
-            folder.mkdir(parents=True, mode=0o700)
-            write_plan(plan, folder / "plan.json")
-        for wave in waves(plan.hosts, spec.waves):
+        for wave in sizes:
             if spec.max_failures is not None:
                 failed = self._failures(probed, reports)
                 if len(failed) > spec.max_failures:
                     journal.write("stopped", failed=sorted(failed), limit=spec.max_failures)
                     break
-            told = self._carrier.make(plan.restricted(wave), run)
+            head = journal.write("began", hosts=list(wave))
+            told = self._carrier.make(
+                plan.restricted(wave),
+                run,
+                by=by,
+                head=witness.words(head, self.inventory.home, run),
+            )
             journal.write("changed", hosts={name: _story(report) for name, report in told.items()})
             reports.update(told)
             probed = self._converge(probed, told)
@@ -359,6 +439,15 @@ def gpu_count(state: HostState) -> int:
     return sum(device.vendor == NVIDIA and device.kind.startswith("03") for device in gpus.pci)
 
 
+def _boots(probed: Probed) -> dict[str, str]:
+    """Return the boot-id of each host that said who it is."""
+    return {
+        name: state.identity.boot_id
+        for name, state in probed.fleet.states.items()
+        if not isinstance(state.identity, Unknown) and state.identity.boot_id
+    }
+
+
 def _absent(error: RemedyError) -> HostOutcome:
     status = HostStatus.UNREACHABLE if _no_contact(error) else HostStatus.FAILED
     return HostOutcome(status, error=error)
@@ -369,10 +458,10 @@ def _no_contact(error: RemedyError) -> bool:
     return error.exit_code == 5 or isinstance(error, RefusedError)
 
 
-def _not_reached(name: str) -> HostOutcome:
+def _not_reached(name: str, run: str) -> HostOutcome:
     error = RemedyError(
         f"{name}: not reached, because more hosts failed before it than apply.max_failures allows",
-        next_step="Put those right, then run the command again: it goes on where it stopped.",
+        next_step=f"Put those right, then go on with this plan: remedy apply INVENTORY --resume {run}",
     )
     return HostOutcome(HostStatus.NOT_REACHED, error=error)
 

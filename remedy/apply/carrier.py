@@ -42,9 +42,16 @@ class Carrier:
         self._guard = guard
         self._listen = listener
 
-    def make(self, plan: Plan, run: str) -> dict[str, HostReport]:
-        """Make the changes of a plan on all its hosts, all at once."""
-        job = Job(run=run, nonce=secrets.token_hex(8), by=plan.author)
+    def make(self, plan: Plan, run: str, *, by: str = "", head: str = "") -> dict[str, HostReport]:
+        """Make the changes of a plan on all its hosts, all at once.
+
+        Args:
+            plan: what is to be done.
+            run: the id of the run.
+            by: who does it, "" for the plan's author.
+            head: what the hosts shall keep of the journal.
+        """
+        job = Job(run=run, nonce=secrets.token_hex(8), by=by or plan.author, head=head)
         texts = {
             name: render_changes(job, plan.for_host(name), plan.blobs, self._guard)
             for name in plan.hosts

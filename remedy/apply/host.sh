@@ -1,7 +1,7 @@
 # What runs on a host to carry changes out, or to take them back. POSIX sh, as root, nothing installed.
 #
-# Set before this text: RUN, NONCE, ROOT (/var/lib/remedy), LOG (/var/log/remedy.jsonl), BY. After it comes one
-# function, main, and its call: a connection that breaks on the way leaves a script that does nothing.
+# Set before this text: RUN, NONCE, ROOT (/var/lib/remedy), LOG (/var/log/remedy.jsonl), BY, and HEAD, the
+# controller's last record, where it has one. After it comes one function, main, and its call: a connection that breaks on the way leaves a script that does nothing.
 # One line a change goes to standard output: NONCE ID STATUS [DETAIL in base64].
 #   done     the change was made, and looked at afterwards
 #   already  the host was in the wanted state
@@ -64,6 +64,7 @@ begin() {
         flock -n 9 || give_up "LOCKED $(cat "$ROOT/holder" 2>/dev/null)"
         printf 'run %s by %s since %s\n' "$RUN" "$BY" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$ROOT/holder"
     fi
+    [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
     note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
 }
 
@@ -189,6 +190,7 @@ settle() {
     [ -n "$CHECKED" ] || return 0
     set -- "$DIR"/pre/*
     [ -e "$1" ] || shift
+    [ ! -e "$ROOT/heads" ] || set -- "$@" "$ROOT/heads"
     flush "$@" "$DIR"/* "$DIR"
 }
 

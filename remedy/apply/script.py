@@ -49,11 +49,13 @@ class Job:
         run: the run's id, which names the folder of receipts on the host.
         nonce: marks the script's own lines among whatever else a host prints.
         by: who does it, user@machine.
+        head: what the host shall keep of the controller's journal, "" for nothing.
     """
 
     run: str
     nonce: str
     by: str
+    head: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def render_undo(
     back = inverse(changes)
     if by_hand:
         steps = _steps(job, tuple(c.model_copy(update={"guarded": False}) for c in back), guard)
-        job = replace(job, nonce="remedy:")
+        job = replace(job, nonce="remedy:", head="")
         return _program(job, ["PLAIN=1", "begin", *_restores(back), *steps, "finish"])
     return _program(job, ["begin", *_restores(back), *_steps(job, back, guard), "finish"])
 
@@ -183,6 +185,8 @@ def _restores(back: Sequence[Change]) -> list[str]:
 def _program(job: Job, lines: Sequence[str]) -> str:
     """Return a whole program: the library, and the lines as a function that runs when all has arrived."""
     values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": job.by}
+    if job.head:
+        values["HEAD"] = job.head
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
     return "\n".join([*head, _library(), "main() {", *lines, "}", "main", ""])
 

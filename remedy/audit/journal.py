@@ -1,7 +1,12 @@
 """The journal: append-only JSON Lines, each record chained to the one before by SHA-256.
 
-A record is one line of canonical JSON (sorted keys, ASCII) with the digest of the line before it (``prev``) and
-of itself without that field (``hash``). An edited, removed or reordered line breaks the chain.
+A record is one line of canonical JSON (sorted keys, ASCII) with the digest of the line before it (``prev``)
+and of itself without that field (``hash``). An edited, removed or reordered line breaks the chain. The file
+``head`` beside it names the last record, and so do the hosts that a run changed: a journal that was cut off, or
+written anew as a whole, does not agree with them.
+
+A journal that has grown long goes on in a new file; the files before it are called ``journal-NUMBER.jsonl``, by
+the number of their last record, and the chain leads through all of them.
 """
 
 from __future__ import annotations
@@ -15,12 +20,43 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from remedy.errors import RemedyError
+from pydantic import Field
+
+from remedy.errors import RefusedError, RemedyError
+from remedy.values import Document
 
 GENESIS = "0" * 64
 FILE_NAME = "journal.jsonl"
+HEAD_NAME = "head"
+TORN_NAME = "journal.torn"
+# A file that every editor still opens; a run of 2,000 hosts writes about 1 MiB.
+ROTATE_BYTES = 16 << 20
+
+
+class RecordDocument(Document):
+    """One record of the journal, as it is written.
+
+    Args:
+        seq: its number from 0, across all files of the journal.
+        time: RFC 3339 in UTC.
+        run: the run that it belongs to.
+        mode: what that run does: plan, apply, rollback, verify, unlock.
+        event: what happened: planned, began, changed, stopped, verified, ended, saved, approved, unlocked.
+        data: what is to be known of it, by event.
+        prev: the ``hash`` of the record before.
+        hash: SHA-256 (hex) of this record in canonical JSON without this field.
+    """
+
+    seq: int
+    time: str
+    run: str
+    mode: str
+    event: str
+    data: Mapping[str, Any] = Field(default_factory=dict)
+    prev: str
+    hash: str
 
 
 @dataclass(frozen=True)
@@ -31,13 +67,28 @@ class JournalRecord:
     body: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Head:
+    """The last record at some moment.
+
+    Args:
+        journal: the hash of the journal's first record, which no other journal has.
+        seq: the number of the record.
+        hash: its hash.
+    """
+
+    journal: str
+    seq: int
+    hash: str
+
+
 class Journal:
     """The journal of one inventory, open for one run.
 
     Args:
         home: the folder ``.remedy``; made when missing.
         run: the id of the run, in every record.
-        mode: what the run does: apply, verify, rollback.
+        mode: what the run does: plan, apply, rollback, verify, unlock.
     """
 
     def __init__(self, home: Path, *, run: str, mode: str) -> None:
@@ -46,31 +97,38 @@ class Journal:
         with _explained(self.path):
             home.mkdir(mode=0o700, exist_ok=True)
 
-    def write(self, event: str, **data: Any) -> None:
+    def write(self, event: str, **data: Any) -> Head:
         """Append one record and have it on disk before returning.
+
+        Returns:
+            the journal's new head, which the hosts of the run are told.
 
         Raises:
             RemedyError: it cannot be written; what was about to be done must then not be done.
+            RefusedError: records that were written are gone.
         """
-        with _explained(self.path), self.path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # controllers that share a folder take turns
-            number, prev = _head(file)
+        with _explained(self.path), _turn(self.path), _end_of(self.path) as (file, last):
+            seq = last.seq + 1 if last else 0
             body = {
-                "seq": number,
+                "seq": seq,
                 "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                 **self._common,
                 "event": event,
                 "data": data,
-                "prev": prev,
+                "prev": last.hash if last else GENESIS,
             }
-            body["hash"] = _digest(body)
-            file.write(_canonical(body).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+            own = _digest(body)
+            _append(file, _line({**body, "hash": own}))
+            head = Head(last.journal if last else own, seq, own)
+            _write_head(self.path.with_name(HEAD_NAME), head)
+            return head
 
 
 def verify_chain(path: Path) -> tuple[int, str]:
-    """Check a journal from its first record to its last.
+    """Check a journal from its first record to its last, and that it reaches to its head.
+
+    Args:
+        path: the file that is written now; the older ones are found beside it.
 
     Returns:
         the number of good records and "", or the number of good records before the first bad one and what is
@@ -78,55 +136,140 @@ def verify_chain(path: Path) -> tuple[int, str]:
     """
     prev = GENESIS
     number = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
-            try:
-                body = json.loads(line)
-                claimed = body.pop("hash")
-            except (ValueError, KeyError, TypeError, AttributeError):
-                return number, f"record {number} is torn or not a record"
-            if not line.endswith(b"\n"):
-                return number, f"record {number} is torn: the line has no end"
-            if body.get("seq") != number or body.get("prev") != prev:
-                return number, f"record {number} does not follow the one before it"
-            if _digest(body) != claimed:
-                return number, f"record {number} was changed"
-            prev = claimed
-            number += 1
+    head = read_head(path)
+    for line in _lines(path):
+        try:
+            body = json.loads(line)
+            claimed = body.pop("hash")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return number, f"record {number} is torn or not a record"
+        if not line.endswith(b"\n"):
+            return number, f"record {number} is torn: the line has no end"
+        if body.get("seq") != number or body.get("prev") != prev:
+            return number, f"record {number} does not follow the one before it"
+        if _digest(body) != claimed or _line({**body, "hash": claimed}) != line:
+            return number, f"record {number} was changed"
+        if head is not None and head.seq == number and head.hash != claimed:
+            return number, f"record {number} is not the one that the file {HEAD_NAME} names"
+        prev = claimed
+        number += 1
+    if head is not None and head.seq >= number:
+        return number, f"records {number} to {head.seq} are missing at the end"
     return number, ""
 
 
 def read_records(path: Path) -> Iterator[JournalRecord]:
-    """Yield the records of a journal; a torn last line is left out."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
-            try:
-                yield JournalRecord(number, json.loads(line))
-            except ValueError:
-                return
+    """Yield the records of a journal, through all its files; a torn last line is left out."""
+    for number, line in enumerate(_lines(path)):
+        try:
+            body = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(body, dict) or not {"run", "mode", "event", "data", "time"} <= set(body):
+            return
+        yield JournalRecord(number, body)
 
 
-def hosts_of_plan(path: Path, digest: str) -> set[str]:
-    """Return the hosts on which the plan with this digest was carried out, or begun."""
-    return {
-        host
-        for record in read_records(path)
-        if record.body["event"] == "planned" and record.body["mode"] == "apply"
-        if record.body["data"].get("digest") == digest
-        for host in record.body["data"].get("changes", {})
-    }
+def read_head(path: Path) -> Head | None:
+    """Return the head that is kept beside a journal; None where there is none that can be read."""
+    try:
+        body = json.loads(path.with_name(HEAD_NAME).read_text(encoding="utf-8"))
+        return Head(str(body["journal"]), int(body["seq"]), str(body["hash"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
-def _head(file: Any) -> tuple[int, str]:
-    """Return the number and the ``prev`` of the next record, from the end of the file.
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return the files of a journal, the oldest first; the one that is written now may be missing."""
+    older = sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
+    return (*older, *([path] if path.exists() else []))
+
+
+def canonical(body: Mapping[str, Any]) -> str:
+    """Return the one text that stands for a record."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _line(body: Mapping[str, Any]) -> bytes:
+    return canonical(body).encode() + b"\n"
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    for part in files_of(path):
+        with part.open("rb") as file:
+            yield from file
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Wait until no other controller that shares the folder writes."""
+    with path.with_name("journal.lock").open("a+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _end_of(path: Path) -> Iterator[tuple[IO[bytes], Head | None]]:
+    """Open the file to which the next record belongs, and find the record before that.
+
+    Raises:
+        RefusedError: the record that the head names is not there.
+    """
+    if path.exists() and path.stat().st_size > ROTATE_BYTES:
+        with path.open("r+b") as file:
+            body = _last_record(file)
+        if body is not None:
+            path.rename(path.with_name(f"{path.stem}-{body['seq']:09d}{path.suffix}"))
+    head = read_head(path)
+    with path.open("a+b") as file:
+        body = _last_record(file)
+        older = files_of(path)[:-1]
+        if body is None and older:
+            with older[-1].open("rb") as before:
+                body = _last_record(before)
+        seq = -1 if body is None else int(body["seq"])
+        if head is not None and (head.seq > seq or (head.seq == seq and head.hash != body["hash"])):  # type: ignore[index]
+            raise RefusedError(
+                f"the journal {path} ends with record {seq}, and {path.with_name(HEAD_NAME)} knows of "
+                f"record {head.seq}: records were removed or changed",
+                next_step="Bring the journal back from where it is kept safe. To begin a new one, move the "
+                "folder away as a whole.",
+            )
+        if body is None:
+            yield file, None
+        else:
+            yield file, Head(head.journal if head else _first_hash(path), seq, str(body["hash"]))
+
+
+def _first_hash(path: Path) -> str:
+    return str(json.loads(next(_lines(path)))["hash"])
+
+
+def _append(file: IO[bytes], line: bytes) -> None:
+    """Write a whole line and have it on disk, or leave the file as it was."""
+    end = file.seek(0, os.SEEK_END)
+    try:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError:
+        os.ftruncate(file.fileno(), end)
+        raise
+
+
+def _write_head(path: Path, head: Head) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(canonical(vars(head)) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def _last_record(file: IO[bytes]) -> dict[str, Any] | None:
+    """Return the last record of an open file; None when it has none.
 
     A crash can leave a torn last line. It was never followed by an action, since a record is on disk
-    before what it announces; it is cut off.
+    before what it announces; it is set aside in a file of its own.
     """
-    file.seek(0, os.SEEK_END)
-    end = file.tell()
+    end = file.seek(0, os.SEEK_END)
     tail = b""
     while end > 0:
         step = min(65536, end)
@@ -137,21 +280,18 @@ def _head(file: Any) -> tuple[int, str]:
         if lines and not lines[-1].endswith(b"\n"):
             if len(lines) == 1 and end > 0:
                 continue
+            Path(file.name).with_name(TORN_NAME).write_bytes(lines[-1])
             file.truncate(end + len(tail) - len(lines[-1]))
             tail = b"".join(lines[:-1])
             lines = lines[:-1]
         if len(lines) > 1 or (lines and end == 0):
-            body = json.loads(lines[-1])
-            return int(body["seq"]) + 1, str(body["hash"])
-    return 0, GENESIS
-
-
-def _canonical(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+            body: dict[str, Any] = json.loads(lines[-1])
+            return body
+    return None
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_canonical(body).encode()).hexdigest()
+    return hashlib.sha256(canonical(body).encode()).hexdigest()
 
 
 @contextmanager
@@ -167,5 +307,6 @@ def _explained(path: Path) -> Iterator[None]:
     except (ValueError, KeyError) as error:
         raise RemedyError(
             f"the last record of the journal {path} cannot be read",
-            next_step="Look at its end, and move the file away if it cannot be saved.",
+            next_step="See what is wrong: remedy audit verify INVENTORY. If it cannot be saved, move the "
+            "folder away as a whole.",
         ) from error

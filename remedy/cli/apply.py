@@ -12,6 +12,8 @@ from remedy.cli.common import Options, Session, explained, host_options, out, pr
 from remedy.errors import RefusedError, StaleError, UsageError
 
 if TYPE_CHECKING:
+    from remedy.audit.agreement import Agreement
+    from remedy.pipeline import Probed
     from remedy.plan import Plan
 
 
@@ -23,9 +25,17 @@ if TYPE_CHECKING:
     "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
 )
 @click.option(
+    "--resume",
+    metavar="RUN",
+    help="Go on with the plan of RUN on the hosts that it did not reach, or did not hear from.",
+)
+@click.option(
     "--require-approval",
-    type=click.IntRange(min=1),
-    help="Refuse a --plan with fewer valid signatures; the spec may ask for more.",
+    type=click.IntRange(1, 10),
+    is_flag=False,
+    flag_value=1,
+    metavar="[N]",
+    help="Refuse a --plan with fewer valid signatures than N (1); the spec may ask for more.",
 )
 @click.option("--waves", help="How many hosts to change at a time, such as 1,10%,100%.")
 @click.option(
@@ -38,6 +48,7 @@ def apply(
     yes: bool,
     no_verify: bool,
     plan_file: Path | None,
+    resume: str | None,
     require_approval: int | None,
     accept_high_risk: bool,
     waves: str | None,
@@ -50,6 +61,11 @@ def apply(
     """
     opts = Options(**options)
     with explained(verbose=opts.verbose):
+        if plan_file is not None and resume is not None:
+            raise UsageError(
+                "--plan and --resume exclude each other: a run is resumed with its own plan",
+                next_step="Give one of them.",
+            )
         session = Session(opts)
         from remedy.report.console import render_outcome, render_plan
         from remedy.report.document import run_document
@@ -57,19 +73,25 @@ def apply(
 
         pipeline = session.pipeline
         pipeline.spec.override("apply", waves=waves, max_failures=max_failures)
-        saved = None if plan_file is None else _from_file(plan_file, session)
-        _check_approval(session, plan_file, saved, require_approval or 0)
+        agreement: Agreement | None
+        if resume is not None:
+            agreement, hosts = _resumed(resume, session, require_approval or 0)
+        else:
+            agreement, hosts = _saved(plan_file, session, require_approval or 0), session.hosts
         with session.stage(f"Reading {len(session.hosts)} hosts"):
             probed = pipeline.probe(session.hosts)
-        plan = pipeline.plan(probed) if saved is None else saved.restricted(session.hosts)
-        digest = plan.digest if saved is None else saved.digest
+        if agreement is None:
+            plan = pipeline.observed(probed, pipeline.plan(probed))
+        else:
+            plan = agreement.plan.restricted(hosts)
+            _tell_strangers(session, probed, plan)
         session.console.print(render_plan(plan))
         if plan.changes:
             _consent(plan, yes=yes, accept_high_risk=accept_high_risk)
         work = "Looking again" if not plan.changes else f"Changing {len(plan.hosts)} hosts"
         with session.stage(work if no_verify else f"{work}, then verifying"):
             outcome = pipeline.apply(
-                probed, plan, run=new_run_id(), prove=not no_verify, digest=digest
+                probed, plan, run=new_run_id(), prove=not no_verify, agreement=agreement
             )
         if opts.as_json:
             print_json(run_document(outcome))
@@ -78,35 +100,82 @@ def apply(
     sys.exit(outcome.exit_code)
 
 
-def _from_file(path: Path, session: Session) -> Plan:
+def _saved(path: Path | None, session: Session, approvals: int) -> Agreement | None:
     """Read a plan that is to be carried out; refuse one of another inventory, or one that was used."""
-    from remedy.audit.journal import FILE_NAME, hosts_of_plan
+    from remedy.audit.agreement import Agreement
+    from remedy.audit.journal import FILE_NAME
+    from remedy.audit.story import hosts_of_plan
     from remedy.plan import read_plan
+    from remedy.run import origin
 
+    if path is None:
+        _check_approval(session, None, None, approvals)
+        return None
     plan = read_plan(path)
     inventory = session.pipeline.inventory
-    if plan.inventory_digest != inventory.digest:
-        raise StaleError(
-            f"{path} was made for another inventory, or for this one as it was before",
-            next_step=f"Make it again: remedy plan {session.options.inventory} -o {path}",
-        )
+    _check_inventory(session, path, plan)
     used = hosts_of_plan(inventory.home / FILE_NAME, plan.digest) & set(session.hosts)
     if used & set(plan.hosts):
         raise StaleError(
             f"{path} was carried out before on {', '.join(sorted(used))}; a plan is used once",
-            next_step=f"Make a new one: remedy plan {session.options.inventory} -o {path}",
+            next_step=f"Make a new one: remedy plan {session.options.inventory} -o {path}. To go on with a run "
+            f"that stopped: remedy apply {session.options.inventory} --resume RUN.",
         )
-    return plan
+    return Agreement(plan, _check_approval(session, path, plan, approvals), by=origin().author)
 
 
-def _check_approval(session: Session, path: Path | None, plan: Plan | None, asked: int) -> None:
-    """Refuse what has not the signatures that the spec or the command line requires."""
+def _resumed(run: str, session: Session, approvals: int) -> tuple[Agreement, tuple[str, ...]]:
+    """Return what was agreed to for a run, and the hosts on which it is left to be done."""
+    from remedy.audit.agreement import Agreement, plan_path
+    from remedy.run import origin
+
+    plan, left = session.pipeline.unfinished(run)
+    path = plan_path(session.pipeline.inventory.home, run)
+    _check_inventory(session, path, plan)
+    valid = _check_approval(session, path, plan, approvals)
+    hosts = tuple(host for host in left if host in session.hosts)
+    return Agreement(plan, valid, resumes=run, by=origin().author), hosts
+
+
+def _check_inventory(session: Session, path: Path, plan: Plan) -> None:
+    """Refuse a plan of another inventory, and say what is another one."""
+    inventory = session.pipeline.inventory
+    if plan.inventory_digest == inventory.digest:
+        return
+    gone = [host for host in plan.hosts if host not in inventory.names]
+    what = f": it changes {', '.join(gone)}, which left the inventory" if gone else ""
+    raise StaleError(
+        f"{path} was made for another inventory, or for this one as it was before{what}",
+        next_step=f"Make it again: remedy plan {session.options.inventory} -o {path.name}",
+    )
+
+
+def _tell_strangers(session: Session, probed: Probed, plan: Plan) -> None:
+    """Say which hosts are not as they were when the plan was made; what it changes is compared there."""
+    from remedy.report.fold import fold
+
+    now = session.pipeline.observed(
+        probed, plan.restricted(host for host in plan.hosts if host in probed.fleet.states)
+    ).observed
+    other = [host for host, mark in now.items() if plan.observed.get(host, mark) != mark]
+    if other:
+        session.console.print(
+            f"{fold(other)}: not as when the plan was made; each object is compared before it is changed",
+            style="yellow",
+            markup=False,
+        )
+
+
+def _check_approval(
+    session: Session, path: Path | None, plan: Plan | None, asked: int
+) -> tuple[Any, ...]:
+    """Refuse what lacks the signatures that the spec or the command line requires; return those that count."""
     from remedy.audit.approval import require
 
     spec = session.pipeline.spec.approval
     count = max(spec.required, asked)
     if count == 0:
-        return
+        return ()
     if path is None or plan is None:
         raise RefusedError(
             f"{count} approvals are required, and only a plan file can be approved",
@@ -114,8 +183,10 @@ def _check_approval(session: Session, path: Path | None, plan: Plan | None, aske
             f"remedy apply {session.options.inventory} --plan plan.json",
         )
     signers = session.pipeline.inventory.path.resolve().parent / spec.allowed_signers
-    for approval in require(plan, path, signers, count):
+    valid = require(plan, path, signers, count)
+    for approval in valid:
         session.console.print(f"approved by {approval.principal}", markup=False)
+    return valid
 
 
 def _consent(plan: Plan, *, yes: bool, accept_high_risk: bool) -> None:

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from remedy.errors import RemedyError
+from remedy.errors import InventoryError, RemedyError
 from remedy.spec import FILE_NAME
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -123,6 +123,20 @@ class Session:
         from remedy.report.console import stage_table
 
         return stage_table(dict(self.stages))
+
+
+def home_of(inventory: Path) -> Path:
+    """Return the folder in which the journal of an inventory is, without reading the inventory.
+
+    Raises:
+        InventoryError: there is no such file.
+    """
+    if not inventory.is_file():
+        raise InventoryError(
+            f"{inventory}: no such inventory",
+            next_step="Give the inventory whose journal is meant.",
+        )
+    return inventory.resolve().parent / ".remedy"
 
 
 def print_json(document: Any) -> None:

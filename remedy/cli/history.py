@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from remedy.cli.common import explained, out
-
-PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
+from remedy.cli.common import explained, home_of, out, print_json
 
 
 @click.command()
 @click.argument("inventory", type=click.Path(path_type=Path))
-def history(inventory: Path) -> None:
+@click.option("--host", help="Only the runs that this host took part in.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def history(inventory: Path, host: str | None, as_json: bool) -> None:
     """List the runs of INVENTORY: when, what, by whom, and how they ended."""
     with explained():
-        from remedy.audit.journal import FILE_NAME, read_records
+        from remedy.audit.journal import FILE_NAME
+        from remedy.audit.story import read_stories
+        from remedy.report.audit import run_line
 
-        path = inventory.resolve().parent / ".remedy" / FILE_NAME
-        runs: dict[str, dict[str, Any]] = {}
-        for record in read_records(path):
-            body = record.body
-            run = runs.setdefault(body["run"], {"time": body["time"], "mode": body["mode"]})
-            data = body["data"]
-            if body["event"] == "planned":
-                run["by"] = data.get("by", "")
-                run["count"] = sum(len(changes) for changes in data.get("changes", {}).values())
-            elif body["event"] == "verified":
-                run["proved"] = data.get("passed")
-            elif body["event"] == "ended":
-                run["exit"] = data.get("exit_code")
+        path = home_of(inventory) / FILE_NAME
+        runs = [
+            story
+            for story in read_stories(path).values()
+            if host is None or host in story.planned or host in story.hosts
+        ]
+        if as_json:
+            told = [
+                {
+                    "run": story.run,
+                    "time": story.time,
+                    "mode": story.mode,
+                    "by": story.by,
+                    "changes": story.count,
+                    "exit_code": story.exit_code,
+                    "proved": story.proved,
+                    "of": story.of or story.resumes,
+                }
+                for story in runs
+            ]
+            print_json(told)
+            return
         if not runs:
             out.print(f"no runs are recorded in {path}", markup=False)
-        for name, run in runs.items():
-            proved = PROVED[run.get("proved")]
-            ended = f"exit {run['exit']}" if "exit" in run else "not ended"
-            count = f"{run.get('count', 0)} changes"
-            out.print(
-                f"{name}  {run['mode']:<9}{count:<13}{ended:<11}{proved:<13}{run.get('by', '')}",
-                markup=False,
-            )
+        for story in runs:
+            out.print(run_line(story), markup=False)

@@ -20,6 +20,7 @@ COMMANDS = {
     "rollback": "rollback",
     "history": "history",
     "audit": "audit",
+    "schema": "schema",
     "diagnose": "diagnose",
     "explain": "explain",
     "trust": "trust",

@@ -29,9 +29,10 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
         with session.stage(f"Reading {len(session.hosts)} hosts"):
             probed = session.pipeline.probe(session.hosts)
         made = session.pipeline.plan(probed)
-        outcome = session.pipeline.preview(probed, made, pending_counts=exit_code)
         if output is not None:
+            made = session.pipeline.observed(probed, made)
             write_plan(made, output)
+        outcome = session.pipeline.preview(probed, made, pending_counts=exit_code)
         if opts.as_json:
             print_json(run_document(outcome))
         else:

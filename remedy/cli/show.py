@@ -1,4 +1,4 @@
-"""``remedy show``: render a plan file or the plan of a run."""
+"""``remedy show``: render a plan file or a run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from remedy.cli.common import explained, out
-from remedy.errors import UsageError
+from remedy.cli.common import explained, out, print_json
+from remedy.errors import PlanFileError, UsageError
 
 
 @click.command()
@@ -16,22 +16,58 @@ from remedy.errors import UsageError
     "--home",
     type=click.Path(path_type=Path),
     default=Path(".remedy"),
+    show_default=True,
     help="The .remedy folder in which a run is looked for.",
 )
-def show(plan_or_run: str, home: Path) -> None:
-    """Render a plan file, or the plan of a run by its id; also an old or a stale one."""
+@click.option("--json", "as_json", is_flag=True, help="Of a plan: the plan as one JSON document.")
+def show(plan_or_run: str, home: Path, as_json: bool) -> None:
+    """Render a plan file, or a run by its id: what was planned, by whom, and what became of it.
+
+    It shows also what is old, stale or of another inventory; nothing is asked of any host.
+    """
     with explained():
         from remedy.plan import read_plan
         from remedy.report.console import render_plan
 
         path = Path(plan_or_run)
-        if not path.exists():
-            path = home / "runs" / plan_or_run / "plan.json"
-        if not path.exists():
-            raise UsageError(
-                f"{plan_or_run} is neither a plan file nor a run in {home}",
-                next_step="remedy history INVENTORY lists the runs.",
-            )
+        if path.is_dir() or not path.exists():
+            _show_run(plan_or_run, home)
+            return
         plan = read_plan(path)
+        if as_json:
+            from remedy.plan.plan import document_of
+
+            print_json({"digest": plan.digest, "plan": document_of(plan)})
+            return
         out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
         out.print(render_plan(plan))
+
+
+def _show_run(run: str, home: Path) -> None:
+    """Show what the journal tells of a run, and the plan that it carried out.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    from remedy.audit.agreement import plan_path
+    from remedy.audit.journal import FILE_NAME
+    from remedy.audit.story import read_stories
+    from remedy.plan import read_plan
+    from remedy.report.audit import render_run
+
+    story = read_stories(home / FILE_NAME).get(run)
+    if story is None:
+        raise UsageError(
+            f"{run} is neither a plan file nor a run in {home}",
+            next_step="remedy history INVENTORY lists the runs; --home tells where the journal is.",
+        )
+    plan, problem = None, ""
+    if plan_path(home, run).exists():
+        try:
+            plan = read_plan(plan_path(home, run))
+        except PlanFileError as error:
+            problem = f"its plan cannot be shown: {error.message}"
+        else:
+            if story.digest not in ("", plan.digest) and story.began is not None:
+                problem = "the plan that is kept for this run is NOT the one that the journal names"
+    out.print(render_run(story, plan, problem))

@@ -14,7 +14,7 @@ from remedy.plan.change import (
     sha256,
 )
 from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
-from remedy.plan.plan import Plan, read_plan, write_plan
+from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
 from remedy.plan.planner import Origin, make_plan
 from remedy.plan.promise import promised
 from remedy.plan.remedy import Assessment, Remedy, find_remedy, remedies, section_models
@@ -30,6 +30,7 @@ __all__ = [
     "Fleet",
     "Origin",
     "Plan",
+    "PlanFile",
     "Remedy",
     "Risk",
     "command",

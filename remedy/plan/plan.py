@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from remedy.errors import PlanFileError
+from remedy.errors import PlanFileError, RemedyError
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.values import Document
 
@@ -30,6 +32,7 @@ class Plan(Document):
         changes: all changes; those of one host are in the order in which they act.
         findings: what was found, also what the plan does not change.
         blobs: the bytes behind the digests that the file actions name.
+        observed: the fingerprint of each changed host's state, as it was when the plan was made.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -44,6 +47,7 @@ class Plan(Document):
     changes: tuple[Change, ...] = ()
     findings: tuple[Finding, ...] = ()
     blobs: Mapping[str, bytes] = Field(default_factory=dict)
+    observed: Mapping[str, str] = Field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -72,15 +76,57 @@ class Plan(Document):
         return tuple(f for f in self.findings if f.host == host and f.kind in kinds)
 
 
+class PlanFile(Document):
+    """What a plan file holds: the plan, and its digest beside it."""
+
+    digest: str
+    plan: Plan
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values, in the form that its digest is made of.
+
+    A field that came after the first version is left out where it says nothing, so that the digest of an older
+    plan is the same to every remedy.
+    """
+    document = plan.model_dump(mode="json")
+    if not document["observed"]:
+        del document["observed"]
+    return document
+
+
 def canonical(plan: Plan) -> str:
     """Return the one text that stands for a plan, whatever way it was written to a file."""
-    return json.dumps(plan.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return json.dumps(document_of(plan), sort_keys=True, separators=(",", ":"))
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    """Write a plan file, with its digest beside the plan."""
-    document = {"digest": plan.digest, "plan": plan.model_dump(mode="json")}
-    path.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    """Write a plan file, with its digest beside the plan; a reader never sees half of it.
+
+    Raises:
+        RemedyError: it cannot be written.
+    """
+    document = {"digest": plan.digest, "plan": document_of(plan)}
+    text = json.dumps(document, indent=2, sort_keys=True) + "\n"
+    try:
+        if path.exists() and not path.is_file():  # a pipe, /dev/stdout
+            path.write_text(text, encoding="utf-8")
+            return
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RemedyError(
+            f"the plan {path} cannot be written: {error.strerror}",
+            next_step="Make room or give write access, and run the command again; nothing was changed.",
+        ) from error
 
 
 def read_plan(path: Path) -> Plan:
@@ -96,7 +142,7 @@ def read_plan(path: Path) -> Plan:
         version = body["format_version"]
     except OSError as error:
         raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
     if version != FORMAT:
         raise PlanFileError(

@@ -227,7 +227,7 @@ def test_the_journal_tells_every_run_and_its_chain_is_whole(story: Story) -> Non
     history = story.site.remedy("history")
     assert history.code == 0
     assert re.search(rf"^{story.run}  apply +\d+ changes +exit 0 +proved", history.stdout, re.M)
-    audit = story.site.remedy("audit")
+    audit = story.site.remedy("audit verify")
     assert (audit.code, "the chain is whole" in audit.stdout) == (0, True)
 
 

@@ -76,7 +76,7 @@ def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: flo
     assert applied.code == 0, applied.text
     site.assert_right()
     assert site.remedy("check", "--exit-code").code == 0
-    assert site.remedy("audit").code == 0
+    assert site.remedy("audit verify").code == 0
 
 
 def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) -> None:

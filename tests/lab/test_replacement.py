@@ -53,7 +53,7 @@ def test_a_replaced_node_is_accepted_by_name_and_then_everybody_finds_it(cluster
     if cluster.lab.record().python is not None:
         assert document["verdict"]["passed"] is True
         assert document["verdict"]["hosts"] == len(cluster.hosts)
-    assert site.remedy("audit").code == 0
+    assert site.remedy("audit verify").code == 0
 
 
 def _replace(cluster: Cluster, site: Site) -> str:

@@ -183,17 +183,17 @@ def test_a_remedy_that_does_not_exist() -> None:
 
 def test_a_journal_that_was_edited_is_told(tmp_path: Path) -> None:
     path = inventory(tmp_path)
-    assert remedy("audit", path).exit_code == 0
+    assert remedy("audit", "verify", path).exit_code == 0
     assert "no runs" in remedy("history", path).output
     journal = Journal(tmp_path / ".remedy", run="r1", mode="apply")
     journal.write("planned", by="ann@ops", changes={"gpu01": ["set the name"]})
     journal.write("ended", exit_code=0)
-    good = remedy("audit", path)
+    good = remedy("audit", "verify", path)
     assert (good.exit_code, "2 records, the chain is whole" in good.output) == (0, True)
     assert "exit 0" in remedy("history", path).output
     file = tmp_path / ".remedy" / "journal.jsonl"
     file.write_text(file.read_text().replace("ann@ops", "bob@ops"))
-    bad = remedy("audit", path)
+    bad = remedy("audit", "verify", path)
     assert bad.exit_code == 1
     assert "record 0 was changed" in bad.output
 

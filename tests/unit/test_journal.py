@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from remedy.audit import Journal, verify_chain
-from remedy.errors import RemedyError
+from remedy.audit import Journal, journal, verify_chain
+from remedy.audit.journal import HEAD_NAME, TORN_NAME, files_of, read_records
+from remedy.errors import RefusedError, RemedyError
 
 
 def make(home: Path, count: int = 4) -> Path:
-    journal = Journal(home, run="r1", mode="apply")
+    work = Journal(home, run="r1", mode="apply")
     for number in range(count):
-        journal.write("event", number=number)
-    return journal.path
+        work.write("event", number=number)
+    return work.path
 
 
 def test_a_journal_that_nobody_touched_is_whole(tmp_path: Path) -> None:
@@ -42,22 +43,112 @@ def test_a_removed_or_moved_record_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 5, 40])
 def test_a_torn_last_line_is_found_and_then_written_over(tmp_path: Path, cut: int) -> None:
-    path = make(tmp_path)
+    path = make(tmp_path, 3)
+    head = (tmp_path / HEAD_NAME).read_bytes()
+    make(tmp_path, 1)
+    # The head is written after the record: a crash within the record has left the one before it.
+    (tmp_path / HEAD_NAME).write_bytes(head)
+    torn = path.read_bytes().splitlines(keepends=True)[-1][:-cut]
     path.write_bytes(path.read_bytes()[:-cut])
     assert "torn" in verify_chain(path)[1]
     Journal(tmp_path, run="r2", mode="apply").write("after the crash")
     assert verify_chain(path) == (4, "")
     assert json.loads(path.read_text().splitlines()[-1])["run"] == "r2"
+    assert (tmp_path / TORN_NAME).read_bytes() == torn
 
 
 def test_records_longer_than_a_read_are_chained(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, run="r", mode="apply")
+    work = Journal(tmp_path, run="r", mode="apply")
     for size in (10, 200_000, 70_000, 1):
-        journal.write("event", text="x" * size)
-    assert verify_chain(journal.path) == (4, "")
+        work.write("event", text="x" * size)
+    assert verify_chain(work.path) == (4, "")
 
 
 def test_a_folder_that_cannot_be_made_stops_the_run_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RemedyError, match="cannot be written"):
         Journal(tmp_path / "file" / "home", run="r", mode="apply").write("event")
+
+
+@pytest.mark.parametrize("left", [0, 1, 3])
+def test_records_that_are_cut_off_at_the_end_are_missed(tmp_path: Path, left: int) -> None:
+    path = make(tmp_path)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:left]))
+    count, problem = verify_chain(path)
+    assert (count, problem) == (left, f"records {left} to 3 are missing at the end")
+    before = path.read_bytes()
+    with pytest.raises(RefusedError, match="removed or changed"):
+        Journal(tmp_path, run="r2", mode="apply").write("event")
+    assert path.read_bytes() == before
+
+
+def test_a_journal_that_was_removed_is_missed(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    path.unlink()
+    assert "missing" in verify_chain(path)[1]
+    with pytest.raises(RefusedError, match="removed or changed"):
+        Journal(tmp_path, run="r2", mode="apply").write("event")
+
+
+def test_a_journal_with_other_records_than_its_head_is_found(tmp_path: Path) -> None:
+    path = make(tmp_path / "one")
+    other = make(tmp_path / "two")
+    path.write_bytes(other.read_bytes())
+    assert "is not the one that the file head names" in verify_chain(path)[1]
+
+
+@pytest.fixture
+def rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(journal, "ROTATE_BYTES", 600)
+    return make(tmp_path, 20)
+
+
+def test_a_long_journal_goes_on_in_a_new_file_and_is_one_chain(rotated: Path) -> None:
+    files = files_of(rotated)
+    assert len(files) > 3
+    assert files[-1] == rotated
+    assert all(file.stat().st_size < 1000 for file in files)
+    assert verify_chain(rotated) == (20, "")
+    assert [r.body["data"]["number"] for r in read_records(rotated)] == list(range(20))
+
+
+def test_an_older_file_that_is_gone_or_was_edited_is_found(rotated: Path) -> None:
+    first, second, *_ = files_of(rotated)
+    whole = second.read_bytes()
+    second.write_bytes(whole.replace(b'"number":4', b'"number":5'))
+    assert verify_chain(rotated)[1]
+    second.write_bytes(whole)
+    assert verify_chain(rotated) == (20, "")
+    first.unlink()
+    assert verify_chain(rotated) == (0, "record 0 does not follow the one before it")
+
+
+def test_a_crash_between_rotation_and_the_next_record_loses_nothing(rotated: Path) -> None:
+    last = list(read_records(rotated))[-1].number
+    rotated.rename(rotated.with_name(f"journal-{last:09d}.jsonl"))
+    make(rotated.parent, 1)
+    assert verify_chain(rotated) == (21, "")
+
+
+def test_a_full_disk_leaves_the_journal_whole_and_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make(tmp_path)
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journal.os, "fsync", full)
+    with pytest.raises(RemedyError, match="No space left") as caught:
+        make(tmp_path, 1)
+    assert "make room" in caught.value.next_step
+    assert path.read_bytes() == before
+    assert verify_chain(path) == (4, "")
+
+
+def test_a_head_tells_which_journal_it_belongs_to(tmp_path: Path) -> None:
+    work = Journal(tmp_path, run="r", mode="apply")
+    first, second = work.write("one"), work.write("two")
+    assert first.journal == first.hash == second.journal
+    assert (first.seq, second.seq) == (0, 1)

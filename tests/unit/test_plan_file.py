@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from remedy.audit import Journal
-from remedy.audit.journal import hosts_of_plan
-from remedy.errors import PlanFileError
+from remedy.audit import Journal, hosts_of_plan
+from remedy.errors import PlanFileError, RemedyError
 from remedy.plan import Change, CommandAction, FileAction, Plan, read_plan, sha256, write_plan
 
 # Written by the first version; it must go on being read.
@@ -65,6 +64,23 @@ def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_plan_of_the_first_version_is_still_read() -> None:
     assert read_plan(OLD) == plan()
+
+
+def test_what_the_hosts_were_like_is_in_the_plan_and_counts(tmp_path: Path) -> None:
+    seen = plan().model_copy(update={"observed": {"gpu01": "f" * 64}})
+    path = tmp_path / "plan.json"
+    write_plan(seen, path)
+    assert read_plan(path).observed == {"gpu01": "f" * 64}
+    assert seen.digest != plan().digest
+
+
+def test_a_plan_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").mkdir()
+    with pytest.raises(RemedyError, match="cannot be written"):
+        write_plan(plan(), tmp_path / "plan.json")
+    with pytest.raises(RemedyError, match="cannot be written"):
+        write_plan(plan(), tmp_path / "nowhere" / "plan.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
 
 def test_how_it_is_laid_out_does_not_matter(tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""What was agreed to: the plan as a whole, who signed it, and keeping both beside the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remedy.audit.approval import Approval
+from remedy.audit.story import Story
+from remedy.errors import RemedyError, StaleError
+from remedy.plan import Plan, read_plan, write_plan
+
+PLAN_NAME = "plan.json"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A plan that somebody agreed to, on a terminal or by signatures.
+
+    Args:
+        plan: the whole plan, also the part for hosts that are not asked for this time.
+        approvals: the signatures that counted.
+        resumes: the run that is gone on with, "" for none.
+        of: the run that is taken back, "" for none.
+        by: who carries it out now, "" for the plan's author.
+    """
+
+    plan: Plan
+    approvals: tuple[Approval, ...] = ()
+    resumes: str = ""
+    of: str = ""
+    by: str = ""
+
+    def record(self, part: Plan, *, waves: int) -> dict[str, Any]:
+        """Return what the journal says before anything is changed.
+
+        Args:
+            part: the part of the plan that is carried out now.
+            waves: in how many steps.
+        """
+        data: dict[str, Any] = {
+            "by": self.by or self.plan.author,
+            "author": self.plan.author,
+            "created": self.plan.created,
+            "inventory": self.plan.inventory,
+            "inventory_digest": self.plan.inventory_digest,
+            "spec_digest": self.plan.spec_digest,
+            "tool_version": self.plan.tool_version,
+            "digest": self.plan.digest,
+            "changes": titles(part),
+            "waves": waves,
+        }
+        if self.approvals:
+            data["approvals"] = [
+                {"principal": one.principal, "signature": one.signature.read_text(encoding="utf-8")}
+                for one in self.approvals
+            ]
+        return {**data, **{k: v for k in ("resumes", "of") if (v := getattr(self, k))}}
+
+
+def titles(plan: Plan) -> dict[str, list[str]]:
+    """Return the titles of each host's changes, in order."""
+    told: dict[str, list[str]] = {}
+    for change in plan.changes:
+        told.setdefault(change.host, []).append(change.title)
+    return told
+
+
+def keep(agreement: Agreement, home: Path, run: str) -> None:
+    """Keep the plan of a run and its signatures, so that it can be shown, taken back and gone on with.
+
+    Raises:
+        RemedyError: they cannot be written.
+    """
+    path = plan_path(home, run)
+    try:
+        path.parent.mkdir(parents=True, mode=0o700)
+        write_plan(agreement.plan, path)
+        _copy((one.signature for one in agreement.approvals), path)
+    except OSError as error:
+        raise RemedyError(
+            f"{path.parent} cannot be written: {error.strerror}",
+            next_step="Nothing was changed. Make room or give write access, and run the command again.",
+        ) from error
+
+
+def plan_path(home: Path, run: str) -> Path:
+    """Return where the plan of a run is kept."""
+    return home / "runs" / run / PLAN_NAME
+
+
+def read_agreed(home: Path, story: Story) -> Plan:
+    """Return the plan that was agreed to for a run.
+
+    Raises:
+        PlanFileError: it is not here any more, or cannot be read.
+        StaleError: it is another one than the journal names.
+    """
+    path = plan_path(home, story.run)
+    plan = read_plan(path)
+    # Before the waves were recorded, what was kept was the part for the hosts of the run.
+    if story.began is not None and plan.digest != story.digest:
+        raise StaleError(
+            f"{path} is not the plan that the journal names for this run",
+            next_step="Bring the right file back: the journal has its digest, remedy audit export INVENTORY.",
+        )
+    return plan
+
+
+def _copy(signatures: Iterable[Path], plan: Path) -> None:
+    for number, signature in enumerate(signatures, 1):
+        plan.with_name(f"{plan.name}.{number}.sig").write_bytes(signature.read_bytes())

@@ -1,0 +1,151 @@
+"""The journal as a table: one row for each change of a host, and one for each proof of a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from remedy.audit.agreement import plan_path
+from remedy.audit.story import Story
+from remedy.errors import PlanFileError, UsageError
+from remedy.plan import Change, CommandAction, Plan, read_plan
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was done to one host by one change, or what a run proved of it.
+
+    Args:
+        object: the file, or the command that looks at what is changed.
+        before: the digest of the file, or the state, that was there; ``after``: what there shall be.
+        status: what became of it; "planned" where that was not heard of.
+        proved: yes, no, or "" where nobody asked.
+    """
+
+    time: str
+    run: str
+    mode: str
+    by: str
+    approved_by: str
+    host: str
+    change: str
+    title: str
+    reason: str
+    object: str
+    before: str
+    after: str
+    status: str
+    detail: str
+    proved: str
+    host_ended: str
+    exit_code: str
+    of: str
+    plan: str
+
+
+def rows(found: Iterable[Story], plans: Mapping[str, Plan]) -> Iterator[Row]:
+    """Yield the rows of runs.
+
+    Args:
+        found: the runs, in order.
+        plans: by run, where the plan is still there and is the one that the journal names.
+    """
+    for story in found:
+        plan = plans.get(story.run)
+        for host in dict.fromkeys([*story.planned, *story.results, *story.hosts]):
+            changes = {c.id: c for c in plan.for_host(host)} if plan is not None else {}
+            told = story.results.get(host, {})
+            ids = [i for i in changes if host in story.planned] or list(told)
+            if not ids:
+                yield _row(story, host, "", None)
+            for change in ids:
+                yield _row(story, host, change, changes.get(change))
+
+
+def _row(story: Story, host: str, change: str, known: Change | None) -> Row:
+    action = known.action if known is not None else None
+    look = action.observe if isinstance(action, CommandAction) else ""
+    default = "planned" if change else ""
+    return Row(
+        time=story.time,
+        run=story.run,
+        mode=story.mode,
+        by=story.by,
+        approved_by=" ".join(story.approvals),
+        host=host,
+        change=change,
+        title=known.title if known is not None else "",
+        reason=known.reason if known is not None else "",
+        object=look or getattr(action, "real_path", ""),
+        before=(action.before or "absent") if action is not None else "",
+        after=(action.after or "absent") if action is not None else "",
+        status=story.results.get(host, {}).get(change, default),
+        detail=story.words.get(host, {}).get(change, "") or story.refused.get(host, ""),
+        proved="" if story.proved is None else "yes" if story.proved else "no",
+        host_ended=story.hosts.get(host, ""),
+        exit_code="" if story.exit_code is None else str(story.exit_code),
+        of=story.of or story.resumes,
+        plan=story.digest,
+    )
+
+
+def as_csv(table: Iterable[Row]) -> str:
+    """Return rows as CSV (RFC 4180) with a header.
+
+    A field that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    text = io.StringIO()
+    names = [field.name for field in fields(Row)]
+    writer = csv.DictWriter(text, names, lineterminator="\r\n")
+    writer.writeheader()
+    for row in table:
+        writer.writerow({key: _harmless(value) for key, value in asdict(row).items()})
+    return text.getvalue()
+
+
+def _harmless(value: str) -> str:
+    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def plans_of(home: Path, found: Iterable[Story]) -> dict[str, Plan]:
+    """Return the plans of runs that are kept beside the journal and are the ones that it names."""
+    plans = {}
+    for story in found:
+        try:
+            plan = read_plan(plan_path(home, story.run))
+        except PlanFileError:
+            continue
+        if plan.digest == story.digest or not story.digest:
+            plans[story.run] = plan
+    return plans
+
+
+def moment(text: str, *, end: bool = False) -> datetime:
+    """Return the moment that ``text`` names: a date, or a date and time, in UTC where no zone is given.
+
+    Args:
+        text: such as 2026-01-31 or 2026-01-31T12:00:00+01:00.
+        end: a date alone means the end of that day.
+
+    Raises:
+        UsageError: it names none.
+    """
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is no date", next_step="Give one such as 2026-01-31 or 2026-01-31T12:00:00Z."
+        ) from error
+    if end and len(text) <= len("2026-01-31"):
+        found += timedelta(days=1)
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+
+
+def within(story: Story, since: datetime | None, until: datetime | None) -> bool:
+    """Whether a run began in a range of time."""
+    began = moment(story.time)
+    return (since is None or began >= since) and (until is None or began < until)

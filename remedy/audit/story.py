@@ -1,0 +1,130 @@
+"""What the journal tells of each run, put together: pure functions from records to stories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remedy.audit.journal import JournalRecord, read_records
+
+# What these say of a change is final; the others may still be made by going on with the run.
+SETTLED = frozenset(("done", "already", "stale", "failed"))
+# What these say is that the run has, or may have, written something.
+TOUCHED = frozenset(("done", "failed", "lost"))
+
+
+@dataclass
+class Story:
+    """One run, as the journal tells it.
+
+    Args:
+        run: its id; ``mode``, ``time`` and ``by`` say what it was, when it began and who did it.
+        digest: of the plan that was agreed to.
+        of: the run that it takes back, "" for none; ``resumes`` the run that it goes on with.
+        approvals: who signed the plan.
+        planned: for each host the titles of its changes, in order.
+        began: the hosts on which a wave of the run began; None in a journal from before this was recorded.
+        results: for each host and change what became of it.
+        words: for each host and change what the host said of it, where it said something.
+        refused: hosts that refused the run as a whole, with the reason.
+        proved: what verification showed; None where there was none.
+        hosts: where each host ended, in words; empty where the run did not come to its end.
+        exit_code: of the command; None where the run did not come to its end.
+        boots: the boot-id of each host when the run saw it last.
+        records: the numbers of its records.
+    """
+
+    run: str
+    mode: str
+    time: str
+    by: str = ""
+    digest: str = ""
+    of: str = ""
+    resumes: str = ""
+    approvals: tuple[str, ...] = ()
+    planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    began: set[str] | None = None
+    results: dict[str, dict[str, str]] = field(default_factory=dict)
+    words: dict[str, dict[str, str]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    proved: bool | None = None
+    reason: str = ""
+    hosts: dict[str, str] = field(default_factory=dict)
+    exit_code: int | None = None
+    boots: dict[str, str] = field(default_factory=dict)
+    records: list[int] = field(default_factory=list)
+
+    @property
+    def used(self) -> set[str]:
+        """The hosts on which the plan was carried out, or begun."""
+        return set(self.planned) if self.began is None else set(self.began)
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The hosts that the run did not reach, or of whose changes it did not hear."""
+        return tuple(h for h in self.planned if not SETTLED & set(self.results.get(h, {}).values()))
+
+    @property
+    def count(self) -> int:
+        """How many changes were planned."""
+        return sum(len(titles) for titles in self.planned.values())
+
+
+def stories(records: Iterable[JournalRecord]) -> dict[str, Story]:
+    """Return the story of every run, in the order in which they began."""
+    found: dict[str, Story] = {}
+    for record in records:
+        body = record.body
+        story = found.setdefault(body["run"], Story(body["run"], body["mode"], body["time"]))
+        story.records.append(record.number)
+        _tell(story, str(body["event"]), body["data"])
+    return found
+
+
+def read_stories(path: Path) -> dict[str, Story]:
+    """Return the story of every run of a journal."""
+    return stories(read_records(path))
+
+
+def hosts_of_plan(path: Path, digest: str) -> set[str]:
+    """Return the hosts on which the plan with this digest was carried out, or begun."""
+    return {
+        host
+        for story in read_stories(path).values()
+        if story.mode == "apply" and story.digest == digest
+        for host in story.used
+    }
+
+
+def _tell(story: Story, event: str, data: Mapping[str, Any]) -> None:
+    """Add one record to the story of its run."""
+    if event in ("planned", "saved"):
+        story.by = str(data.get("by", ""))
+        story.digest = str(data.get("digest", ""))
+        story.of = str(data.get("of", ""))
+        story.resumes = str(data.get("resumes", ""))
+        story.approvals = tuple(one["principal"] for one in data.get("approvals", ()))
+        changes = data.get("changes") or {}
+        story.planned = {host: tuple(titles) for host, titles in changes.items()}
+        story.began = set() if "waves" in data else None
+    elif event == "began":
+        story.began = (story.began or set()) | set(data.get("hosts", ()))
+    elif event == "changed":
+        for host, told in data.get("hosts", {}).items():
+            if told.get("refused"):
+                story.refused[host] = str(told["refused"])
+            for result in told.get("results", ()):
+                story.results.setdefault(host, {})[result["id"]] = result["status"]
+                if result.get("detail"):
+                    story.words.setdefault(host, {})[result["id"]] = result["detail"]
+    elif event == "verified":
+        story.proved = data.get("passed")
+        story.reason = str(data.get("reason", ""))
+    elif event == "ended":
+        story.exit_code = data.get("exit_code")
+        story.hosts = dict(data.get("hosts", {}))
+        story.boots = dict(data.get("boots", {}))
+    elif event == "unlocked":
+        story.by = str(data.get("by", ""))

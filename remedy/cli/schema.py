@@ -1,0 +1,23 @@
+"""``remedy schema``: the JSON Schema of the documents that remedy writes."""
+
+from __future__ import annotations
+
+import click
+
+from remedy.cli.common import explained, print_json
+
+KINDS = ("plan", "run", "journal")
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(KINDS))
+def schema(kind: str) -> None:
+    """Print the JSON Schema of a plan file, of what --json prints, or of a record of the journal.
+
+    A reader ignores fields that it does not know; what breaks a reader has another format_version, or another
+    number in "schema".
+    """
+    with explained():
+        from remedy.report.schema import schema_of
+
+        print_json(schema_of(kind))
