@@ -367,13 +367,14 @@ class Pipeline:
             self._listen(HostEvent(candidate.name, "verifying"))
         names = [candidate.name for candidate in tested]
         marks = {name: fingerprint(probed.fleet.states[name]) for name in names}
-        less = increment(load(self.inventory.home), marks) if incremental else ""
+        spec = self.spec.section("verify", VerifySpec)
+        less = increment(load(self.inventory.home), marks, spec.engine) if incremental else ""
         if incremental and isinstance(less, str):
             self.on_rung(Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}"))
         verdict = climb(
             self.transport.run,
             self._sight(tested, probed),
-            self.spec.section("verify", VerifySpec),
+            spec,
             self.on_rung,
             less.pairs if isinstance(less, Increment) else (),
         )

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from remedy.cli.common import Options, Session, explained, host_options, out, print_json
+from remedy.cli.common import (
+    Options,
+    Session,
+    explained,
+    host_options,
+    out,
+    print_json,
+)
+from remedy.cli.proof import proof_options
 from remedy.errors import RefusedError, StaleError, UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
     metavar="[N]",
     help="Refuse a --plan with fewer valid signatures than N (1); the spec may ask for more.",
 )
+@proof_options
 @click.option("--waves", help="How many hosts to change at a time, such as 1,10%,100%.")
 @click.option(
     "--max-failures", type=click.IntRange(min=0), help="Begin no further wave after more failures."
@@ -53,6 +63,7 @@ def apply(
     accept_high_risk: bool,
     waves: str | None,
     max_failures: int | None,
+    proof: Mapping[str, object],
     **options: Any,
 ) -> None:
     """Make the hosts of INVENTORY right, and prove it with an all-reduce across them.
@@ -73,6 +84,7 @@ def apply(
 
         pipeline = session.pipeline
         pipeline.spec.override("apply", waves=waves, max_failures=max_failures)
+        pipeline.spec.override("verify", **proof)
         agreement: Agreement | None
         if resume is not None:
             agreement, hosts = _resumed(resume, session, require_approval or 0)

@@ -41,10 +41,13 @@ def lab(context: click.Context, name: str | None) -> None:
 @click.option("--prefix", default="gpu", show_default=True, help="What host names begin with.")
 @click.option("--fault", "broken", multiple=True, metavar="FAULT", help="Break every new host so.")
 @click.option("--docker", is_flag=True, help="Hosts in which dockerd can run.")
+@click.option("--mpi", is_flag=True, help="Hosts in which Open MPI is installed.")
 @click.pass_obj
-def up(this: Lab, count: int, prefix: str, broken: tuple[str, ...], docker: bool) -> None:
+def up(
+    this: Lab, count: int, prefix: str, broken: tuple[str, ...], docker: bool, mpi: bool
+) -> None:
     """Start the lab, or let it grow; the first time takes a minute or two."""
-    record = this.up(UpOptions(count=count, prefix=prefix, faults=broken, docker=docker))
+    record = this.up(UpOptions(count=count, prefix=prefix, faults=broken, docker=docker, mpi=mpi))
     click.echo(
         f"{len(record.hosts)} hosts are up: {record.hosts[0].name} to {record.hosts[-1].name}."
     )

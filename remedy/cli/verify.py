@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from remedy.cli.common import Options, Session, err, explained, host_options, print_json
+from remedy.cli.common import (
+    Options,
+    Session,
+    err,
+    explained,
+    host_options,
+    print_json,
+)
+from remedy.cli.proof import proof_options
 
 
 @click.command()
 @host_options
+@proof_options
 @click.option(
     "--incremental",
     is_flag=True,
@@ -24,7 +34,9 @@ from remedy.cli.common import Options, Session, err, explained, host_options, pr
     metavar="FILE",
     help="Write the verdict as a page, with a map of the ways between hosts.",
 )
-def verify(incremental: bool, html: Path | None, **options: Any) -> None:
+def verify(
+    incremental: bool, html: Path | None, proof: Mapping[str, object], **options: Any
+) -> None:
     """Run an all-reduce across the hosts of INVENTORY and report what it proved; change nothing.
 
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; and where that fails, the
@@ -42,6 +54,7 @@ def verify(incremental: bool, html: Path | None, **options: Any) -> None:
         from remedy.run import new_run_id
 
         pipeline = session.pipeline
+        pipeline.spec.override("verify", **proof)
         pipeline.on_rung = lambda rung: err.print(render_rung(rung))
         with session.stage(f"Reading {len(session.hosts)} hosts"):
             probed = pipeline.probe(session.hosts)

@@ -165,7 +165,8 @@ class Lab:
         """
         paths = self.paths
         lab = record.read(paths)
-        if lab is not None and (lab.prefix, lab.docker) != (options.prefix, options.docker):
+        kind = (options.prefix, options.docker, options.mpi)
+        if lab is not None and (lab.prefix, lab.docker, lab.mpi) != kind:
             raise LabError(
                 f"The lab {paths.name!r} runs already, with other names or another kind of host.",
                 next_step="`remedy lab down` first.",
@@ -210,7 +211,9 @@ class Lab:
             options: what kind of lab.
         """
         paths = self.paths
-        root = rootfs.ensure(paths.base, docker=options.docker, listener=self.listener)
+        root = rootfs.ensure(
+            paths.base, docker=options.docker, mpi=options.mpi, listener=self.listener
+        )
         # What a lab of that name may have left behind when its folder was removed by hand.
         processes.kill_hosts(paths, None)
         net.down(paths)
@@ -231,6 +234,7 @@ class Lab:
             prefix=options.prefix,
             root=str(root),
             docker=options.docker,
+            mpi=options.mpi,
             management=management,
             cluster=cluster,
             key=str(paths.key),

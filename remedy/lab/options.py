@@ -21,12 +21,14 @@ class UpOptions:
         prefix: what their inventory names begin with.
         faults: what to break on each of them once they are up.
         docker: whether dockerd can run in them.
+        mpi: whether Open MPI is installed in them.
     """
 
     count: int = 4
     prefix: str = "gpu"
     faults: tuple[str, ...] = ()
     docker: bool = False
+    mpi: bool = False
 
     def check(self) -> None:
         """Refuse what cannot become a lab.

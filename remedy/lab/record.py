@@ -36,6 +36,7 @@ class LabRecord(Record):
     prefix: str
     root: str
     docker: bool = False
+    mpi: bool = False
     management: str
     cluster: str
     key: str

@@ -23,6 +23,7 @@ BASE = [
 # These need a configured system to be installed in.
 EXTRA = ["ufw", "firewalld"]
 DOCKER = ["docker.io"]
+MPI = ["openmpi-bin"]
 # debootstrap looks for the dependencies of BASE in the components it is given; Ubuntu keeps some of
 # EXTRA in universe.
 COMPONENTS = {"main", "universe"}
@@ -68,12 +69,13 @@ _FIREWALLS = ("ufw.service", "firewalld.service", "nftables.service")
 _DISABLED = [*_FIREWALLS, "docker.service", "docker.socket"]
 
 
-def ensure(base: Path, *, docker: bool, listener: Listener | None) -> Path:
+def ensure(base: Path, *, docker: bool, mpi: bool = False, listener: Listener | None) -> Path:
     """Have the root file system, building it if there is none of this recipe.
 
     Args:
         base: the folder of all labs.
         docker: whether Docker is to be in it.
+        mpi: whether Open MPI is to be in it.
         listener: told what happens.
 
     Returns:
@@ -83,9 +85,9 @@ def ensure(base: Path, *, docker: bool, listener: Listener | None) -> Path:
         LabError: it could not be built.
     """
     archive = sources.find()
-    extra = EXTRA + (DOCKER if docker else [])
+    extra = EXTRA + (DOCKER if docker else []) + (MPI if mpi else [])
     stamp = _stamp([str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *extra, *_MASKED])
-    variant = "root-docker" if docker else "root"
+    variant = "-".join(["root", *(["docker"] if docker else []), *(["mpi"] if mpi else [])])
     target = base / f"{variant}-{stamp}"
     if target.is_dir():
         return target

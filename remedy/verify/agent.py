@@ -1,22 +1,23 @@
 """The program that watches over one host's part of a verification, on that host.
 
-It travels in the text of a script: standard library only, Python >= 3.8. It starts torchrun, sees to it
-that everything ends in time, and leaves nothing behind: no process, no file, no port. Three things end a
-run early: its deadline, the loss of whoever wanted the result, and its own death.
+It travels in the text of a script: standard library only, Python >= 3.8. It starts what the engine of the
+run says (``remedy.verify.engine``), such as torchrun, sees to it that everything ends in time, and leaves
+nothing behind: no process, no file, no port. Three things end a run early: its deadline, the loss of whoever
+wanted the result, and its own death.
 
 - *Nobody is listening.* sshd does not kill what it started when the client goes away, it just closes its
   ends: a poll of our standard output says so at once. A parent that is gone says it as well.
-- *Its own death.* The kernel kills torchrun with us and the workers with torchrun (PR_SET_PDEATHSIG), and
+- *Its own death.* The kernel kills the launcher with us and torch's workers with it (PR_SET_PDEATHSIG), and
   a guard, forked before anything else, removes the folder and whatever still carries the run's marker.
 
-The environment is the one that the user's own commands get over ssh: an address or interface is never
-set here, because the proof must be about what the user's jobs get.
+The environment is the one that the user's own commands get over ssh: what somebody chose there, such as an
+interface, stays, because the proof must be about what the user's jobs get.
 """
 
 from __future__ import annotations
 
 import glob
-import importlib.metadata
+import importlib
 import json
 import os
 import re
@@ -39,18 +40,22 @@ TICK = 0.1
 LOOK_EVERY = 0.5  # looking through /proc costs milliseconds
 BEAT_EVERY = 2.0
 GRACE = 2.0  # between TERM and KILL
-LINGER = 10.0  # how long torchrun may wait for other hosts once all ranks here are done
+LINGER = 10.0  # how long a launcher may wait for other hosts once all ranks here are done
 UNANSWERED_AFTER = 2.0  # seconds; the second SYN is sent after one (RFC 6298, section 2)
 LOG_LINES = 40
 LOG_WIDTH = 400
 NETWORK_LINE = re.compile(r"Using network|NET/\w+ *: Using|Bootstrap *: Using")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TOLD_TO_END: list[int] = []  # the signals that came; they only end the waiting
-# What torchrun starts; the folder comes first also where Python is told to leave the script's out.
+LAUNCHER_LOG = "launcher.log"
+OUTPUT = 65536  # bytes of what an engine printed that are sent
+# Memory that NCCL, torch and Open MPI name, which the killed leave behind.
+SHARED = ("nccl-", "torch_", "vader_segment")
+# A rank of an engine: it finds its modules beside itself, also where Python is told to be careful.
 WORKER = """\
 import sys
-sys.path.insert(0, {directory!r})
-from remedy.verify.worker.work import main
+sys.path.insert(0, {directory!a})
+from {worker} import main
 main()
 """
 EXIT_CODE = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
@@ -137,12 +142,13 @@ class Watch:
                 self.links.add((sock.local[0], sock.remote[0]))
                 self.waiting.pop((*sock.remote, sock.inode), None)
         try:
-            named = any(name.startswith(("nccl-", "torch_")) for name in os.listdir("/dev/shm"))  # noqa: PTH208, S108
+            named = any(name.startswith(SHARED) for name in os.listdir("/dev/shm"))  # noqa: PTH208, S108
         except OSError:
             named = False
         for pid in tree if named else []:
             text = procs.read(f"/proc/{pid}/maps").decode("utf-8", "replace")
-            self.shm.update(re.findall(r"(/dev/shm/(?:nccl-|torch_)[\w-]+)$", text, re.M))
+            found = re.findall(r"(/dev/shm/([\w.-]+))$", text, re.M)
+            self.shm.update(path for path, name in found if name.startswith(SHARED))
 
     def unanswered(self) -> list[list[Any]]:
         """Connection attempts that nobody answered: address, port, seconds."""
@@ -159,12 +165,11 @@ def tail(path: str, lines: int = LOG_LINES) -> list[str]:
     return [line[:LOG_WIDTH] for line in text.splitlines()[-lines:]]
 
 
-def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
+def unfit(config: dict[str, Any], engine: Any) -> tuple[str, str] | None:
     """Why this host cannot take part, as (how, detail), found before anything is started."""
-    try:
-        importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        return "no-torch", f"{sys.executable} has no torch"
+    lacking: tuple[str, str] | None = engine.unfit(config)
+    if lacking:
+        return lacking
     family = socket.AF_INET6 if ":" in config["address"] else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
@@ -214,23 +219,12 @@ def guard(directory: str, marker: str) -> tuple[int, int]:
     os._exit(0)
 
 
-def torchrun(config: dict[str, Any], directory: str) -> subprocess.Popen[bytes]:
-    """Start torchrun with static rendezvous by address: names may be what is broken."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(config["nodes"])]
-    command += ["--node-rank", str(config["node"]), "--nproc-per-node", str(config["ranks"])]
-    command += ["--master-addr", config["master"], "--master-port", str(config["port"])]
-    command += ["--local-addr", config["address"], "--max-restarts", "0"]
-    command += [
-        "--rdzv-id",
-        config["nonce"],
-        "--rdzv-conf",
-        f"timeout={config['join_seconds']:.0f}",
-    ]
-    command += ["--monitor-interval", "0.1", "--log-dir", f"{directory}/logs", "--redirects", "3"]
-    command += [f"{directory}/worker.py", f"{directory}/config.json"]
+def launch(config: dict[str, Any], directory: str, engine: Any) -> subprocess.Popen[bytes]:
+    """Start what the engine runs on this host."""
+    command, extra = engine.command(config, directory)
     environment = dict(os.environ)
     environment[MARKER] = config["nonce"]
-    # Everything that torch writes by the way goes with the folder, and nothing into its installation.
+    # Everything that is written by the way goes with the folder, and nothing into an installation.
     environment.update(TMPDIR=directory, PYTHONDONTWRITEBYTECODE="1")
     for name, value in (
         ("OMP_NUM_THREADS", "1"),
@@ -238,10 +232,8 @@ def torchrun(config: dict[str, Any], directory: str) -> subprocess.Popen[bytes]:
         ("NCCL_DEBUG_SUBSYS", "INIT,NET,ENV"),
     ):
         environment.setdefault(name, value)
-    if config["alike"]:
-        # Every host numbers its ranks by itself, so that each gets as far as it can alone.
-        environment["TORCH_ELASTIC_WORKER_IDENTICAL"] = "1"
-    with open(f"{directory}/torchrun.log", "wb") as log:  # noqa: PTH123
+    environment.update(extra)
+    with open(f"{directory}/{LAUNCHER_LOG}", "wb") as log:  # noqa: PTH123
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -252,6 +244,27 @@ def torchrun(config: dict[str, Any], directory: str) -> subprocess.Popen[bytes]:
             start_new_session=True,
             preexec_fn=lambda: procs.prctl(procs.PR_SET_PDEATHSIG, signal.SIGKILL),
         )
+
+
+def unload(cargo: dict[str, str], config: dict[str, Any], worker: str) -> None:
+    """Write what the engine's processes run into the folder of the run.
+
+    Args:
+        cargo: sources by the full names of modules; "" is a package.
+        config: what they are told.
+        worker: the module whose ``main`` is a rank.
+    """
+    directory = config["directory"]
+    for name, text in cargo.items():
+        path = f"{directory}/{name.replace('.', '/')}"
+        if not text:
+            os.makedirs(path)  # noqa: PTH103
+        with open(f"{path}.py" if text else f"{path}/__init__.py", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(text)
+    with open(f"{directory}/worker.py", "w", encoding="ascii") as file:  # noqa: PTH123
+        file.write(WORKER.format(directory=directory, worker=worker))
+    with open(f"{directory}/config.json", "w", encoding="ascii") as file:  # noqa: PTH123
+        file.write(json.dumps(config))
 
 
 def watch(config: dict[str, Any], out: Out, seen: Watch, run: subprocess.Popen[bytes]) -> str:
@@ -282,17 +295,17 @@ def watch(config: dict[str, Any], out: Out, seen: Watch, run: subprocess.Popen[b
     return "terminated"
 
 
-def report(out: Out, seen: Watch, config: dict[str, Any], code: int | None) -> None:
-    """Queue a record for each rank."""
+def report(out: Out, seen: Watch, config: dict[str, Any], engine: Any, code: int | None) -> None:
+    """Queue a record for each rank, and one for the launcher."""
     phases, results, errors = seen.read("phase"), seen.read("result"), seen.read("error")
     missing = seen.read("missing")
-    launcher = "\n".join(tail(f"{seen.directory}/torchrun.log", 400))
+    launcher = "\n".join(tail(f"{seen.directory}/{LAUNCHER_LOG}", 400))
     codes = {int(rank): int(number) for number, rank in EXIT_CODE.findall(launcher)}
     for rank in range(config["ranks"]):
         result = results.get(rank)
         network: list[str] = []
         log: list[str] = []
-        for path in glob.glob(f"{seen.directory}/logs/*/attempt_0/{rank}/std*.log"):  # noqa: PTH207
+        for path in glob.glob(f"{seen.directory}/{engine.LOGS.format(rank=rank)}"):  # noqa: PTH207
             network += [line for line in tail(path, 5000) if NETWORK_LINE.search(line)]
             log += [] if result else tail(path)
         out.say(
@@ -308,35 +321,25 @@ def report(out: Out, seen: Watch, config: dict[str, Any], code: int | None) -> N
             log=log,
         )
     whole = len(results) == config["ranks"]
-    out.say("launcher", exit_code=code, log=[] if whole else tail(f"{seen.directory}/torchrun.log"))
+    out.say(
+        "launcher", exit_code=code, log=[] if whole else tail(f"{seen.directory}/{LAUNCHER_LOG}")
+    )
 
 
-def unload(files: dict[str, str], directory: str) -> None:
-    """Write files into a folder, by their paths below it; each folder between is a Python package."""
-    for path, text in files.items():
-        parts = path.split("/")[:-1]
-        for depth in range(len(parts)):
-            package = "/".join([directory, *parts[: depth + 1]])
-            if not os.path.isdir(package):  # noqa: PTH112
-                os.mkdir(package)  # noqa: PTH102
-                open(f"{package}/__init__.py", "w").close()  # noqa: PTH123
-        with open(f"{directory}/{path}", "w", encoding="ascii") as file:  # noqa: PTH123
-            file.write(text)
-
-
-def take_part(config: dict[str, Any], out: Out, seen: Watch, worker: dict[str, str]) -> str:
-    """Run torchrun to its end, whichever it is, and queue what the ranks left; returns how it ended."""
+def take_part(
+    config: dict[str, Any], out: Out, seen: Watch, cargo: dict[str, str], engine: Any
+) -> str:
+    """Run the engine to its end, whichever it is, and queue what the ranks left; returns how it ended."""
     config["directory"] = seen.directory
-    start = WORKER.format(directory=seen.directory)
-    unload({**worker, "worker.py": start, "config.json": json.dumps(config)}, seen.directory)
-    run = torchrun(config, seen.directory)
+    unload(cargo, config, engine.WORKER)
+    run = launch(config, seen.directory, engine)
     # In a thread that nobody waits for: a name server that is silent takes its time.
     threading.Thread(target=seen.resolve, daemon=True).start()
     how = watch(config, out, seen, run)
     if how != "exited":
         seen.look()
     procs.end_all(os.getpid(), f"{MARKER}={config['nonce']}", {seen.guard}, GRACE)
-    report(out, seen, config, run.poll())
+    report(out, seen, config, engine, run.poll())
     for path in seen.shm:
         # Segments that the workers could not unlink because they were killed.
         if os.path.exists(path):  # noqa: PTH110
@@ -344,12 +347,12 @@ def take_part(config: dict[str, Any], out: Out, seen: Watch, worker: dict[str, s
     return how
 
 
-def main(config: dict[str, Any], worker: dict[str, str]) -> None:
+def main(config: dict[str, Any], cargo: dict[str, str]) -> None:
     """Run this host's part, and print how it went.
 
     Args:
         config: the host's part of the plan, as ``launch.config`` makes it.
-        worker: the sources of the worker, by their paths.
+        cargo: the sources that travelled, by the full names of modules.
     """
     config["parent"] = os.getppid()
     config["began"] = time.monotonic()
@@ -358,7 +361,8 @@ def main(config: dict[str, Any], worker: dict[str, str]) -> None:
     out = Out(config["nonce"])
     procs.prctl(procs.PR_SET_PDEATHSIG, signal.SIGTERM)
     procs.prctl(procs.PR_SET_CHILD_SUBREAPER, 1)
-    how, detail = unfit(config) or ("", "")
+    engine = importlib.import_module(f"remedy.verify.engines.{config['engine']}")
+    how, detail = unfit(config, engine) or ("ready" if config["only_look"] else "", "")
     seen = Watch("")
     left: list[int] = []
     if not how:
@@ -366,7 +370,7 @@ def main(config: dict[str, Any], worker: dict[str, str]) -> None:
         try:
             seen.directory = tempfile.mkdtemp(prefix="remedy-verify-")
             seen.guard, leash = guard(seen.directory, marker)
-            how = take_part(config, out, seen, worker)
+            how = take_part(config, out, seen, cargo, engine)
         except OSError as error:
             how, detail = "no-space", f"{type(error).__name__}: {error}"
         finally:

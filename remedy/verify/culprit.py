@@ -43,6 +43,7 @@ INSIDE = "inside this host: "
 _NEVER_RAN = {
     "no-python": "has no Python 3",
     "no-torch": "has no torch",
+    "no-engine": "lacks what the engine needs",
     "no-address": "does not have its cluster address",
     "port-in-use": "cannot hold the rendezvous",
     "no-space": "cannot write",
@@ -192,7 +193,7 @@ def _died(case: Case) -> Blame | None:
         code = report.launcher.exit_code if report.launcher else None
         # By our own hand only where something else had ended the run.
         if code is not None and code < 0 and report.end and report.end.how == "exited":
-            return Blame((name,), f"torchrun on {name} was killed by {signal_name(-code)}")
+            return Blame((name,), f"the launcher on {name} was killed by {signal_name(-code)}")
     return None
 
 
@@ -207,7 +208,7 @@ def _own_error(case: Case) -> Blame | None:
         started = any(rank.phase for rank in report.ranks)
         if code and not started and not _ABOUT_PEERS.search(case.texts(report)):
             last = report.launcher.log[-1:] if report.launcher else ()
-            guilty.setdefault(name, f"torchrun ended with {code}: {' '.join(last)}")
+            guilty.setdefault(name, f"the launcher ended with {code}: {' '.join(last)}")
     if not guilty:
         return None
     return Blame(tuple(guilty), f"{names(guilty)} failed by itself: {next(iter(guilty.values()))}")

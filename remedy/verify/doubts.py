@@ -105,6 +105,7 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
     compared: dict[str, list[str]] = {
         "backends": [result.backend for _, result in complete],
         "NCCL versions": [result.identity.nccl for _, result in complete],
+        "versions": [result.identity.software for _, result in complete],
         "measured sizes": [str([row.bytes for row in result.sweep]) for _, result in complete],
     }
     for what, values in compared.items():
@@ -133,6 +134,8 @@ def _not_asked(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterator[P
         measured, asked = [row.bytes for row in result.sweep], plan.sizes_on(result.backend)
         if measured != list(asked[: len(measured)]):
             odd[name] = f"{name} measured {measured}, not the beginning of {list(asked)}"
+        elif plan.backend not in ("auto", "nccl", result.backend):
+            odd[name] = f"{name} speaks of {result.backend}, and {plan.backend} was asked for"
         elif result.backend == "nccl" and (plan.backend == "gloo" or not result.identity.nccl):
             odd[name] = f"{name} speaks of NCCL, which could not have been used"
     if odd:

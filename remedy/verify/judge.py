@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from remedy.verify import culprit, doubts
 from remedy.verify.culprit import names
 from remedy.verify.doubts import Problem, bus_bandwidth, expected_sum
+from remedy.verify.engine import ENGINES
 from remedy.verify.launch import RankPlan
 from remedy.verify.logs import logs_of
 from remedy.verify.report import HostReport, Result, read
@@ -19,7 +20,7 @@ from remedy.verify.verdict import Bandwidth, HostOutcome, Verdict, impossible
 if TYPE_CHECKING:
     from remedy.transport import Output
 
-_NO_TORCH = ("no-torch", "no-python")
+_NO_ENGINE = ("no-torch", "no-engine", "no-python")
 EVIDENCE_LINES = 6  # of each host that is named; the whole logs went with the run
 
 
@@ -37,9 +38,11 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
     hopeless = _hopeless(plan, reports)
     if hopeless:
         failed = {
-            name: report.lost or f"no torch: {report.end.detail}" if report.end else report.lost
+            name: report.lost or f"no {ENGINES[plan.engine].title}: {report.end.detail}"
+            if report.end
+            else report.lost
             for name, report in reports.items()
-            if report.end is None or report.end.how in _NO_TORCH
+            if report.end is None or report.end.how in _NO_ENGINE
         }
         update = {"seconds": seconds, "logs": logs_of(reports)}
         return impossible(plan, hopeless, failed).model_copy(update=update)
@@ -73,7 +76,9 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
             if row.seconds > 0
         ),
         busbw_gbps=bus_bandwidth(rows[-1], plan.world) if rows else None,
-        torch=tuple(sorted({result.identity.torch for result in results})),
+        engine=plan.engine,
+        torch=tuple(sorted({result.identity.torch for result in results} - {""})),
+        software=tuple(sorted({result.identity.software for result in results} - {""})),
         nccl=tuple(sorted({result.identity.nccl for result in results} - {""})),
         reason="",
         seconds=seconds,
@@ -121,8 +126,8 @@ def _hopeless(plan: RankPlan, reports: Mapping[str, HostReport]) -> str:
         others = names(report.host for report in lost)
         why = lost[0].lost.removeprefix(lost[0].host + ": ")
         return f"only {ends_of(reports)} reported; {others} did not take part: {why}"
-    if all(end.how in _NO_TORCH for end in ends):
-        return "no host that reported has torch"
+    if all(end.how in _NO_ENGINE for end in ends):
+        return f"no host that reported has {ENGINES[plan.engine].title}"
     return ""
 
 
@@ -177,6 +182,6 @@ def _good_signs(reports: Mapping[str, HostReport]) -> Iterator[str]:
         via = f" via {', '.join(used)}" if used else ""
         yield (
             f"{name}: {result.identity.hostname}, {result.identity.device}, "
-            f"torch {result.identity.torch}{via} ({report.end.python})"
+            f"{result.identity.software or f'torch {result.identity.torch}'}{via} ({report.end.python})"
         )
         yield from (f"{name}: {line}" for line in report.ranks[0].network)

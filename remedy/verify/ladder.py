@@ -14,8 +14,9 @@ from random import SystemRandom
 
 from remedy.probe import HostState
 from remedy.values import Unknown
-from remedy.verify import facts, reach
+from remedy.verify import facts, preflight, reach
 from remedy.verify.culprit import Hints, names
+from remedy.verify.engine import ENGINES
 from remedy.verify.launch import Candidate, RankPlan, VerifySpec, plan_ranks
 from remedy.verify.proof import Run, launch
 from remedy.verify.search import Search, part
@@ -90,6 +91,10 @@ def climb(
     said = "; ".join([*(one.reason for one in culprits), *([nameless] if nameless else [])])
     reached(Rung(name="facts", passed=not said, said=said or "; ".join(seen.warnings)))
 
+    if ranks.engine != "torch" and (lacking := preflight.ask(run, ranks)):
+        rung, refused = preflight.refusal(ranks, lacking)
+        reached(rung)
+        return refused.model_copy(update={"rungs": tuple(rungs)})
     ways = reach.Reach(hosts=())
     if spec.reach and len(addresses) > 1 and not pairs:
         ways = _reach(run, sight, ranks, seen)
@@ -234,13 +239,16 @@ def _launched(verdict: Verdict, hints: Hints) -> list[Rung]:
             Rung(name="whole fleet", passed=None, said=f"not climbed because of {names(bad)}"),
         ]
     started = verdict.passed or verdict.world_size > 0 or not hints.missing
+    whole = Rung(
+        name="whole fleet", passed=verdict.passed, said=verdict.reason, seconds=verdict.seconds
+    )
+    if not ENGINES[verdict.engine].inside:
+        said = f"the engine {verdict.engine} tries all hosts at once"
+        return [Rung(name="inside each host", passed=None, said=said), whole]
     inside = Rung(
         name="inside each host",
         passed=True if started else None,
         said="" if started else f"not everywhere: {names(sorted(hints.missing))}",
-    )
-    whole = Rung(
-        name="whole fleet", passed=verdict.passed, said=verdict.reason, seconds=verdict.seconds
     )
     return [inside, whole]
 
@@ -264,6 +272,7 @@ def _ended(
     high = [name for name in ("inside each host", "whole fleet") if name not in climbed]
     return Verdict(
         passed=False,
+        engine=ranks.engine,
         expected_world_size=ranks.world,
         expected_hosts=len(ranks.hosts),
         reason="; ".join(one.reason for one in causes[:3])

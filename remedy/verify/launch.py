@@ -6,23 +6,21 @@ together with the worker's, travels in the same script. Nothing is installed, an
 
 from __future__ import annotations
 
-import base64
 import json
 import secrets
 import shlex
-import zlib
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 from random import SystemRandom
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from remedy.errors import SpecError
 from remedy.spec import SpecSection
 from remedy.values import Record
 from remedy.verify.agent import GRACE, MARK
+from remedy.verify.cargo import start
+from remedy.verify.engine import ENGINES, Backend, EngineName
 
 # torchrun's own port and its neighbours: below the kernel's default range for outgoing connections (so that
 # none of those can hold it by chance), and together with 29500 one rule in a firewall.
@@ -44,9 +42,6 @@ INTERPRETERS = (
 # Bytes that are measured where the user names none: to a size that fills the links of the day.
 CPU_SIZES = (8, 65_536, 1_048_576, 16_777_216)
 GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
-# What travels: the modules of the agent, in the order in which they need each other, and of the worker.
-AGENT = ("procs", "agent")
-WORKER = ("rank", "inside", "meet", "prove", "sweep", "work")
 # Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
 MARGIN = 15.0 + GRACE
 
@@ -57,7 +52,8 @@ class VerifySpec(SpecSection):
     Args:
         deadline: seconds for the whole of it on each host; None scales with the number of hosts.
         ranks_per_host: "auto" is one a GPU, and one where there is none.
-        backend: "auto" is NCCL where every host has GPUs, else gloo.
+        engine: what runs the all-reduce: "torch" (torchrun), or "mpi" (Open MPI's mpirun).
+        backend: of torch: "auto" is NCCL where every host has GPUs, else gloo.
         port: the rendezvous port; None draws one from ``PORTS``.
         sizes: bytes to measure; None fits them to the device.
         min_busbw: what the largest size must reach: GB/s, or as "80%" a share of what the network cards and
@@ -71,6 +67,7 @@ class VerifySpec(SpecSection):
 
     deadline: float | None = Field(default=None, ge=10, le=3600)
     ranks_per_host: Literal["auto"] | int = "auto"
+    engine: EngineName = "torch"
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
     sizes: tuple[int, ...] | None = Field(default=None)
@@ -81,6 +78,14 @@ class VerifySpec(SpecSection):
     isolate: bool = True
     isolate_seconds: float = Field(default=600, ge=10)
     python: str | None = None
+
+    @model_validator(mode="after")
+    def _fits_the_engine(self) -> VerifySpec:
+        if self.backend != "auto" and self.engine != "torch":
+            raise ValueError(
+                f"backend is {self.backend}, and only the engine torch has a choice of them"
+            )
+        return self
 
 
 class Candidate(Record):
@@ -110,6 +115,8 @@ class RankPlan(Record):
         port: TCP port of the rendezvous.
         deadline: seconds after which each host ends its part by itself.
         backend: what the proof must run on; "nccl" where every host has GPUs.
+        engine: what runs it.
+        secret: known to this run's hosts alone; what one of them tells another is signed with it.
         sizes: bytes to measure; None fits them to the device.
         min_busbw: GB/s that the largest size must reach.
         limit: GB/s that the slowest host's links can carry, where it is known.
@@ -119,7 +126,9 @@ class RankPlan(Record):
     hosts: tuple[RankHost, ...]
     port: int
     deadline: float
-    backend: Literal["nccl", "gloo", "auto"]
+    backend: Backend | Literal["auto"]
+    engine: EngineName = "torch"
+    secret: str = Field(default="", repr=False)
     sizes: tuple[int, ...] | None = None
     min_busbw: float | None = None
     limit: float | None = None
@@ -129,7 +138,7 @@ class RankPlan(Record):
         """How many ranks there are in all."""
         return sum(host.ranks for host in self.hosts)
 
-    def sizes_on(self, backend: Literal["nccl", "gloo"]) -> tuple[int, ...]:
+    def sizes_on(self, backend: Backend) -> tuple[int, ...]:
         """The bytes that are measured, rising: whole float32 numbers, so multiples of four."""
         wanted = self.sizes or (GPU_SIZES if backend == "nccl" else CPU_SIZES)
         return tuple(sorted({size - size % 4 for size in wanted}))
@@ -168,8 +177,9 @@ def plan_ranks(
         )
     if spec.sizes is not None and (not spec.sizes or min(spec.sizes) < 4):
         raise SpecError("verify.sizes needs sizes of 4 bytes or more", next_step="Leave it out.")
+    engine = ENGINES[spec.engine]
     counts = [host.gpus for host in candidates]
-    backend = spec.backend
+    backend: Backend | Literal["auto"] = engine.backend or spec.backend
     if backend == "auto":
         # Where some hosts have GPUs and some have none, the ranks agree among themselves.
         backend = "nccl" if counts and all(counts) else "auto" if any(counts) else "gloo"
@@ -189,8 +199,10 @@ def plan_ranks(
             for host, ranks in zip(candidates, each, strict=True)
         ),
         port=spec.port or SystemRandom().choice(PORTS),
-        deadline=spec.deadline or default_deadline(len(candidates)),
+        deadline=spec.deadline or default_deadline(len(candidates)) + engine.patience,
         backend=backend,
+        engine=spec.engine,
+        secret=secrets.token_hex(16),
         sizes=spec.sizes,
         min_busbw=_mark(spec.min_busbw, limit),
         limit=limit,
@@ -225,9 +237,15 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
         "address": host.address,
         "master": plan.hosts[0].address,
         "port": plan.port,
+        "engine": ENGINES[plan.engine].module,
+        "only_look": False,
+        "secret": plan.secret,
+        "world": plan.world,
+        # What the one that starts the others has to know of them.
+        "hosts": [[one.address, one.ranks] for one in plan.hosts] if node == 0 else [],
         "backend": plan.backend,
         # The ranks agree on the backend only when they have met.
-        "sizes": {"nccl": plan.sizes_on("nccl"), "gloo": plan.sizes_on("gloo")},
+        "sizes": {name: plan.sizes_on(name) for name in get_args(Backend)},
         "deadline": plan.deadline,
         # Joining and grouping end before the deadline, so that torch's own words can still be heard.
         "join_seconds": max(8.0, plan.deadline * 0.5),
@@ -236,57 +254,39 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
     }
 
 
-@cache
-def cargo() -> str:
-    """The sources of the agent and the worker, by their paths, packed as base64."""
-    here = resources.files("remedy.verify")
-    paths = (*(f"{name}.py" for name in AGENT), *(f"worker/{name}.py" for name in WORKER))
-    sources = {f"remedy/verify/{path}": (here / path).read_text("utf-8") for path in paths}
-    packed = zlib.compress(json.dumps(sources).encode("ascii"), 9)
-    return base64.encodebytes(packed).decode("ascii")
-
-
-# Makes the modules of the cargo importable under their own names, without a file, and starts the agent.
-_START = """\
-import base64, json, sys, types, zlib
-cargo = json.loads(zlib.decompress(base64.b64decode('''
-{cargo}''')))
-for name in ("remedy", "remedy.verify"):
-    sys.modules[name] = types.ModuleType(name)
-for name in {agent!r}:
-    module = types.ModuleType("remedy.verify." + name)
-    sys.modules[module.__name__] = module
-    setattr(sys.modules["remedy.verify"], name, module)
-    path = "remedy/verify/" + name + ".py"
-    exec(compile(cargo.pop(path), path, "exec"), module.__dict__)
-sys.modules["remedy.verify.agent"].main(json.loads({config!r}), cargo)
-"""
-
-# Says "torch" where torch is installed; its package is looked for, not imported: that costs a second. The
-# first entry of the path is the working directory, where a folder called torch may be anything.
+# Says "torch" (or whichever the engine needs) where it is installed; its package is looked for, not imported:
+# that costs a second. The first entry of the path is the working directory, where a folder called torch may be
+# anything.
 _PROBE = """\
 import sys
 sys.path.pop(0)
 assert sys.version_info >= (3, 8)
 from importlib import metadata
-try:
-    metadata.version("torch")
-    print("torch")
-except metadata.PackageNotFoundError:
-    print("bare")
+found = "bare"
+for name in {needs!r}:
+    try:
+        metadata.version(name)
+        found = {word!r}
+    except metadata.PackageNotFoundError:
+        pass
+print(found)
 """
 
 
-def script(plan: RankPlan, node: int) -> str:
+def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
     """The POSIX sh text of one host.
 
     Args:
         plan: the whole run.
         node: the host's place in ``plan.hosts``.
+        only_look: whether the host only says if it could take part.
     """
     host = plan.hosts[node]
+    engine = ENGINES[plan.engine]
     end = f"REMEDY_{plan.nonce}"
-    python = _START.format(cargo=cargo(), agent=AGENT, config=json.dumps(config(plan, node)))
+    python = start(engine.cargo, {**config(plan, node), "only_look": only_look})
+    word = engine.needs[0] if engine.needs else "bare"
+    probe = _PROBE.format(needs=engine.needs, word=word)
     none = json.dumps({"kind": "end", "how": "no-python", "detail": host.python or ""})
     choices = given(host.python) if host.python else " ".join(INTERPRETERS)
     return "\n".join(
@@ -294,8 +294,8 @@ def script(plan: RankPlan, node: int) -> str:
             "found= ; bare=",
             f"for python in {choices}; do",
             '  command -v "$python" >/dev/null 2>&1 || continue',
-            f'  case $("$python" -c {shlex.quote(_PROBE)} </dev/null 2>/dev/null) in',
-            "    torch) found=$python; break ;;",
+            f'  case $("$python" -c {shlex.quote(probe)} </dev/null 2>/dev/null) in',
+            f"    {word}) found=$python; break ;;",
             "    bare) bare=${bare:-$python} ;;",
             "  esac",
             "done",

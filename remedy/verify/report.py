@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict
 
 from remedy.verify.agent import MARK
+from remedy.verify.engine import Backend
 
 if TYPE_CHECKING:
     from remedy.transport import Output
@@ -28,12 +29,13 @@ class Said(BaseModel):
 
 
 class Identity(Said):
-    """Who a rank says it is."""
+    """Who a rank says it is; ``software`` is what summed, where that is not torch."""
 
     hostname: str
     boot_id: str
-    torch: str
-    nccl: str
+    torch: str = ""
+    nccl: str = ""
+    software: str = ""
     device: str
 
 
@@ -62,7 +64,7 @@ class Result(Said):
     rank: int
     local_rank: int
     world: int
-    backend: Literal["nccl", "gloo"]
+    backend: Backend
     unusable: Mapping[int, str]
     identity: Identity
     sum: Sum

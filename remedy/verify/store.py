@@ -48,18 +48,21 @@ def load(home: Path) -> Verdict | str:
         return f"the last verdict cannot be read ({str(error).splitlines()[0]})"
 
 
-def increment(last: Verdict | str, now: Mapping[str, str]) -> Increment | str:
+def increment(last: Verdict | str, now: Mapping[str, str], engine: str) -> Increment | str:
     """Decide what is left to be tested.
 
     Args:
         last: the last verdict.
         now: the fingerprint of every host that takes part.
+        engine: what shall prove it.
 
     Returns:
         the tests, or why it has to be the whole ladder.
     """
     if isinstance(last, str):
         return last
+    if last.engine != engine:
+        return f"the last verdict is of the engine {last.engine}"
     if not last.passed:
         return "the last verification failed"
     kept = [host for host, mark in now.items() if last.fingerprints.get(host) == mark]

@@ -10,6 +10,7 @@ from pydantic import Field
 from remedy.diagnose.diagnosis import Explained
 from remedy.values import Record
 from remedy.verify.culprit import names
+from remedy.verify.engine import Backend, EngineName
 from remedy.verify.launch import RankPlan
 from remedy.verify.reach import DeadWay
 
@@ -42,7 +43,13 @@ class Rung(Record):
     """One rung of the ladder; ``passed`` is None where it was not climbed, and ``said`` then says why."""
 
     name: Literal[
-        "facts", "reachability", "new hosts", "inside each host", "whole fleet", "isolation"
+        "facts",
+        "engine",
+        "reachability",
+        "new hosts",
+        "inside each host",
+        "whole fleet",
+        "isolation",
     ]
     passed: bool | None
     said: str = ""
@@ -83,11 +90,13 @@ class Verdict(Record):
     Args:
         passed: world size, distinct hosts, exact sum and every size, all proved.
         possible: False where nothing could be tested at all, which is not the same as failed.
+        engine: what ran it.
         backend: what it ran on; None when no rank came that far.
         world_size: ranks whose part in the sum is proved.
         hosts: distinct machines (by boot-id) among them.
         sum_exact: whether every rank that reported has exactly the sum of the whole world.
         busbw_gbps: of the largest size.
+        torch, nccl, software: versions that took part; the last of an engine that is not torch.
         reason: one sentence; on failure it names the host or the way, where it can be told.
         evidence: lines that bear the reason out.
         seconds: wall clock, from the start of the scripts to the last report.
@@ -103,7 +112,8 @@ class Verdict(Record):
 
     passed: bool
     possible: bool = True
-    backend: Literal["nccl", "gloo"] | None = None
+    engine: EngineName = "torch"
+    backend: Backend | None = None
     world_size: int = 0
     expected_world_size: int = 0
     hosts: int = 0
@@ -113,6 +123,7 @@ class Verdict(Record):
     busbw_gbps: float | None = None
     torch: tuple[str, ...] = ()
     nccl: tuple[str, ...] = ()
+    software: tuple[str, ...] = ()
     reason: str
     outcomes: tuple[HostOutcome, ...] = ()
     evidence: tuple[str, ...] = ()
@@ -169,6 +180,7 @@ def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = N
     return Verdict(
         passed=False,
         possible=False,
+        engine=plan.engine,
         expected_world_size=plan.world,
         expected_hosts=len(plan.hosts),
         reason=f"not possible: {reason}",

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 import remedy.verify
 from remedy.errors import SpecError
 from remedy.verify import Candidate, RankPlan, VerifySpec, default_deadline, plan_ranks
-from remedy.verify.launch import AGENT, INTERPRETERS, PORTS, WORKER, config, script, script_deadline
+from remedy.verify.engine import ENGINES
+from remedy.verify.launch import INTERPRETERS, PORTS, config, script, script_deadline
 from remedy.verify.procs import endpoint
 
 HOME = Path(remedy.verify.__file__).parent
@@ -144,9 +145,14 @@ def test_a_given_interpreter_is_never_run_as_shell(python: str) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", [*AGENT, *(f"worker/{name}" for name in WORKER)])
+TRAVEL = sorted({name for engine in ENGINES.values() for name in engine.cargo})
+# What an engine is about may be imported by its ranks.
+FRAMEWORKS = {"torch", "torch.distributed.rendezvous"}
+
+
+@pytest.mark.parametrize("name", TRAVEL)
 def test_what_travels_runs_on_python_38_with_the_standard_library(name: str) -> None:
-    path = HOME / f"{name}.py"
+    path = HOME / f"{name.replace('.', '/')}.py"
     path.read_text(encoding="ascii")
     tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
     modules = set()
@@ -156,16 +162,17 @@ def test_what_travels_runs_on_python_38_with_the_standard_library(name: str) -> 
         elif isinstance(node, ast.ImportFrom):
             modules.add(node.module or "")
     foreign = {one for one in modules if one.split(".")[0] not in sys.stdlib_module_names}
-    if not name.startswith("worker/"):
-        assert foreign <= {"remedy.verify"}
-        return
-    own = {f"remedy.verify.worker.{one}" for one in WORKER}
-    assert foreign <= own | {"torch", "torch.distributed.rendezvous"}
+    packages = {"remedy.verify", "remedy.verify.engines"}
+    for engine in ENGINES.values():
+        if name in engine.cargo:
+            own = {f"remedy.verify.{one}" for one in engine.cargo}
+            assert foreign <= own | packages | FRAMEWORKS
 
 
-def test_every_part_of_the_worker_travels() -> None:
-    parts = {path.stem for path in (HOME / "worker").glob("*.py")} - {"__init__"}
-    assert parts == set(WORKER)
+def test_every_part_of_the_worker_and_every_engine_travels() -> None:
+    for folder in ("worker", "engines"):
+        parts = {f"{folder}.{path.stem}" for path in (HOME / folder).glob("*.py")}
+        assert parts - {f"{folder}.__init__"} == {one for one in TRAVEL if one.startswith(folder)}
 
 
 @pytest.mark.skipif(sys.byteorder != "little", reason="the samples are from a little-endian kernel")

@@ -1,0 +1,62 @@
+"""What travels to a host in the text of a script: Python modules, packed, and how they are made importable.
+
+Nothing of it is installed there. The agent imports what it needs from memory; for the programs that it starts
+it writes the same modules into the run's own folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from functools import cache
+from importlib import resources
+
+PACKAGES = ("remedy", "remedy.verify", "remedy.verify.engines", "remedy.verify.worker")
+
+# An importer over the packed sources, and the start of the agent.
+START = """\
+import base64, importlib.abc, importlib.util, json, sys, zlib
+cargo = json.loads(zlib.decompress(base64.b64decode('''
+{cargo}''')))
+class Cargo(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        if name in cargo:
+            return importlib.util.spec_from_loader(name, self, is_package=not cargo[name])
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        path = module.__name__.replace(".", "/") + ".py"
+        exec(compile(cargo[module.__name__], path, "exec"), module.__dict__)
+sys.meta_path.insert(0, Cargo())
+from remedy.verify import agent
+agent.main(json.loads({config!r}), cargo)
+"""
+
+
+@cache
+def pack(modules: tuple[str, ...]) -> str:
+    """The sources of modules, as base64 of what zlib made of a JSON object.
+
+    Args:
+        modules: their names below ``remedy.verify``, such as ``engines.torch``.
+    """
+    here = resources.files("remedy.verify")
+    sources = dict.fromkeys(PACKAGES, "")
+    for name in modules:
+        path = here
+        for part in f"{name}.py".replace(".", "/", name.count(".")).split("/"):
+            path = path / part
+        sources[f"remedy.verify.{name}"] = path.read_text("utf-8")
+    packed = zlib.compress(json.dumps(sources).encode("ascii"), 9)
+    return base64.encodebytes(packed).decode("ascii")
+
+
+def start(modules: tuple[str, ...], config: dict[str, object]) -> str:
+    """The Python text that makes modules importable and starts the agent.
+
+    Args:
+        modules: as for ``pack``; ``agent`` and what it imports must be among them.
+        config: what the agent is told; JSON can say it.
+    """
+    return START.format(cargo=pack(modules), config=json.dumps(config))

@@ -1,0 +1,81 @@
+"""The interface of engines: one way of running an all-reduce over all hosts, as a value.
+
+An engine is one file in ``remedy/verify/engines/``. It travels to the hosts, so it needs the standard library
+alone (Python >= 3.8), and it has
+
+- ``unfit(config)``: why this host cannot take part, as (how, detail), or None; asked before anything runs;
+- ``command(config, directory)``: what the agent starts, and what it adds to the environment;
+- ``WORKER``: the module whose ``main`` is a rank; it MUST leave what ``engines/_rank.py`` leaves, from which
+  the controller works the verdict out by itself;
+- ``LOGS``: where a rank's output lies, below the folder of the run.
+
+Deadlines, process groups, cleaning up and reading what came back are the agent's and ``judge``'s, and are the
+same for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+EngineName = Literal["torch", "mpi"]
+Backend = Literal["nccl", "gloo", "mpi"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the controller knows of an engine.
+
+    Args:
+        name: as the user gives it.
+        module: its file, without ``.py``.
+        modules: further files that travel, below ``remedy.verify``.
+        needs: Python distributions of which an interpreter must have one; () is any interpreter.
+        title: what a host lacks when it is not there.
+        install: what to do then.
+        backend: what it runs on, where that is one thing only.
+        inside: whether a host's own ranks are tried before the others are waited for.
+        patience: seconds that it needs beyond what torch needs.
+    """
+
+    name: EngineName
+    module: str
+    modules: tuple[str, ...]
+    title: str
+    install: str
+    needs: tuple[str, ...] = ()
+    backend: Backend | None = None
+    inside: bool = False
+    patience: float = 0.0
+
+    @property
+    def cargo(self) -> tuple[str, ...]:
+        """All modules that travel, the agent's own among them."""
+        return ("procs", "agent", *self.modules, f"engines.{self.module}")
+
+
+ENGINES: dict[EngineName, Engine] = {
+    one.name: one
+    for one in (
+        Engine(
+            name="torch",
+            module="torch",
+            modules=tuple(
+                f"worker.{part}" for part in ("rank", "inside", "meet", "prove", "sweep", "work")
+            ),
+            needs=("torch",),
+            title="torch",
+            install="Install torch there, or name the interpreter that has it: `python` in the inventory.",
+            inside=True,
+        ),
+        Engine(
+            name="mpi",
+            module="mpi",
+            modules=("engines._openmpi", "engines._rank"),
+            title="Open MPI",
+            install="Install it there: apt-get install openmpi-bin.",
+            backend="mpi",
+        ),
+    )
+}
+NAMES: tuple[str, ...] = get_args(EngineName)
