@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from remedy.report.fold import fold
-from remedy.verify import Culprit, Rung, Verdict
+from remedy.verify import Culprit, Pace, Rung, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
 FACTS = 4
@@ -31,6 +31,9 @@ def render_details(verdict: Verdict) -> RenderableType:
     parts: list[RenderableType] = []
     if verdict.bandwidth:
         parts.append(bandwidth_table(verdict))
+    parts += [_slow(one) for one in verdict.slow[:CAUSES]]
+    if len(verdict.slow) > CAUSES:
+        parts.append(Text(f"  and {len(verdict.slow) - CAUSES} more", style="dim"))
     for cause in verdict.causes[:CAUSES]:
         parts += _cause(cause)
     if len(verdict.causes) > CAUSES:
@@ -60,6 +63,14 @@ def bandwidth_table(verdict: Verdict) -> Table:
             cells.append(f"{row.busbw / verdict.limit_gbps:.0%}")
         table.add_row(*cells)
     return table
+
+
+def _slow(one: Pace) -> Text:
+    """Return a host that is much slower than its like in a line."""
+    return Text(f"  {one.host}: ", style="bold yellow").append(
+        f"exchanges {one.gbps:.3g} GB/s with the best of its partners, {one.share:.0%} of the median",
+        style="default",
+    )
 
 
 def _cause(cause: Culprit) -> Iterator[Text]:

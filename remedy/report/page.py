@@ -67,6 +67,7 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
                 yield f'<span class="dim">{escape(fact)}</span><br>'
             yield f"<code>{escape(cause.next_step)}</code></p>" if cause.next_step else "</p>"
     yield from _bandwidth(verdict)
+    yield from _pace(verdict)
     yield from _map(verdict)
     yield from _tests(verdict)
     yield "<h2>Hosts</h2><table>"
@@ -96,6 +97,20 @@ def _bandwidth(verdict: Verdict) -> Iterator[str]:
             share,
         )
         yield f"<tr>{''.join(f'<td class=n>{cell}</td>' for cell in cells)}</tr>"
+    yield "</table>"
+
+
+def _pace(verdict: Verdict) -> Iterator[str]:
+    """What each host does by itself, the slowest first; all of them where one is slow."""
+    if not verdict.slow:
+        return
+    slow = {one.host: one for one in verdict.slow}
+    yield "<h2>Slow hosts</h2><p>Exchanged with the best of a few partners, each way.</p>"
+    yield '<table><tr><th>host</th><th class="n">GB/s</th><th class="n">of the median</th></tr>'
+    for host, rate in sorted(verdict.pace.items(), key=lambda item: item[1])[:LARGEST]:
+        look = ' class="bad"' if host in slow else ""
+        share = f"{slow[host].share:.0%}" if host in slow else ""
+        yield f"<tr><td{look}>{escape(host)}</td><td class=n>{rate:.3g}</td><td class=n>{share}</td></tr>"
     yield "</table>"
 
 

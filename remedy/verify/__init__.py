@@ -18,6 +18,7 @@ from remedy.verify.launch import (
     default_deadline,
     plan_ranks,
 )
+from remedy.verify.pace import Pace
 from remedy.verify.proof import launch, verify
 from remedy.verify.verdict import Bandwidth, Culprit, HostOutcome, Rung, Verdict
 
@@ -27,6 +28,7 @@ __all__ = [
     "Culprit",
     "Hints",
     "HostOutcome",
+    "Pace",
     "RankHost",
     "RankPlan",
     "Rung",

@@ -32,7 +32,7 @@ import threading
 import time
 from typing import Any
 
-from remedy.verify import procs
+from remedy.verify import procs, ras
 
 MARK = "REMEDY-VERIFY"  # first word of each line that we print
 MARKER = "REMEDY_VERIFY_RUN"  # the environment variable that all processes of a run carry
@@ -40,6 +40,10 @@ TICK = 0.1
 LOOK_EVERY = 0.5  # looking through /proc costs milliseconds
 BEAT_EVERY = 2.0
 GRACE = 2.0  # between TERM and KILL
+# A phase that NCCL is in, and how long one has to last for NCCL to be asked who is missing; in seconds.
+NCCL_PHASES = ("rendezvous", "group", "barrier", "reduced", "paired")
+HUNG_AFTER = 5.0
+RAS_SECONDS = 8.0
 LINGER = 10.0  # how long a launcher may wait for other hosts once all ranks here are done
 UNANSWERED_AFTER = 2.0  # seconds; the second SYN is sent after one (RFC 6298, section 2)
 LOG_LINES = 40
@@ -107,6 +111,37 @@ class Watch:
         self.links: set[tuple[str, str]] = set()
         self.shm: set[str] = set()
         self.own_name = ""
+        self.states: dict[int, str] = {}
+        self.missed: dict[int, str] = {}
+        self.phases: list[str] = []
+        self.moved = 0.0
+        self.asking: threading.Thread | None = None
+
+    def progress(self, phases: list[str], now: float) -> None:
+        """Note how far the ranks are; where they do not go on, ask NCCL who is missing.
+
+        In a thread, again and again: torch ends a rank that waited too long, and what NCCL knew goes with it.
+        """
+        if phases != self.phases:
+            self.phases, self.moved = phases, now
+        hung = now - self.moved > HUNG_AFTER and set(phases) & set(NCCL_PHASES)
+        if hung and not (self.asking and self.asking.is_alive()):
+            self.moved = now
+            self.asking = threading.Thread(target=self.ask_nccl, daemon=True)
+            self.asking.start()
+
+    def ask_nccl(self) -> None:
+        """Keep what NCCL says of ranks that it misses."""
+        self.missed = ras.missing(ras.ask(ras.address(), RAS_SECONDS)) or self.missed
+
+    def note_states(self) -> None:
+        """Note the state of each rank's process while it is there, where it stays: stopped, or stuck."""
+        ranks = {rank: value.get("pid", 0) for rank, value in self.read("phase").items()}
+        before = {rank: procs.parent_and_state(pid)[1] for rank, pid in ranks.items()}
+        time.sleep(0.2)
+        for rank, pid in ranks.items():
+            state = procs.parent_and_state(pid)[1]
+            self.states[rank] = state if state == before[rank] else ""
 
     def resolve(self) -> None:
         """Find what the host's own name leads to: gloo offers that address to its peers.
@@ -283,6 +318,8 @@ def watch(config: dict[str, Any], out: Out, seen: Watch, run: subprocess.Popen[b
             looked = now
             seen.look()
             phases = [value.get("phase", "") for value in seen.read("phase").values()]
+            if config["backend"] in ("nccl", "auto"):
+                seen.progress(phases, now)
             if len(phases) == config["ranks"] and set(phases) == {"done"}:
                 finished = finished or now
                 if now - finished > LINGER:
@@ -317,6 +354,7 @@ def report(out: Out, seen: Watch, config: dict[str, Any], engine: Any, code: int
             error=errors.get(rank),
             missing=missing.get(rank, {}).get("ranks", []),
             exit_code=codes.get(rank),
+            state=seen.states.get(rank, ""),
             network=network[:4],
             log=log,
         )
@@ -338,6 +376,7 @@ def take_part(
     how = watch(config, out, seen, run)
     if how != "exited":
         seen.look()
+        seen.note_states()
     procs.end_all(os.getpid(), f"{MARKER}={config['nonce']}", {seen.guard}, GRACE)
     report(out, seen, config, engine, run.poll())
     for path in seen.shm:
@@ -389,6 +428,7 @@ def main(config: dict[str, Any], cargo: dict[str, str]) -> None:
         own_name=seen.own_name,
         unanswered=seen.unanswered(),
         links=sorted(seen.links),
+        missed=sorted(seen.missed.items()),
         left=left,
     )
     out.flush(10.0)

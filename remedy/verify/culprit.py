@@ -52,6 +52,14 @@ _NEVER_RAN = {
 }
 
 
+# proc_pid_stat(5): a process in such a state when its time was up.
+_STATES = {
+    "T": "is stopped (SIGSTOP)",
+    "t": "is held by a debugger",
+    "D": "is stuck in the kernel (a device or a file system does not answer)",
+}
+
+
 class Blame(NamedTuple):
     """The hosts that are named, and one sentence."""
 
@@ -128,10 +136,13 @@ def hints(plan: RankPlan, outputs: Mapping[str, Output]) -> Hints:
     reports = {h.name: read(h.name, plan.nonce, outputs.get(h.name)) for h in plan.hosts}
     case = Case(plan, reports)
     certain = [
-        found for witness in (_silent, _unfit, _died, _own_error) if (found := witness(case))
+        found
+        for witness in (_silent, _unfit, _died, _own_error, _stuck)
+        if (found := witness(case))
     ]
     missing = {host for blame in certain for host in blame.hosts}
-    missing.update(blame.hosts if (blame := _absent(case)) else ())
+    for witness in (_missed, _absent):
+        missing.update(blame.hosts if (blame := witness(case)) else ())
     known = {host.name for host in plan.hosts}
     ways = {
         (name, peer)
@@ -150,8 +161,10 @@ def find(case: Case) -> Blame | None:
         _unfit,
         _died,
         _own_error,
+        _stuck,
         _unanswered,
         _refused,
+        _missed,
         _absent,
         _loopback,
         _behind,
@@ -214,6 +227,21 @@ def _own_error(case: Case) -> Blame | None:
     return Blame(tuple(guilty), f"{names(guilty)} failed by itself: {next(iter(guilty.values()))}")
 
 
+def _stuck(case: Case) -> Blame | None:
+    """Processes that do not run, where others do: the rest of the group only waits for these."""
+    stuck = {
+        name: _STATES[rank.state]
+        for name, report in case.reports.items()
+        for rank in report.ranks
+        if rank.state in _STATES
+    }
+    if not stuck or len(stuck) == len(case.plan.hosts):
+        return None
+    return Blame(
+        tuple(stuck), f"a worker on {names(stuck)} does not run: it {next(iter(stuck.values()))}"
+    )
+
+
 def _unanswered(case: Case) -> Blame | None:
     pairs = {
         (name, case.host_at(address)): port
@@ -273,6 +301,24 @@ def _loopback(case: Case) -> Blame | None:
         tuple(guilty),
         f"the own name of {names(guilty)} {says} there ({first}), so peers are told a loopback address",
     )
+
+
+def _missed(case: Case) -> Blame | None:
+    """Whom NCCL itself misses; those that are only behind count where nobody is worse off."""
+    hosts = case.plan.rank_hosts
+    told = {
+        rank: how
+        for report in case.reports.values()
+        if report.end
+        for rank, how in report.end.missed
+        if rank < len(hosts)
+    }
+    gone = {rank: how for rank, how in told.items() if how != "behind"} or told
+    lost = dict.fromkeys(hosts[rank] for rank in sorted(gone))
+    if not lost or len(lost) == len(case.plan.hosts):
+        return None
+    ranks = names(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
+    return Blame(tuple(lost), f"NCCL waits for {names(lost)} (its RAS service says: {ranks})")
 
 
 def _absent(case: Case) -> Blame | None:

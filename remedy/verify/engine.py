@@ -51,7 +51,7 @@ class Engine:
     @property
     def cargo(self) -> tuple[str, ...]:
         """All modules that travel, the agent's own among them."""
-        return ("procs", "agent", *self.modules, f"engines.{self.module}")
+        return ("procs", "ras", "agent", *self.modules, f"engines.{self.module}")
 
 
 ENGINES: dict[EngineName, Engine] = {
@@ -61,7 +61,8 @@ ENGINES: dict[EngineName, Engine] = {
             name="torch",
             module="torch",
             modules=tuple(
-                f"worker.{part}" for part in ("rank", "inside", "meet", "prove", "sweep", "work")
+                f"worker.{part}"
+                for part in ("rank", "inside", "meet", "pairs", "prove", "sweep", "work")
             ),
             needs=("torch",),
             title="torch",

@@ -14,6 +14,7 @@ from remedy.verify.doubts import Problem, bus_bandwidth, expected_sum
 from remedy.verify.engine import ENGINES
 from remedy.verify.launch import RankPlan
 from remedy.verify.logs import logs_of
+from remedy.verify.pace import pace_of, slow, told
 from remedy.verify.report import HostReport, Result, read
 from remedy.verify.verdict import Bandwidth, HostOutcome, Verdict, impossible
 
@@ -50,6 +51,8 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
     missing = list(doubts.problems(plan, reports))
     passed = not missing
     rows = results[0].sweep if results else ()
+    pace = pace_of(plan, results)
+    slow_ones = slow(pace)
     right = [result for result in results if result.sum.digest == expected_sum(plan)]
     verdict = Verdict(
         passed=passed,
@@ -83,13 +86,20 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
         reason="",
         seconds=seconds,
         limit_gbps=plan.limit,
+        pace=pace,
+        slow=slow_ones,
     )
     if passed:
+        slowly = {one.host: f"{one.share:.0%} of the median's speed" for one in slow_ones}
         return verdict.model_copy(
             update={
                 "reason": f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum "
-                f"is exact, bus bandwidth {verdict.busbw_gbps:.3g} GB/s",
-                "outcomes": tuple(HostOutcome(host=name, outcome="pass") for name in reports),
+                f"is exact, bus bandwidth {verdict.busbw_gbps:.3g} GB/s"
+                + (f"; {told(slow_ones)}" if slow_ones else ""),
+                "outcomes": tuple(
+                    HostOutcome(host=name, outcome="pass", reason=slowly.get(name, ""))
+                    for name in reports
+                ),
                 "evidence": tuple(_good_signs(reports)),
             }
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remedy.transport import Output
 
 # In the order in which a rank goes through them; "" is a rank that never ran.
-PHASES = ("", "started", "inside", "rendezvous", "group", "barrier", "reduced", "done")
+PHASES = ("", "started", "inside", "rendezvous", "group", "barrier", "reduced", "paired", "done")
 
 
 class Said(BaseModel):
@@ -57,6 +57,14 @@ class Measured(Said):
     out_of_place: float = 0.0
 
 
+class Exchange(Said):
+    """What a rank exchanged with one of another host: bytes in either direction, and seconds for both."""
+
+    rank: int
+    bytes: int
+    seconds: float
+
+
 class Result(Said):
     """All that a rank which came to its end leaves."""
 
@@ -73,6 +81,7 @@ class Result(Said):
     sweep: tuple[Measured, ...]
     times: Mapping[str, float]
     inside: float | None = None
+    pairs: tuple[Exchange, ...] = ()
 
 
 class Failure(Said):
@@ -84,7 +93,13 @@ class Failure(Said):
 
 
 class RankReport(Said):
-    """How far one rank came, and what it left; ``exit_code`` only where torchrun named one."""
+    """How far one rank came, and what it left.
+
+    Args:
+        missing: ranks that it found not to be there any more, before anything was killed.
+        exit_code: only where torchrun named one.
+        state: of its process when the run was ended from outside: proc_pid_stat(5).
+    """
 
     kind: Literal["rank"]
     local_rank: int
@@ -94,6 +109,7 @@ class RankReport(Said):
     error: Failure | None
     missing: tuple[int, ...]
     exit_code: int | None
+    state: str = ""
     network: tuple[str, ...]
     log: tuple[str, ...]
 
@@ -115,6 +131,7 @@ class EndReport(Said):
         unanswered: (address, port, seconds) of connections that nobody answered.
         links: (own address, peer's address) of the connections that stood.
         left: processes that could not be ended.
+        missed: ranks that NCCL's own RAS service missed during a hang, and how (``ras.missing``).
     """
 
     kind: Literal["end"]
@@ -127,6 +144,7 @@ class EndReport(Said):
     unanswered: tuple[tuple[str, int, float], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
     left: tuple[int, ...] = ()
+    missed: tuple[tuple[int, Literal["dead", "unresponsive", "missing", "behind"]], ...] = ()
 
 
 class HostReport(Said):

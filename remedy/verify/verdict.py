@@ -12,6 +12,7 @@ from remedy.values import Record
 from remedy.verify.culprit import names
 from remedy.verify.engine import Backend, EngineName
 from remedy.verify.launch import RankPlan
+from remedy.verify.pace import Pace
 from remedy.verify.reach import DeadWay
 
 
@@ -101,6 +102,8 @@ class Verdict(Record):
         evidence: lines that bear the reason out.
         seconds: wall clock, from the start of the scripts to the last report.
         fingerprints: of each host's state, which the verdict holds for.
+        pace: GB/s each way that each host exchanges with the best of a few partners.
+        slow: hosts far below the median of these.
         limit_gbps: what the slowest host's links can carry, where it is known.
         rungs: the ladder, as far as it was climbed.
         causes: who is to blame, as far as it could be told.
@@ -129,6 +132,8 @@ class Verdict(Record):
     evidence: tuple[str, ...] = ()
     seconds: float = 0.0
     fingerprints: Mapping[str, str] = Field(default_factory=dict)
+    pace: Mapping[str, float] = Field(default_factory=dict)
+    slow: tuple[Pace, ...] = ()
     limit_gbps: float | None = None
     rungs: tuple[Rung, ...] = ()
     causes: tuple[Culprit, ...] = ()

@@ -77,3 +77,14 @@ def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site
     assert rungs["new hosts"]["passed"]
     assert victim in rungs["new hosts"]["said"]
     assert "reachability" not in rungs
+
+
+def test_a_slow_host_is_named_with_its_figures(site: Site) -> None:
+    victim = site.cluster.hosts[3]
+    site.cluster.fault(victim, "slow-link")
+    answer = site.remedy("verify", "--json", "--html", str(site.folder / "verdict.html"))
+    verdict = answer.document["verdict"]
+    assert [one["host"] for one in verdict["slow"]] == [victim], verdict["pace"]
+    assert verdict["slow"][0]["share"] < 0.5
+    assert victim in verdict["reason"]
+    assert "Slow hosts" in (site.folder / "verdict.html").read_text(encoding="utf-8")

@@ -69,6 +69,17 @@ def agree(rank: Rank, store: Any, usable: bool, why: str) -> dict[str, Any]:
     return decided
 
 
+def together(torch: Any, rank: Rank, device: Any) -> None:
+    """Wait for all ranks: gloo's monitored barrier is the only one that names who did not come."""
+    dist = torch.distributed
+    if device.type == "cuda":
+        dist.barrier(device_ids=[rank.local_rank])
+        torch.cuda.synchronize()
+    else:
+        limit = rank.within(rank.config["group_seconds"])
+        dist.monitored_barrier(timeout=limit, wait_all_ranks=True)
+
+
 def farewell(store: Any, world: int) -> None:
     """Wait shortly until all ranks are done, so that leaving cuts nobody's last message off."""
     end = time.monotonic() + FAREWELL

@@ -15,6 +15,8 @@ from typing import Any
 # How often a rank asks whether another has failed, and how long it then still goes on; in seconds.
 HEED_EVERY = 1.0
 HEED_AFTER = 3.0
+# How long a rank that gives up stays, so that all others can say that they are still there; in seconds.
+ROLL_CALL = 2.5
 
 
 def first_line(error: BaseException) -> str:
@@ -34,6 +36,8 @@ class Rank:
         self.world = int(os.environ["WORLD_SIZE"])
         self.phase = ""
         self.store: Any = None
+        # A connection to the store that no wait of the main thread holds up.
+        self.line: Any = None
         self.last_word = threading.Lock()
         self.times: dict[str, float] = {}
 
@@ -67,7 +71,29 @@ class Rank:
     def alarm(self) -> None:
         """Tell the other hosts, as far as the store can still be reached, that there is no more hope."""
         with contextlib.suppress(Exception):
-            self.store.set("failed", str(self.rank))
+            (self.line or self.store).set("failed", str(self.rank))
+
+    def answer(self) -> None:
+        """Say that this rank is still there: what has stopped, or is stuck in a driver, can't."""
+        with contextlib.suppress(Exception):
+            (self.line or self.store).set(f"still/{self.rank}", self.phase)
+
+    def roll_call(self) -> None:
+        """Wait for the answers of all; the first and the last host note who gave none.
+
+        Two of them, because one may itself be what is missing. Nothing has been killed by then.
+        """
+        end = time.monotonic() + ROLL_CALL
+        store, keys = self.line or self.store, [f"still/{one}" for one in range(self.world)]
+        if store is None or self.rank not in (0, self.world - self.local_world):
+            time.sleep(ROLL_CALL)
+            return
+        with contextlib.suppress(Exception):
+            while not store.check(keys) and time.monotonic() < end:
+                time.sleep(0.1)
+            silent = [one for one, key in enumerate(keys) if not store.check([key])]
+            self.leave("missing", {"ranks": silent})
+        time.sleep(max(0.0, end - time.monotonic()))
 
     def heed(self, torch: Any) -> None:
         """Watch for the alarm on a connection of its own, and leave a while after it was raised.
@@ -85,8 +111,10 @@ class Rank:
                 wait_for_workers=False,
             )
             store = torch.distributed.PrefixStore(f"remedy/{self.config['nonce']}", store)
+            self.line = store
             while not store.check(["failed"]):
                 time.sleep(HEED_EVERY)
+            self.answer()
         except Exception as error:
             text = f"the rendezvous was lost: {first_line(error)}"
         time.sleep(HEED_AFTER)
@@ -97,5 +125,7 @@ class Rank:
         with self.last_word:
             self.leave("error", {"phase": self.phase, "text": text, "long": long[:2000]})
             self.alarm()
+            self.answer()
+            self.roll_call()
             sys.stderr.flush()
             os._exit(1)

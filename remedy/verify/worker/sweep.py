@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from remedy.verify.worker.meet import together
 from remedy.verify.worker.rank import Rank
 
 WARM_UP = 2
@@ -99,5 +100,6 @@ def sweep(torch: Any, rank: Rank, device: Any) -> list[dict[str, Any]]:
         used, too_big = state.cpu().tolist()
         if too_big or (rows and used > rank.config["sweep_seconds"]):
             break
+        together(torch, rank, device)
         rows.append(measure(torch, rank, size, device))
     return rows

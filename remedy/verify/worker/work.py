@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from remedy.verify.worker.inside import inside
-from remedy.verify.worker.meet import agree, farewell, usable_gpu
+from remedy.verify.worker.meet import agree, farewell, together, usable_gpu
+from remedy.verify.worker.pairs import exchange
 from remedy.verify.worker.prove import gather, identity, prove_sum
 from remedy.verify.worker.rank import Rank, first_line
 from remedy.verify.worker.sweep import sweep
@@ -51,9 +52,7 @@ def work(rank: Rank) -> None:
         # Told only now: through the store the others learn that there is nothing to wait for.
         raise RuntimeError(trouble)
     rank.reach("rendezvous")
-    if rank.local_rank == 0:
-        # One a host is enough: torchrun ends its other ranks.
-        threading.Thread(target=rank.heed, args=(torch,), daemon=True).start()
+    threading.Thread(target=rank.heed, args=(torch,), daemon=True).start()
 
     decided = agree(rank, store, usable, why)
     if decided["missing"]:
@@ -67,12 +66,7 @@ def work(rank: Rank) -> None:
     )
     rank.reach("group")
 
-    if backend == "gloo":
-        # The only barrier that names who did not come.
-        dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    else:
-        dist.barrier(device_ids=[rank.local_rank])
-        torch.cuda.synchronize()
+    together(torch, rank, device)
     rank.reach("barrier")
 
     total = prove_sum(torch, rank, device)
@@ -80,6 +74,11 @@ def work(rank: Rank) -> None:
     members = gather(torch, {"rank": rank.rank, **me}, dist.get_world_size(), device)
     rank.reach("reduced")
 
+    together(torch, rank, device)
+    pairs = exchange(torch, rank, members, device)
+    rank.reach("paired")
+
+    together(torch, rank, device)
     result: dict[str, Any] = {
         "nonce": rank.config["nonce"],
         "rank": rank.rank,
@@ -96,6 +95,7 @@ def work(rank: Rank) -> None:
             json.dumps([[m["rank"], m["hostname"], m["boot_id"]] for m in members]).encode("ascii")
         ).hexdigest(),
         "inside": alone,
+        "pairs": pairs,
         "sweep": sweep(torch, rank, device),
     }
     rank.reach("done")

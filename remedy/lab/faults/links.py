@@ -1,0 +1,13 @@
+"""Faults of the links themselves, which no connection attempt shows."""
+
+from __future__ import annotations
+
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+
+@fault("slow-link", "what leaves on the cluster interface goes at 100 Mbit/s; ends with a reboot")
+def slow_link(host: Host) -> None:
+    device = host.record.cluster_interface
+    shape = ["rate", "100mbit", "burst", "64kb", "latency", "100ms"]
+    host.must(["tc", "qdisc", "replace", "dev", device, "root", "tbf", *shape])
