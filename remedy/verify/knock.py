@@ -112,8 +112,8 @@ class Knocker:
                 self.queue.append(Call(target, port, large=number == 0))
         self.queue.reverse()
 
-    def run(self) -> None:
-        """Go on until everything is answered in both directions, or time is up."""
+    def run(self) -> str:
+        """Go on until everything is "answered" in both directions, or "time" is up; returns which it was."""
         heard = select.poll()
         heard.register(1, 0)
         expected = len(self.config["order"]) * len(self.listening)
@@ -121,7 +121,7 @@ class Knocker:
             self.launch()
             idle = not (self.queue or self.later or self.flying)
             if idle and len(self.visits) >= expected:
-                return
+                return "answered"
             for key, mask in self.selector.select(TICK):
                 if isinstance(key.data, Call):
                     self.step(key.data, mask)
@@ -132,6 +132,7 @@ class Knocker:
             self.expire()
             if heard.poll(0):
                 os._exit(1)  # sshd closed its end: nobody is there to be told
+        return "time"
 
     def launch(self) -> None:
         """Start as many calls as may be under way."""
@@ -288,13 +289,14 @@ def main(config: dict[str, Any]) -> None:
     knocker.listen()
     knocker.plan()
     began = time.monotonic()
-    knocker.run()
+    ended = knocker.run()
     knocker.unfinished()
     said = {
         "good": knocker.good,
         "bad": knocker.bad,
         "listening": knocker.listening,
         "busy": knocker.busy,
+        "ended": ended,
         "seconds": round(time.monotonic() - began, 3),
     }
     sys.stdout.write(f"{MARK} {config['nonce']} {json.dumps(said)}\n")

@@ -183,6 +183,7 @@ class _Said(BaseModel):
     bad: tuple[tuple[int, int, str, str], ...]
     listening: tuple[int, ...]
     busy: tuple[tuple[int, str], ...]
+    ended: Literal["answered", "time"]
     seconds: float
 
 
@@ -203,12 +204,14 @@ class Reach(Record):
         hosts: those that were tested.
         tried: how many calls were made.
         dead: the ways that do not work; a way that was not tested is one of them.
+        waited: hosts that went on until their time was up, because calls or callers were missing.
         seconds: wall clock.
     """
 
     hosts: tuple[str, ...]
     tried: int = 0
     dead: tuple[DeadWay, ...] = ()
+    waited: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -282,6 +285,11 @@ def judge(
         hosts=tuple(door.name for door in plan.doors),
         tried=tried,
         dead=tuple(dead),
+        waited=tuple(
+            name
+            for name, said in heard.items()
+            if not isinstance(said, str) and said.ended == "time"
+        ),
         seconds=seconds,
     )
 

@@ -67,11 +67,11 @@ def reach(plan: ReachPlan, *left_out: str) -> Reach:
     return judge(plan, finish(start(plan, *left_out)))
 
 
-def test_all_reach_all() -> None:
-    plan = make_plan(5, seconds=30.0)
-    found = reach(plan)
+def test_all_reach_all_and_it_ends_before_its_time() -> None:
+    found = reach(make_plan(5, seconds=30.0))
     assert found.passed, found.dead
     assert found.tried == 5 * 4 * 3
+    assert found.waited == ()
 
 
 def test_a_host_without_a_program_has_no_listener() -> None:
@@ -80,6 +80,8 @@ def test_a_host_without_a_program_has_no_listener() -> None:
     assert outcomes["h0", "h1"] == "no listener"
     assert outcomes["h1", "h0"] == "not tested"
     assert ("h0", "h2") not in outcomes
+    # Those that are there wait for the one that is not, and no longer than they may.
+    assert found.waited == ("h0", "h2")
 
 
 def test_a_port_that_something_else_holds_still_shows_the_way() -> None:

@@ -45,6 +45,7 @@ def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) ->
             "bad": failed,
             "listening": list(PORTS),
             "busy": [],
+            "ended": "answered",
             "seconds": 1.0,
             **changed.get(door.name, {}),
         }

@@ -77,6 +77,7 @@ class Paper:
                 "bad": bad,
                 "listening": hosts[config["me"]][1],
                 "busy": [],
+                "ended": "time" if bad else "answered",
                 "seconds": 0.1,
             }
             line = f"{knock_module.MARK} {config['nonce']} {json.dumps(said)}\n"
