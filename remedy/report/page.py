@@ -116,6 +116,11 @@ def _pace(verdict: Verdict) -> Iterator[str]:
 
 def _map(verdict: Verdict) -> Iterator[str]:
     """The ways between hosts, one square each: a row opens connections, a column takes them."""
+    if verdict.dead_count > len(verdict.dead_ways):
+        # A square that is not known to be dead would look good.
+        yield f"<h2>Which hosts reach which</h2><p>{verdict.dead_count:,} ways do not work: too many for a"
+        yield " map. Who is to blame says which hosts they lead to.</p>"
+        return
     if not verdict.dead_ways:
         return
     worst: dict[tuple[str, str], str] = {}

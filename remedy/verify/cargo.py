@@ -34,21 +34,30 @@ agent.main(json.loads({config!r}), cargo)
 """
 
 
-@cache
-def pack(modules: tuple[str, ...]) -> str:
-    """The sources of modules, as base64 of what zlib made of a JSON object.
+def sources(modules: tuple[str, ...]) -> dict[str, str]:
+    """The sources of modules by their full names; "" is a package.
 
     Args:
         modules: their names below ``remedy.verify``, such as ``engines.torch``.
     """
     here = resources.files("remedy.verify")
-    sources = dict.fromkeys(PACKAGES, "")
+    found = dict.fromkeys(PACKAGES, "")
     for name in modules:
         path = here
         for part in f"{name}.py".replace(".", "/", name.count(".")).split("/"):
             path = path / part
-        sources[f"remedy.verify.{name}"] = path.read_text("utf-8")
-    packed = zlib.compress(json.dumps(sources).encode("ascii"), 9)
+        found[f"remedy.verify.{name}"] = path.read_text("utf-8")
+    return found
+
+
+@cache
+def pack(modules: tuple[str, ...]) -> str:
+    """The sources of modules, as base64 of what zlib made of a JSON object.
+
+    Args:
+        modules: as for ``sources``.
+    """
+    packed = zlib.compress(json.dumps(sources(modules)).encode("ascii"), 9)
     return base64.encodebytes(packed).decode("ascii")
 
 

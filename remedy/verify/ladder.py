@@ -100,8 +100,8 @@ def climb(
         ways = _reach(run, sight, ranks, seen)
         reached(_rung_of(ways))
         if ways.silent:
-            first = ways.dead[0]
-            verdict = impossible(ranks, f"no host reported ({first.source}: {first.detail})")
+            first, why = next(iter(ways.lost.items()))
+            verdict = impossible(ranks, f"no host reported ({first}: {why})")
             return verdict.model_copy(update={"rungs": tuple(rungs)})
         culprits += _of_ways(ways)
     elif seen.nameless:
@@ -121,7 +121,7 @@ def climb(
         # other direction does, the tests of an isolation would not show.
         ways = _reach(run, sight, ranks, seen)
         reached(_rung_of(ways))
-        if ways.dead:
+        if not ways.passed:
             return _ended(ranks, sight, ways, _of_ways(ways), rungs, time.monotonic() - started)
     if not verdict.passed and verdict.possible and spec.isolate and len(addresses) > 2:
         search = Search(run, ranks, {d.name: d for d in doors(sight, ranks)}, spec.isolate_seconds)
@@ -291,4 +291,5 @@ def _ended(
         rungs=(*rungs, *(Rung(name=name, passed=None, said=kept) for name in high)),  # type: ignore[arg-type]
         causes=causes,
         dead_ways=ways.dead,
+        dead_count=max(ways.count, len(ways.dead)),
     )

@@ -14,12 +14,14 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from remedy.values import Record
+from remedy.verify.crowd import Blamed, thinned
 from remedy.verify.isolate.explain import Cause, explain_ways
 from remedy.verify.knock import MARK
 from remedy.verify.launch import INTERPRETERS, PORTS, given
@@ -40,6 +42,8 @@ Outcome = Literal[
 ]
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
+# Dead ways that are kept one by one: eighty hosts that reach nobody, or three of 2,048 that nobody reaches.
+MOST_DEAD = 20_000
 # Above this many hosts they call each other group by group, each group called by one other at a time.
 GROUP = 128
 # Seconds: interpreters start, the last SYN is lost, and a few hundred calls a second are made.
@@ -203,7 +207,11 @@ class Reach(Record):
     Args:
         hosts: those that were tested.
         tried: how many calls were made.
-        dead: the ways that do not work; a way that was not tested is one of them.
+        dead: the ways that do not work; a way that was not tested is one of them. Where there are too many,
+            some of those that ``crowd`` does not explain.
+        count: how many there are in all, a port each.
+        crowd: hosts that most ways fail to or from, where there are too many to keep each.
+        lost: hosts that told nothing, and why.
         waited: hosts that went on until their time was up, because calls or callers were missing.
         seconds: wall clock.
     """
@@ -211,38 +219,58 @@ class Reach(Record):
     hosts: tuple[str, ...]
     tried: int = 0
     dead: tuple[DeadWay, ...] = ()
+    count: int = 0
+    crowd: tuple[Blamed, ...] = ()
+    lost: Mapping[str, str] = Field(default_factory=dict)
     waited: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
     def silent(self) -> bool:
         """Whether no host said anything."""
-        return self.tried == 0 and all(one.outcome == "not tested" for one in self.dead)
+        return self.tried == 0 and len(self.lost) == len(self.hosts)
 
     @property
     def passed(self) -> bool:
         """Whether every way of every pair works."""
-        return not self.dead
+        return not (self.count or self.dead or self.crowd)
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The fewest hosts and ways that explain what does not work."""
-        return explain_ways({(d.source, d.target) for d in self.dead}, len(self.hosts) - 1)
+        others = len(self.hosts) - 1
+        return (
+            *(Cause(one.kind, one.host) for one in self.crowd),
+            *explain_ways({(d.source, d.target) for d in self.dead}, others),
+        )
+
+    @cached_property
+    def _by_way(self) -> Mapping[tuple[str, str], Sequence[DeadWay]]:
+        found: dict[tuple[str, str], list[DeadWay]] = {}
+        for one in self.dead:
+            found.setdefault((one.source, one.target), []).append(one)
+        return found
 
     def told(self, cause: Cause) -> str:
         """A cause in a sentence: who, how, on which ports, and how many ways it explains."""
-        dead = [one for one in self.dead if (one.source, one.target) in cause.ways]
-        kinds = list(dict.fromkeys(one.outcome for one in dead))
-        ports = sorted({one.port for one in dead if one.port})
+        count = len(cause.ways)
+        if cause.ways:
+            # In the order in which they were found, as all that is told of them.
+            dead = [one for way, ones in self._by_way.items() if way in cause.ways for one in ones]
+            kinds = list(dict.fromkeys(str(one.outcome) for one in dead))
+            ports = sorted({one.port for one in dead if one.port})
+        else:
+            (blamed,) = (b for b in self.crowd if (b.kind, b.host) == (cause.kind, cause.host))
+            count, kinds = blamed.ways, list(blamed.kinds)
+            ports = [port for port in blamed.ports if port]
         where = f" port {', '.join(map(str, ports[:4]))}{', ...' * (len(ports) > 4)}" * bool(ports)
         how = " and ".join(WORDS[kind] for kind in kinds)
         if cause.kind == "way":
             return f"{cause.host} -> {cause.target}{where} {how}"
-        others = len(self.hosts) - 1
-        count = f"{len(cause.ways)} of {others}"
+        share = f"{count} of {len(self.hosts) - 1}"
         if cause.kind == "in":
-            return f"{cause.host}: the way there from {count} hosts{where} {how}"
-        return f"{cause.host}: the way from there to {count} hosts{where} {how}"
+            return f"{cause.host}: the way there from {share} hosts{where} {how}"
+        return f"{cause.host}: the way from there to {share} hosts{where} {how}"
 
 
 def judge(
@@ -259,32 +287,31 @@ def judge(
         nameless: ways whose source does not resolve the target's name rightly, and what it resolves to.
         seconds: wall clock.
     """
-    heard = {door.name: _read(plan, me, outputs) for me, door in enumerate(plan.doors)}
-    dead = [
-        DeadWay(source=s, target=t, port=0, outcome="no name", detail=detail)
-        for (s, t), detail in (nameless or {}).items()
-    ]
-    tried = 0
-    for me, door in enumerate(plan.doors):
-        said = heard[door.name]
-        if isinstance(said, str):
-            dead += [
-                DeadWay(
-                    source=door.name,
-                    target=plan.doors[o].name,
-                    port=0,
-                    outcome="not tested",
-                    detail=said,
-                )
-                for o in plan.order(me)
-            ]
-            continue
-        tried += said.good + len(said.bad)
-        dead += _dead_of(plan, door.name, said, heard)
+    # Without what went wrong: that is read again, host by host, and never held for all of them at once.
+    heard = {
+        door.name: said if isinstance(said, str) else said.model_copy(update={"bad": ()})
+        for me, door in enumerate(plan.doors)
+        for said in (_read(plan, me, outputs),)
+    }
+    hosts = tuple(door.name for door in plan.doors)
+    crowd: tuple[Blamed, ...] = ()
+    dead = tuple(islice(_dead(plan, outputs, heard, nameless or {}), MOST_DEAD + 1))
+    count = len(dead)
+    if count > MOST_DEAD:
+        count = sum(1 for _ in _dead(plan, outputs, heard, nameless or {}))
+        crowd, dead = thinned(lambda: _dead(plan, outputs, heard, nameless or {}), hosts, MOST_DEAD)
     return Reach(
-        hosts=tuple(door.name for door in plan.doors),
-        tried=tried,
-        dead=tuple(dead),
+        hosts=hosts,
+        tried=sum(
+            len(plan.doors[other].ports)
+            for me, door in enumerate(plan.doors)
+            if not isinstance(heard[door.name], str)
+            for other in plan.order(me)
+        ),
+        dead=dead,
+        count=count,
+        crowd=crowd,
+        lost={name: said for name, said in heard.items() if isinstance(said, str)},
         waited=tuple(
             name
             for name, said in heard.items()
@@ -292,6 +319,27 @@ def judge(
         ),
         seconds=seconds,
     )
+
+
+def _dead(
+    plan: ReachPlan,
+    outputs: Mapping[str, Output],
+    heard: Mapping[str, _Said | str],
+    nameless: Mapping[tuple[str, str], str],
+) -> Iterator[DeadWay]:
+    """All dead ways, source by source."""
+    for (source, target), detail in nameless.items():
+        yield DeadWay(source=source, target=target, port=0, outcome="no name", detail=detail)
+    for me, door in enumerate(plan.doors):
+        said = _read(plan, me, outputs)
+        if not isinstance(said, str):
+            yield from _dead_of(plan, door.name, said, heard)
+            continue
+        for other in plan.order(me):
+            target = plan.doors[other].name
+            yield DeadWay(
+                source=door.name, target=target, port=0, outcome="not tested", detail=said
+            )
 
 
 def _read(plan: ReachPlan, me: int, outputs: Mapping[str, Output]) -> _Said | str:

@@ -107,7 +107,8 @@ class Verdict(Record):
         limit_gbps: what the slowest host's links can carry, where it is known.
         rungs: the ladder, as far as it was climbed.
         causes: who is to blame, as far as it could be told.
-        dead_ways: the pairs of hosts that do not reach each other.
+        dead_ways: the pairs of hosts that do not reach each other; a part of them where they are very many.
+        dead_count: how many there are in all, a port each.
         tests: the groups that were tested to find the causes.
         explained: the cause that the logs tell and the hosts confirm; None where it passed.
         logs: the lines of each process of a run that failed, by its name; they are not kept.
@@ -138,6 +139,7 @@ class Verdict(Record):
     rungs: tuple[Rung, ...] = ()
     causes: tuple[Culprit, ...] = ()
     dead_ways: tuple[DeadWay, ...] = ()
+    dead_count: int = 0
     tests: tuple[GroupTest, ...] = ()
     explained: Explained | None = None
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)

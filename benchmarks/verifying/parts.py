@@ -1,0 +1,182 @@
+"""What is measured of the verification, a function a part; each returns its figures and its goals."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import SystemRandom
+from typing import Any
+
+from harness.cluster import Cluster
+from harness.figures import Goal, Spread, ratio
+from harness.run import BenchmarkError, measured
+
+from verifying import by_hand
+
+REMEDY = str(Path(sys.executable).parent / "remedy")
+EXIT_UNPROVED = 3
+
+
+@dataclass
+class Part:
+    """What one part found.
+
+    Args:
+        what: a sentence.
+        rows: (what was measured, its figures), in the order of the table.
+        goals: what was to be reached.
+    """
+
+    what: str
+    rows: list[tuple[str, str]] = field(default_factory=list)
+    goals: list[Goal] = field(default_factory=list)
+
+
+def _remedy(cluster: Cluster, *words: str, code: int = 0) -> tuple[float, dict[str, Any]]:
+    """Run ``remedy``; returns the seconds of the whole command, and its document.
+
+    Raises:
+        BenchmarkError: another exit code.
+    """
+    command, *rest = words
+    # A wrapper, because a verification that found what it should ends with its own exit code.
+    script = (
+        f'"$@" 2>/dev/null; code=$?; [ $code = {code} ] || {{ echo "exit code $code"; exit 9; }}'
+    )
+    line = (REMEDY, command, str(cluster.inventory), *rest, "--json")
+    sample, printed = measured(("sh", "-c", script, "sh", *line), cluster.environment)
+    return sample.seconds, json.loads(printed)
+
+
+def _right(cluster: Cluster) -> None:
+    """Give all hosts their names and entries."""
+    _remedy(cluster, "apply", "--yes", "--no-verify")
+
+
+def faults(cluster: Cluster, rounds: int) -> Part:
+    """Three faults of three kinds, beside a healthy verification of the same hosts."""
+    part = Part(
+        f"{cluster.count} hosts: one with its port range closed, a drop in one direction between two others,"
+        " and one whose name another resolves wrongly; `remedy verify` has to name all three."
+    )
+    _right(cluster)
+    healthy = [_remedy(cluster, "verify")[0] for _ in range(rounds)]
+    names = [host.name for host in cluster.lab.hosts()]
+    address = {host.name: host.record.cluster_address for host in cluster.lab.hosts()}
+    closed, here, there, at, wrong = names[1], names[4], names[9], names[6], names[12]
+    _close(cluster, closed, 'iifname != "lo" tcp dport 32768-60999')
+    _close(cluster, there, f"ip saddr {address[here]} tcp dport 1024-65535")
+    cluster.lab.host(at).must(
+        f"sed -i '/[[:space:]]{wrong}$/d' /etc/hosts && echo 10.9.9.9 {wrong} >> /etc/hosts"
+    )
+    expected = {closed, f"{here} -> {there}", f"{at} -> {wrong}"}
+    broken, rungs = [], {}
+    for _ in range(rounds):
+        seconds, document = _remedy(cluster, "verify", code=EXIT_UNPROVED)
+        verdict = document["verdict"]
+        named = {cause["what"] for cause in verdict["causes"]}
+        if named != expected:
+            raise BenchmarkError(f"named {sorted(named)}, broken is {sorted(expected)}")
+        broken.append(seconds)
+        rungs = {rung["name"]: rung["seconds"] for rung in verdict["rungs"] if rung["seconds"]}
+    part.rows = [
+        ("healthy: the whole command, s", Spread.of(healthy).text(1)),
+        ("broken: the whole command, s", Spread.of(broken).text(1)),
+        *((f"broken: the rung {name!r}, s", f"{seconds:.1f}") for name, seconds in rungs.items()),
+        ("named, and nothing else", ", ".join(sorted(expected))),
+    ]
+    part.goals = [
+        Goal("three faults named, over one healthy verification", 3.0, "x", ratio(broken, healthy))
+    ]
+    return part
+
+
+def _close(cluster: Cluster, host: str, rule: str) -> None:
+    cluster.lab.host(host).must(
+        ["nft", "-f", "-"],
+        stdin="table inet bench { chain input { type filter hook input priority 0; policy accept;\n"
+        f"ct state established,related accept\n{rule} drop\n}}\n}}\n",
+    )
+
+
+def reachability(cluster: Cluster, rounds: int) -> Part:
+    """Every ordered pair on three ports, without the rest of the verification."""
+    from remedy.inventory import load_inventory
+    from remedy.transport import Script, Transport
+    from remedy.verify import reach
+
+    inventory = load_inventory(cluster.inventory)
+    transport = Transport(inventory)
+    random = SystemRandom()
+    whole, inner = [], []
+    tried = 0
+    for _ in range(rounds + 1):
+        doors = [
+            reach.Door(
+                name=node.name,
+                address=str(node.cluster_address),
+                ports=reach.draw_ports(reach.USUAL_RANGE, (), 29500, random),
+            )
+            for node in inventory.nodes
+        ]
+        plan = reach.plan_reach(doors)
+        limit = reach.script_deadline(plan)
+        began = time.monotonic()
+        outputs = transport.run(
+            {d.name: Script(reach.script(plan, me), limit) for me, d in enumerate(doors)}
+        )
+        found = reach.judge(plan, outputs)
+        seconds = time.monotonic() - began
+        if not found.passed:
+            raise BenchmarkError(f"{len(found.dead)} dead ways, such as {found.dead[0]}")
+        whole.append(seconds)
+        inner.append(
+            max(json.loads(o.stdout.split(" ", 2)[2])["seconds"] for o in outputs.values())
+        )
+        tried = found.tried
+    pairs = len(inventory.nodes) * (len(inventory.nodes) - 1)
+    part = Part(f"{len(inventory.nodes)} hosts: every ordered pair, on three ports each.")
+    part.rows = [
+        ("ordered pairs", f"{pairs:,}"),
+        ("connections made and answered", f"{tried:,}"),
+        ("with connecting by ssh (first round), s", f"{whole[0]:.1f}"),
+        ("over connections that are open, s", Spread.of(whole[1:]).text(1)),
+        ("of that, the longest on a host, s", Spread.of(inner[1:]).text(1)),
+    ]
+    part.goals = [
+        Goal("reachability, over open connections", 10.0, "s", Spread.of(whole[1:]), 1),
+        Goal("reachability, with connecting", None, "s", Spread.of(whole[:1]), 1),
+    ]
+    return part
+
+
+def overhead(cluster: Cluster, rounds: int) -> Part:
+    """The whole command beside torchrun by hand, turn by turn."""
+    _right(cluster)
+    by_hand.place(cluster)
+    hand, command, climbed = [], [], []
+    for _ in range(rounds):
+        hand.append(by_hand.launch(cluster))
+        seconds, document = _remedy(cluster, "verify")
+        command.append(seconds)
+        climbed.append(document["verdict"]["seconds"])
+    part = Part(
+        f"{cluster.count} hosts, one rank each: the same worker started by hand with ssh and torchrun, and by"
+        " `remedy verify`, in turns. By hand nothing is probed and no pair of hosts is tried."
+    )
+    part.rows = [
+        ("by hand, s", Spread.of(hand).text(1)),
+        ("remedy: rungs 0 to 3, s", Spread.of(climbed).text(1)),
+        ("remedy: the whole command with connecting and probing, s", Spread.of(command).text(1)),
+    ]
+    part.goals = [
+        Goal("rungs 0 to 3 over the worker by hand", 1.5, "x", ratio(climbed, hand)),
+        Goal("the whole command over the worker by hand", None, "x", ratio(command, hand)),
+    ]
+    return part
+
+
+PARTS = {"faults": (faults, 16), "reach": (reachability, 64), "overhead": (overhead, 8)}
