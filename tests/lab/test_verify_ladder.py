@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +13,9 @@ from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
 
+# What runs on a host while every pair is tried, and while the all-reduce is under way; for pgrep -f.
+KNOCKING, TRAINING = "[p]ython[0-9.]* -I -S -", "[p]ython.* -u .*worker"
+GONE = 8.0  # seconds within which everything has to be gone after remedy is
 # Stops every worker on a host before it can join: as a hang of its GPU or its driver would.
 HANG = "while :; do pkill -STOP -f '[p]ython.* -u .*worker'; sleep 0.1; done"
 
@@ -88,3 +93,69 @@ def test_a_slow_host_is_named_with_its_figures(site: Site) -> None:
     assert verdict["slow"][0]["share"] < 0.5
     assert victim in verdict["reason"]
     assert "Slow hosts" in (site.folder / "verdict.html").read_text(encoding="utf-8")
+
+
+def left(site: Site) -> str:
+    """Processes, folders and listeners of a verification on all hosts, as text."""
+    look = (
+        "ls -d /tmp/remedy-verify-* 2>/dev/null; pgrep -af '[p]ython|[s]h -s';"
+        " ss -Hltn 'sport >= :1024'"
+    )
+    return "".join(site.cluster.run(host, look).stdout for host in site.cluster.hosts)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def begin(site: Site, running: str) -> subprocess.Popen[bytes]:
+    """Start ``remedy verify``, and come back when every host is at this stage of it."""
+    process = subprocess.Popen(
+        site.command("verify"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+    def there() -> bool:
+        looks = (site.cluster.run(host, ["pgrep", "-f", running]) for host in site.cluster.hosts)
+        return all(look.returncode == 0 for look in looks)
+
+    wait_for(there, 60)
+    return process
+
+
+@pytest.mark.parametrize("stage", [KNOCKING, TRAINING])
+def test_nothing_is_left_when_remedy_itself_is_killed(site: Site, stage: str) -> None:
+    before = left(site)
+    if stage == KNOCKING:
+        # A way that is dropped keeps all hosts at it for a while.
+        close(site, site.cluster.hosts[1], 'iifname != "lo" tcp dport 32768-60999')
+    process = begin(site, stage)
+    process.kill()
+    process.wait()
+    wait_for(lambda: left(site) == before, GONE)
+
+
+@pytest.mark.parametrize("stage", [KNOCKING, TRAINING])
+def test_nothing_is_left_when_the_network_to_remedy_goes(site: Site, stage: str) -> None:
+    """No FIN and no RST ever comes: the hosts' own deadlines end it."""
+    spec = site.folder / "remedy.yaml"
+    spec.write_text("verify: {deadline: 20}\n", encoding="utf-8")
+    before = left(site)
+    if stage == KNOCKING:
+        close(site, site.cluster.hosts[1], 'iifname != "lo" tcp dport 32768-60999')
+    process = begin(site, stage)
+    try:
+        for host in site.cluster.hosts:
+            if stage == TRAINING:
+                site.cluster.run(host, ["pkill", "-STOP", "-f", TRAINING])
+            site.cluster.host(host).must(
+                ["nft", "-f", "-"],
+                stdin="table inet cut { chain input { type filter hook input priority -10;\n"
+                "tcp dport 22 drop\n}\n}\n",
+            )
+        wait_for(lambda: left(site) == before, 20 + GONE)
+    finally:
+        process.kill()
+        process.wait()
