@@ -74,7 +74,7 @@ def _slow(one: Pace) -> Text:
 
 
 def _cause(cause: Culprit) -> Iterator[Text]:
-    yield Text(f"  {cause.what}: ", style="bold red").append(cause.reason, style="default")
+    yield Text(f"  {cause.what}: ", style="bold red").append(cause.why, style="default")
     for fact in dict.fromkeys(cause.facts[:FACTS]):
         yield Text(f"      {fact}", style="dim")
     if cause.next_step:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from remedy.report.fold import fold
 from remedy.verify import Verdict
 
 # The outcomes of a way, the worst last; each with its colour in the map.
@@ -31,6 +32,7 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; } th, td { padding: .2rem .8rem .2rem 0; text-align: left;
   vertical-align: top; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .map { overflow: auto; } .map svg { display: block; } code { background: #f2f1f4; padding: .1rem .3rem; }
+.bar { display: inline-block; height: .7rem; background: #7fb08b; } .map rect:hover { stroke: #1c1b1f; }
 .key span { display: inline-block; width: 1rem; height: 1rem; vertical-align: -.15rem;
   margin: 0 .3rem 0 1rem; border: 1px solid #0002; }
 """
@@ -51,18 +53,20 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
     yield f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: {word}</title>'
     yield f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
     yield f'<h1>{escape(title)}: <span class="{style}">{word}</span></h1><p>{escape(verdict.reason)}</p>'
+    yield f'<p class="dim">{escape(" · ".join(_ground(verdict)))}</p>'
     yield "<h2>The ladder</h2><table>"
     for rung in verdict.rungs:
         sign, look = {True: ("ok", "good"), False: ("red", "bad"), None: ("not climbed", "dim")}[
             rung.passed
         ]
         yield f'<tr><td>{escape(rung.name)}</td><td class="{look}">{sign}</td>'
-        yield f'<td class="n">{rung.seconds:.1f} s</td><td>{escape(rung.said)}</td></tr>'
+        took = f"{rung.seconds:.1f} s" if rung.seconds else ""
+        yield f'<td class="n">{took}</td><td>{escape(rung.said)}</td></tr>'
     yield "</table>"
     if verdict.causes:
         yield "<h2>Who is to blame</h2>"
         for cause in verdict.causes:
-            yield f'<p><b class="bad">{escape(cause.what)}</b>: {escape(cause.reason)}<br>'
+            yield f'<p><b class="bad">{escape(cause.what)}</b>: {escape(cause.why)}<br>'
             for fact in dict.fromkeys(cause.facts):
                 yield f'<span class="dim">{escape(fact)}</span><br>'
             yield f"<code>{escape(cause.next_step)}</code></p>" if cause.next_step else "</p>"
@@ -71,11 +75,28 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
     yield from _map(verdict)
     yield from _tests(verdict)
     yield "<h2>Hosts</h2><table>"
+    alike: dict[tuple[str, str], list[str]] = {}
     for one in verdict.outcomes:
-        look = {"pass": "good", "fail": "bad"}.get(one.outcome, "dim")
-        yield f'<tr><td>{escape(one.host)}</td><td class="{look}">{one.outcome}</td>'
-        yield f"<td>{escape(one.reason)}</td></tr>"
+        alike.setdefault((one.outcome, one.reason), []).append(one.host)
+    for (outcome, reason), hosts in alike.items():
+        look = {"pass": "good", "fail": "bad"}.get(outcome, "dim")
+        yield f'<tr><td>{escape(fold(hosts))}</td><td class="{look}">{outcome}</td>'
+        yield f"<td>{escape(reason)}</td></tr>"
     yield "</table></body></html>\n"
+
+
+def _ground(verdict: Verdict) -> Iterator[str]:
+    """What it was proved on, as far as it is known."""
+    if verdict.backend:
+        yield f"{verdict.world_size} of {verdict.expected_world_size} ranks"
+        yield f"{verdict.hosts} of {verdict.expected_hosts} hosts"
+        yield verdict.backend
+    else:
+        yield f"{verdict.expected_hosts} hosts, no all-reduce"
+    yield from (f"torch {version}" for version in verdict.torch)
+    yield from (f"NCCL {version}" for version in verdict.nccl)
+    if verdict.seconds:
+        yield f"{verdict.seconds:.1f} s"
 
 
 def _bandwidth(verdict: Verdict) -> Iterator[str]:
@@ -106,11 +127,14 @@ def _pace(verdict: Verdict) -> Iterator[str]:
         return
     slow = {one.host: one for one in verdict.slow}
     yield "<h2>Slow hosts</h2><p>Exchanged with the best of a few partners, each way.</p>"
-    yield '<table><tr><th>host</th><th class="n">GB/s</th><th class="n">of the median</th></tr>'
+    yield '<table><tr><th>host</th><th class="n">GB/s</th><th class="n">of the median</th><th></th></tr>'
+    most = max(verdict.pace.values(), default=1.0)
     for host, rate in sorted(verdict.pace.items(), key=lambda item: item[1])[:LARGEST]:
         look = ' class="bad"' if host in slow else ""
         share = f"{slow[host].share:.0%}" if host in slow else ""
-        yield f"<tr><td{look}>{escape(host)}</td><td class=n>{rate:.3g}</td><td class=n>{share}</td></tr>"
+        bar = f'<span class="bar" style="width:{10 * rate / most:.2f}rem"></span>'
+        yield f"<tr><td{look}>{escape(host)}</td><td class=n>{rate:.3g}</td><td class=n>{share}</td>"
+        yield f"<td>{bar}</td></tr>"
     yield "</table>"
 
 
@@ -134,7 +158,7 @@ def _map(verdict: Verdict) -> Iterator[str]:
     if len(hosts) > LARGEST:
         concerned = {host for way in worst for host in way}
         hosts = [host for host in hosts if host in concerned][:LARGEST]
-    side = 16 if len(hosts) <= 64 else 8
+    side = 20 if len(hosts) <= 32 else 16 if len(hosts) <= 64 else 8
     left = 8 * max(map(len, hosts), default=0) + 8
     width = left + side * len(hosts)
     yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns take them."
@@ -144,7 +168,7 @@ def _map(verdict: Verdict) -> Iterator[str]:
     yield f'</p><div class="map"><svg width="{width}" height="{left + side * len(hosts)}" '
     yield 'font-family="monospace" font-size="11">'
     for at, host in enumerate(hosts):
-        middle = left + side * at + side - 4
+        middle = left + side * at + side // 2 + 4
         yield f'<text x="{left - 4}" y="{middle}" text-anchor="end">{escape(host)}</text>'
         yield f'<text transform="translate({middle},{left - 4}) rotate(-90)">{escape(host)}</text>'
     for row, source in enumerate(hosts):
@@ -161,12 +185,11 @@ def _map(verdict: Verdict) -> Iterator[str]:
 def _tests(verdict: Verdict) -> Iterator[str]:
     if not verdict.tests:
         return
-    yield "<h2>Tests that found it</h2><table>"
+    yield '<h2>Tests that found it</h2><table><tr><th class="n">round</th><th>purpose</th><th></th>'
+    yield "<th>hosts</th></tr>"
     for test in verdict.tests:
         look, word = ("good", "worked") if test.passed else ("bad", "failed")
-        shown = ", ".join(test.hosts[:12]) + (
-            f" and {len(test.hosts) - 12} more" if len(test.hosts) > 12 else ""
-        )
+        shown = fold(test.hosts)
         yield f'<tr><td class="n">{test.round}</td><td>{escape(test.purpose)}</td>'
         yield f'<td class="{look}">{word}</td><td>{escape(shown)}</td></tr>'
     yield "</table>"

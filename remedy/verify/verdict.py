@@ -74,6 +74,11 @@ class Culprit(Record):
     facts: tuple[str, ...] = ()
     next_step: str = ""
 
+    @property
+    def why(self) -> str:
+        """The reason, to be read after ``what``, which it may begin with."""
+        return self.reason.removeprefix(self.what).lstrip(": ") or self.reason
+
 
 class GroupTest(Record):
     """A group that was tested while looking for the causes."""

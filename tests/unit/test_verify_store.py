@@ -84,3 +84,11 @@ def test_the_page_is_self_contained_and_escapes_what_hosts_said() -> None:
         assert raw not in text
     assert text.count("<rect") == 8 * 7
     assert text.count("#b3261e") >= 2
+
+
+def test_a_cause_is_not_told_twice() -> None:
+    way = Culprit(what="a -> b", hosts=("a", "b"), reason="a -> b port 1 is refused")
+    host = Culprit(what="a", hosts=("a",), reason="a: the way there is not answered")
+    other = Culprit(what="a, b", hosts=("a", "b"), reason="2 hosts call themselves 'x'")
+    told = [one.why for one in (way, host, other)]
+    assert told == ["port 1 is refused", "the way there is not answered", other.reason]
