@@ -40,6 +40,11 @@ def render_details(verdict: Verdict) -> RenderableType:
         parts.append(Text(f"  and {len(verdict.causes) - CAUSES} more", style="dim"))
     if verdict.dead_ways:
         parts.append(_dead_ways(verdict))
+    if verdict.dead_count > len(verdict.dead_ways):
+        total = (
+            f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_ways):,} of them are kept"
+        )
+        parts.append(Text(total, style="dim"))
     return Group(*parts)
 
 
