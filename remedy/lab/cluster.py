@@ -147,7 +147,7 @@ class Lab:
             machine.remove_tree(self.paths.folder)
             labs = self.paths.folder.parent
             if not labs.exists() or not any(labs.iterdir()):
-                machine.restore_inotify(self._inotify)
+                machine.restore_limits(self.paths.base)
                 for path in processes.cgroups():
                     with contextlib.suppress(OSError):
                         path.rmdir()
@@ -193,7 +193,7 @@ class Lab:
         lab = lab.model_copy(update={"hosts": hosts, "phase": "starting"})
         # Written before anything is made that it describes.
         record.write(paths, lab)
-        machine.raise_inotify(self._inotify)
+        machine.raise_limits(self.paths.base)
         if not paths.key.exists():
             machine.tool(
                 "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "remedy-lab", "-f", paths.key
@@ -243,11 +243,6 @@ class Lab:
             binds=list(environment.binds) if environment else [],
             hosts=[],
         )
-
-    @property
-    def _inotify(self) -> Path:
-        """The file that keeps the kernel setting as it was before the first lab."""
-        return self.paths.base / "max_user_instances"
 
     # -- what is done to hosts --------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from remedy.errors import LabError
@@ -25,9 +25,16 @@ TOOLS = {
     "ssh-keygen": "openssh-client",
 }
 
-INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
-# Every systemd takes a handful of instances; the usual 128 starves the twentieth host.
-INOTIFY_WANTED = 8192
+_NEIGHBOURS = Path("/proc/sys/net/ipv4/neigh/default")
+# Kernel settings that all hosts of all labs share, and what they have to be at least.
+LIMITS = {
+    # Every systemd takes a handful of instances; the usual 128 starves the twentieth host.
+    Path("/proc/sys/fs/inotify/max_user_instances"): 8192,
+    # All network namespaces share one table of neighbours: 64 hosts that know each other have 4,032. Beyond
+    # the third threshold, 1,024, packets are lost as if a firewall dropped them: arp(7).
+    _NEIGHBOURS / "gc_thresh2": 65536,
+    _NEIGHBOURS / "gc_thresh3": 131072,
+}
 
 
 def require() -> None:
@@ -201,30 +208,39 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def raise_inotify(memory: Path) -> None:
-    """Let enough systemds run, and note what the setting was.
+def raise_limits(folder: Path, limits: Mapping[Path, int] = LIMITS) -> None:
+    """Let enough hosts run, and note what the settings were.
 
     Args:
-        memory: the file that keeps the old value.
+        folder: keeps the old values, a file each.
+        limits: the settings, and what each has to be at least.
     """
-    before = int(INOTIFY.read_text())
-    if before >= INOTIFY_WANTED:
-        return
-    if not memory.exists():
-        memory.write_text(f"{before}\n")
-    INOTIFY.write_text(f"{INOTIFY_WANTED}\n")
+    for setting, wanted in limits.items():
+        if not os.access(setting, os.W_OK):
+            # In a container's own network namespace some are not there: a small lab runs all the same.
+            continue
+        before = int(setting.read_text())
+        memory = folder / setting.name
+        if before >= wanted:
+            continue
+        if not memory.exists():
+            memory.write_text(f"{before}\n")
+        setting.write_text(f"{wanted}\n")
 
 
-def restore_inotify(memory: Path) -> None:
-    """Put back what ``raise_inotify`` changed, unless somebody changed it since.
+def restore_limits(folder: Path, limits: Mapping[Path, int] = LIMITS) -> None:
+    """Put back what ``raise_limits`` changed, unless somebody changed it since.
 
     Args:
-        memory: the file that keeps the old value.
+        folder: keeps the old values.
+        limits: the settings.
     """
-    try:
-        before = int(memory.read_text())
-    except (OSError, ValueError):
-        return
-    if int(INOTIFY.read_text()) == INOTIFY_WANTED:
-        INOTIFY.write_text(f"{before}\n")
-    memory.unlink()
+    for setting, wanted in limits.items():
+        memory = folder / setting.name
+        try:
+            before = int(memory.read_text())
+        except (OSError, ValueError):
+            continue
+        if int(setting.read_text()) == wanted:
+            setting.write_text(f"{before}\n")
+        memory.unlink()

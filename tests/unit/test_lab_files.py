@@ -154,19 +154,20 @@ def test_only_mounts_below_the_folder_count() -> None:
     assert machine.mounts_below(Path("/pro")) == []
 
 
-def test_the_kernel_setting_is_put_back_unless_somebody_changed_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    setting, memory = tmp_path / "max_user_instances", tmp_path / "memory"
-    monkeypatch.setattr(machine, "INOTIFY", setting)
+def test_kernel_settings_are_put_back_unless_somebody_changed_them(tmp_path: Path) -> None:
+    setting, large = tmp_path / "proc" / "low", tmp_path / "proc" / "high"
+    limits = {setting: 8192, large: 100, tmp_path / "proc" / "not_there": 1}
+    (tmp_path / "proc").mkdir()
     setting.write_text("128\n", encoding="ascii")
-    machine.raise_inotify(memory)
-    machine.raise_inotify(memory)
-    assert setting.read_text("ascii") == f"{machine.INOTIFY_WANTED}\n"
-    machine.restore_inotify(memory)
+    large.write_text("500\n", encoding="ascii")
+    machine.raise_limits(tmp_path, limits)
+    machine.raise_limits(tmp_path, limits)
+    assert setting.read_text("ascii") == "8192\n"
+    assert large.read_text("ascii") == "500\n"
+    machine.restore_limits(tmp_path, limits)
     assert setting.read_text("ascii") == "128\n"
-    machine.raise_inotify(memory)
-    setting.write_text("500\n", encoding="ascii")
-    machine.restore_inotify(memory)
-    assert setting.read_text("ascii") == "500\n"
-    assert not memory.exists()
+    machine.raise_limits(tmp_path, limits)
+    setting.write_text("600\n", encoding="ascii")
+    machine.restore_limits(tmp_path, limits)
+    assert setting.read_text("ascii") == "600\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["proc"]
