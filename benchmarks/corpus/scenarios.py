@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from remedy.lab.faults import catalogue
+
 A, B, C = "gpu01", "gpu02", "gpu03"
 RUN = "torchrun --nnodes {n} --node-rank {i} --nproc-per-node {p} --master-addr {m} --master-port 29500"
 C10D = "torchrun --nnodes {n} --nproc-per-node {p} --rdzv-backend c10d --rdzv-endpoint {m}:29400 --rdzv-id j"
@@ -69,6 +71,7 @@ def scenarios() -> Iterator[Scenario]:
     yield from _names()
     yield from _network()
     yield from _peers()
+    yield from _lab_faults()
 
 
 def _healthy() -> Iterator[Scenario]:
@@ -158,11 +161,6 @@ def _limits() -> Iterator[Scenario]:
         "library-numa",
         "missing-library",
         "LD_PRELOAD= python -c 'import ctypes; ctypes.CDLL(\"libnuma.so.99\")'",
-    )
-    yield Scenario(
-        "memlock-ulimit",
-        "unknown",
-        "ulimit -l 64; python -c 'import mmap; print(1); raise SystemExit(1)'",
     )
 
 
@@ -423,3 +421,34 @@ def _peers() -> Iterator[Scenario]:
         RUN + " --tee 3 train.py --workers 2",
         setup={"*": NAMED, B: "mount -o remount,size=3m /dev/shm"},
     )
+
+
+# What a fault does to a run; all others leave it as it is, and their logs have to be told as healthy.
+OF_FAULT = {
+    "firewall-": ("firewall-ports", "rank-mismatch;network-unreachable;unknown"),
+    "wrong-socket-ifname": ("wrong-interface", ""),
+    "node-lost": ("unknown", "peer-died-timeout;rank-mismatch;firewall-ports"),
+}
+# These need what a lab does not have here, or take the host away before anything runs.
+NOT_RUN = ("docker-small-shm", "node-replaced", "node-lost")
+SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it
+
+
+def _lab_faults() -> Iterator[Scenario]:
+    """Two hosts that work, and each fault of ``remedy lab break`` on the second."""
+    for one_fault in catalogue():
+        if one_fault.name in NOT_RUN:
+            continue
+        label, secondary = next(
+            (told for name, told in OF_FAULT.items() if one_fault.name.startswith(name)),
+            ("healthy", ""),
+        )
+        yield two(
+            f"lab-{one_fault.name}",
+            label,
+            SESSION + RUN + " --rdzv-conf timeout=20 train.py --timeout 12",
+            setup=GOOD,
+            fault={B: (one_fault.name,)},
+            secondary=secondary,
+            seconds=60,
+        )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from remedy.diagnose.catalogue import Role, catalogue
+from remedy.diagnose.catalogue import Role, Symptom, catalogue
 from remedy.diagnose.diagnosis import (
     APPLICATION,
     HEALTHY,
@@ -26,9 +26,11 @@ SUPPORT = 0.03
 SIGNS_WEIGH = 0.75
 LEAST = 0.55  # below it a cause is a candidate, and not an answer
 SHOWN = 5
+LAST = 3  # lines at the end of a log
 
 _PROGRESS = re.compile(
-    r"\b(?:step|iter(?:ation)?|epoch|loss|lr|it/s|s/it|samples|tokens|throughput|busbw|algbw|acc\d?|ppl)\b"
+    r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|busbw|algbw"
+    r"|acc\d?|ppl)\b"
     r"|Out of bounds values : 0 OK|\d+%\|",
     re.IGNORECASE,
 )
@@ -47,7 +49,7 @@ _WENT_WRONG = re.compile(
 _MEANT_WELL = re.compile(
     r"error_handling|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors|error rate|_error\b|error[-_ ]?handling"
     r"|err=-3|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|timeout\(ms\)|errno: 97"
-    r"|could not find TensorRT|uv_loop_close failed",
+    r"|could not find TensorRT|uv_loop_close failed|loopback address as fallback|client socket cannot be",
     re.IGNORECASE,
 )
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
@@ -72,6 +74,7 @@ def judge(scanned: Sequence[Scanned]) -> Diagnosis:
     killed = [e for e in events if e.role is Role.KILLED]
     signs = [e for e in events if e.role is Role.SIGN]
     traces = [e for e in events if e.role is Role.TRACE]
+    good = any(e.role is Role.GOOD for e in events)
     failures = _without_echoes(failures, effects + killed)
     if _went_well(scanned, failures, effects + killed + traces):
         seen = tuple(
@@ -88,7 +91,7 @@ def judge(scanned: Sequence[Scanned]) -> Diagnosis:
         return _undecided(killed, effects + signs, effects, notes)
     if signs and (answer := _answer(signs, [], [], notes)).label != UNKNOWN:
         return answer
-    return _nothing(scanned, signs, traces, notes)
+    return _nothing(scanned, signs, traces, notes, good=good)
 
 
 def _answer(
@@ -134,6 +137,8 @@ def _nothing(
     signs: Sequence[Event],
     traces: Sequence[Event],
     notes: list[str],
+    *,
+    good: bool,
 ) -> Diagnosis:
     """Answer where no entry decides: a program's own exit code, a run that goes on, or unknown."""
     codes = {e.details.get("code") for e in traces} - {None, "1", "0"}
@@ -154,7 +159,7 @@ def _nothing(
         )
     if not any(one.size for one in scanned):
         notes.append("the logs are empty")
-    if not traces and any(_PROGRESS.search(one.tail) for one in scanned):
+    if not traces and (good or any(_PROGRESS.search(one.tail) for one in scanned)):
         wrong = [line for one in scanned for line in _wrong_lines(one.tail)]
         if not wrong:
             return Diagnosis(label=HEALTHY, confidence="possible", notes=tuple(notes))
@@ -173,9 +178,14 @@ def _went_well(scanned: Sequence[Scanned], failures: Sequence[Event], bad: Seque
         return False
     if any(_ENDED_WELL.search(one.tail[-6000:]) for one in scanned):
         return all(max((w for _, w, _ in e.says), default=0) < 0.97 for e in failures)
-    last = [line for one in scanned for line in one.tail.splitlines()[-5:]]
-    moving = any(_PROGRESS.search(line) for line in last)
-    return moving and not any(_strong(event) for event in failures)
+    # A log that tells of a failure has to go on itself: that another rank's does proves nothing of it.
+    told = {event.source for event in failures}
+    moving = {
+        one.name
+        for one in scanned
+        if any(_PROGRESS.search(line) for line in one.tail.splitlines()[-5:])
+    }
+    return bool(moving) and told <= moving and not any(_strong(event) for event in failures)
 
 
 def _strong(event: Event) -> bool:
@@ -196,28 +206,32 @@ def _wrong_lines(text: str) -> list[str]:
 def _compared(scanned: Sequence[Scanned]) -> list[Event]:
     """Leave out what only counts beside other logs, ranks or entries, and does not there."""
     entries = {entry.id: entry for entry in catalogue()}
-    seen = {event.symptom for one in scanned for event in one.events}
-    kept: list[Event] = []
-    for one in scanned:
-        for event in one.events:
-            entry = entries.get(event.symptom)
-            if entry is None:
-                kept.append(event)
-                continue
-            if entry.unless_seen and entry.unless_seen in seen:
-                continue
-            same = [e for s in scanned for e in s.events if e.symptom == event.symptom]
-            if entry.across == "some":
-                with_it = {e.source for e in same}
-                if len(scanned) < 2 or len(with_it) == len(scanned):
-                    continue
-            elif entry.across == "differs":
-                if len({e.details.get(entry.by) for e in same}) < 2:
-                    continue
-            elif entry.across == "repeated" and len(same) < 2:
-                continue
-            kept.append(event)
-    return kept
+    kept = [e for one in scanned for e in one.events if _counts(e, one, scanned, entries)]
+    seen = {event.symptom for event in kept}
+    return [
+        event
+        for event in kept
+        if event.symptom not in entries or entries[event.symptom].unless_seen not in seen
+    ]
+
+
+def _counts(
+    event: Event, log: Scanned, scanned: Sequence[Scanned], entries: Mapping[str, Symptom]
+) -> bool:
+    """Whether an event counts, by its place in its log and by what the other logs hold."""
+    entry = entries.get(event.symptom)
+    if entry is None:
+        return True
+    if entry.last and log.lines - event.line >= LAST:
+        return False
+    if not entry.across:
+        return True
+    same = [e for one in scanned for e in one.events if e.symptom == event.symptom]
+    if entry.across == "some":
+        return len(scanned) > 1 and len({e.source for e in same}) < len(scanned)
+    if entry.across == "differs":
+        return len({e.details.get(entry.by) for e in same}) > 1
+    return len(same) > 1
 
 
 def _in_order(events: list[Event]) -> list[Event]:

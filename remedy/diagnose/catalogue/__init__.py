@@ -70,6 +70,7 @@ class Symptom(Record):
         extract: takes out more named groups of the line.
         across: how it compares between logs: "some" (in some only), "differs" (the group ``by`` has several
             values), "repeated" (more than once).
+        last: counts only where it is among the last lines of its log.
         by: the group that ``across: differs`` compares.
         unless_seen: another entry that takes its meaning away when it is seen as well.
         role: what it is to the failure.
@@ -89,6 +90,7 @@ class Symptom(Record):
     unless: str = ""
     extract: str = ""
     across: Literal["", "some", "differs", "repeated"] = ""
+    last: bool = False
     by: str = ""
     unless_seen: str = ""
     role: Role = Field(default=Role.CAUSE, strict=False)
