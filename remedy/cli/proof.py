@@ -19,8 +19,14 @@ def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(NAMES),
         help="What runs the all-reduce; default: what the spec says, else torch.",
     )
+    @click.option(
+        "--min-busbw",
+        metavar="GB/s|PERCENT%",
+        help="The bus bandwidth that the largest size has to reach: GB/s, or as 60% a share of what the "
+        "links can carry.",
+    )
     @wraps(function)
-    def command(*, engine: str | None, **options: Any) -> Any:
-        return function(proof={"engine": engine}, **options)
+    def command(*, engine: str | None, min_busbw: str | None, **options: Any) -> Any:
+        return function(proof={"engine": engine, "min_busbw": min_busbw}, **options)
 
     return command

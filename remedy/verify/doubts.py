@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from remedy.values import Record
+from remedy.verify import mark
 from remedy.verify.culprit import names
 from remedy.verify.launch import RankPlan
 from remedy.verify.report import HostReport, Measured, RankReport, Result
@@ -123,8 +124,8 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
         listed = names(f"{name}: {text}" for name, text in why.items())
         yield Problem(text=f"NCCL could not be used ({listed})", hosts=tuple(why))
     reached = bus_bandwidth(complete[0][1].sweep[-1], plan.world)
-    if plan.min_busbw is not None and reached < plan.min_busbw:
-        yield Problem(text=f"bus bandwidth {reached:.3g} GB/s is below {plan.min_busbw:g} GB/s")
+    if too_little := mark.missed(reached, plan.min_busbw, plan.unjudged):
+        yield Problem(text=too_little)
 
 
 def _not_asked(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterator[Problem]:

@@ -27,12 +27,14 @@ class Facts:
         warnings: what will not, but should be known.
         nameless: ways whose source resolves the target's name wrongly, with what it gets.
         limit: GB/s that the slowest host's links can carry; None where it is not known.
+        unknown: the hosts whose links' speed is not known.
     """
 
     culprits: tuple[Culprit, ...] = ()
     warnings: tuple[str, ...] = ()
     nameless: Mapping[tuple[str, str], str] = field(default_factory=dict)
     limit: float | None = None
+    unknown: tuple[str, ...] = ()
 
 
 def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: int) -> Facts:
@@ -45,12 +47,14 @@ def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: in
     """
     nameless = dict(_nameless(states, addresses))
     culprits = [*_same_names(states), *_clocks(states), *_held(states, addresses, port)]
-    limits = [found for s in states.values() if (found := link_limit(s, addresses[s.host]))]
+    limits = {name: link_limit(state, addresses[name]) for name, state in states.items()}
+    known = [limit for limit in limits.values() if limit]
     return Facts(
         culprits=tuple(culprits),
         warnings=tuple(_warnings(states)),
         nameless=nameless,
-        limit=min(limits) if limits and len(limits) == len(states) else None,
+        limit=min(known) if known and len(known) == len(limits) else None,
+        unknown=tuple(name for name, limit in limits.items() if not limit),
     )
 
 

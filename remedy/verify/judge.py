@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from remedy.verify import culprit, doubts
+from remedy.verify import culprit, doubts, mark
 from remedy.verify.culprit import names
 from remedy.verify.doubts import Problem, bus_bandwidth, expected_sum
 from remedy.verify.engine import ENGINES
@@ -88,13 +88,14 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
         limit_gbps=plan.limit,
         pace=pace,
         slow=slow_ones,
+        min_busbw_gbps=plan.min_busbw,
     )
     if passed:
         slowly = {one.host: f"{one.share:.0%} of the median's speed" for one in slow_ones}
         return verdict.model_copy(
             update={
                 "reason": f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum "
-                f"is exact, bus bandwidth {verdict.busbw_gbps:.3g} GB/s"
+                f"is exact, {mark.praised(verdict.busbw_gbps or 0.0, plan.min_busbw, plan.limit)}"
                 + (f"; {told(slow_ones)}" if slow_ones else ""),
                 "outcomes": tuple(
                     HostOutcome(host=name, outcome="pass", reason=slowly.get(name, ""))

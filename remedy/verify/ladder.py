@@ -85,11 +85,14 @@ def climb(
 
     seen = facts.look(states, addresses, ranks.port) if len(states) == len(addresses) else None
     seen = seen or facts.Facts()
-    ranks = plan_ranks(sight.candidates, spec, seen.limit).model_copy(update={"port": ranks.port})
+    ranks = plan_ranks(sight.candidates, spec, seen.limit, seen.unknown).model_copy(
+        update={"port": ranks.port}
+    )
     culprits = list(seen.culprits)
     nameless = f"{len(seen.nameless)} names resolve wrongly" if seen.nameless else ""
     said = "; ".join([*(one.reason for one in culprits), *([nameless] if nameless else [])])
-    reached(Rung(name="facts", passed=not said, said=said or "; ".join(seen.warnings)))
+    noted = "; ".join(filter(None, [ranks.unjudged, *seen.warnings]))
+    reached(Rung(name="facts", passed=not said, said=said or noted))
 
     if ranks.engine != "torch" and (lacking := preflight.ask(run, ranks)):
         rung, refused = preflight.refusal(ranks, lacking)
@@ -123,7 +126,9 @@ def climb(
         reached(_rung_of(ways))
         if not ways.passed:
             return _ended(ranks, sight, ways, _of_ways(ways), rungs, time.monotonic() - started)
-    if not verdict.passed and verdict.possible and spec.isolate and len(addresses) > 2:
+    # Tests of groups are for what can be told good from bad.
+    telling = verdict.possible and not (ranks.unjudged and verdict.sum_exact)
+    if not verdict.passed and telling and spec.isolate and len(addresses) > 2:
         search = Search(run, ranks, {d.name: d for d in doors(sight, ranks)}, spec.isolate_seconds)
         verdict = search.explain(verdict, hints)
         rung = search.rung(verdict)

@@ -11,13 +11,14 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from random import SystemRandom
-from typing import Annotated, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
 from remedy.errors import SpecError
 from remedy.spec import SpecSection
 from remedy.values import Record
+from remedy.verify import mark
 from remedy.verify.agent import GRACE, MARK
 from remedy.verify.cargo import start
 from remedy.verify.engine import ENGINES, Backend, EngineName
@@ -71,9 +72,7 @@ class VerifySpec(SpecSection):
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
     sizes: tuple[int, ...] | None = Field(default=None)
-    min_busbw: (
-        Annotated[float, Field(gt=0)] | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")] | None
-    ) = None
+    min_busbw: mark.Wanted = None
     reach: bool = True
     isolate: bool = True
     isolate_seconds: float = Field(default=600, ge=10)
@@ -119,6 +118,7 @@ class RankPlan(Record):
         secret: known to this run's hosts alone; what one of them tells another is signed with it.
         sizes: bytes to measure; None fits them to the device.
         min_busbw: GB/s that the largest size must reach.
+        unjudged: why the bandwidth cannot be judged, although the user gave a mark; a run then fails.
         limit: GB/s that the slowest host's links can carry, where it is known.
     """
 
@@ -131,6 +131,7 @@ class RankPlan(Record):
     secret: str = Field(default="", repr=False)
     sizes: tuple[int, ...] | None = None
     min_busbw: float | None = None
+    unjudged: str = ""
     limit: float | None = None
 
     @property
@@ -158,7 +159,10 @@ def default_deadline(hosts: int) -> float:
 
 
 def plan_ranks(
-    candidates: Sequence[Candidate], spec: VerifySpec | None = None, limit: float | None = None
+    candidates: Sequence[Candidate],
+    spec: VerifySpec | None = None,
+    limit: float | None = None,
+    unknown: Sequence[str] = (),
 ) -> RankPlan:
     """Decide how many ranks run where, on which port and backend.
 
@@ -166,6 +170,7 @@ def plan_ranks(
         candidates: in the order of the ranks.
         spec: what the user said.
         limit: GB/s that the slowest host can carry, where it is known.
+        unknown: the hosts whose limit is not known.
 
     Raises:
         SpecError: a number in the spec is not possible.
@@ -204,25 +209,10 @@ def plan_ranks(
         engine=spec.engine,
         secret=secrets.token_hex(16),
         sizes=spec.sizes,
-        min_busbw=_mark(spec.min_busbw, limit),
+        min_busbw=mark.in_gbps(spec.min_busbw, limit),
+        unjudged=mark.unjudged(spec.min_busbw, limit, unknown),
         limit=limit,
     )
-
-
-def _mark(wanted: float | str | None, limit: float | None) -> float | None:
-    """The bandwidth to reach, in GB/s.
-
-    Raises:
-        SpecError: a share of a limit that is not known.
-    """
-    if not isinstance(wanted, str):
-        return wanted
-    if limit is None:
-        raise SpecError(
-            f"verify.min_busbw is {wanted}, but the speed of the hosts' links is not known",
-            next_step="Give it in GB/s.",
-        )
-    return float(wanted.rstrip("%")) / 100 * limit
 
 
 def config(plan: RankPlan, node: int) -> dict[str, object]:

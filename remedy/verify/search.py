@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from remedy.verify import reach
 from remedy.verify.culprit import Hints, names
+from remedy.verify.engine import ENGINES
 from remedy.verify.isolate import Fault, Isolation, NodeFault, Result, Test
 from remedy.verify.launch import RankPlan
 from remedy.verify.proof import Run, launch
@@ -25,7 +26,8 @@ def part(plan: RankPlan, members: Collection[str]) -> RankPlan:
     """The plan of a part of a fleet, in the order of the fleet, with a short deadline of its own."""
     wanted = set(members)
     hosts = tuple(host for host in plan.hosts if host.name in wanted)
-    deadline = min(BASE + PER_HOST * len(hosts), MOST, plan.deadline)
+    usual = min(BASE + PER_HOST * len(hosts), MOST) + ENGINES[plan.engine].patience
+    deadline = min(usual, plan.deadline)
     # A single size tells what is asked; the largest only where slowness is what may fail.
     sizes = plan.sizes or (None if plan.min_busbw else (65_536,))
     return plan.model_copy(
@@ -34,6 +36,8 @@ def part(plan: RankPlan, members: Collection[str]) -> RankPlan:
             "hosts": hosts,
             "deadline": deadline,
             "sizes": sizes,
+            # What cannot be judged of the whole says nothing of its parts.
+            "unjudged": "",
         }
     )
 

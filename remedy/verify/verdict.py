@@ -110,6 +110,7 @@ class Verdict(Record):
         pace: GB/s each way that each host exchanges with the best of a few partners.
         slow: hosts far below the median of these.
         limit_gbps: what the slowest host's links can carry, where it is known.
+        min_busbw_gbps: what was asked for; None where nothing was, or where it could not be told.
         rungs: the ladder, as far as it was climbed.
         causes: who is to blame, as far as it could be told.
         dead_ways: the pairs of hosts that do not reach each other; a part of them where they are very many.
@@ -141,6 +142,7 @@ class Verdict(Record):
     pace: Mapping[str, float] = Field(default_factory=dict)
     slow: tuple[Pace, ...] = ()
     limit_gbps: float | None = None
+    min_busbw_gbps: float | None = None
     rungs: tuple[Rung, ...] = ()
     causes: tuple[Culprit, ...] = ()
     dead_ways: tuple[DeadWay, ...] = ()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from remedy.errors import SpecError
 from remedy.probe import Clock, HostState
 from remedy.verify import Candidate, RankHost, Rung, Sight, Verdict, VerifySpec, climb, plan_ranks
 from remedy.verify import knock as knock_module
@@ -241,10 +240,17 @@ def test_the_mark_is_a_number_or_a_share(mark: Any, wanted: float | None) -> Non
     assert plan_ranks(hosts, VerifySpec(min_busbw=mark), 50.0).min_busbw == wanted
 
 
-def test_a_share_of_an_unknown_limit_is_refused() -> None:
-    hosts = [Candidate(name=n, address=a) for n, a in ADDRESSES.items()]
-    with pytest.raises(SpecError, match="not known"):
-        plan_ranks(hosts, VerifySpec(min_busbw="80%"))
+def test_a_share_of_an_unknown_limit_is_never_reached() -> None:
+    verdict = go(Paper(), min_busbw="80%")
+    assert not verdict.passed
+    assert verdict.sum_exact
+    assert verdict.bandwidth
+    assert "min_busbw is 80% of what the links can carry" in verdict.reason
+    assert "give the mark in GB/s" in verdict.reason
+    assert "isolation" not in [rung.name for rung in verdict.rungs]
+    told = {rung.name: rung for rung in verdict.rungs}
+    assert "gpu01" in told["facts"].said
+    assert not told["whole fleet"].passed
 
 
 def test_a_limit_of_unknown_links_is_unknown() -> None:
