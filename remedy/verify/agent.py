@@ -52,7 +52,7 @@ NETWORK_LINE = re.compile(r"Using network|NET/\w+ *: Using|Bootstrap *: Using")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TOLD_TO_END: list[int] = []  # the signals that came; they only end the waiting
 LAUNCHER_LOG = "launcher.log"
-OUTPUT = 65536  # bytes of what an engine printed that are sent
+OUTPUT_LINES = 8192  # of what an engine prints as its proof: a line a rank, and one a size
 # Memory that NCCL, torch and Open MPI name, which the killed leave behind.
 SHARED = ("nccl-", "torch_", "vader_segment")
 # A rank of an engine: it finds its modules beside itself, also where Python is told to be careful.
@@ -196,7 +196,7 @@ class Watch:
 
 def tail(path: str, lines: int = LOG_LINES) -> list[str]:
     """The last lines of a log, each shortened."""
-    text = procs.read(path)[-65536:].decode("utf-8", "replace")
+    text = procs.read(path)[-(max(lines, 160) * LOG_WIDTH) :].decode("utf-8", "replace")
     return [line[:LOG_WIDTH] for line in text.splitlines()[-lines:]]
 
 
@@ -335,7 +335,7 @@ def watch(config: dict[str, Any], out: Out, seen: Watch, run: subprocess.Popen[b
 def report(out: Out, seen: Watch, config: dict[str, Any], engine: Any, code: int | None) -> None:
     """Queue a record for each rank, and one for the launcher."""
     phases, results, errors = seen.read("phase"), seen.read("result"), seen.read("error")
-    missing = seen.read("missing")
+    missing, who = seen.read("missing"), seen.read("who")
     launcher = "\n".join(tail(f"{seen.directory}/{LAUNCHER_LOG}", 400))
     codes = {int(rank): int(number) for number, rank in EXIT_CODE.findall(launcher)}
     for rank in range(config["ranks"]):
@@ -353,15 +353,18 @@ def report(out: Out, seen: Watch, config: dict[str, Any], engine: Any, code: int
             result=result,
             error=errors.get(rank),
             missing=missing.get(rank, {}).get("ranks", []),
+            who=who.get(rank),
             exit_code=codes.get(rank),
             state=seen.states.get(rank, ""),
             network=network[:4],
             log=log,
         )
     whole = len(results) == config["ranks"]
-    out.say(
-        "launcher", exit_code=code, log=[] if whole else tail(f"{seen.directory}/{LAUNCHER_LOG}")
-    )
+    log = [] if whole else tail(f"{seen.directory}/{LAUNCHER_LOG}")
+    # Of an engine whose proof is what it prints.
+    path = getattr(engine, "OUTPUT", "")
+    output = tail(f"{seen.directory}/{path}", OUTPUT_LINES) if path else []
+    out.say("launcher", exit_code=code, log=log, output=output)
 
 
 def take_part(

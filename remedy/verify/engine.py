@@ -6,7 +6,7 @@ alone (Python >= 3.8), and it has
 - ``unfit(config)``: why this host cannot take part, as (how, detail), or None; asked before anything runs;
 - ``command(config, directory)``: what the agent starts, and what it adds to the environment;
 - ``WORKER``: the module whose ``main`` is a rank; it MUST leave what ``engines/_rank.py`` leaves, from which
-  the controller works the verdict out by itself;
+  the controller works the verdict out by itself; where ``printed`` is said below, a "who" and an ``OUTPUT``;
 - ``LOGS``: where a rank's output lies, below the folder of the run.
 
 Deadlines, process groups, cleaning up and reading what came back are the agent's and ``judge``'s, and are the
@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-EngineName = Literal["torch", "mpi"]
+EngineName = Literal["torch", "mpi", "nccl-tests"]
 Backend = Literal["nccl", "gloo", "mpi"]
 
 
@@ -34,6 +34,7 @@ class Engine:
         title: what a host lacks when it is not there.
         install: what to do then.
         backend: what it runs on, where that is one thing only.
+        printed: whether its proof is what it prints, and not what its ranks leave.
         inside: whether a host's own ranks are tried before the others are waited for.
         patience: seconds that it needs beyond what torch needs.
     """
@@ -45,6 +46,7 @@ class Engine:
     install: str
     needs: tuple[str, ...] = ()
     backend: Backend | None = None
+    printed: bool = False
     inside: bool = False
     patience: float = 0.0
 
@@ -76,6 +78,17 @@ ENGINES: dict[EngineName, Engine] = {
             title="Open MPI",
             install="Install it there: apt-get install openmpi-bin.",
             backend="mpi",
+        ),
+        Engine(
+            name="nccl-tests",
+            module="nccl_tests",
+            modules=("engines._openmpi", "engines._rank"),
+            title="nccl-tests and Open MPI",
+            install="Install openmpi-bin there, build nccl-tests with MPI=1, and name the program: "
+            "`verify: {all_reduce_perf: PATH}`.",
+            backend="nccl",
+            printed=True,
+            patience=60.0,
         ),
     )
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from remedy.verify import culprit, doubts, mark
+from remedy.verify import culprit, doubts, mark, printed
 from remedy.verify.culprit import names
 from remedy.verify.doubts import Problem, bus_bandwidth, expected_sum
 from remedy.verify.engine import ENGINES
@@ -47,6 +47,10 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
         }
         update = {"seconds": seconds, "logs": logs_of(reports)}
         return impossible(plan, hopeless, failed).model_copy(update=update)
+    if ENGINES[plan.engine].printed:
+        verdict, missing = printed.judge(plan, reports)
+        verdict = verdict.model_copy(update={"seconds": seconds})
+        return _told(plan, reports, verdict, missing, whole=verdict.busbw_gbps is not None)
     results = [result for report in reports.values() for result in results_of(report)]
     missing = list(doubts.problems(plan, reports))
     passed = not missing
@@ -90,13 +94,33 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
         slow=slow_ones,
         min_busbw_gbps=plan.min_busbw,
     )
-    if passed:
-        slowly = {one.host: f"{one.share:.0%} of the median's speed" for one in slow_ones}
+    whole = len(results) == plan.world
+    return _told(plan, reports, verdict, missing, whole=whole)
+
+
+def _told(
+    plan: RankPlan,
+    reports: Mapping[str, HostReport],
+    verdict: Verdict,
+    missing: list[Problem],
+    *,
+    whole: bool,
+) -> Verdict:
+    """The verdict with its sentence, how each host ended, and the evidence.
+
+    Args:
+        plan, reports: of the run.
+        verdict: without these.
+        missing: what keeps the run from being a proof.
+        whole: whether every rank came to its end, so that what is missing speaks for itself.
+    """
+    if verdict.passed:
+        slowly = {one.host: f"{one.share:.0%} of the median's speed" for one in verdict.slow}
         return verdict.model_copy(
             update={
                 "reason": f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum "
                 f"is exact, {mark.praised(verdict.busbw_gbps or 0.0, plan.min_busbw, plan.limit)}"
-                + (f"; {told(slow_ones)}" if slow_ones else ""),
+                + (f"; {told(verdict.slow)}" if verdict.slow else ""),
                 "outcomes": tuple(
                     HostOutcome(host=name, outcome="pass", reason=slowly.get(name, ""))
                     for name in reports
@@ -104,7 +128,7 @@ def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -
                 "evidence": tuple(_good_signs(reports)),
             }
         )
-    accused, reason = _reason(plan, reports, missing)
+    accused, reason = _reason(plan, reports, missing, whole=whole)
     return verdict.model_copy(
         update={
             "reason": reason,
@@ -143,10 +167,9 @@ def _hopeless(plan: RankPlan, reports: Mapping[str, HostReport]) -> str:
 
 
 def _reason(
-    plan: RankPlan, reports: Mapping[str, HostReport], problems: list[Problem]
+    plan: RankPlan, reports: Mapping[str, HostReport], problems: list[Problem], *, whole: bool
 ) -> tuple[tuple[str, ...], str]:
     """Who is accused, and the sentence."""
-    whole = sum(len(results_of(report)) for report in reports.values()) == plan.world
     blame = None if whole else culprit.find(culprit.Case(plan, reports))
     if blame:
         return blame.hosts, culprit.swap_ports(blame.reason)
@@ -188,9 +211,11 @@ def _good_signs(reports: Mapping[str, HostReport]) -> Iterator[str]:
     for name, report in reports.items():
         assert report.end is not None
         result = report.ranks[0].result
-        assert result is not None
         used = sorted({own for own, peer in report.end.links if own != peer})
         via = f" via {', '.join(used)}" if used else ""
+        if result is None:
+            yield f"{name}: {report.end.hostname}{via}"
+            continue
         yield (
             f"{name}: {result.identity.hostname}, {result.identity.device}, "
             f"{result.identity.software or f'torch {result.identity.torch}'}{via} ({report.end.python})"

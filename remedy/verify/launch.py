@@ -53,7 +53,8 @@ class VerifySpec(SpecSection):
     Args:
         deadline: seconds for the whole of it on each host; None scales with the number of hosts.
         ranks_per_host: "auto" is one a GPU, and one where there is none.
-        engine: what runs the all-reduce: "torch" (torchrun), or "mpi" (Open MPI's mpirun).
+        engine: what runs the all-reduce: "torch" (torchrun), "mpi" (Open MPI's mpirun), or
+            "nccl-tests" (all_reduce_perf, through mpirun).
         backend: of torch: "auto" is NCCL where every host has GPUs, else gloo.
         port: the rendezvous port; None draws one from ``PORTS``.
         sizes: bytes to measure; None fits them to the device.
@@ -63,7 +64,8 @@ class VerifySpec(SpecSection):
             the all-reduce fails.
         isolate: whether the culprits are looked for by more tests when the all-reduce fails.
         isolate_seconds: how long that may take.
-        python: interpreter with torch on the hosts; None looks for one.
+        python: interpreter with torch (or what the engine needs) on the hosts; None looks for one.
+        all_reduce_perf: of nccl-tests, on the hosts; None looks for it.
     """
 
     deadline: float | None = Field(default=None, ge=10, le=3600)
@@ -77,6 +79,7 @@ class VerifySpec(SpecSection):
     isolate: bool = True
     isolate_seconds: float = Field(default=600, ge=10)
     python: str | None = None
+    all_reduce_perf: str | None = None
 
     @model_validator(mode="after")
     def _fits_the_engine(self) -> VerifySpec:
@@ -84,6 +87,8 @@ class VerifySpec(SpecSection):
             raise ValueError(
                 f"backend is {self.backend}, and only the engine torch has a choice of them"
             )
+        if self.all_reduce_perf is not None and self.engine != "nccl-tests":
+            raise ValueError("all_reduce_perf is of the engine nccl-tests alone")
         return self
 
 
@@ -118,6 +123,7 @@ class RankPlan(Record):
         secret: known to this run's hosts alone; what one of them tells another is signed with it.
         sizes: bytes to measure; None fits them to the device.
         min_busbw: GB/s that the largest size must reach.
+        all_reduce_perf: where nccl-tests' program is; "" looks for it.
         unjudged: why the bandwidth cannot be judged, although the user gave a mark; a run then fails.
         limit: GB/s that the slowest host's links can carry, where it is known.
     """
@@ -129,6 +135,7 @@ class RankPlan(Record):
     backend: Backend | Literal["auto"]
     engine: EngineName = "torch"
     secret: str = Field(default="", repr=False)
+    all_reduce_perf: str = ""
     sizes: tuple[int, ...] | None = None
     min_busbw: float | None = None
     unjudged: str = ""
@@ -208,6 +215,7 @@ def plan_ranks(
         backend=backend,
         engine=spec.engine,
         secret=secrets.token_hex(16),
+        all_reduce_perf=spec.all_reduce_perf or "",
         sizes=spec.sizes,
         min_busbw=mark.in_gbps(spec.min_busbw, limit),
         unjudged=mark.unjudged(spec.min_busbw, limit, unknown),
@@ -230,6 +238,7 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
         "engine": ENGINES[plan.engine].module,
         "only_look": False,
         "secret": plan.secret,
+        "all_reduce_perf": plan.all_reduce_perf,
         "world": plan.world,
         # What the one that starts the others has to know of them.
         "hosts": [[one.address, one.ranks] for one in plan.hosts] if node == 0 else [],

@@ -92,6 +92,16 @@ class Failure(Said):
     long: str
 
 
+class Who(Said):
+    """Who a rank was before it became a program that leaves nothing but what it prints."""
+
+    nonce: str
+    rank: int
+    pid: int
+    hostname: str
+    boot_id: str
+
+
 class RankReport(Said):
     """How far one rank came, and what it left.
 
@@ -108,6 +118,7 @@ class RankReport(Said):
     result: Result | None
     error: Failure | None
     missing: tuple[int, ...]
+    who: Who | None = None
     exit_code: int | None
     state: str = ""
     network: tuple[str, ...]
@@ -115,11 +126,12 @@ class RankReport(Said):
 
 
 class LauncherReport(Said):
-    """How torchrun ended; None is: by our hand."""
+    """How the launcher ended (None: by our hand), and what an engine printed as its proof."""
 
     kind: Literal["launcher"]
     exit_code: int | None
     log: tuple[str, ...]
+    output: tuple[str, ...] = ()
 
 
 class EndReport(Said):
