@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.script import ChangeStatus, Guard, HostReport
+from remedy.apply.script import ChangeStatus, Guard, HostReport, Unlocked
 from remedy.apply.waves import waves
 from remedy.audit import Journal, Story, read_stories, witness
-from remedy.audit.agreement import Agreement, keep, read_agreed
+from remedy.audit.agreement import Agreement, irreversible, keep, read_agreed, undoing
 from remedy.audit.journal import FILE_NAME
+from remedy.audit.survival import Survival, survival
 from remedy.diagnose.diagnosis import Explained
 from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError, UsageError
 from remedy.inventory import Inventory
-from remedy.plan import Fleet, Plan, make_plan
+from remedy.plan import Change, Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
 from remedy.probe.accelerators import NVIDIA
 from remedy.run import PROBE_SECONDS, origin, probe_request
@@ -163,21 +164,74 @@ class Pipeline:
         )
         return outcome
 
-    def rollback(self, run: str, hosts: Iterable[str], *, by: str) -> dict[str, HostReport]:
-        """Take a run back on ``hosts``, from the pre-images that it left there.
-
-        An object that somebody changed since is left alone and reported as stale.
+    def rollback_plan(self, run: str, hosts: Iterable[str]) -> Plan:
+        """Return the plan that takes a run back on ``hosts``: what it made there, last change first.
 
         Raises:
+            UsageError: there is no such run.
             PlanFileError: the run's plan is not here or cannot be read.
+            StaleError: it is not the plan that the journal names.
+        """
+        story = self._story(run)
+        return undoing(self.plan_of(run).restricted(hosts), story, origin())
+
+    def irreversible(self, run: str, hosts: Iterable[str]) -> tuple[Change, ...]:
+        """Return what a run changed on ``hosts`` and nothing takes back."""
+        return irreversible(self.plan_of(run).restricted(hosts), self._story(run))
+
+    def conflicts(self, plan: Plan, of: str) -> dict[str, HostReport]:
+        """See, changing nothing, where a plan that takes run ``of`` back meets what it does not expect."""
+        return self._carrier.look(plan, of=of)
+
+    def rollback(self, plan: Plan, *, run: str, of: str) -> dict[str, HostReport]:
+        """Take a run back, from the pre-images that it left on the hosts.
+
+        An object that somebody changed since is left alone and reported as stale. The rollback is a run like
+        any other: it is in the journal, and can be taken back.
+
+        Args:
+            plan: what ``rollback_plan`` gave.
+            run: the id of the rollback.
+            of: the run that is taken back.
+
+        Raises:
             RemedyError: the journal cannot be written; then nothing is taken back.
         """
-        plan = self.plan_of(run).restricted(hosts)
-        journal = Journal(self.inventory.home, run=run, mode="rollback")
-        journal.write("planned", by=by, digest=plan.digest, hosts=list(plan.hosts))
-        reports = self._carrier.take_back(plan, run, by=by)
+        home = self.inventory.home
+        agreement = Agreement(plan, of=of)
+        journal = Journal(home, run=run, mode="rollback")
+        journal.write("planned", **agreement.record(plan, waves=1))
+        keep(agreement, home, run)
+        head = journal.write("began", hosts=list(plan.hosts))
+        reports = self._carrier.take_back(
+            plan, run, of=of, by=plan.author, head=witness.words(head, home, run)
+        )
         journal.write("changed", hosts={name: _story(report) for name, report in reports.items()})
         return reports
+
+    def ended(self, run: str, exit_code: int, hosts: Mapping[str, str]) -> None:
+        """Record how a rollback ended.
+
+        Args:
+            run: its id.
+            exit_code: of the command.
+            hosts: where each host ended.
+        """
+        journal = Journal(self.inventory.home, run=run, mode="rollback")
+        journal.write("ended", exit_code=exit_code, hosts=dict(hosts))
+
+    def unlock(self, run: str, hosts: Iterable[str], *, force: bool) -> dict[str, Unlocked]:
+        """Open the lock of a run on ``hosts``, and record that; of one that is at work only with ``force``.
+
+        Raises:
+            RemedyError: the journal cannot be written; then nothing is opened.
+        """
+        by = origin().author
+        journal = Journal(self.inventory.home, run=run, mode="unlock")
+        journal.write("unlocking", by=by, force=force)
+        found = self._carrier.unlock(hosts, run, force=force, by=by)
+        journal.write("unlocked", by=by, hosts={name: one.state for name, one in found.items()})
+        return found
 
     def plan_of(self, run: str) -> Plan:
         """Return the plan that a run carried out, on the hosts where it did.
@@ -213,6 +267,11 @@ class Pipeline:
             if host not in other.unfinished
         }
         return plan, tuple(host for host in story.planned if host not in settled)
+
+    def survival(self, probed: Probed, plan: Plan, hosts: Sequence[str]) -> dict[str, Survival]:
+        """Return for each host whether it booted since its last run, and what did not survive that."""
+        runs = read_stories(self.inventory.home / FILE_NAME).values()
+        return survival(runs, probed.fleet.states, plan, hosts)
 
     def witnesses(self, hosts: Iterable[str]) -> dict[str, str]:
         """Compare the journal with what the hosts were told of it.
@@ -482,7 +541,8 @@ def _refusal(name: str, report: HostReport) -> RemedyError | None:
     if report.refused.startswith("LOCKED"):
         return LockedError(
             f"{name}: another run is at work there: {report.refused.removeprefix('LOCKED ')}",
-            next_step="Wait for it to end, then run the command again.",
+            next_step="Wait for it to end, then run the command again. If it will not end: remedy unlock RUN "
+            "INVENTORY, with the run named here.",
         )
     return RemedyError(
         f"{name}: nothing was changed: {report.refused}",

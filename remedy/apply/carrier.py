@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from remedy.apply.script import (
     Guard,
     HostReport,
     Job,
+    Unlocked,
     parse_confirmation,
     parse_report,
+    parse_unlocked,
     render_changes,
     render_confirm,
+    render_look,
     render_undo,
+    render_unlock,
 )
 from remedy.errors import RemedyError, UnreachableError
-from remedy.plan import Change, Plan, inverse
-from remedy.transport import HostEvent, Listener, Root, Script, Transport
+from remedy.plan import Change, Plan
+from remedy.transport import HostEvent, Listener, Output, Root, Script, Transport
 
 # Writing is quick; what can take long is a service that is asked to reload.
 APPLY_DEADLINE = 120
@@ -58,11 +62,50 @@ class Carrier:
         }
         return self._carry(job, texts, {name: plan.for_host(name) for name in plan.hosts})
 
-    def take_back(self, plan: Plan, run: str, *, by: str) -> dict[str, HostReport]:
-        """Take the changes of a run back on all hosts of its plan, from what it left there."""
+    def take_back(
+        self, plan: Plan, run: str, *, of: str, by: str, head: str
+    ) -> dict[str, HostReport]:
+        """Take the changes of a run back, from what it left on the hosts.
+
+        Args:
+            plan: the changes that take back.
+            run: the id of this run.
+            of: the run that is taken back.
+            by: who does it.
+            head: what the hosts shall keep of the journal.
+        """
+        job = Job(run=run, nonce=secrets.token_hex(8), by=by, head=head)
+        changes = {name: plan.for_host(name) for name in plan.hosts}
+        texts = {name: render_undo(job, own, of, self._guard) for name, own in changes.items()}
+        return self._carry(job, texts, changes)
+
+    def look(self, plan: Plan, *, of: str) -> dict[str, HostReport]:
+        """See which changes of a run can be taken back; what can is ``SKIPPED`` in the reports."""
+        job = Job(run=of, nonce=secrets.token_hex(8), by="")
+        scripts = {
+            name: Script(
+                render_look(job, plan.for_host(name), of), APPLY_DEADLINE, root=Root.REQUIRED
+            )
+            for name in plan.hosts
+        }
+        return {
+            name: self._report(job, name, plan.for_host(name), output)
+            for name, output in self._transport.run(scripts).items()
+        }
+
+    def unlock(
+        self, hosts: Iterable[str], run: str, *, force: bool, by: str
+    ) -> dict[str, Unlocked]:
+        """Open the lock of a run on ``hosts``; of one that is at work only with ``force``."""
         job = Job(run=run, nonce=secrets.token_hex(8), by=by)
-        texts = {name: render_undo(job, plan.for_host(name), self._guard) for name in plan.hosts}
-        return self._carry(job, texts, {name: inverse(plan.for_host(name)) for name in plan.hosts})
+        text = render_unlock(job, run, force=force)
+        script = Script(text, APPLY_DEADLINE, root=Root.REQUIRED)
+        return {
+            name: Unlocked("unknown", output.error.message)
+            if output.error is not None
+            else parse_unlocked(job, output.stdout)
+            for name, output in self._transport.run(dict.fromkeys(hosts, script)).items()
+        }
 
     def _carry(
         self, job: Job, texts: Mapping[str, str], changes: Mapping[str, tuple[Change, ...]]
@@ -74,15 +117,22 @@ class Carrier:
             name: Script(text, deadline=APPLY_DEADLINE, root=Root.REQUIRED)
             for name, text in texts.items()
         }
-        reports = {}
-        for name, output in self._transport.carry(plan_deploy, scripts).items():
-            report = parse_report(job, changes[name], output.stdout)
-            if not report.finished and not report.refused:
-                # A connection that broke may have carried the script; a refusal by sudo has not.
-                began = job.nonce in output.stdout or isinstance(output.error, UnreachableError)
-                report = report.without_answer(output.error or _overdue(name), began=began)
-            reports[name] = report
+        reports = {
+            name: self._report(job, name, changes[name], output)
+            for name, output in self._transport.carry(plan_deploy, scripts).items()
+        }
         return self._confirm(job, reports)
+
+    def _report(
+        self, job: Job, name: str, changes: tuple[Change, ...], output: Output
+    ) -> HostReport:
+        """Read what a script said of a host's changes, or why it said too little."""
+        report = parse_report(job, changes, output.stdout)
+        if report.finished or report.refused:
+            return report
+        # A connection that broke may have carried the script; a refusal by sudo has not.
+        began = job.nonce in output.stdout or isinstance(output.error, UnreachableError)
+        return report.without_answer(output.error or _overdue(name), began=began)
 
     def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
         """Tell each host whose timer is armed, over a new connection, that it can still be reached.

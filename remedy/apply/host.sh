@@ -55,17 +55,81 @@ begin() {
     for tool in base64 sha256sum readlink mktemp; do
         command -v "$tool" >/dev/null || give_up "the host has no $tool"
     done
+    [ -z "${DRY-}" ] || return 0
     error=$(mkdir -p "$DIR/pre" "$DIR/new" 2>&1) || give_up "$error"
     chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
     waiting=$(cat "$ROOT/pending" 2>/dev/null)
     [ -z "$waiting" ] || give_up "LOCKED run $waiting waits for its confirmation, or for its timer to take it back"
-    if command -v flock >/dev/null; then
-        exec 9>>"$ROOT/lock"
-        flock -n 9 || give_up "LOCKED $(cat "$ROOT/holder" 2>/dev/null)"
-        printf 'run %s by %s since %s\n' "$RUN" "$BY" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$ROOT/holder"
-    fi
+    take
+    heal
     [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
     note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
+}
+
+# --- the lock: one run at a time, from any controller -------------------------------------------------
+#
+# The kernel's lock, where there is flock, is free again when its owner is dead. The link "owner" is made in one
+# step and says who it is: TOKEN RUN BOOT-ID PID START SINCE BY. A token is of one script alone; each step looks
+# whether it is still the owner's, so a script that lost the lock (remedy unlock) makes no further step.
+
+me() {
+    read -r boot </proc/sys/kernel/random/boot_id
+    started $$
+    MINE="$NONCE-$$ $RUN $boot $$ $START $(date -u +%Y-%m-%dT%H:%M:%SZ) $(plain "$BY")"
+}
+
+take() {
+    me
+    kernel=
+    if command -v flock >/dev/null; then
+        exec 9>>"$ROOT/lock"
+        flock -n 9 || give_up "LOCKED $(who)"
+        kernel=1
+    fi
+    if ! ln -s "$MINE" "$ROOT/owner" 2>/dev/null; then
+        # shellcheck disable=SC2046 # words
+        [ -n "$kernel" ] || ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
+        dead=$(readlink "$ROOT/owner")
+        # Of two that find a dead owner, one makes this folder.
+        find "$ROOT" -maxdepth 1 -name 'dead.*' -mmin +1 -exec rmdir {} + 2>/dev/null
+        mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || give_up "LOCKED another run takes over from a dead one"
+        rm -f "$ROOT/owner"
+        error=$(ln -s "$MINE" "$ROOT/owner" 2>&1) || give_up "LOCKED $(who) $error"
+        rmdir "$ROOT/dead.${dead%% *}"
+    fi
+    trap release EXIT
+}
+
+owned() { [ "$(readlink "$ROOT/owner")" = "$MINE" ]; }
+
+release() { ! owned || rm -f "$ROOT/owner"; }
+
+# Set START to when a process was started, in ticks since the boot (proc_pid_stat(5)), "" where there is none: a
+# number that is used again has another.
+started() {
+    START=
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+    # shellcheck disable=SC2086 # words, after the name, which may hold blanks
+    set -- ${stat##*) }
+    START=${20-}
+}
+
+alive() { # token run boot pid start ...
+    read -r boot </proc/sys/kernel/random/boot_id
+    started "${4-}"
+    [ "${3-}" = "$boot" ] && [ -n "$START" ] && [ "$START" = "${5-}" ]
+}
+
+who() {
+    # shellcheck disable=SC2046 # words
+    set -- $(readlink "$ROOT/owner")
+    if [ $# -lt 6 ]; then
+        printf 'a process of remedy that takes changes back or has just begun'
+    elif alive "$@"; then
+        printf 'run %s by %s since %s (process %s is at work)' "$2" "${7-}" "$6" "$4"
+    else
+        printf 'run %s by %s since %s (its process is dead)' "$2" "${7-}" "$6"
+    fi
 }
 
 give_up() {
@@ -78,9 +142,21 @@ store() {
     error=$({ printf %s "$2" | base64 -d >"$DIR/$1"; } 2>&1) || give_up "$DIR/$1 cannot be written: $error"
 }
 
-# Make the pre-image of a change ready to be put back: its id, and the digest it is known by.
+# Make the pre-image of a change ready to be put back: its run, its id, and the digest it is known by.
 restore() {
-    [ ! -e "$DIR/pre/$1" ] || cp -p -- "$DIR/pre/$1" "$DIR/new/$2"
+    [ ! -e "$ROOT/runs/$1/pre/$2" ] || cp -p -- "$ROOT/runs/$1/pre/$2" "$DIR/new/$3"
+}
+
+# Whether a run ever began to make a change. What it did not make is not taken back. Without a receipt nobody can
+# tell: then it is looked whether all is as it was before, and nothing is made.
+took() { # run id undo-id
+    if [ ! -e "$ROOT/runs/$1/receipt.jsonl" ]; then
+        BLIND=$1
+        return 0
+    fi
+    grep -qF "\"change\":\"$2\",\"state\":\"started\"" "$ROOT/runs/$1/receipt.jsonl" && return 0
+    say "$3" already
+    return 1
 }
 
 # --- files: file_check, then file_do; $4 and $5 are digests, or "absent" -----------------------------
@@ -97,10 +173,11 @@ file_check() { # id path real before after
         if [ "$now" = "$5" ]; then
             return 2
         fi
-        say "$1" stale "$real was changed since the plan was made (sha256 $now)"
+        written=$(stat -c 'last written %y by uid %u, %s bytes' -- "$real" 2>/dev/null)
+        say "$1" stale "$real was changed ${SINCE:-since the plan was made}: expected sha256 $4, found $now${written:+, $written}"
         return 1
     fi
-    if [ "$now" != absent ]; then
+    if [ "$now" != absent ] && [ -z "${DRY-}" ]; then
         error=$(cp -p -- "$real" "$DIR/pre/$1" 2>&1) || { say "$1" failed "pre-image: $error"; return 1; }
     fi
 }
@@ -110,6 +187,10 @@ file_do() { # id path real before after mode
     now=$(digest_of "$real")
     if [ "$now" != "$4" ]; then
         say "$1" stale "$real was changed while this run was at work (sha256 $now)"
+        return 1
+    fi
+    if [ "$5" != absent ] && [ ! -e "$DIR/new/$5" ]; then
+        say "$1" failed "the content for $real is not on the host: its pre-image was removed"
         return 1
     fi
     if [ "$5" = absent ]; then
@@ -126,6 +207,7 @@ file_do() { # id path real before after mode
 put() {
     folder=$(dirname -- "$1")
     [ -d "$folder" ] || mkdir -p -m 755 -- "$folder" || return 1
+    printf '%s\n' "$folder" >"$ROOT/temps"
     temp=$(mktemp "$folder/.remedy.XXXXXX") || return 1
     if [ -e "$1" ]; then
         # A copy has the attributes; its bytes are then replaced.
@@ -141,14 +223,43 @@ put() {
     flush "$temp"
     links=$(stat -c %h -- "$1" 2>/dev/null || echo 1)
     if [ "$links" = 1 ] && mv -f -- "$temp" "$1" 2>/dev/null; then
+        : >"$ROOT/temps"
         return 0
     fi
-    # A second hard link, or a mount point of its own: a rename would cut it off, so write in place. The
-    # pre-image is on disk already.
+    # A second hard link, or a mount point of its own: a rename would cut it off, so write in place. Whoever comes
+    # after a crash in the middle of that finds what is to be completed.
+    printf '%s\n' "$1" "$3" "$4" >"$ROOT/inplace"
+    flush "$3" "$ROOT/inplace" "$ROOT"
     error=$(cat -- "$temp" 2>&1 >"$1") || error="${error:-$1 cannot be written}"
     rm -f -- "$temp"
     [ -z "$error" ] || { echo "$error"; return 1; }
     flush "$1"
+    rm -f -- "$ROOT/inplace"
+    : >"$ROOT/temps"
+}
+
+# What a run that was killed left: temporary files go, and a write in place that it began is completed. That is
+# only done while the file holds the beginning of what was to be written, which nobody else would have put there.
+heal() {
+    if [ -s "$ROOT/temps" ]; then
+        while IFS= read -r folder; do
+            rm -f -- "$folder"/.remedy.??????
+        done <"$ROOT/temps"
+        : >"$ROOT/temps"
+    fi
+    [ -e "$ROOT/inplace" ] || return 0
+    { IFS= read -r real && IFS= read -r whole && IFS= read -r want; } <"$ROOT/inplace" || want=
+    if [ -n "$want" ] && [ -e "$real" ] && [ "$(digest_of "$whole")" = "$want" ]; then
+        size=$(stat -c %s -- "$real")
+        if [ "$(digest_of "$real")" != "$want" ] &&
+            [ "$(head -c "$size" -- "$whole" | sha256sum)" = "$(sha256sum <"$real")" ]; then
+            cat -- "$whole" >"$real" || give_up "$real was left half-written by a run that was killed, and cannot be completed"
+            flush "$real"
+            note - healed
+            SINCE="just now: a run that was killed had left it half-written, and that was completed; run the command again"
+        fi
+    fi
+    rm -f -- "$ROOT/inplace"
 }
 
 # --- commands: command_check, then command_do ---------------------------------------------------------
@@ -160,6 +271,7 @@ command_check() { # id observe before after
         say "$1" stale "expected $3, found $now"
         return 1
     fi
+    [ -z "${DRY-}" ] || return 0
     printf %s "$now" >"$DIR/pre/$1"
 }
 
@@ -184,6 +296,34 @@ check() { # kind id args...
     esac
 }
 
+# Make a file's new content from the one that was checked: `splice ID DIGEST [OFFSET LENGTH NAME]...`; LENGTH bytes
+# go at each OFFSET, and those that the plan gave under NAME come, "-" for none.
+splice() {
+    case "$CHECKED " in *" $1 "*) ;; *) return 0 ;; esac
+    id=$1
+    after=$2
+    shift 2
+    at=0
+    {
+        while [ $# -gt 0 ]; do
+            [ "$1" = "$at" ] || tail -c "+$((at + 1))" -- "$DIR/pre/$id" | head -c "$(($1 - at))"
+            [ "$3" = - ] || cat -- "$DIR/new/$3"
+            at=$(($1 + $2))
+            shift 3
+        done
+        tail -c "+$((at + 1))" -- "$DIR/pre/$id"
+    } >"$DIR/whole" 2>/dev/null
+    if [ "$(digest_of "$DIR/whole")" != "$after" ] || ! mv -f -- "$DIR/whole" "$DIR/new/$after"; then
+        say "$id" failed "the new content could not be made in $DIR; is the disk full?"
+        ENDED=1
+        rest=
+        for one in $CHECKED; do
+            [ "$one" = "$id" ] || rest="$rest $one"
+        done
+        CHECKED=$rest
+    fi
+}
+
 # After the checks and before the first change: what undoing needs is on disk, all of it at once. A file that
 # waits for its own fsync costs a commit of the file system's journal each.
 settle() {
@@ -205,7 +345,13 @@ make() { # kind id args...
         say "$1" skipped
         return 0
     fi
-    if ! note "$1" started; then
+    if [ -n "${BLIND-}" ]; then
+        say "$1" failed "the host has no receipt of run $BLIND, so it cannot tell what that run did"
+        ENDED=1
+    elif ! owned; then
+        say "$1" failed "the lock of this run was taken away, so it makes no further change"
+        ENDED=1
+    elif ! note "$1" started; then
         say "$1" failed "the receipt cannot be written, so the change was not made"
         ENDED=1
     elif "${kind}_do" "$@"; then
@@ -267,6 +413,12 @@ guard_begin() {
         flock 9
     fi
     [ "$(cat "$ROOT/pending" 2>/dev/null)" = "$RUN" ] || exit 0
+    # The run that armed this timer has ended, or hangs without the lock: this one goes before it.
+    me
+    rm -f "$ROOT/owner"
+    ln -s "$MINE" "$ROOT/owner"
+    trap release EXIT
+    heal
     note - reverting || :
 }
 
@@ -293,6 +445,10 @@ confirm() {
 }
 
 finish() {
+    if [ -n "${DRY-}" ]; then
+        say - finished
+        return 0
+    fi
     note - ended || :
     flush "$DIR/receipt.jsonl"
     say - finished

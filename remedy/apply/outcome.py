@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from remedy.apply.script import ChangeResult, ChangeStatus
+from remedy.apply.script import ChangeResult, ChangeStatus, HostReport
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding
 from remedy.plan.plan import Plan
@@ -95,3 +95,21 @@ def most_severe(codes: Iterable[int]) -> int:
     """Return the exit code that wins over the others; 0 when none is bad."""
     present = set(codes)
     return next((code for code in PRECEDENCE if code in present), OK)
+
+
+def exit_code_of(reports: Iterable[HostReport]) -> int:
+    """Return the exit code of what hosts said of their changes, where no second look follows."""
+    codes = []
+    for report in reports:
+        if report.refused:
+            codes.append(REFUSED if report.refused.startswith("LOCKED") else FAILED)
+        if report.error is not None:
+            codes.append(report.error.exit_code)
+        for result in report.results.values():
+            if result.status is ChangeStatus.STALE:
+                codes.append(REFUSED)
+            elif result.status is ChangeStatus.FAILED or (
+                result.status is ChangeStatus.LOST and report.error is None
+            ):
+                codes.append(FAILED)
+    return most_severe(codes)

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 
 from remedy.errors import RemedyError
-from remedy.plan.change import Change, CommandAction, FileAction, inverse
+from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_id
 from remedy.values import Record
 
 ROOT = "/var/lib/remedy"
@@ -110,6 +110,19 @@ class HostReport:
         return replace(self, results=results, error=error)
 
 
+@dataclass(frozen=True)
+class Unlocked:
+    """What became of the lock of a host.
+
+    Args:
+        state: free, other, alive, removed, fenced, pending, reverted, refused or unknown.
+        who: who holds it, or why it is not known.
+    """
+
+    state: str
+    who: str = ""
+
+
 def render_changes(
     job: Job, changes: Sequence[Change], blobs: Mapping[str, bytes], guard: Guard = DEFAULT_GUARD
 ) -> str:
@@ -118,29 +131,63 @@ def render_changes(
     The new contents, the changes in JSON and a script that takes everything back (``undo``) are on the host
     before the first change is made, so that its own root can undo the run without the controller.
     """
-    record = json.dumps([change.model_dump(mode="json") for change in changes], indent=1)
     prepare = [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
     prepare += [
-        _store("changes.json", record.encode()),
-        _store("undo", render_undo(job, changes, by_hand=True).encode()),
+        _store("changes.json", _record(changes)),
+        _store("undo", _by_hand(job, changes)),
     ]
     return _program(job, ["begin", *prepare, *_steps(job, changes, guard), "finish"])
 
 
-def render_undo(
-    job: Job, changes: Sequence[Change], guard: Guard = DEFAULT_GUARD, *, by_hand: bool = False
-) -> str:
-    """Return the sh text that takes ``changes`` back, last one first, from the pre-images on the host.
+def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAULT_GUARD) -> str:
+    """Return the sh text that takes a run's changes back, from the pre-images that it left on the host.
 
-    It does nothing to an object that is no longer what the run left there. ``by_hand``: it speaks to a
-    person at a terminal of the host, who needs no guard against being locked out.
+    It does nothing to an object that is no longer what the run left there, nor to one that the run did not
+    change. It leaves pre-images and an ``undo`` of its own.
+
+    Args:
+        job: what is done now.
+        back: the changes that take back (``inverse``), in order.
+        of: the run that is taken back.
+        guard: how changes that can cut the connection are guarded.
     """
-    back = inverse(changes)
-    if by_hand:
-        steps = _steps(job, tuple(c.model_copy(update={"guarded": False}) for c in back), guard)
-        job = replace(job, nonce="remedy:", head="")
-        return _program(job, ["PLAIN=1", "begin", *_restores(back), *steps, "finish"])
-    return _program(job, ["begin", *_restores(back), *_steps(job, back, guard), "finish"])
+    kept = [
+        *_restores(back, of),
+        _store("changes.json", _record(back)),
+        _store("undo", _by_hand(job, back)),
+    ]
+    return _program(job, [_since(of), "begin", *kept, *_steps(job, back, guard, of), "finish"])
+
+
+def render_look(job: Job, back: Sequence[Change], of: str) -> str:
+    """Return the sh text that only looks which of a run's changes can be taken back; it writes nothing."""
+    checks = [_gated(change, of) for change in back]
+    return _program(job, ["DRY=1", _since(of), "begin", *checks, "finish"])
+
+
+def render_unlock(job: Job, wanted: str, *, force: bool) -> str:
+    """Return the sh text that opens the lock of run ``wanted``; of one that is at work only with ``force``."""
+    calls = [shlex.join(["unlock", wanted, "force" if force else ""])]
+    return _program(job, calls, _text("unlock.sh"))
+
+
+def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
+    """Return the script that takes ``changes`` back without a controller.
+
+    It speaks to a person at a terminal of the host, who needs no guard against being locked out.
+    """
+    back = [c.model_copy(update={"guarded": False}) for c in inverse(changes)]
+    own = replace(job, nonce="remedy:", head="")
+    steps = [*_restores(back, job.run), *_steps(own, back, DEFAULT_GUARD, job.run)]
+    return _program(own, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"]).encode()
+
+
+def _record(changes: Sequence[Change]) -> bytes:
+    return json.dumps([change.model_dump(mode="json") for change in changes], indent=1).encode()
+
+
+def _since(run: str) -> str:
+    return f"SINCE={shlex.quote(f'since run {run}')}"
 
 
 def render_confirm(job: Job) -> str:
@@ -152,11 +199,18 @@ def _render_guard(job: Job, changes: Sequence[Change]) -> str:
     """Return what the timer runs when nobody confirmed: the guarded changes are taken back."""
     back = inverse([change for change in changes if change.guarded])
     calls = [*(_call("check", c) for c in back), *(_call("make", c) for c in back)]
-    return _program(job, ["guard_begin", *_restores(back), *calls, "guard_end"])
+    return _program(job, ["guard_begin", *_restores(back, job.run), *calls, "guard_end"])
 
 
-def _steps(job: Job, changes: Sequence[Change], guard: Guard) -> list[str]:
-    """Return the calls that make ``changes``; the guard is armed before the first of them is made."""
+def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> list[str]:
+    """Return the calls that make ``changes``; the guard is armed before the first of them is made.
+
+    Args:
+        job: what is done.
+        changes: in order.
+        guard: how.
+        of: the run that they take back, "" for none.
+    """
     guarded = [change.id for change in changes if change.guarded]
     armed = []
     if guarded:
@@ -166,29 +220,35 @@ def _steps(job: Job, changes: Sequence[Change], guard: Guard) -> list[str]:
             shlex.join(["arm", str(guard.seconds), strict, *guarded]),
         ]
     return [
-        *(_call("check", change) for change in changes),
+        *(_gated(change, of) if of else _call("check", change) for change in changes),
+        *([] if of else _splices(changes)),
         "settle",
         *armed,
         *(_call("make", change) for change in changes),
     ]
 
 
-def _restores(back: Sequence[Change]) -> list[str]:
-    """Return the calls that make the pre-images ready to be put back."""
+def _gated(change: Change, of: str) -> str:
+    """Return the check of a change that takes one of a run back, if that run had begun to make it."""
+    return f"{shlex.join(['took', of, undo_id(change.id), change.id])} && {_call('check', change)}"
+
+
+def _restores(back: Sequence[Change], of: str) -> list[str]:
+    """Return the calls that make the pre-images of a run ready to be put back."""
     return [
-        f"restore {shlex.quote(change.id.removeprefix('undo-'))} {change.action.after}"
+        shlex.join(["restore", of, undo_id(change.id), change.action.after])
         for change in back
         if isinstance(change.action, FileAction) and change.action.after is not None
     ]
 
 
-def _program(job: Job, lines: Sequence[str]) -> str:
+def _program(job: Job, lines: Sequence[str], more: str = "") -> str:
     """Return a whole program: the library, and the lines as a function that runs when all has arrived."""
     values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": job.by}
     if job.head:
         values["HEAD"] = job.head
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
-    return "\n".join([*head, _library(), "main() {", *lines, "}", "main", ""])
+    return "\n".join([*head, _text("host.sh"), more, "main() {", *lines, "}", "main", ""])
 
 
 def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
@@ -216,14 +276,23 @@ def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport
     return HostReport(refused, results, finished, armed)
 
 
+def parse_unlocked(job: Job, stdout: str) -> Unlocked:
+    """Read what became of a lock; "unknown" where the host did not say."""
+    for line in stdout.splitlines():
+        nonce, *words = line.split(" ")
+        if nonce == job.nonce and len(words) > 1 and words[1] != "begun":
+            return Unlocked(words[1], _decode(words[2]) if len(words) > 2 else "")
+    return Unlocked("unknown", "the host did not say")
+
+
 def parse_confirmation(job: Job, stdout: str) -> bool:
     """Whether the host says that it was told in time."""
     return f"{job.nonce} - confirmed" in stdout.splitlines()
 
 
 @cache
-def _library() -> str:
-    return (files("remedy.apply") / "host.sh").read_text(encoding="utf-8")
+def _text(name: str) -> str:
+    return (files("remedy.apply") / name).read_text(encoding="utf-8")
 
 
 def _store(name: str, content: bytes) -> str:
@@ -231,9 +300,31 @@ def _store(name: str, content: bytes) -> str:
 
 
 def _new_contents(changes: Sequence[Change]) -> tuple[str, ...]:
-    """Return the digests of the contents that files shall get, each once."""
-    digests = (c.action.after for c in changes if isinstance(c.action, FileAction))
+    """Return the digests of what files shall get, whole contents and splices, each once."""
+    actions = [c.action for c in changes if isinstance(c.action, FileAction)]
+    digests = [
+        digest
+        for action in actions
+        for digest in (
+            (action.after,)
+            if action.splices is None
+            else tuple(splice.after for splice in action.splices)
+        )
+    ]
     return tuple(dict.fromkeys(digest for digest in digests if digest is not None))
+
+
+def _splices(changes: Sequence[Change]) -> list[str]:
+    """Return the calls that make new contents from what is there, for the changes that hold splices."""
+    calls = []
+    for change in changes:
+        action = change.action
+        if isinstance(action, FileAction) and action.splices is not None and action.after:
+            words = ["splice", change.id, action.after]
+            for one in action.splices:
+                words += [str(one.offset), str(one.length), one.after or "-"]
+            calls.append(shlex.join(words))
+    return calls
 
 
 def _call(step: str, change: Change) -> str:

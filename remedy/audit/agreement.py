@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remedy import __version__
 from remedy.audit.approval import Approval
-from remedy.audit.story import Story
+from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
-from remedy.plan import Plan, read_plan, write_plan
+from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
+from remedy.plan.plan import FORMAT
 
 PLAN_NAME = "plan.json"
 
@@ -107,6 +109,41 @@ def read_agreed(home: Path, story: Story) -> Plan:
             next_step="Bring the right file back: the journal has its digest, remedy audit export INVENTORY.",
         )
     return plan
+
+
+def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
+    """Return the plan that takes a run back: the changes that it made, or may have made, last one first.
+
+    What was right before, or was never tried, is not taken back; nor is what cannot be.
+    """
+    made = tuple(
+        change
+        for change in plan.changes
+        if story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
+    )
+    hosts = dict.fromkeys(change.host for change in made)
+    back = tuple(one for host in hosts for one in inverse([c for c in made if c.host == host]))
+    return plan.model_copy(
+        update={
+            "format_version": FORMAT,
+            "tool_version": __version__,
+            "created": origin.created,
+            "author": origin.author,
+            "changes": back,
+            "findings": (),
+            "observed": {},
+        }
+    )
+
+
+def irreversible(plan: Plan, story: Story) -> tuple[Change, ...]:
+    """Return the changes that a run made, or may have made, and that nothing takes back."""
+    return tuple(
+        change
+        for change in plan.changes
+        if not change.reversible
+        and story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
+    )
 
 
 def _copy(signatures: Iterable[Path], plan: Path) -> None:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -253,7 +253,8 @@ def _append(file: IO[bytes], line: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     except OSError:
-        os.ftruncate(file.fileno(), end)
+        with suppress(OSError):
+            os.ftruncate(file.fileno(), end)
         raise
 
 

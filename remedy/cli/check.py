@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
+
+if TYPE_CHECKING:
+    from remedy.audit.survival import Survival
 
 
 @click.command()
 @host_options
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
-def check(exit_code: bool, **options: Any) -> None:
-    """Probe the hosts of INVENTORY and report what is wrong; change nothing."""
+@click.option(
+    "--after-reboot",
+    is_flag=True,
+    help="Tell which hosts booted since their last run, and whether what was applied is still there.",
+)
+def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
+    """Probe the hosts of INVENTORY and report what is wrong; change nothing.
+
+    With --after-reboot the exit code is 1 where something that was applied did not survive a boot.
+    """
     opts = Options(**options)
     with explained(verbose=opts.verbose):
         session = Session(opts)
+        from remedy.apply.outcome import FAILED, most_severe
+        from remedy.audit.survival import Boot
         from remedy.report.console import render_outcome, render_plan
         from remedy.report.document import run_document
 
@@ -26,8 +41,42 @@ def check(exit_code: bool, **options: Any) -> None:
             probed = pipeline.probe(session.hosts)
         plan = pipeline.plan(probed)
         outcome = pipeline.preview(probed, plan, pending_counts=exit_code)
+        found = pipeline.survival(probed, plan, session.hosts) if after_reboot else {}
+        bad = any(one.boot in (Boot.LOST, Boot.UNKNOWN) for one in found.values())
+        code = most_severe([outcome.exit_code, FAILED if bad else 0])
         if opts.as_json:
-            print_json(run_document(outcome))
+            document = run_document(outcome) | {"exit_code": code}
+            if after_reboot:
+                document["after_reboot"] = {
+                    name: {"boot": one.boot.value, "run": one.run, "lost": list(one.lost)}
+                    for name, one in found.items()
+                }
+            print_json(document)
         else:
             session.console.print(render_plan(plan), render_outcome(outcome))
-    sys.exit(outcome.exit_code)
+            _show(session, found)
+    sys.exit(code)
+
+
+def _show(session: Session, found: Mapping[str, Survival]) -> None:
+    """Show what became of the hosts since their last run, hosts that share it together."""
+    from remedy.audit.survival import Boot
+    from remedy.report.fold import fold
+
+    words = {
+        Boot.SURVIVED: ("booted since their last run; what was applied is there", "green"),
+        Boot.LOST: ("booted since their last run, and NOT all that was applied is there", "red"),
+        Boot.NOT_BOOTED: (
+            "did not boot since their last run, so nothing is proved of a boot",
+            "yellow",
+        ),
+        Boot.NO_RUN: ("no run is on record", "yellow"),
+        Boot.UNKNOWN: ("could not be read, or did not tell which boot this is", "red"),
+    }
+    for boot, (said, style) in words.items():
+        names = [name for name, one in found.items() if one.boot is boot]
+        if names:
+            session.console.print(Text(f"{fold(names)}: {said}", style=style))
+        for name in names:
+            for title in found[name].lost:
+                session.console.print(Text(f"  {name}: {title}", style=style))

@@ -18,6 +18,7 @@ COMMANDS = {
     "apply": "apply",
     "verify": "verify",
     "rollback": "rollback",
+    "unlock": "unlock",
     "history": "history",
     "audit": "audit",
     "schema": "schema",

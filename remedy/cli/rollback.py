@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, out, print_json
 from remedy.errors import RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from remedy.apply.script import HostReport
+    from remedy.plan import Plan
 
 
 @click.command()
@@ -19,49 +24,69 @@ from remedy.errors import RefusedError, UsageError
 def rollback(run: str, yes: bool, **options: Any) -> None:
     """Take RUN back on the hosts of INVENTORY, from the pre-images that it left there.
 
-    What somebody changed since is left alone and reported. `remedy history` lists the runs.
+    Shows the plan that does it, and what stands against it: what somebody changed since is left alone, and its
+    host with it. A rollback is a run of its own, which can be taken back. `remedy history` lists the runs.
     """
     opts = Options(**options)
     with explained(verbose=opts.verbose):
         session = Session(opts)
-        from remedy.apply.outcome import FAILED, OK, REFUSED, most_severe
-        from remedy.apply.script import ChangeStatus
-        from remedy.run import origin
+        from remedy.apply.outcome import exit_code_of
+        from remedy.report.console import render_plan
+        from remedy.run import new_run_id
 
-        plan = session.pipeline.plan_of(run).restricted(session.hosts)
-        for change in plan.changes:
-            how = "take back" if change.reversible else "CANNOT take back"
-            session.console.print(Text(f"{change.host}: {how}: {change.title}"))
-        if plan.changes and not yes:
-            if not (sys.stdin.isatty() and out.is_terminal):
-                raise UsageError(
-                    "there are changes to take back, and nobody to ask: this is no terminal",
-                    next_step="Run the command again with --yes.",
-                )
-            if not click.confirm(f"Take {len(plan.changes)} changes back?", err=True):
-                raise RefusedError("you said no; nothing was taken back")
+        pipeline = session.pipeline
+        plan = pipeline.rollback_plan(run, session.hosts)
+        session.console.print(render_plan(plan))
+        for change in pipeline.irreversible(run, session.hosts):
+            cannot = f"{change.host}: CANNOT be taken back: {change.title}"
+            session.console.print(Text(cannot, style="red"))
+        if plan.changes:
+            with session.stage(f"Looking at {len(plan.hosts)} hosts"):
+                _show(session, pipeline.conflicts(plan, run), looking=True)
+            _consent(plan, yes=yes)
+        back = new_run_id()
         with session.stage(f"Taking back on {len(plan.hosts)} hosts"):
-            reports = session.pipeline.rollback(run, session.hosts, by=origin().author)
-        codes = []
-        for host, report in reports.items():
-            if report.refused:
-                codes.append(REFUSED if report.refused.startswith("LOCKED") else FAILED)
-                session.console.print(Text(f"{host}: refused: {report.refused}", style="red"))
-            for result in report.results.values():
-                good = result.status in (ChangeStatus.DONE, ChangeStatus.ALREADY)
-                codes.append(
-                    OK if good else REFUSED if result.status is ChangeStatus.STALE else FAILED
-                )
-                session.console.print(
-                    Text(
-                        f"{host}: {result.id}: {result.status.value} {result.detail}".rstrip(),
-                        style="green" if good else "red",
-                    )
-                )
+            reports = pipeline.rollback(plan, run=back, of=run)
+        code = exit_code_of(reports.values())
+        words = {name: "ok" if exit_code_of([r]) == 0 else "failed" for name, r in reports.items()}
+        pipeline.ended(back, code, words)
+        _show(session, reports, looking=False)
         if opts.as_json:
             told = {
                 host: [result.model_dump(mode="json") for result in report.results.values()]
                 for host, report in reports.items()
             }
-            print_json({"schema": "remedy.rollback/1", "run": run, "hosts": told})
-    sys.exit(most_severe(codes))
+            print_json({"schema": "remedy.rollback/1", "run": back, "of": run, "hosts": told})
+        elif plan.changes:
+            session.console.print(
+                Text(f"This was run {back}, which can be taken back like any other.")
+            )
+    sys.exit(code)
+
+
+def _consent(plan: Plan, *, yes: bool) -> None:
+    """Ask for consent; raise where it is not given."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and out.is_terminal):
+        raise UsageError(
+            "there are changes to take back, and nobody to ask: this is no terminal",
+            next_step="Run the command again with --yes.",
+        )
+    if not click.confirm(f"Take {len(plan.changes)} changes back?", err=True):
+        raise RefusedError("you said no; nothing was taken back")
+
+
+def _show(session: Session, reports: Mapping[str, HostReport], *, looking: bool) -> None:
+    """Show what became of each change; before anything is done, only what stands against it."""
+    for host, report in reports.items():
+        if report.refused:
+            session.console.print(Text(f"{host}: refused: {report.refused}", style="red"))
+        if report.error is not None:
+            session.console.print(Text(f"{host}: {report.error.message}", style="red"))
+        for result in report.results.values():
+            good = result.status.value in ("done", "already")
+            if looking and (good or result.status.value == "skipped"):
+                continue
+            line = f"{host}: {result.id}: {result.status.value} {result.detail}".rstrip()
+            session.console.print(Text(line, style="green" if good else "red"))

@@ -9,9 +9,11 @@ from remedy.plan.change import (
     Finding,
     FindingKind,
     Risk,
+    Splice,
     command,
     inverse,
     sha256,
+    undo_id,
 )
 from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
 from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
@@ -33,6 +35,7 @@ __all__ = [
     "PlanFile",
     "Remedy",
     "Risk",
+    "Splice",
     "command",
     "find_remedy",
     "interface_addresses",
@@ -43,5 +46,6 @@ __all__ = [
     "remedies",
     "section_models",
     "sha256",
+    "undo_id",
     "write_plan",
 ]

@@ -57,6 +57,24 @@ class Risk(str, enum.Enum):
     HIGH = "high"  # can cut the connection or stop a service
 
 
+class Splice(Document):
+    """One place in a file: the bytes there, and what comes in their place.
+
+    Args:
+        offset: of the first byte, in the file as it was.
+        line: its line, from 1.
+        length: bytes that go.
+        before: SHA-256 (hex) of the bytes that go; None: none do.
+        after: SHA-256 (hex) of the bytes that come; None: none do. The plan has the bytes of both.
+    """
+
+    offset: int
+    line: int
+    length: int
+    before: str | None
+    after: str | None
+
+
 class FileAction(Document):
     """Make a file hold other bytes, keeping its owner, mode, label and links.
 
@@ -66,6 +84,8 @@ class FileAction(Document):
         before: SHA-256 (hex) of the bytes that must be there now; None: there must be no file.
         after: SHA-256 (hex) of the bytes that shall be there; None: the file is removed.
         mode: permission bits for a file that is made new.
+        splices: what turns the former bytes into the new ones, in order; None where the plan holds the new
+            bytes as a whole, as it does for a file that is made new.
     """
 
     kind: Literal["file"] = "file"
@@ -74,10 +94,13 @@ class FileAction(Document):
     before: str | None
     after: str | None
     mode: int = 0o644
+    splices: tuple[Splice, ...] | None = None
 
     def inverse(self) -> FileAction:
-        """Return the action that puts the former bytes back."""
-        return self.model_copy(update={"before": self.after, "after": self.before})
+        """Return the action that puts the former bytes back; its splices tell where, the host has the bytes."""
+        return self.model_copy(
+            update={"before": self.after, "after": self.before, "splices": _turned(self.splices)}
+        )
 
     def describe(self) -> str:
         """Return the action in one line, as exact as a command."""
@@ -114,6 +137,15 @@ class CommandAction(Document):
     def describe(self) -> str:
         """Return the action in one line: the command itself."""
         return self.do
+
+
+def _turned(splices: tuple[Splice, ...] | None) -> tuple[Splice, ...] | None:
+    """Return the splices that go back; where they are is told as before."""
+    if splices is None:
+        return None
+    return tuple(
+        one.model_copy(update={"before": one.after, "after": one.before}) for one in splices
+    )
 
 
 Action = Annotated[FileAction | CommandAction, Field(discriminator="kind")]
@@ -160,13 +192,26 @@ def command(parts: Sequence[str]) -> str:
     return shlex.join(parts)
 
 
+UNDO = "undo-"
+TAKE_BACK = "take back: "
+
+
+def undo_id(change: str) -> str:
+    """Return the id of the change that takes ``change`` back; of one that takes back, the former one's."""
+    return _toggled(change, UNDO)
+
+
+def _toggled(text: str, prefix: str) -> str:
+    return text.removeprefix(prefix) if text.startswith(prefix) else f"{prefix}{text}"
+
+
 def inverse(changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes that take ``changes`` back, last one first; what cannot be taken back is left out."""
     return tuple(
         change.model_copy(
             update={
-                "id": f"undo-{change.id}",
-                "title": f"take back: {change.title}",
+                "id": undo_id(change.id),
+                "title": _toggled(change.title, TAKE_BACK),
                 "action": change.action.inverse(),
             }
         )

@@ -15,7 +15,9 @@ from remedy.errors import PlanFileError, RemedyError
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.values import Document
 
-FORMAT = 1
+FORMAT = 2
+# The first one held whole files where the second has splices; both can be carried out.
+KNOWN_FORMATS = (1, FORMAT)
 
 
 class Plan(Document):
@@ -31,8 +33,9 @@ class Plan(Document):
         spec_digest: what the spec meant.
         changes: all changes; those of one host are in the order in which they act.
         findings: what was found, also what the plan does not change.
-        blobs: the bytes behind the digests that the file actions name.
+        blobs: the bytes that the changes put into files and take out of them, by SHA-256 (hex).
         observed: the fingerprint of each changed host's state, as it was when the plan was made.
+        contents: whole files before and after, by digest: only where the plan was made, never in its file.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -48,6 +51,7 @@ class Plan(Document):
     findings: tuple[Finding, ...] = ()
     blobs: Mapping[str, bytes] = Field(default_factory=dict)
     observed: Mapping[str, str] = Field(default_factory=dict)
+    contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
 
     @property
     def digest(self) -> str:
@@ -92,6 +96,9 @@ def document_of(plan: Plan) -> dict[str, Any]:
     document = plan.model_dump(mode="json")
     if not document["observed"]:
         del document["observed"]
+    for change in document["changes"]:
+        if change["action"].get("splices", ()) is None:
+            del change["action"]["splices"]
     return document
 
 
@@ -144,9 +151,9 @@ def read_plan(path: Path) -> Plan:
         raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
-    if version != FORMAT:
+    if version not in KNOWN_FORMATS:
         raise PlanFileError(
-            f"{path} is of format {version}; this remedy reads format {FORMAT}",
+            f"{path} is of format {version}; this remedy reads formats 1 to {FORMAT}",
             next_step="Use the remedy that made it, or make a new plan with this one.",
         )
     try:

@@ -9,6 +9,7 @@ from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
 from remedy.plan.remedy import remedies
+from remedy.plan.splice import spliced
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     """
     findings: list[Finding] = []
     changes: list[Change] = []
-    blobs: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     chosen = [remedy for remedy in remedies() if only in (None, remedy.name)]
     sections = {remedy.name: fleet.spec.section(remedy.name, remedy.spec) for remedy in chosen}
     for remedy in chosen:
@@ -52,11 +53,12 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
             assessment = remedy.assess(fleet, state, sections[remedy.name])
             findings += assessment.findings
             of_host += assessment.changes
-            blobs.update(assessment.blobs or {})
+            contents.update(assessment.blobs or {})
         changes += [
             change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
             for number, change in enumerate(of_host, 1)
         ]
+    lean, blobs = spliced(changes, contents)
     return Plan(
         tool_version=__version__,
         created=origin.created,
@@ -64,7 +66,8 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         inventory=fleet.inventory.path.name,
         inventory_digest=fleet.inventory.digest,
         spec_digest=fleet.spec.digest,
-        changes=tuple(changes),
+        changes=lean,
         findings=tuple(findings),
         blobs=blobs,
+        contents=contents,
     )

@@ -34,7 +34,7 @@ def _after(state: HostState, change: Change, plan: Plan) -> HostState:
             path=action.path,
             real_path=action.real_path,
             exists=action.after is not None,
-            content=b"" if action.after is None else plan.blobs[action.after],
+            content=b"" if action.after is None else plan.contents[action.after],
             mode=old.mode if isinstance(old, File) and old.exists else action.mode,
         )
         state = state.model_copy(update={"files": {**state.files, action.path: file}})

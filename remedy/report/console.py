@@ -10,6 +10,7 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -207,18 +208,28 @@ def _command_lines(text: str) -> Iterator[str]:
 
 
 def _file_difference(action: FileAction, plan: Plan) -> Iterator[str]:
-    before = plan.blobs.get(action.before or "", b"").decode("utf-8", "backslashreplace")
-    after = plan.blobs.get(action.after or "", b"").decode("utf-8", "backslashreplace")
     if action.before is None:
         yield f"new file {action.path}"
     elif action.after is None:
         yield f"remove {action.path}"
     if action.path != action.real_path:
         yield f"{action.path} is a link to {action.real_path}, which is what changes"
-    difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
-    for number, line in enumerate(difference):
-        if number >= 2:  # the first two lines name files, which are told already
-            yield line
+    if action.splices is None:
+        before, after = (_text(plan, digest) for digest in (action.before, action.after))
+        lines = difflib.unified_diff(before, after, lineterm="", n=0)
+        yield from islice(lines, 2, None)  # the first two lines name files, which are told already
+        return
+    for splice in action.splices:
+        yield f"@@ line {splice.line} @@"
+        before, after = (_text(plan, digest) for digest in (splice.before, splice.after))
+        lines = difflib.unified_diff(before, after, lineterm="", n=0)
+        yield from (line for line in islice(lines, 2, None) if not line.startswith("@@ "))
+
+
+def _text(plan: Plan, digest: str | None) -> list[str]:
+    """Return the bytes that a digest stands for, as lines; none where the plan does not have them."""
+    content = plan.blobs.get(digest or "", b"") if digest else b""
+    return content.decode("utf-8", "backslashreplace").splitlines()
 
 
 def _tally(plan: Plan) -> Text:

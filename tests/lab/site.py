@@ -78,7 +78,7 @@ class Site:
 
     def command(self, name: str, *words: str) -> list[str]:
         """Return the command line of ``remedy NAME [RUN] INVENTORY WORDS``."""
-        run = [words[0]] if name == "rollback" else []
+        run = [words[0]] if name in ("rollback", "unlock") else []
         return [str(COMMAND), *name.split(), *run, str(self.inventory), *words[len(run) :]]
 
     def remedy(self, name: str, *words: str, stdin: str = "", seconds: float = 180) -> Answer:

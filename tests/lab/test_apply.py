@@ -221,8 +221,8 @@ def test_the_journal_tells_every_run_and_its_chain_is_whole(story: Story) -> Non
     assert len(bodies) == count
     modes = list(dict.fromkeys((body["run"], body["mode"]) for body in bodies))
     assert [mode for _, mode in modes] == ["apply", "apply", "rollback", "apply"]
-    first = [body["event"] for body in bodies if body["run"] == story.run][:4]
-    assert first == ["planned", "changed", "verified", "ended"]
+    first = [body["event"] for body in bodies if body["run"] == story.run][:5]
+    assert first == ["planned", "began", "changed", "verified", "ended"]
     assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0
     history = story.site.remedy("history")
     assert history.code == 0

@@ -64,7 +64,7 @@ def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: flo
 
     # It died before it could look again: nobody has recorded an end.
     journal = (site.folder / ".remedy" / "journal.jsonl").read_text().splitlines()
-    assert [json.loads(line)["event"] for line in journal] == ["planned"]
+    assert [json.loads(line)["event"] for line in journal] == ["planned", "began"]
     wait_for(lambda: not processes(cluster, AT_WORK), 60)
     for host, names in site.all_names().items():
         # Each file is as it was or as it shall be, and nothing of others is lost.
@@ -82,16 +82,21 @@ def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: flo
 def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) -> None:
     site = Site(cluster)
     held = "flock -x /var/lib/remedy/lock sleep 60"
+    # As the owner of the lock would leave it; PID 1 stands for its process.
     cluster.host("gpu01").must(
-        "mkdir -p -m 700 /var/lib/remedy; echo 'run X by Y' >/var/lib/remedy/holder;"
+        "mkdir -p -m 700 /var/lib/remedy;"
+        ' ln -s "token X $(cat /proc/sys/kernel/random/boot_id) 1'
+        " $(sed 's/.*) //' /proc/1/stat | cut -d' ' -f20) 2026-01-01T00:00:00Z Y\" /var/lib/remedy/owner;"
         f" systemd-run --quiet --unit=held {held}"
     )
     wait_for(lambda: "sleep 60" in cluster.run("gpu01", "pgrep -af '[s]leep 60'").stdout, 10)
     before = site.names("gpu01")
     applied = site.remedy("apply", "--yes", "--no-verify")
     assert applied.code == 4
-    assert "gpu01: another run is at work there: run X by Y" in applied.stdout
+    assert "gpu01: another run is at work there: run X by Y since 2026-01-01" in applied.stdout
     assert "Wait for it to end" in applied.stdout
+    shut = site.remedy("unlock", "X", "--limit", "gpu01")
+    assert (shut.code, "the run is at work there" in shut.stdout) == (4, True)
     assert site.names("gpu01") == before
     site.assert_right("gpu02", "gpu03", "gpu04")
     cluster.host("gpu01").must("systemctl stop held")

@@ -38,6 +38,7 @@ from remedy.plan import (
     remedies,
     section_models,
 )
+from remedy.plan.splice import join
 from remedy.probe import Address, File, HostState, Identity, Interface, Names, Network, Sysctls
 from remedy.spec import Spec, SpecSection, load_spec
 from remedy.values import Unknown
@@ -375,7 +376,7 @@ def test_no_change_without_a_finding_and_all_of_both_is_whole(case: Case) -> Non
         assert change.reversible or change.disrupts, "what cannot be taken back is said"
         if isinstance(change.action, FileAction):
             for digest in (change.action.before, change.action.after):
-                assert digest is None or digest in plan.blobs
+                assert digest is None or digest in plan.contents
             assert change.action.before != change.action.after
     for finding in plan.findings:
         assert finding.host in (None, *fleet.inventory.names)
@@ -411,7 +412,18 @@ def test_a_plan_is_made_the_same_way_twice_and_survives_its_file(case: Case) -> 
     fleet = case.fleet()
     plan = make_plan(fleet, WHEN)
     assert make_plan(fleet, WHEN) == plan
-    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert again == plan.model_copy(update={"contents": {}})
+    assert again.digest == plan.digest
+    for change in plan.changes:
+        action = change.action
+        if isinstance(action, FileAction) and action.after is not None:
+            made = (
+                again.blobs[action.after]
+                if action.before is None
+                else join(plan.contents[action.before], action.splices or (), again.blobs)
+            )
+            assert made == plan.contents[action.after]
 
 
 def contents(found: HostState) -> dict[str, bytes]:

@@ -79,7 +79,7 @@ def planned(made: Fleet, only: str = "ascend") -> Plan:
 def written(plan: Plan, name: str) -> bytes:
     (change,) = plan.for_host(name)
     assert isinstance(change.action, FileAction)
-    return plan.blobs[change.action.after or ""]
+    return plan.contents[change.action.after or ""]
 
 
 def test_hosts_without_devices_are_left_alone() -> None:
@@ -155,7 +155,7 @@ def test_variables_go_by_the_number_of_devices(devices: int, timeout: str | None
     assert found.get("MS_NODE_TIMEOUT") == timeout
     assert found["HCCL_IF_IP"] == "10.0.0.1"
     plan = planned(made, "environment")
-    text = b"".join(plan.blobs.values())
+    text = b"".join(plan.contents.values())
     assert b"RANK_TABLE_FILE=/etc/hccl_rank_table.json\n" in text
     assert b"HCCL_CONNECT_TIMEOUT=600\n" in text
 

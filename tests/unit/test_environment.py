@@ -122,7 +122,7 @@ def content(plan: Plan, path: str, name: str = "gpu01") -> bytes | None:
     for change in plan.for_host(name):
         assert isinstance(change.action, FileAction)
         if change.action.path == path:
-            return b"" if change.action.after is None else plan.blobs[change.action.after]
+            return b"" if change.action.after is None else plan.contents[change.action.after]
     return None
 
 
@@ -429,3 +429,16 @@ def test_any_fleet_converges_in_one_plan_and_undoes(
             assert isinstance(old, File)
             assert isinstance(file, File)
             assert (old.exists, old.content) == (file.exists, file.content)
+
+
+@pytest.mark.parametrize(
+    "name", ["WANDB_API_KEY", "HF_TOKEN", "aws_secret_access_key", "DB_PASSWORD"]
+)
+def test_a_secret_is_refused_without_printing_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "remedy.yaml"
+    path.write_text(f"environment: {{variables: {{{name}: canary-in-the-spec}}}}\n")
+    with pytest.raises(SpecError) as caught:
+        load_spec(path, section_models())
+    assert "looks like a secret" in str(caught.value)
+    assert name in str(caught.value)
+    assert "canary" not in str(caught.value)

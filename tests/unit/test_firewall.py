@@ -325,7 +325,7 @@ def test_the_ports_come_with_their_reasons() -> None:
         "needed: 8000: firewall.ports of the spec",
         "needed: 9000-9100: firewall.ports of the spec",
     )
-    content = plan.blobs[plan.for_host("ufw")[0].action.after].decode()  # type: ignore[union-attr,index]
+    content = plan.contents[plan.for_host("ufw")[0].action.after].decode()  # type: ignore[union-attr,index]
     assert (
         "--dports 6070,6767,8000,9000:9100,29400,29500:29563,32768:64000 -s 10.0.0.1 -j" in content
     )
@@ -337,7 +337,7 @@ def test_a_node_that_left_is_shut_out_and_one_that_is_down_is_not() -> None:
     fewer = fleet(*(s for n, s in after.states.items() if n != "leg"))
     plan = settled(fewer)
     assert {c.host for c in plan.changes} == {"ufw", "fwd", "nft", "ipt"}
-    content = plan.blobs[plan.for_host("nft")[1].action.after].decode()  # type: ignore[union-attr,index]
+    content = plan.contents[plan.for_host("nft")[1].action.after].decode()  # type: ignore[union-attr,index]
     assert "ip saddr { 10.0.0.1-10.0.0.5 }" in content
     # A host that cannot be read, and whose cluster address is therefore not known, stays welcome.
     spec = load_spec(None, section_models())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,18 @@ from remedy.apply.script import (
     HostReport,
     Job,
     parse_report,
+    parse_unlocked,
     render_changes,
+    render_look,
     render_undo,
+    render_unlock,
 )
 from remedy.plan import Change, CommandAction, FileAction, inverse, sha256
+from remedy.plan.splice import spliced
 
 JOB = Job(run="20260101T000000Z-00000000", nonce="n0nce", by="me@here")
+AGAIN = Job(run="20260103T000000Z-00000000", nonce="n0nce", by="me@here")
+BACK = Job(run="20260102T000000Z-00000000", nonce="n0nce", by="me@here")
 
 
 @dataclass
@@ -48,6 +55,14 @@ class Bench:
         }
         return path
 
+    def spliced(self, name: str, before: bytes, after: bytes) -> Path:
+        """A file whose change holds splices in place of its content, as those of a plan do."""
+        path = self.file(name, before, after)
+        lean, blobs = spliced(self.changes[-1:], self.blobs or {})
+        self.changes = (*self.changes[:-1], *lean)
+        self.blobs = blobs
+        return path
+
     def command(self, observe: str, before: str, after: str, do: str, undo: str = "") -> None:
         self._add(CommandAction(observe=observe, before=before, after=after, do=do, undo=undo))
 
@@ -67,7 +82,17 @@ class Bench:
         return self._run(render_changes(JOB, self.changes, self.blobs or {}), self.changes)
 
     def undo(self) -> HostReport:
-        return self._run(render_undo(JOB, self.changes), inverse(self.changes))
+        back = inverse(self.changes)
+        return self._run(render_undo(BACK, back, JOB.run), back)
+
+    def look(self) -> HostReport:
+        back = inverse(self.changes)
+        return self._run(render_look(BACK, back, JOB.run), back)
+
+    def redo(self) -> HostReport:
+        """Take the rollback back."""
+        again = inverse(inverse(self.changes))
+        return self._run(render_undo(AGAIN, again, BACK.run), again)
 
     def _run(self, text: str, changes: tuple[Change, ...]) -> HostReport:
         done = subprocess.run(["sh", "-s"], input=text, capture_output=True, text=True, check=False)
@@ -245,3 +270,266 @@ def test_lines_without_the_nonce_are_no_outcome(bench: Bench) -> None:
     bench.file("hosts", b"old", b"new")
     report = parse_report(JOB, bench.changes, "other 01-test done\n01-test done\nn0nce\n")
     assert report.results["01-test"].status is ChangeStatus.LOST
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\nb\nc\n", b"a\nB\nc\n"),
+        (b"a\nb\nc\n", b"a\nb\nc\nd\n"),
+        (b"a\nb\nc\n", b"b\nc\n"),
+        (b"", b"new\n"),
+        (b"\xff\x00 no end", b"first\n\xff\x00 no end"),
+        (b"1\n2\n3\n4\n5\n", b"one\n2\n3\nfour\n5\nsix\n"),
+    ],
+)
+def test_splices_make_the_new_content_on_the_host(
+    bench: Bench, before: bytes, after: bytes
+) -> None:
+    path = bench.spliced("hosts", before, after)
+    assert statuses(bench.apply()) == ["done"]
+    assert path.read_bytes() == after
+    assert statuses(bench.undo()) == ["done"]
+    assert path.read_bytes() == before
+
+
+def test_what_others_wrote_into_a_file_is_not_sent_and_not_kept_in_the_record(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.spliced("hosts", b"canary-of-others\nold\n", b"canary-of-others\nnew\n")
+    text = render_changes(JOB, bench.changes, bench.blobs or {})
+    assert b"canary" not in text.encode()
+    assert base64.b64encode(b"canary-of-others") not in text.encode()
+    bench.apply()
+    run = tmp_path / "var" / "runs" / JOB.run
+    holders = {p.parent.name for p in run.rglob("*") if p.is_file() and b"canary" in p.read_bytes()}
+    assert holders == {"pre", "new"}
+
+
+def test_a_file_that_changed_is_not_spliced(bench: Bench) -> None:
+    path = bench.spliced("hosts", b"a\nb\n", b"a\nc\n")
+    path.write_bytes(b"x\na\nb\n")
+    report = bench.apply()
+    assert statuses(report) == ["stale"]
+    detail = report.results["01-test"].detail
+    assert sha256(b"a\nb\n") in detail
+    assert "last written 20" in detail
+    assert path.read_bytes() == b"x\na\nb\n"
+
+
+def test_a_splice_without_its_bytes_changes_nothing(bench: Bench) -> None:
+    path = bench.spliced("hosts", b"a\nb\n", b"a\nc\n")
+    bench.blobs = dict.fromkeys(bench.blobs or {}, b"other")
+    report = bench.apply()
+    assert statuses(report) == ["failed"]
+    assert "could not be made" in report.results["01-test"].detail
+    assert path.read_bytes() == b"a\nb\n"
+
+
+def test_a_rollback_can_be_taken_back(bench: Bench) -> None:
+    first = bench.spliced("hosts", b"old\n", b"new\n")
+    second = bench.file("extra", None, b"x\n")
+    bench.apply()
+    assert statuses(bench.undo()) == ["done", "done"]
+    assert statuses(bench.redo()) == ["done", "done"]
+    assert (first.read_bytes(), second.read_bytes()) == (b"new\n", b"x\n")
+
+
+def test_what_a_run_found_right_is_not_taken_back(bench: Bench) -> None:
+    path = bench.file("hosts", b"old\n", b"new\n")
+    flag = bench.root / "flag"
+    flag.write_text("on")
+    bench.command(f"cat {flag}", "off", "on", f"printf on >{flag}", f"printf off >{flag}")
+    assert statuses(bench.apply()) == ["done", "already"]
+    assert sorted(statuses(bench.undo())) == ["already", "done"]
+    assert flag.read_text() == "on"
+    assert path.read_bytes() == b"old\n"
+
+
+def test_without_its_receipt_a_run_is_not_taken_back(bench: Bench, tmp_path: Path) -> None:
+    path = bench.file("hosts", b"old\n", b"new\n")
+    bench.apply()
+    (tmp_path / "var" / "runs" / JOB.run / "receipt.jsonl").unlink()
+    report = bench.undo()
+    assert statuses(report) == ["failed"]
+    assert "no receipt" in report.results["undo-01-test"].detail
+    assert path.read_bytes() == b"new\n"
+
+
+def test_looking_tells_conflicts_and_writes_nothing(bench: Bench, tmp_path: Path) -> None:
+    bench.file("one", b"1", b"one")
+    second = bench.file("two", b"2", b"two")
+    bench.apply()
+    second.write_bytes(b"a human's fix")
+    before = sorted(p for p in tmp_path.rglob("*"))
+    report = bench.look()
+    assert statuses(report) == ["stale", "skipped"]
+    detail = report.results["undo-02-test"].detail
+    assert f"since run {JOB.run}" in detail
+    assert sha256(b"two") in detail
+    assert sha256(b"a human's fix") in detail
+    assert sorted(p for p in tmp_path.rglob("*")) == before
+
+
+# ---- the lock
+
+
+def owner(tmp_path: Path) -> Path:
+    return tmp_path / "var" / "owner"
+
+
+def hold(tmp_path: Path, pid: int, start: str, boot: str = "") -> None:
+    boot = boot or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    (tmp_path / "var").mkdir(exist_ok=True)
+    owner(tmp_path).symlink_to(f"token r0 {boot} {pid} {start} 2026-01-01T00:00:00Z you@there")
+
+
+def start_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+@pytest.fixture(params=["flock", "no flock"])
+def tools(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A host with flock, and one without."""
+    if request.param == "no flock":
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        for place in ("/usr/bin", "/bin"):
+            for tool in Path(place).iterdir():
+                if tool.name != "flock" and not (folder / tool.name).exists():
+                    (folder / tool.name).symlink_to(tool)
+        monkeypatch.setenv("PATH", str(folder))
+    return str(request.param)
+
+
+def test_the_lock_is_released_at_the_end(bench: Bench, tmp_path: Path, tools: str) -> None:
+    assert tools
+    bench.file("hosts", b"old", b"new")
+    bench.apply()
+    assert not os.path.lexists(owner(tmp_path))
+
+
+@pytest.mark.parametrize("dead", ["another boot", "no process", "another process with its number"])
+def test_a_dead_owner_needs_no_hands(bench: Bench, tmp_path: Path, tools: str, dead: str) -> None:
+    assert tools
+    path = bench.file("hosts", b"old", b"new")
+    if dead == "another boot":
+        hold(tmp_path, os.getpid(), start_of(os.getpid()), boot="other")
+    elif dead == "no process":
+        hold(tmp_path, 2**22 + 1, "1")
+    else:
+        hold(tmp_path, os.getpid(), "1")
+    assert statuses(bench.apply()) == ["done"]
+    assert path.read_bytes() == b"new"
+    assert sorted(p.name for p in (tmp_path / "var").glob("dead.*")) == []
+
+
+def test_without_flock_a_live_owner_is_not_disturbed(
+    bench: Bench, tmp_path: Path, tools: str
+) -> None:
+    if tools == "flock":
+        pytest.skip("there the kernel knows")
+    path = bench.file("hosts", b"old", b"new")
+    hold(tmp_path, os.getpid(), start_of(os.getpid()))
+    report = bench.apply()
+    assert report.refused.startswith("LOCKED run r0 by you@there since 2026-01-01")
+    assert f"process {os.getpid()} is at work" in report.refused
+    assert path.read_bytes() == b"old"
+    assert os.path.lexists(owner(tmp_path))
+
+
+def test_a_run_that_lost_its_lock_makes_no_further_change(bench: Bench, tmp_path: Path) -> None:
+    bench.command("echo off", "off", "on", "true")
+    bench.changes = ()
+    flag = bench.root / "flag"
+    bench.command(
+        f"cat {flag} 2>/dev/null || echo no",
+        "no",
+        "yes",
+        f"rm {owner(tmp_path)}; printf yes >{flag}",
+    )
+    path = bench.file("hosts", b"old", b"new")
+    report = bench.apply()
+    assert statuses(report) == ["done", "failed"]
+    assert "lock of this run was taken away" in report.results["02-test"].detail
+    assert path.read_bytes() == b"old"
+
+
+def unlock(run: str, *, force: bool = False) -> str:
+    job = Job(run=run, nonce="n0nce", by="me@here")
+    text = render_unlock(job, run, force=force)
+    done = subprocess.run(["sh", "-s"], input=text, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return parse_unlocked(job, done.stdout).state
+
+
+def test_a_lock_is_opened_by_its_id_only(bench: Bench, tmp_path: Path) -> None:
+    assert bench
+    (tmp_path / "var" / "runs" / "r0").mkdir(parents=True)
+    assert unlock("r0") == "free"
+    hold(tmp_path, 2**22 + 1, "1")
+    assert unlock("r9", force=True) == "other"
+    assert unlock("r0") == "removed"
+    hold(tmp_path, os.getpid(), start_of(os.getpid()))
+    assert unlock("r0") == "alive"
+    assert os.path.lexists(owner(tmp_path))
+    assert unlock("r0", force=True) == "fenced"
+    assert not os.path.lexists(owner(tmp_path))
+
+
+def test_the_host_keeps_what_it_is_told_of_the_journal(bench: Bench, tmp_path: Path) -> None:
+    bench.file("hosts", b"old", b"new")
+    job = replace(JOB, head="j 3 h place run")
+    subprocess.run(
+        ["sh", "-s"],
+        input=render_changes(job, bench.changes, bench.blobs or {}),
+        text=True,
+        check=True,
+    )
+    assert (tmp_path / "var" / "heads").read_text() == "j 3 h place run\n"
+
+
+def half_written(bench: Bench, tmp_path: Path, content: bytes) -> Path:
+    """A file with two names, as a run left it that was killed while it wrote in place."""
+    path = bench.file("hosts", b"foreign\nold\n", b"foreign\nnew\n")
+    os.link(path, bench.root / "twin")
+    bench.apply()
+    whole = tmp_path / "var" / "runs" / JOB.run / "new" / sha256(b"foreign\nnew\n")
+    (tmp_path / "var" / "inplace").write_text(f"{path}\n{whole}\n{whole.name}\n")
+    (tmp_path / "var" / "temps").write_text(f"{bench.root}\n")
+    (bench.root / ".remedy.abcdef").write_bytes(b"x")
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("content", [b"", b"fore", b"foreign\nnew"])
+def test_a_write_in_place_that_was_cut_off_is_completed(
+    bench: Bench, tmp_path: Path, content: bytes
+) -> None:
+    path = half_written(bench, tmp_path, content)
+    assert statuses(bench.undo()) == ["done"]
+    assert path.read_bytes() == b"foreign\nold\n"
+    assert path.stat().st_nlink == 2
+    assert not (tmp_path / "var" / "inplace").exists()
+    assert not list(bench.root.glob(".remedy.*"))
+
+
+def test_what_somebody_wrote_since_is_not_completed(bench: Bench, tmp_path: Path) -> None:
+    path = half_written(bench, tmp_path, b"a human's fix\n")
+    assert statuses(bench.undo()) == ["stale"]
+    assert path.read_bytes() == b"a human's fix\n"
+
+
+def test_a_plan_made_from_a_half_written_file_is_refused(bench: Bench, tmp_path: Path) -> None:
+    path = half_written(bench, tmp_path, b"fore")
+    other = Bench(bench.root)
+    other.file("hosts", None, None)
+    action = FileAction(
+        path=str(path), real_path=str(path), before=sha256(b"fore"), after=sha256(b"fore\nblock")
+    )
+    other.changes = (other.changes[0].model_copy(update={"action": action}),)
+    other.blobs = {sha256(b"fore\nblock"): b"fore\nblock"}
+    report = other.apply()
+    assert statuses(report) == ["stale"]
+    assert "run the command again" in report.results["01-test"].detail
+    assert path.read_bytes() == b"foreign\nnew\n"

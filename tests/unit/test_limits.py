@@ -90,7 +90,7 @@ def content(plan: Plan, path: str) -> bytes | None:
     for change in plan.changes:
         assert isinstance(change.action, FileAction)
         if change.action.path == path:
-            return b"" if change.action.after is None else plan.blobs[change.action.after]
+            return b"" if change.action.after is None else plan.contents[change.action.after]
     return None
 
 

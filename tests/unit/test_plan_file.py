@@ -63,7 +63,18 @@ def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_the_first_version_is_still_read() -> None:
-    assert read_plan(OLD) == plan()
+    old = read_plan(OLD)
+    assert (old.changes, old.blobs) == (plan().changes, plan().blobs)
+    assert (old.format_version, plan().format_version) == (1, 2)
+
+
+def test_a_plan_of_the_second_version_is_still_read() -> None:
+    old = read_plan(OLD.with_name("format-2.json"))
+    action = old.changes[0].action
+    assert isinstance(action, FileAction)
+    assert action.splices is not None
+    assert [old.blobs[one.after or ""] for one in action.splices] == [b"10.0.0.1 gpu01\n"]
+    assert set(old.observed) == {"gpu01"}
 
 
 def test_what_the_hosts_were_like_is_in_the_plan_and_counts(tmp_path: Path) -> None:
@@ -120,9 +131,9 @@ def test_a_field_of_a_later_version_is_kept_and_its_digest_holds(tmp_path: Path)
 def test_a_later_format_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path)
     document = json.loads(path.read_text())
-    document["plan"]["format_version"] = 2
+    document["plan"]["format_version"] = 3
     path.write_text(json.dumps(document))
-    with pytest.raises(PlanFileError, match="is of format 2"):
+    with pytest.raises(PlanFileError, match="is of format 3"):
         read_plan(path)
 
 

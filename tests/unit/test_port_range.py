@@ -80,7 +80,7 @@ def settled(before: Fleet) -> Plan:
 
 
 def written(plan: Plan, host: str = "a") -> str:
-    return plan.blobs[plan.for_host(host)[0].action.after].decode()  # type: ignore[union-attr,index]
+    return plan.contents[plan.for_host(host)[0].action.after].decode()  # type: ignore[union-attr,index]
 
 
 def test_a_usual_host_needs_nothing() -> None:

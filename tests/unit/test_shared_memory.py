@@ -160,7 +160,7 @@ def test_dev_shm_is_changed_only_where_needed(
     assert isinstance(stored.action, FileAction)
     assert stored.action.after is not None
     line = f"tmpfs /dev/shm tmpfs rw,nosuid,nodev,size={short(size)} 0 0\n".encode()
-    assert plan.blobs[stored.action.after] == b"# nothing\n" + line
+    assert plan.contents[stored.action.after] == b"# nothing\n" + line
 
 
 def test_a_file_that_makes_it_small_at_boot_is_corrected() -> None:
@@ -298,7 +298,7 @@ def test_podman_gets_a_file_of_its_own(files: dict[str, bytes], kinds: list[Find
     for change in plan.changes:
         assert isinstance(change.action, FileAction)
         assert change.action.after is not None
-        assert container_setting(plan.blobs[change.action.after], "shm_size") == "32g"
+        assert container_setting(plan.contents[change.action.after], "shm_size") == "32g"
 
 
 # --- any host ----------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Crashes at every boundary of a run, and what is true afterwards."""

@@ -1,0 +1,56 @@
+"""A controller that kills itself at one of its boundaries; the sweep runs it.
+
+    python -m benchmarks.crashes.controller AT COUNT_FILE WORDS...
+
+The boundaries are its writes to disk (before and after each fsync and each rename), and each stage of a host.
+``remedy WORDS...`` runs as it is; at boundary AT it gets the signal that no program can catch.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Run remedy up to a boundary."""
+    at, count, words = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    seen = 0
+
+    def boundary() -> None:
+        nonlocal seen
+        seen += 1
+        count.write_text(str(seen), encoding="utf-8")
+        if seen == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            boundary()
+            result = function(*args, **kwargs)
+            boundary()
+            return result
+
+        return wrapped
+
+    os.fsync = around(os.fsync)
+    Path.replace = around(Path.replace)  # type: ignore[method-assign]
+    from remedy.cli import common
+    from remedy.cli.main import main as command
+
+    told = common.Session.told
+
+    def listen(session: common.Session, event: Any) -> None:
+        boundary()
+        told(session, event)
+
+    common.Session.told = listen  # type: ignore[method-assign]
+    command(words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Crash points on one host: its shell killed before every program that it starts, and disks that are full."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.crashes.bench import Bench, Outcome
+
+# Sizes of the disk, in KiB, from one that holds nothing to one that is nearly enough.
+SIZES = range(4, 84, 4)
+
+
+def killed(folder: Path) -> Iterator[Outcome]:
+    """Yield what follows from killing the script before each program that it starts."""
+    bench = Bench(folder)
+    for at in range(1, bench.boundaries() + 1):
+        bench.fresh()
+        report = bench.apply("r1", at=at)
+        point = f"before program {at}"
+        if report.finished:
+            point += " (of the clean-up)"
+        yield bench.judge("the step's shell, kill -9", point, back=at % 2 == 0)
+
+
+def full_disks(folder: Path) -> Iterator[Outcome]:
+    """Yield what follows from a disk that is full: under the receipts, and under the files themselves."""
+    bench = Bench(folder)
+    for place in (bench.var, bench.etc):
+        for number, size in enumerate(SIZES):
+            bench.fresh()
+            kept = {
+                p: p.read_bytes() for p in bench.etc.iterdir() if p.name not in ("link", "twin")
+            }
+            place.mkdir(exist_ok=True)
+            _mount(place, "1m")
+            if place == bench.etc:
+                _fill(bench, kept)
+            if not _mount(place, f"{size}k", again=True):
+                continue  # the files as they are need more
+            bench.apply("r1")
+            _mount(place, "1m", again=True)  # somebody makes room
+            point = f"{place.name} of {size} KiB"
+            yield bench.judge("the host's disk is full", point, back=number % 2 == 0)
+    bench.fresh()
+
+
+def _mount(place: Path, size: str, *, again: bool = False) -> bool:
+    options = f"{'remount,' if again else ''}size={size}"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def _fill(bench: Bench, kept: dict[Path, bytes]) -> None:
+    """Put the files of a fresh host onto the small disk."""
+    for path, content in kept.items():
+        path.write_bytes(content)
+    (bench.etc / "link").symlink_to("real")
+    (bench.etc / "twin").hardlink_to(bench.etc / "hard")

@@ -1,0 +1,110 @@
+"""Splices: what a change does to a file, without the rest of the file.
+
+A plan needs the bytes that it takes out and puts in, and the digest of the whole; the lines of others stay on
+their host. Where a file holds much on one line (JSON), the splice is that part of the line which changes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+
+from remedy.plan.change import Change, FileAction, Splice, sha256
+
+# Files in which one line can hold the settings of many: there the rest of a line is nobody's business.
+PACKED = (".json",)
+
+_Cut = tuple[int, bytes, bytes]  # where, what is there, what comes in its place
+
+
+def spliced(
+    changes: Iterable[Change], contents: Mapping[str, bytes]
+) -> tuple[tuple[Change, ...], dict[str, bytes]]:
+    """Return changes that hold splices in place of whole contents, and the bytes that these stand for.
+
+    Args:
+        changes: with the digests of whole files.
+        contents: the whole files, by digest.
+    """
+    blobs: dict[str, bytes] = {}
+    return tuple(_spliced(change, contents, blobs) for change in changes), blobs
+
+
+def _spliced(change: Change, contents: Mapping[str, bytes], blobs: dict[str, bytes]) -> Change:
+    action = change.action
+    if not isinstance(action, FileAction) or action.after is None:
+        return change
+    if action.before is None:
+        blobs[action.after] = contents[action.after]
+        return change
+    before, after = contents[action.before], contents[action.after]
+    packed = action.real_path.endswith(PACKED)
+    made = []
+    for offset, old, new in cuts(before, after, packed=packed):
+        for text in (old, new):
+            if text:
+                blobs[sha256(text)] = text
+        made.append(
+            Splice(
+                offset=offset,
+                line=before.count(b"\n", 0, offset) + 1,
+                length=len(old),
+                before=sha256(old) if old else None,
+                after=sha256(new) if new else None,
+            )
+        )
+    return change.model_copy(update={"action": action.model_copy(update={"splices": tuple(made)})})
+
+
+def cuts(before: bytes, after: bytes, *, packed: bool = False) -> list[_Cut]:
+    """Return what turns ``before`` into ``after``: whole lines, or with ``packed`` parts of them.
+
+    >>> cuts(b"a\\nb\\n", b"a\\nc\\n")
+    [(2, b'b\\n', b'c\\n')]
+    >>> cuts(b'{"a": 64, "b": 1}', b'{"a": 10, "b": 1}', packed=True)
+    [(6, b'64', b'10')]
+    """
+    found = list(_by_line(before.splitlines(keepends=True), after.splitlines(keepends=True)))
+    return [_trimmed(*cut) for cut in found] if packed else found
+
+
+def join(before: bytes, made: Iterable[Splice], blobs: Mapping[str, bytes]) -> bytes:
+    """Return a file after its splices; what the host does with ``head`` and ``tail``."""
+    parts, at = [], 0
+    for splice in made:
+        parts += [before[at : splice.offset], blobs[splice.after] if splice.after else b""]
+        at = splice.offset + splice.length
+    return b"".join([*parts, before[at:]])
+
+
+def _by_line(old: list[bytes], new: list[bytes]) -> Iterator[_Cut]:
+    begin = 0
+    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
+        begin += 1
+    end = 0
+    while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
+        end += 1
+    left, right = old[begin : len(old) - end], new[begin : len(new) - end]
+    offset = sum(map(len, old[:begin]))
+    if not left or not right:  # the usual case: a block at the end, a line more
+        if left or right:
+            yield offset, b"".join(left), b"".join(right)
+        return
+    starts = [offset]
+    for line in left:
+        starts.append(starts[-1] + len(line))
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, left, right).get_opcodes():
+        if kind != "equal":
+            yield starts[a], b"".join(left[a:b]), b"".join(right[c:d])
+
+
+def _trimmed(offset: int, old: bytes, new: bytes) -> _Cut:
+    """Return a cut without what both sides begin and end with."""
+    least = min(len(old), len(new))
+    head = 0
+    while head < least and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < least - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return offset + head, old[head : len(old) - tail], new[head : len(new) - tail]

@@ -1,0 +1,173 @@
+"""The exit code of every way in which a command can end, and which of several wins."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from remedy import errors
+from remedy.apply.outcome import (
+    PRECEDENCE,
+    HostOutcome,
+    HostStatus,
+    RunOutcome,
+    exit_code_of,
+    most_severe,
+)
+from remedy.apply.script import ChangeResult, ChangeStatus, HostReport
+from remedy.audit import Journal
+from remedy.cli.main import main
+from remedy.plan import Finding, FindingKind, Plan
+from remedy.verify import Verdict
+
+OK = HostOutcome(HostStatus.OK)
+CHANGED = HostOutcome(HostStatus.CHANGED, (ChangeResult(id="1", status=ChangeStatus.DONE),))
+FAILED = HostOutcome(HostStatus.FAILED, (ChangeResult(id="1", status=ChangeStatus.FAILED),))
+STALE = HostOutcome(HostStatus.FAILED, (ChangeResult(id="1", status=ChangeStatus.STALE),))
+LOCKED = HostOutcome(HostStatus.FAILED, error=errors.LockedError("held"))
+KEY = HostOutcome(HostStatus.UNREACHABLE, error=errors.HostKeyError("changed"))
+GONE = HostOutcome(HostStatus.UNREACHABLE, error=errors.UnreachableError("silent"))
+PENDING = HostOutcome(HostStatus.PENDING)
+NOT_REACHED = HostOutcome(HostStatus.NOT_REACHED, error=errors.RemedyError("not reached"))
+PROVED = Verdict(passed=True, reason="the sum is exact")
+UNPROVED = Verdict(passed=False, reason="the sum is wrong")
+
+
+def plan() -> Plan:
+    return Plan(
+        tool_version="test",
+        created="",
+        author="",
+        inventory="",
+        inventory_digest="",
+        spec_digest="",
+    )
+
+
+def code(
+    *hosts: HostOutcome,
+    converged: bool | None = True,
+    verdict: Verdict | None = None,
+    pending: bool = False,
+) -> int:
+    return RunOutcome(
+        run="r",
+        inventory="inventory.py",
+        hosts={str(number): host for number, host in enumerate(hosts)},
+        plan=plan(),
+        converged=converged,
+        verdict=verdict,
+        pending_counts=pending,
+    ).exit_code
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (0, code(OK, CHANGED, verdict=PROVED)),
+        (0, code(OK, CHANGED)),  # --no-verify: the record says not verified
+        (1, code(OK, FAILED, verdict=PROVED)),
+        (1, code(OK, NOT_REACHED)),
+        (1, code(OK, converged=False)),  # a second look found something left to change
+        (3, code(OK, verdict=UNPROVED)),
+        (3, code(OK, verdict=UNPROVED.model_copy(update={"possible": False}))),
+        (4, code(OK, STALE)),
+        (4, code(OK, LOCKED)),
+        (4, code(OK, KEY)),
+        (5, code(OK, GONE, converged=False)),
+        (0, code(OK, PENDING, converged=None)),
+        (10, code(OK, PENDING, converged=None, pending=True)),
+        # several at once
+        (1, code(FAILED, STALE, GONE, PENDING, verdict=UNPROVED, pending=True)),
+        (4, code(STALE, GONE, PENDING, verdict=UNPROVED, pending=True)),
+        (3, code(GONE, PENDING, verdict=UNPROVED, pending=True)),
+        (5, code(GONE, PENDING, converged=None, pending=True)),
+    ],
+)
+def test_how_a_run_ended_is_its_exit_code(expected: int, found: int) -> None:
+    assert found == expected
+
+
+def test_the_most_severe_wins_in_any_order() -> None:
+    assert PRECEDENCE == (1, 4, 3, 5, 10)
+    for size in range(1, len(PRECEDENCE) + 1):
+        for codes in permutations(PRECEDENCE, size):
+            assert most_severe([0, *codes]) == min(codes, key=PRECEDENCE.index)
+    assert most_severe([]) == most_severe([0, 0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (errors.RemedyError, 1),
+        (errors.UsageError, 2),
+        (errors.InventoryError, 2),
+        (errors.SpecError, 2),
+        (errors.PlanFileError, 2),
+        (errors.VerificationError, 3),
+        (errors.RefusedError, 4),
+        (errors.HostKeyError, 4),
+        (errors.StaleError, 4),
+        (errors.LockedError, 4),
+        (errors.UnreachableError, 5),
+        (errors.ProbeError, 1),
+        (errors.LabError, 1),
+    ],
+)
+def test_an_error_is_an_exit_code(error: type[errors.RemedyError], expected: int) -> None:
+    assert error.exit_code == expected
+
+
+def report(
+    *statuses: ChangeStatus, refused: str = "", error: errors.RemedyError | None = None
+) -> HostReport:
+    results = {str(n): ChangeResult(id=str(n), status=status) for n, status in enumerate(statuses)}
+    return HostReport(refused, results, finished=True, error=error)
+
+
+@pytest.mark.parametrize(
+    ("expected", "reports"),
+    [
+        (0, [report(ChangeStatus.DONE, ChangeStatus.ALREADY)]),
+        (1, [report(ChangeStatus.DONE), report(ChangeStatus.FAILED)]),
+        (1, [report(ChangeStatus.LOST)]),
+        (1, [report(refused="no room")]),
+        (4, [report(ChangeStatus.STALE, ChangeStatus.SKIPPED)]),
+        (4, [report(refused="LOCKED run r")]),
+        (5, [report(ChangeStatus.LOST, error=errors.UnreachableError("silent"))]),
+        (1, [report(ChangeStatus.FAILED), report(ChangeStatus.STALE)]),
+        (0, []),
+    ],
+)
+def test_how_a_rollback_ended_is_its_exit_code(expected: int, reports: list[HostReport]) -> None:
+    assert exit_code_of(reports) == expected
+
+
+def test_what_is_unknown_is_not_fine() -> None:
+    unknown = Finding(
+        host="0", remedy="r", kind=FindingKind.UNKNOWN, label="l", title="could not be read"
+    )
+    host = HostOutcome(HostStatus.FAILED, findings=(unknown,), error=errors.RemedyError("unknown"))
+    assert code(OK, host) == 1
+
+
+def run(*words: str | Path) -> int:
+    return CliRunner().invoke(main, [str(word) for word in words]).exit_code
+
+
+def test_commands_without_hosts(tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n')
+    assert run("history", inventory) == 0
+    assert run("history", tmp_path / "nowhere.py") == 2
+    assert run("apply", inventory, "--plan", tmp_path / "nowhere.json") == 2
+    assert run("apply", inventory, "--require-approval") == 4
+    assert run("check", inventory) == 5
+    journal = Journal(tmp_path / ".remedy", run="r1", mode="apply")
+    journal.write("planned")
+    assert run("audit", "verify", inventory) == 0
+    journal.path.write_text("no journal")
+    assert run("audit", "verify", inventory) == 1

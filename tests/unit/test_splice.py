@@ -1,0 +1,86 @@
+"""Splices: they make exactly the new content, and hold nothing that does not change."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remedy.plan import Change, FileAction, inverse, sha256
+from remedy.plan.splice import cuts, join, spliced
+
+LINES = st.lists(
+    st.sampled_from([b"a\n", b"b\n", b"\n", b"long line\r\n", b"\xff\n", b"c"]), max_size=12
+)
+
+
+def change(
+    before: bytes, after: bytes, path: str = "/etc/hosts"
+) -> tuple[Change, dict[str, bytes]]:
+    action = FileAction(path=path, real_path=path, before=sha256(before), after=sha256(after))
+    whole = Change(id="01-x", host="h", remedy="x", title="t", reason="r", label="l", action=action)
+    (lean,), blobs = spliced([whole], {sha256(b): b for b in (before, after)})
+    return lean, blobs
+
+
+@given(LINES, LINES, st.booleans())
+def test_splices_make_exactly_the_new_content(
+    old: list[bytes], new: list[bytes], packed: bool
+) -> None:
+    before, after = b"".join(old), b"".join(new)
+    lean, blobs = change(before, after, "/etc/x.json" if packed else "/etc/hosts")
+    assert isinstance(lean.action, FileAction)
+    assert lean.action.splices is not None
+    assert join(before, lean.action.splices, blobs) == after
+    for one in lean.action.splices:
+        assert blobs.get(one.before or "", b"") == before[one.offset : one.offset + one.length]
+
+
+def test_lines_that_stay_are_not_in_the_plan() -> None:
+    foreign = b"".join(b"10.0.0.%d canary%d\n" % (n, n) for n in range(50))
+    lean, blobs = change(foreign + b"127.0.1.1 gpu01\n" + foreign, foreign + foreign + b"# block\n")
+    assert sorted(blobs.values()) == [b"# block\n", b"127.0.1.1 gpu01\n"]
+    assert "canary" not in lean.model_dump_json()
+
+
+def test_of_a_line_that_holds_much_only_what_changes_is_in_the_plan() -> None:
+    before = b'{"proxies": {"http": "http://user:canary@proxy"}, "default-shm-size": "64m"}\n'
+    lean, blobs = change(before, before.replace(b"64m", b"10g"), "/etc/docker/daemon.json")
+    assert sorted(blobs.values()) == [b"10g", b"64m"]
+    assert isinstance(lean.action, FileAction)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (b"a\nb\n", b"a\nb\n", []),
+        (b"", b"a\n", [(0, b"", b"a\n")]),
+        (b"a\n", b"", [(0, b"a\n", b"")]),
+        (b"a\nb\nc\n", b"a\nX\nc\nd\n", [(2, b"b\n", b"X\n"), (6, b"", b"d\n")]),
+    ],
+)
+def test_cuts(before: bytes, after: bytes, expected: list[tuple[int, bytes, bytes]]) -> None:
+    assert cuts(before, after) == expected
+
+
+def test_the_inverse_names_the_same_places_the_other_way_round() -> None:
+    lean, _ = change(b"a\nb\n", b"a\nc\n")
+    (back,) = inverse([lean])
+    (again,) = inverse([back])
+    assert again == lean
+    assert isinstance(lean.action, FileAction)
+    assert isinstance(back.action, FileAction)
+    assert lean.action.splices is not None
+    assert back.action.splices is not None
+    assert back.action.splices[0].before == lean.action.splices[0].after
+    assert (back.id, back.title) == ("undo-01-x", "take back: t")
+
+
+def test_a_new_file_and_one_that_goes_are_whole() -> None:
+    common = {"id": "01-x", "host": "h", "remedy": "x", "title": "t", "reason": "r", "label": "l"}
+    new = FileAction(path="/a", real_path="/a", before=None, after=sha256(b"x"))
+    gone = FileAction(path="/b", real_path="/b", before=sha256(b"y"), after=None)
+    changes = [Change(action=action, **common) for action in (new, gone)]
+    lean, blobs = spliced(changes, {sha256(b): b for b in (b"x", b"y")})
+    assert lean == tuple(changes)
+    assert blobs == {sha256(b"x"): b"x"}
