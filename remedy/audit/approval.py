@@ -7,6 +7,7 @@ in which namespace, until when. A signature lies beside its plan: ``plan.json.NA
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from remedy.plan import Plan
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
 NAMESPACE = "remedy-plan@v1"
+# The form that ssh-keygen writes; it reads more than that, and of a signature no byte shall be another one.
+_ARMOR = re.compile(
+    rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END SSH SIGNATURE-----(\r?\n)?"
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +62,55 @@ def sign(plan: Plan, path: Path, key: Path) -> Path:
     return signature
 
 
-def approvals(plan: Plan, path: Path, allowed_signers: Path) -> tuple[Approval, ...]:
+def approvals(
+    plan: Plan, path: Path, allowed_signers: Path, revoked: Path | None = None
+) -> tuple[Approval, ...]:
     """Return the valid signatures beside a plan, at most one a principal.
 
     Expired, revoked and foreign keys, and signatures of other plans, count for nothing.
 
+    Args:
+        plan: what was signed.
+        path: its file.
+        allowed_signers: who may sign.
+        revoked: keys that count no more, a list of public keys or a KRL (ssh-keygen(1)).
+
     Raises:
-        UsageError: the allowed_signers file is missing or names nobody.
+        UsageError: the allowed_signers file is missing or names nobody, or the one of revoked keys is missing.
     """
+    return _sorted_out(plan, path, allowed_signers, revoked)[0]
+
+
+def require(
+    plan: Plan, path: Path, allowed_signers: Path, count: int, revoked: Path | None = None
+) -> tuple[Approval, ...]:
+    """Return the approvals of a plan when they suffice.
+
+    Where more than one is required, none may be the author's: two people have then looked.
+
+    Raises:
+        RefusedError: there are too few; says of each signature that does not count why.
+        UsageError: the allowed_signers file cannot be used.
+    """
+    valid, useless = _sorted_out(plan, path, allowed_signers, revoked)
+    counted = [a for a in valid if count < 2 or a.principal != plan.author]
+    if len(counted) < count:
+        who = ", ".join(a.principal for a in counted) or "nobody"
+        own = [a for a in valid if a not in counted]
+        why = [f"{a.signature.name} is the author's own" for a in own]
+        why += [f"{name}: {reason}" for name, reason in useless]
+        told = f" ({'; '.join(why)})" if why else ""
+        raise RefusedError(
+            f"{path}: {count} approvals are required, and valid ones are from {who}{told}",
+            next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
+        )
+    return tuple(counted)
+
+
+def _sorted_out(
+    plan: Plan, path: Path, allowed_signers: Path, revoked: Path | None
+) -> tuple[tuple[Approval, ...], list[tuple[str, str]]]:
+    """Return the signatures that count, and the names of the others with the reason."""
     try:
         lines = allowed_signers.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -77,47 +123,45 @@ def approvals(plan: Plan, path: Path, allowed_signers: Path) -> tuple[Approval, 
             f"{allowed_signers} names nobody who may approve",
             next_step=f'Add lines such as: alice@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA...',
         )
+    if revoked is not None and not revoked.is_file():
+        raise UsageError(
+            f"{revoked}: there is no such file of revoked keys",
+            next_step="Make it, empty if no key is revoked, or take approval.revoked_keys out of remedy.yaml.",
+        )
     found: dict[str, Approval] = {}
+    useless: list[tuple[str, str]] = []
     for signature in sorted(path.parent.glob(f"{path.name}.*.sig")):
-        principal = _valid_signer(message(plan), signature, allowed_signers)
+        principal, reason = _signer(message(plan), signature, allowed_signers, revoked)
         if principal is not None:
             found.setdefault(principal, Approval(principal, signature))
-    return tuple(found.values())
+        else:
+            useless.append((signature.name, reason))
+    return tuple(found.values()), useless
 
 
-def require(plan: Plan, path: Path, allowed_signers: Path, count: int) -> tuple[Approval, ...]:
-    """Return the approvals of a plan when they suffice.
-
-    Where more than one is required, none may be the author's: two people have then looked.
-
-    Raises:
-        RefusedError: there are too few.
-        UsageError: the allowed_signers file cannot be used.
-    """
-    valid = approvals(plan, path, allowed_signers)
-    counted = [a for a in valid if count < 2 or a.principal != plan.author]
-    if len(counted) < count:
-        who = ", ".join(a.principal for a in counted) or "nobody"
-        raise RefusedError(
-            f"{path}: {count} approvals are required, and valid ones are from {who}",
-            next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
-        )
-    return tuple(counted)
-
-
-def _valid_signer(text: bytes, signature: Path, allowed_signers: Path) -> str | None:
-    """Return the principal whose signature this is; None when it is no valid one.
+def _signer(
+    text: bytes, signature: Path, allowed_signers: Path, revoked: Path | None
+) -> tuple[str | None, str]:
+    """Return the principal whose signature this is; None, and why, when it is no valid one.
 
     ``find-principals`` only proposes; ``verify`` decides. The time is ssh-keygen's own: a caller that names it
     could approve with an expired key.
     """
+    if not _ARMOR.fullmatch(signature.read_bytes()):
+        return None, "it is no signature, or was changed"
     files = ["-f", str(allowed_signers), "-s", str(signature)]
+    revocations = [] if revoked is None else ["-r", str(revoked)]
     proposed = _keygen(["-Y", "find-principals", *files], b"")
+    said = proposed.stderr
     for principal in proposed.stdout.decode("utf-8", "replace").split():
-        check = ["-Y", "verify", "-I", principal, "-n", NAMESPACE, *files]
-        if _keygen(check, text).returncode == 0:
-            return principal
-    return None
+        check = ["-Y", "verify", "-I", principal, "-n", NAMESPACE, *files, *revocations]
+        done = _keygen(check, text)
+        if done.returncode == 0:
+            return principal, ""
+        said = done.stdout + done.stderr
+    if b"rincipal matched" in said:
+        return None, "its key is not allowed, for this purpose and at this time"
+    return None, _last_line(said)
 
 
 def _keygen(arguments: Sequence[str], text: bytes) -> subprocess.CompletedProcess[bytes]:

@@ -194,8 +194,9 @@ def _check_approval(
             next_step=f"remedy plan {session.options.inventory} -o plan.json; remedy approve plan.json; "
             f"remedy apply {session.options.inventory} --plan plan.json",
         )
-    signers = session.pipeline.inventory.path.resolve().parent / spec.allowed_signers
-    valid = require(plan, path, signers, count)
+    folder = session.pipeline.inventory.path.resolve().parent
+    revoked = None if spec.revoked_keys is None else folder / spec.revoked_keys
+    valid = require(plan, path, folder / spec.allowed_signers, count, revoked)
     for approval in valid:
         session.console.print(f"approved by {approval.principal}", markup=False)
     return valid

@@ -88,11 +88,39 @@ def test_a_signature_of_another_plan_counts_for_nothing(desk: Desk) -> None:
 def test_every_changed_byte_of_a_signature_counts(desk: Desk) -> None:
     signature = sign(plan(), desk.path, desk.key("bob@ops"))
     whole = signature.read_bytes()
-    middle = range(len(whole) // 3, len(whole) // 3 + 12)
-    for at in (i for i in middle if whole[i : i + 1].isalnum()):
-        other = b"A" if whole[at : at + 1] != b"A" else b"B"
-        signature.write_bytes(whole[:at] + other + whole[at + 1 :])
+    for at, byte in enumerate(whole):
+        signature.write_bytes(whole[:at] + bytes([byte ^ 1]) + whole[at + 1 :])
         assert desk.who() == [], f"byte {at}"
+    signature.write_bytes(whole)
+    assert desk.who() == ["bob@ops"]
+
+
+def test_a_revoked_key_counts_for_nothing(desk: Desk) -> None:
+    key = desk.key("bob@ops")
+    sign(plan(), desk.path, key)
+    revoked = desk.folder / "revoked"
+    with pytest.raises(UsageError, match="no such file of revoked keys"):
+        require(plan(), desk.path, desk.signers, 1, revoked)
+    revoked.write_bytes(b"")
+    assert len(require(plan(), desk.path, desk.signers, 1, revoked)) == 1
+    revoked.write_bytes(key.with_suffix(".pub").read_bytes())
+    with pytest.raises(RefusedError, match="evoked"):
+        require(plan(), desk.path, desk.signers, 1, revoked)
+
+
+def test_why_a_signature_does_not_count_is_told(desk: Desk) -> None:
+    expired = f'namespaces="{NAMESPACE}",valid-before="20200101"'
+    sign(plan(), desk.path, desk.key("bob@ops", expired))
+    sign(plan(created="2026-01-02T00:00:00+00:00"), desk.path, desk.key("cleo@ops"))
+    desk.path.with_name("plan.json.dora.sig").write_text("no signature")
+    sign(plan(), desk.path, desk.key("ann@ops"))
+    with pytest.raises(RefusedError) as caught:
+        require(plan(), desk.path, desk.signers, 2)
+    told = caught.value.message
+    assert "plan.json.ann.sig is the author's own" in told
+    assert "plan.json.bob.sig: its key is not allowed, for this purpose and at this time" in told
+    assert "plan.json.cleo.sig: Signature verification failed" in told
+    assert "plan.json.dora.sig: it is no signature, or was changed" in told
 
 
 def test_two_approvals_are_of_two_people_and_not_the_author(desk: Desk) -> None:

@@ -1,0 +1,118 @@
+"""What journalling and receipts cost: the same apply with and without them, in turns, on lab hosts.
+
+    python -m benchmarks.overhead [--hosts N] [--rounds N]      as root
+
+Without them means: no record is written and nothing is flushed by the controller, no plan is kept, and the hosts
+get neither receipts nor log lines, neither ``changes.json`` nor ``undo``, and flush nothing before the first
+change. Pre-images are made in both variants, since the new contents are made from them. The table goes to
+``results/overhead.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.crashes.hosts import APPLY, Site
+from benchmarks.harness.cluster import Cluster
+
+RESULTS = Path(__file__).parent / "results" / "overhead.md"
+VARIANTS = ("with", "without")
+
+
+def bare(words: list[str]) -> None:
+    """Run remedy without journal and receipts."""
+    from remedy import pipeline
+    from remedy.apply import script
+    from remedy.audit import Head, Journal
+    from remedy.cli.main import main as command
+
+    def nothing(*_: Any, **__: Any) -> Head:
+        return Head("", 0, "")
+
+    Journal.write = nothing  # type: ignore[method-assign]
+    Journal.__init__ = nothing  # type: ignore[method-assign,assignment]
+    pipeline.keep = nothing  # type: ignore[assignment]
+    script._by_hand = lambda *_: b""  # type: ignore[assignment]
+    script._record = lambda *_: b""  # type: ignore[assignment]
+    whole = script._text
+
+    def text(name: str) -> str:
+        return whole(name) + ("\nnote() { :; }\nsettle() { :; }\n" if name == "host.sh" else "")
+
+    script._text = text  # type: ignore[assignment]
+    command(words)
+
+
+def measure(site: Site, variant: str) -> float:
+    """Return the seconds of one apply on hosts that need it; what must hold is checked after it."""
+    site.fresh()
+    words = [sys.executable, "-m", "benchmarks.overhead", f"--{variant}"]
+    began = time.monotonic()
+    code = site.start(*words, *APPLY).wait()
+    seconds = time.monotonic() - began
+    if code != 0:
+        raise RuntimeError(f"the apply {variant} journal and receipts ended with {code}")
+    has = site.hosts[0].run("cat /var/lib/remedy/runs/*/receipt.jsonl").stdout
+    if bool(has) != (variant == "with"):
+        raise RuntimeError(f"the variant {variant} is not what it says")
+    return seconds
+
+
+def main() -> None:
+    """Measure both variants in turns, and write the table."""
+    if sys.argv[1:2] in (["--with"], ["--without"]):
+        if sys.argv[1] == "--without":
+            bare(sys.argv[2:])
+        else:
+            from remedy.cli.main import main as command
+
+            command(sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    taken: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = Cluster(chosen.hosts, Path(folder))
+        try:
+            cluster.up()
+            site = Site(cluster)
+            for variant in VARIANTS:  # caches fill
+                measure(site, variant)
+            for number in range(chosen.rounds):
+                for variant in VARIANTS if number % 2 == 0 else reversed(VARIANTS):
+                    taken[variant].append(measure(site, variant))
+        finally:
+            cluster.down()
+    medians = {variant: statistics.median(found) for variant, found in taken.items()}
+    more = 100 * (medians["with"] / medians["without"] - 1)
+    kernel = subprocess.run(["uname", "-r"], capture_output=True, text=True, check=True).stdout
+    lines = [
+        "# What journal and receipts cost\n",
+        (
+            f"Made by `python -m benchmarks.overhead --hosts {chosen.hosts} --rounds {chosen.rounds}`, "
+            f"{chosen.hosts} lab hosts on one machine (Linux {kernel.strip()}).\n"
+        ),
+        "| apply | seconds, median | all rounds |",
+        "|---|---|---|",
+        *(
+            f"| {variant} journal and receipts | {medians[variant]:.2f} "
+            f"| {', '.join(f'{seconds:.2f}' for seconds in taken[variant])} |"
+            for variant in VARIANTS
+        ),
+        f"\nJournal and receipts take {more:+.1f} % of the time without them.\n",
+    ]
+    RESULTS.write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
