@@ -2,7 +2,7 @@
 
     python -m benchmarks.overhead [--hosts N] [--rounds N]      as root
 
-Without them means: no record is written and nothing is flushed by the controller, no plan is kept, and the hosts
+Without them means: the controller writes no record, flushes nothing and keeps no plan, and the hosts
 get neither receipts nor log lines, neither ``changes.json`` nor ``undo``, and flush nothing before the first
 change. Pre-images are made in both variants, since the new contents are made from them. The table goes to
 ``results/overhead.md``.
