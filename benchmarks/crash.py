@@ -58,7 +58,7 @@ def summary(outcomes: Iterable[Outcome]) -> str:
     for one in outcomes:
         groups.setdefault((one.kind, one.next), []).append(one)
     lines = [
-        "| what crashed | then | points | state reached | half-written | foreign lines lost | left behind |",
+        "| what crashed | then | points | state reached | half-written till then | lines lost | left behind |",
         "|---|---|---|---|---|---|---|",
     ]
     every = [one for group in groups.values() for one in group]
@@ -93,7 +93,8 @@ def main() -> None:
     text = (
         "# Crash sweep\n\nMade by `python -m benchmarks.crash`; each point is in `crash-sweep.json`. A point\n"
         "is one run that is crashed there, and the command after it, which has to reach the wanted state\n"
-        "(apply) or the former one (rollback).\n\n"
+        "(apply) or the former one (rollback). A file that has a second name (a hard link) cannot be replaced\n"
+        "by a rename: it alone can be half-written until the next run, which completes it.\n\n"
     )
     (RESULTS / "crash-sweep.md").write_text(f"{text}{summary(every)}\n", encoding="utf-8")
     print(f"\n{summary(every)}")

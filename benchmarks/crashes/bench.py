@@ -60,8 +60,8 @@ class Outcome:
         kind: what crashed.
         next: what was run then, apply or rollback.
         reached: whether that reached the wanted, or the former, state.
-        half: files that were neither as before nor as wanted after the crash.
-        lost: foreign lines that were gone.
+        half: files that were neither as before nor as wanted, from the crash until the next run.
+        lost: foreign lines that were gone after it.
         left: what the crash left behind that the next run did not clean: locks, temporary files.
     """
 
@@ -75,8 +75,8 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether nothing is wrong."""
-        return self.reached and not self.half and not self.lost and not self.left
+        """Whether nothing is wrong; a file with a second name cannot be replaced by a rename."""
+        return self.reached and set(self.half) <= {"hard"} and not self.lost and not self.left
 
 
 class Bench:
@@ -156,13 +156,14 @@ class Bench:
         """Look at what the crash of run ``r1`` left, run the next one, and look again."""
         crashed = self.state()
         half = tuple(n for n, now in crashed.items() if now not in (self.before[n], self.after[n]))
-        lost = sum(FOREIGN not in (crashed[n] or b"") for n in ("hosts", "real", "hard"))
         if back:
             self.rollback("r2", "r1")
         else:
             self.apply("r2")
+        now = self.state()
+        lost = sum(FOREIGN not in (now[n] or b"") for n in ("hosts", "real", "hard"))
         wanted = self.before if back else self.after
-        reached = self.state() == wanted and (self.etc / "link").is_symlink()
+        reached = now == wanted and (self.etc / "link").is_symlink()
         reached = reached and (self.etc / "hard").stat().st_nlink == 2
         left = [p.name for p in self.etc.glob(".remedy.*")]
         left += [p.name for p in self.var.glob("dead.*")]

@@ -155,7 +155,6 @@ class Sweep:
             for host, now, states in zip(self.site.hosts, crashed, good, strict=True)
             if now.decode() not in states
         ]
-        lost = sum(FOREIGN not in now for now in crashed)
         runs = read_stories(self.site.home / FILE_NAME)
         story = next(iter(runs.values()), None)
         back = back and story is not None and bool(story.used)
@@ -164,6 +163,7 @@ class Sweep:
         else:
             self.site.remedy(*APPLY)
         reached = self.site.states() == (self.before if back else self.after)
+        lost = sum(FOREIGN not in host.read("/etc/hosts") for host in self.site.hosts)
         left = [line for host in self.site.hosts for line in host.run(LEFT).stdout.split()]
         problem = verify_chain(self.site.home / FILE_NAME)[1]
         left += [problem] if problem else []
