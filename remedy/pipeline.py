@@ -10,18 +10,17 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
+from remedy.apply.carrier import Carrier
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.script import ChangeStatus, Guard, HostReport, Unlocked
+from remedy.apply.script import ChangeStatus, Guard, HostReport
 from remedy.apply.waves import waves
-from remedy.audit import Journal, Story, read_stories, witness
-from remedy.audit.agreement import Agreement, irreversible, keep, read_agreed, undoing
-from remedy.audit.journal import FILE_NAME
-from remedy.audit.survival import Survival, survival
+from remedy.audit import Journal, witness
+from remedy.audit.agreement import Agreement, keep
 from remedy.diagnose.diagnosis import Explained
-from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError, UsageError
+from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
 from remedy.inventory import Inventory
-from remedy.plan import Change, Fleet, Plan, make_plan
+from remedy.past import Past
+from remedy.plan import Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
 from remedy.probe.accelerators import NVIDIA
 from remedy.run import PROBE_SECONDS, origin, probe_request
@@ -65,6 +64,7 @@ class Pipeline:
             spec.apply.confirm_seconds, needs_systemd=spec.apply.without_systemd == "refuse"
         )
         self._carrier = Carrier(transport, guard, self._listen)
+        self.past = Past(inventory, transport, self._carrier)
         # Told of each rung of the verification as it is climbed.
         self.on_rung: Callable[[Rung], None] = lambda _: None
 
@@ -164,144 +164,6 @@ class Pipeline:
         )
         return outcome
 
-    def rollback_plan(self, run: str, hosts: Iterable[str]) -> Plan:
-        """Return the plan that takes a run back on ``hosts``: what it made there, last change first.
-
-        Raises:
-            UsageError: there is no such run.
-            PlanFileError: the run's plan is not here or cannot be read.
-            StaleError: it is not the plan that the journal names.
-        """
-        story = self._story(run)
-        return undoing(self.plan_of(run).restricted(hosts), story, origin())
-
-    def irreversible(self, run: str, hosts: Iterable[str]) -> tuple[Change, ...]:
-        """Return what a run changed on ``hosts`` and nothing takes back."""
-        return irreversible(self.plan_of(run).restricted(hosts), self._story(run))
-
-    def conflicts(self, plan: Plan, of: str) -> dict[str, HostReport]:
-        """See, changing nothing, where a plan that takes run ``of`` back meets what it does not expect."""
-        return self._carrier.look(plan, of=of)
-
-    def rollback(self, plan: Plan, *, run: str, of: str) -> dict[str, HostReport]:
-        """Take a run back, from the pre-images that it left on the hosts.
-
-        An object that somebody changed since is left alone and reported as stale. The rollback is a run like
-        any other: it is in the journal, and can be taken back.
-
-        Args:
-            plan: what ``rollback_plan`` gave.
-            run: the id of the rollback.
-            of: the run that is taken back.
-
-        Raises:
-            RemedyError: the journal cannot be written; then nothing is taken back.
-        """
-        home = self.inventory.home
-        agreement = Agreement(plan, of=of)
-        journal = Journal(home, run=run, mode="rollback")
-        journal.write("planned", **agreement.record(plan, waves=1))
-        keep(agreement, home, run)
-        head = journal.write("began", hosts=list(plan.hosts))
-        reports = self._carrier.take_back(
-            plan, run, of=of, by=plan.author, head=witness.words(head, home, run)
-        )
-        journal.write("changed", hosts={name: _story(report) for name, report in reports.items()})
-        return reports
-
-    def ended(self, run: str, exit_code: int, hosts: Mapping[str, str]) -> None:
-        """Record how a rollback ended.
-
-        Args:
-            run: its id.
-            exit_code: of the command.
-            hosts: where each host ended.
-        """
-        journal = Journal(self.inventory.home, run=run, mode="rollback")
-        journal.write("ended", exit_code=exit_code, hosts=dict(hosts))
-
-    def unlock(self, run: str, hosts: Iterable[str], *, force: bool) -> dict[str, Unlocked]:
-        """Open the lock of a run on ``hosts``, and record that; of one that is at work only with ``force``.
-
-        Raises:
-            RemedyError: the journal cannot be written; then nothing is opened.
-        """
-        by = origin().author
-        journal = Journal(self.inventory.home, run=run, mode="unlock")
-        journal.write("unlocking", by=by, force=force)
-        found = self._carrier.unlock(hosts, run, force=force, by=by)
-        journal.write("unlocked", by=by, hosts={name: one.state for name, one in found.items()})
-        return found
-
-    def plan_of(self, run: str) -> Plan:
-        """Return the plan that a run carried out, on the hosts where it did.
-
-        Raises:
-            UsageError: there is no such run.
-            PlanFileError: its plan is not here or cannot be read.
-            StaleError: its plan is not the one that the journal names.
-        """
-        story = self._story(run)
-        return read_agreed(self.inventory.home, story).restricted(story.used)
-
-    def unfinished(self, run: str) -> tuple[Plan, tuple[str, ...]]:
-        """Return the whole plan of a run, and the hosts that neither it nor a run that went on with it settled.
-
-        Raises:
-            UsageError: there is no such run, or it is none that can be gone on with.
-            StaleError: its plan is not the one that the journal names.
-        """
-        told = read_stories(self.inventory.home / FILE_NAME)
-        story = self._story(run)
-        if story.mode != "apply":
-            raise UsageError(
-                f"{run} is a {story.mode}, and only an apply can be gone on with",
-                next_step="remedy history INVENTORY lists the runs.",
-            )
-        plan = read_agreed(self.inventory.home, story)
-        settled = {
-            host
-            for other in told.values()
-            if other.mode == "apply" and other.digest == plan.digest
-            for host in other.planned
-            if host not in other.unfinished
-        }
-        return plan, tuple(host for host in story.planned if host not in settled)
-
-    def survival(self, probed: Probed, plan: Plan, hosts: Sequence[str]) -> dict[str, Survival]:
-        """Return for each host whether it booted since its last run, and what did not survive that."""
-        runs = read_stories(self.inventory.home / FILE_NAME).values()
-        return survival(runs, probed.fleet.states, plan, hosts)
-
-    def witnesses(self, hosts: Iterable[str]) -> dict[str, str]:
-        """Compare the journal with what the hosts were told of it.
-
-        Returns:
-            for each host what does not agree, "" where all does.
-        """
-        path = self.inventory.home / FILE_NAME
-        known, here = witness.hashes(path), witness.place(self.inventory.home)
-        runs = read_stories(path).values()
-        script = Script(witness.question(), deadline=CONFIRM_DEADLINE, root=Root.REQUIRED)
-        found = {}
-        for name, output in self.transport.run(dict.fromkeys(hosts, script)).items():
-            changed = [one.run for one in runs if "done" in one.results.get(name, {}).values()]
-            found[name] = (
-                f"it could not be asked: {output.error.message}"
-                if output.error
-                else witness.judge(output.stdout, known, here, changed)
-            )
-        return found
-
-    def _story(self, run: str) -> Story:
-        story = read_stories(self.inventory.home / FILE_NAME).get(run)
-        if story is None:
-            raise UsageError(
-                f"the journal of {self.inventory.path.name} knows no run {run!r}",
-                next_step="remedy history INVENTORY lists the runs.",
-            )
-        return story
-
     def verify(self, probed: Probed, *, run: str, incremental: bool = False) -> Verdict:
         """Prove the fleet as it is, changing nothing.
 
@@ -345,7 +207,7 @@ class Pipeline:
                 by=by,
                 head=witness.words(head, self.inventory.home, run),
             )
-            journal.write("changed", hosts={name: _story(report) for name, report in told.items()})
+            journal.write("changed", hosts={name: report.record() for name, report in told.items()})
             reports.update(told)
             probed = self._converge(probed, told)
         return probed, reports, tuple(name for name in plan.hosts if name not in reports)
@@ -548,13 +410,3 @@ def _refusal(name: str, report: HostReport) -> RemedyError | None:
         f"{name}: nothing was changed: {report.refused}",
         next_step="Remove the obstacle and run the command again.",
     )
-
-
-def _story(report: HostReport) -> dict[str, object]:
-    return {
-        "refused": report.refused,
-        "reverted": report.reverted,
-        "results": [
-            r.model_dump(mode="json", exclude_defaults=True) for r in report.results.values()
-        ],
-    }

@@ -95,6 +95,16 @@ class HostReport:
     reverted: str = ""
     error: RemedyError | None = None
 
+    def record(self) -> dict[str, object]:
+        """Return the report as the journal holds it."""
+        return {
+            "refused": self.refused,
+            "reverted": self.reverted,
+            "results": [
+                r.model_dump(mode="json", exclude_defaults=True) for r in self.results.values()
+            ],
+        }
+
     def without_answer(self, error: RemedyError, *, began: bool) -> HostReport:
         """Return the report with ``error`` as the reason of each change whose outcome is not known.
 

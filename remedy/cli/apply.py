@@ -141,7 +141,7 @@ def _resumed(run: str, session: Session, approvals: int) -> tuple[Agreement, tup
     from remedy.audit.agreement import Agreement, plan_path
     from remedy.run import origin
 
-    plan, left = session.pipeline.unfinished(run)
+    plan, left = session.pipeline.past.unfinished(run)
     path = plan_path(session.pipeline.inventory.home, run)
     _check_inventory(session, path, plan)
     valid = _check_approval(session, path, plan, approvals)

@@ -39,7 +39,7 @@ def verify(hosts: bool, **options: Any) -> None:
         if hosts:
             session = Session(opts)
             with session.stage(f"Asking {len(session.hosts)} hosts"):
-                witnesses = session.pipeline.witnesses(session.hosts)
+                witnesses = session.pipeline.past.witnesses(session.hosts)
             problems += [f"{host}: {said}" for host, said in witnesses.items() if said]
         if opts.as_json:
             print_json({"records": count, "problems": problems, "hosts": sorted(witnesses)})

@@ -41,7 +41,9 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
             probed = pipeline.probe(session.hosts)
         plan = pipeline.plan(probed)
         outcome = pipeline.preview(probed, plan, pending_counts=exit_code)
-        found = pipeline.survival(probed, plan, session.hosts) if after_reboot else {}
+        found = (
+            pipeline.past.survival(probed.fleet.states, plan, session.hosts) if after_reboot else {}
+        )
         bad = any(one.boot in (Boot.LOST, Boot.UNKNOWN) for one in found.values())
         code = most_severe([outcome.exit_code, FAILED if bad else 0])
         if opts.as_json:

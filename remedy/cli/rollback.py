@@ -34,22 +34,22 @@ def rollback(run: str, yes: bool, **options: Any) -> None:
         from remedy.report.console import render_plan
         from remedy.run import new_run_id
 
-        pipeline = session.pipeline
-        plan = pipeline.rollback_plan(run, session.hosts)
+        past = session.pipeline.past
+        plan = past.undoing(run, session.hosts)
         session.console.print(render_plan(plan))
-        for change in pipeline.irreversible(run, session.hosts):
+        for change in past.irreversible(run, session.hosts):
             cannot = f"{change.host}: CANNOT be taken back: {change.title}"
             session.console.print(Text(cannot, style="red"))
         if plan.changes:
             with session.stage(f"Looking at {len(plan.hosts)} hosts"):
-                _show(session, pipeline.conflicts(plan, run), looking=True)
+                _show(session, past.conflicts(plan, run), looking=True)
             _consent(plan, yes=yes)
         back = new_run_id()
         with session.stage(f"Taking back on {len(plan.hosts)} hosts"):
-            reports = pipeline.rollback(plan, run=back, of=run)
+            reports = past.rollback(plan, run=back, of=run)
         code = exit_code_of(reports.values())
         words = {name: "ok" if exit_code_of([r]) == 0 else "failed" for name, r in reports.items()}
-        pipeline.ended(back, code, words)
+        past.ended(back, code, words)
         _show(session, reports, looking=False)
         if opts.as_json:
             told = {

@@ -40,7 +40,7 @@ def unlock(run: str, force: bool, **options: Any) -> None:
     with explained(verbose=opts.verbose):
         session = Session(opts)
         with session.stage(f"Asking {len(session.hosts)} hosts"):
-            found = session.pipeline.unlock(run, session.hosts, force=force)
+            found = session.pipeline.past.unlock(run, session.hosts, force=force)
         shut = [name for name, one in found.items() if not STATES.get(one.state, ("", False))[1]]
         if opts.as_json:
             print_json({name: {"state": one.state, "who": one.who} for name, one in found.items()})
