@@ -55,10 +55,10 @@ PODMAN = f"{PODMAN_FOLDER}/90-remedy.conf"
 
 _SEEN = """\
 seen() { # path real: the digest, as long as the path leads there
-    [ "$(readlink -f -- "$1" || printf %s "$1")" = "$2" ] && digest_of "$2"
+    [ "$(readlink -f -- "$1" || printf %s "$1")" = "$2" ] && digest "$2" && printf %s "$SUM"
 }
 """
-# put and digest_of come from host.sh: put keeps owner, mode, label and links, and renames into place.
+# put and digest come from host.sh: put keeps owner, mode, label and links, and renames into place.
 _LIBRARY = """\
 write() { # path digest base64
     if [ "$2" = absent ]; then rm -f -- "$1"; return; fi

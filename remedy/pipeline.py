@@ -65,6 +65,7 @@ class Pipeline:
         )
         self._carrier = Carrier(transport, guard, self._listen)
         self.past = Past(inventory, transport, self._carrier)
+        self._planned: tuple[Probed, Plan] | None = None
         # Told of each rung of the verification as it is climbed.
         self.on_rung: Callable[[Rung], None] = lambda _: None
 
@@ -86,8 +87,10 @@ class Pipeline:
         return Probed(Fleet(self.inventory, states, self.spec, missing), errors)
 
     def plan(self, probed: Probed) -> Plan:
-        """Decide what has to be changed."""
-        return make_plan(probed.fleet, origin())
+        """Decide what has to be changed; asked again about the same states, it gives the same plan."""
+        if self._planned is None or self._planned[0] is not probed:
+            self._planned = probed, make_plan(probed.fleet, origin())
+        return self._planned[1]
 
     def observed(self, probed: Probed, plan: Plan) -> Plan:
         """Return the plan with the fingerprint of each changed host's state in it."""

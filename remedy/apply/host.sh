@@ -1,7 +1,8 @@
 # What runs on a host to carry changes out, or to take them back. POSIX sh, as root, nothing installed.
 #
 # Set before this text: RUN, NONCE, ROOT (/var/lib/remedy), LOG (/var/log/remedy.jsonl), BY, and HEAD, the
-# controller's last record, where it has one. After it comes one function, main, and its call: a connection that breaks on the way leaves a script that does nothing.
+# controller's last record, where it has one; RUN and BY need no escaping in JSON. After it comes one function,
+# main, and its call: a connection that breaks on the way leaves a script that does nothing.
 # One line a change goes to standard output: NONCE ID STATUS [DETAIL in base64].
 #   done     the change was made, and looked at afterwards
 #   already  the host was in the wanted state
@@ -10,13 +11,19 @@
 #   skipped  an earlier change of this host did not succeed
 # Order: every object is compared with the plan and every pre-image is on disk before the first write.
 
+# What the shell can do itself it does: most of what a small change costs a host is starting processes.
+
 umask 077
+cd /
 LC_ALL=C
 export LC_ALL
 # A connection that breaks after the start must not end the script between two writes.
 trap '' HUP PIPE
 DIR=$ROOT/runs/$RUN
+SAID=$DIR/said
 ENDED=
+nl='
+'
 
 say() { # id status [detail]
     if [ -n "${PLAIN-}" ]; then
@@ -28,38 +35,79 @@ say() { # id status [detail]
     fi
 }
 
-# Text becomes part of a JSON line here, so it is limited to what needs no escaping.
-plain() { printf %s "$1" | tr -cd 'A-Za-z0-9 ._:/@+=-'; }
+# The time of day: asked for once, and counted on by the kernel's uptime.
+set_clock() {
+    set -- $(date -u '+%Y-%m-%d %H %M %S')
+    day=$1 began=$((${2#0} * 3600 + ${3#0} * 60 + ${4#0}))
+    read -r up _ </proc/uptime
+    began=$((began - ${up%.*}))
+}
+
+two() { TWO=$1; [ "$1" -gt 9 ] || TWO=0$1; } # a number in two digits
+
+look_at_clock() { # sets `time`, RFC 3339
+    read -r up _ </proc/uptime
+    second=$((began + ${up%.*}))
+    [ "$second" -lt 86400 ] || { set_clock; second=$((began + ${up%.*})); } # midnight has passed
+    two $((second / 3600))
+    time=${day}T$TWO
+    two $((second / 60 % 60))
+    time=$time:$TWO
+    two $((second % 60))
+    time=$time:${TWO}Z
+}
+
+receipt() { # id state
+    printf '{"time":"%s","run":"%s","change":"%s","state":"%s","by":"%s"}\n' "$time" "$RUN" "$1" "$2" "$BY"
+}
 
 note() { # id state
-    line=$(printf '{"time":"%s","run":"%s","change":"%s","state":"%s","by":"%s"}' \
-        "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$RUN" "$1" "$2" "$(plain "$BY")")
-    printf '%s\n' "$line" >>"$DIR/receipt.jsonl" || return 1
-    { printf '%s\n' "$line" >>"$LOG"; } 2>/dev/null || :
+    look_at_clock
+    receipt "$1" "$2" >>"$DIR/receipt.jsonl" || return 1
+    { receipt "$1" "$2" >>"$LOG"; } 2>/dev/null || :
 }
+
+# What a command said that failed; a full disk has no room for that either.
+said() { cat "$SAID" 2>/dev/null | grep . || df -P "$DIR" 2>&1 | tail -n 1; }
 
 # fsync files and folders; a sync that takes no names (busybox) flushes everything instead.
 flush() { sync -- "$@" 2>/dev/null || sync; }
 
-digest_of() { # path -> sha256, or "absent"
-    if [ -e "$1" ]; then
-        sum=$(sha256sum <"$1") || return 1
-        printf %s "${sum%% *}"
+digest() { # path; sets SUM: sha256, or "absent"
+    SUM=absent
+    [ ! -e "$1" ] || SUM=$(sha256sum <"$1") || return 1
+    SUM=${SUM%% *}
+}
+
+leads_to() { # path; sets REAL: where it leads, through all links
+    REAL=${1%/*}
+    if [ ! -L "$1" ] && cd -P "${REAL:-/}" 2>/dev/null; then
+        REAL=${PWD%/}/${1##*/}
+        cd /
     else
-        printf absent
+        REAL=$(readlink -f -- "$1") || REAL=$1
     fi
+}
+
+first_line_of() { # file; sets LINE, empty where there is no such file
+    LINE=
+    [ ! -e "$1" ] || read -r LINE <"$1" || :
 }
 
 begin() {
     say - begun
-    for tool in base64 sha256sum readlink mktemp; do
+    for tool in base64 sha256sum readlink; do
         command -v "$tool" >/dev/null || give_up "the host has no $tool"
     done
     [ -z "${DRY-}" ] || return 0
+    known=
+    [ ! -d "$ROOT" ] || known=1
     error=$(mkdir -p "$DIR/pre" "$DIR/new" 2>&1) || give_up "$error"
-    chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
-    waiting=$(cat "$ROOT/pending" 2>/dev/null)
-    [ -z "$waiting" ] || give_up "LOCKED run $waiting waits for its confirmation, or for its timer to take it back"
+    # What is made anew is its owner's alone, by the umask.
+    [ -z "$known" ] || chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
+    first_line_of "$ROOT/pending"
+    [ -z "$LINE" ] || give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
+    set_clock
     take
     heal
     [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
@@ -73,9 +121,10 @@ begin() {
 # whether it is still the owner's, so a script that lost the lock (remedy unlock) makes no further step.
 
 me() {
+    look_at_clock
     read -r boot </proc/sys/kernel/random/boot_id
     started $$
-    MINE="$NONCE-$$ $RUN $boot $$ $START $(date -u +%Y-%m-%dT%H:%M:%SZ) $(plain "$BY")"
+    MINE="$NONCE-$$ $RUN $boot $$ $START $time $BY"
 }
 
 take() {
@@ -137,9 +186,13 @@ give_up() {
     exit "${STRICT:-0}"
 }
 
-# Keep a content on the host: name below $DIR, base64.
+# Keep a content on the host: name below $DIR, text; store64 takes it in base64.
 store() {
-    error=$({ printf %s "$2" | base64 -d >"$DIR/$1"; } 2>&1) || give_up "$DIR/$1 cannot be written: $error"
+    { printf %s "$2" >"$DIR/$1"; } 2>"$SAID" || give_up "$DIR/$1 cannot be written: $(said)"
+}
+
+store64() {
+    { printf %s "$2" | base64 -d >"$DIR/$1"; } 2>"$SAID" || give_up "$DIR/$1 cannot be written: $(said)"
 }
 
 # Make the pre-image of a change ready to be put back: its run, its id, and the digest it is known by.
@@ -163,65 +216,97 @@ took() { # run id undo-id
 
 # Compare with the plan and keep the pre-image. 0: to do, 1: refuse, 2: nothing to do.
 file_check() { # id path real before after
-    real=$(readlink -f -- "$2") || real=$2
-    if [ "$real" != "$3" ]; then
-        say "$1" stale "$2 leads to $real now, not to $3"
+    leads_to "$2"
+    if [ "$REAL" != "$3" ]; then
+        say "$1" stale "$2 leads to $REAL now, not to $3"
         return 1
     fi
-    now=$(digest_of "$real") || { say "$1" failed "$real cannot be read"; return 1; }
-    if [ "$now" != "$4" ]; then
-        if [ "$now" = "$5" ]; then
+    digest "$REAL" || { say "$1" failed "$REAL cannot be read"; return 1; }
+    if [ "$SUM" != "$4" ]; then
+        if [ "$SUM" = "$5" ]; then
             return 2
         fi
-        written=$(stat -c 'last written %y by uid %u, %s bytes' -- "$real" 2>/dev/null)
-        say "$1" stale "$real was changed ${SINCE:-since the plan was made}: expected sha256 $4, found $now${written:+, $written}"
+        written=$(stat -c 'last written %y by uid %u, %s bytes' -- "$REAL" 2>/dev/null)
+        say "$1" stale "$REAL was changed ${SINCE:-since the plan was made}: expected sha256 $4, found $SUM${written:+, $written}"
         return 1
     fi
-    if [ "$now" != absent ] && [ -z "${DRY-}" ]; then
-        error=$(cp -p -- "$real" "$DIR/pre/$1" 2>&1) || { say "$1" failed "pre-image: $error"; return 1; }
-    fi
+    [ "$SUM" = absent ] || [ -n "${DRY-}" ] || cp -p -- "$REAL" "$DIR/pre/$1" 2>"$SAID" ||
+        { say "$1" failed "pre-image: $(said)"; return 1; }
 }
 
+# The folders whose entries were changed; they are flushed together at the end. Cut off before that, a host
+# has the one file or the other, whole.
+FOLDERS=
+
 file_do() { # id path real before after mode
-    real=$3
-    now=$(digest_of "$real")
-    if [ "$now" != "$4" ]; then
-        say "$1" stale "$real was changed while this run was at work (sha256 $now)"
-        return 1
-    fi
     if [ "$5" != absent ] && [ ! -e "$DIR/new/$5" ]; then
-        say "$1" failed "the content for $real is not on the host: its pre-image was removed"
+        say "$1" failed "the content for $3 is not on the host: its pre-image was removed"
         return 1
     fi
     if [ "$5" = absent ]; then
-        error=$(rm -f -- "$real" 2>&1) || { say "$1" failed "$error"; return 1; }
+        digest "$3"
+        if [ "$SUM" != "$4" ]; then
+            changed=$SUM
+        else
+            changed=
+            rm -f -- "$3" 2>"$SAID" || { say "$1" failed "$(said)"; return 1; }
+        fi
     else
-        error=$(put "$real" "$6" "$DIR/new/$5" "$5" 2>&1) || { say "$1" failed "$error"; return 1; }
+        put "$3" "$6" "$DIR/new/$5" "$5" "$4" >"$SAID" 2>&1 || { say "$1" failed "$(said)"; return 1; }
     fi
-    flush "$(dirname -- "$real")"
-    now=$(digest_of "$real")
-    [ "$now" = "$5" ] || { say "$1" failed "$real holds something else after the write ($now)"; return 1; }
+    if [ -n "$changed" ]; then
+        say "$1" stale "$3 was changed while this run was at work (sha256 $changed)"
+        return 1
+    fi
+    folder=${3%/*}
+    FOLDERS=$FOLDERS${folder:-/}$nl
 }
 
 # Make $1 hold the bytes of $3, whose sha256 is $4, keeping owner, mode, label and links; $2: mode if new.
+# $5, if given, is the digest that it still has to have; when it has another one, that is left in `changed`
+# and nothing is done.
 put() {
-    folder=$(dirname -- "$1")
-    [ -d "$folder" ] || mkdir -p -m 755 -- "$folder" || return 1
-    printf '%s\n' "$folder" >"$ROOT/temps"
-    temp=$(mktemp "$folder/.remedy.XXXXXX") || return 1
-    if [ -e "$1" ]; then
-        # A copy has the attributes; its bytes are then replaced.
-        cp -p --preserve=all -- "$1" "$temp" 2>/dev/null || cp -p -- "$1" "$temp" || { rm -f -- "$temp"; return 1; }
+    changed=
+    folder=${1%/*}
+    [ -d "${folder:-/}" ] || mkdir -p -m 755 -- "$folder" || return 1
+    printf '%s\n' "${folder:-/}" >"$ROOT/temps"
+    temp=$folder/.remedy.$RUN.$$
+    old=
+    [ ! -e "$1" ] || old=$1
+    # The name is taken first, by this run alone; whoever may put a link there cannot lead it elsewhere.
+    [ -n "$old" ] || [ "$2" != 644 ] || umask 022
+    set -C
+    true >"$temp"
+    taken=$?
+    set +C
+    umask 077
+    [ "$taken" = 0 ] || return 1
+    # A copy has the attributes; its bytes are then replaced.
+    if [ -n "$old" ]; then
+        cp -p --preserve=all -- "$old" "$temp" 2>/dev/null || cp -p -- "$old" "$temp"
     else
-        chmod "$2" "$temp"
-    fi
-    if ! { cat -- "$3" >"$temp" && [ "$(digest_of "$temp")" = "$4" ]; }; then
+        [ "$2" = 644 ] || chmod "$2" "$temp"
+    fi && cat -- "$3" >"$temp" && flush "$temp" && sums=$(sha256sum "$temp" ${old:+"$old"}) ||
+        { rm -f -- "$temp"; return 1; }
+    now=${sums%% *}
+    if [ "${now#\\}" != "$4" ]; then # a name with odd characters is told by a backslash
         rm -f -- "$temp"
         echo "the new content could not be written beside $1; is the disk full?"
         return 1
     fi
-    flush "$temp"
-    links=$(stat -c %h -- "$1" 2>/dev/null || echo 1)
+    now=absent
+    if [ -n "$old" ]; then
+        now=${sums##*"$nl"}
+        now=${now%% *}
+        now=${now#\\}
+    fi
+    if [ "$now" != "${5:-$now}" ]; then
+        rm -f -- "$temp"
+        changed=$now
+        return 0
+    fi
+    links=1
+    [ -z "$old" ] || links=$(stat -c %h -- "$1" 2>/dev/null || echo 1)
     if [ "$links" = 1 ] && mv -f -- "$temp" "$1" 2>/dev/null; then
         : >"$ROOT/temps"
         return 0
@@ -236,6 +321,8 @@ put() {
     flush "$1"
     rm -f -- "$ROOT/inplace"
     : >"$ROOT/temps"
+    digest "$1"
+    [ "$SUM" = "$4" ] || { echo "$1 holds something else after the write ($SUM)"; return 1; }
 }
 
 # What a run that was killed left: temporary files go, and a write in place that it began is completed. That is
@@ -243,15 +330,16 @@ put() {
 heal() {
     if [ -s "$ROOT/temps" ]; then
         while IFS= read -r folder; do
-            rm -f -- "$folder"/.remedy.??????
+            rm -f -- "${folder%/}"/.remedy.????????T??????Z-*
         done <"$ROOT/temps"
         : >"$ROOT/temps"
     fi
     [ -e "$ROOT/inplace" ] || return 0
     { IFS= read -r real && IFS= read -r whole && IFS= read -r want; } <"$ROOT/inplace" || want=
-    if [ -n "$want" ] && [ -e "$real" ] && [ "$(digest_of "$whole")" = "$want" ]; then
+    if [ -n "$want" ] && [ -e "$real" ] && digest "$whole" && [ "$SUM" = "$want" ]; then
         size=$(stat -c %s -- "$real")
-        if [ "$(digest_of "$real")" != "$want" ] &&
+        digest "$real"
+        if [ "$SUM" != "$want" ] &&
             [ "$(head -c "$size" -- "$whole" | sha256sum)" = "$(sha256sum <"$real")" ]; then
             cat -- "$whole" >"$real" || give_up "$real was left half-written by a run that was killed, and cannot be completed"
             flush "$real"
@@ -313,7 +401,8 @@ splice() {
         done
         tail -c "+$((at + 1))" -- "$DIR/pre/$id"
     } >"$DIR/whole" 2>/dev/null
-    if [ "$(digest_of "$DIR/whole")" != "$after" ] || ! mv -f -- "$DIR/whole" "$DIR/new/$after"; then
+    digest "$DIR/whole"
+    if [ "$SUM" != "$after" ] || ! mv -f -- "$DIR/whole" "$DIR/new/$after"; then
         say "$id" failed "the new content could not be made in $DIR; is the disk full?"
         ENDED=1
         rest=
@@ -412,7 +501,9 @@ guard_begin() {
         exec 9>>"$ROOT/lock"
         flock 9
     fi
-    [ "$(cat "$ROOT/pending" 2>/dev/null)" = "$RUN" ] || exit 0
+    first_line_of "$ROOT/pending"
+    [ "$LINE" = "$RUN" ] || exit 0
+    set_clock
     # The run that armed this timer has ended, or hangs without the lock: this one goes before it.
     me
     rm -f "$ROOT/owner"
@@ -433,7 +524,9 @@ confirm() {
         exec 9>>"$ROOT/lock"
         flock -w 20 9 || give_up "the run is still at work"
     fi
-    if [ "$(cat "$ROOT/pending" 2>/dev/null)" = "$RUN" ]; then
+    set_clock
+    first_line_of "$ROOT/pending"
+    if [ "$LINE" = "$RUN" ]; then
         unguard
         flush "$ROOT"
         [ ! -d /run/systemd/system ] || systemctl stop "remedy-guard-$RUN.timer" 2>/dev/null || :
@@ -450,7 +543,13 @@ finish() {
         return 0
     fi
     note - ended || :
-    flush "$DIR/receipt.jsonl"
+    rm -f "$SAID"
+    IFS=$nl
+    set -f
+    set -- $FOLDERS
+    set +f
+    unset IFS
+    flush "$DIR/receipt.jsonl" "$@"
     say - finished
     # Whoever only looks at the exit status (plain pyinfra) asks for it with STRICT=1.
     [ -z "$ENDED" ] || exit "${STRICT:-0}"

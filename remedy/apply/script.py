@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import enum
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,11 @@ from remedy.values import Record
 
 ROOT = "/var/lib/remedy"
 LOG = "/var/log/remedy.jsonl"
+
+# What every sh takes as it is, in quotes: printable ASCII, tabs and line ends.
+_PLAIN = re.compile(rb"[\t\n -~]*")
+# A name becomes part of a JSON line on the host, so it is limited to what needs no escaping.
+_UNPLAIN = re.compile(r"[^A-Za-z0-9 ._:/@+=-]")
 
 
 class ChangeStatus(str, enum.Enum):
@@ -254,7 +260,8 @@ def _restores(back: Sequence[Change], of: str) -> list[str]:
 
 def _program(job: Job, lines: Sequence[str], more: str = "") -> str:
     """Return a whole program: the library, and the lines as a function that runs when all has arrived."""
-    values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": job.by}
+    by = _UNPLAIN.sub("", job.by)
+    values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": by}
     if job.head:
         values["HEAD"] = job.head
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
@@ -306,7 +313,10 @@ def _text(name: str) -> str:
 
 
 def _store(name: str, content: bytes) -> str:
-    return f"store {shlex.quote(name)} {shlex.quote(base64.b64encode(content).decode())}"
+    """Return the call that keeps a content on the host: as text where any shell takes it as it is."""
+    if _PLAIN.fullmatch(content):
+        return shlex.join(["store", name, content.decode("ascii")])
+    return shlex.join(["store64", name, base64.b64encode(content).decode()])
 
 
 def _new_contents(changes: Sequence[Change]) -> tuple[str, ...]:

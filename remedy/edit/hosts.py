@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 BEGIN = b"# BEGIN remedy: hosts of the cluster (this block is replaced as a whole)"
 END = b"# END remedy"
@@ -51,6 +52,8 @@ class HostsEdit:
     disabled: tuple[Disabled, ...]
 
 
+# The hosts of a fleet have nearly the same lines: each is read once, not once a host.
+@lru_cache(maxsize=1 << 16)
 def parse_line(line: bytes) -> HostsLine | None:
     """Return the entry on a line; None for blanks, comments and what no resolver would take."""
     tokens = _TOKEN.findall(line.split(b"#", 1)[0])

@@ -86,7 +86,13 @@ def parse_files(
         listing, links, stuck = sections.body("file-facts"), _links(sections), _immutable(sections)
     except NoAnswerError as error:
         return {path: Unknown(reason=str(error)) for path in paths}
-    read_only = _ReadOnly(mounts)
+    # Of several mounts on one point the last hides the others.
+    by_point = {mount.point: mount for mount in mounts}
+
+    def read_only(path: str) -> bool:
+        mount = mount_of(path, by_point)
+        return mount is not None and mount.read_only
+
     contents = _Contents(sections, root=root)
     files: dict[str, Fact[File]] = {}
     for line in listing.split(b"\n"):
@@ -194,22 +200,6 @@ def _immutable(sections: Sections) -> set[str]:
 
 def _directory(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-class _ReadOnly:
-    """Whether a path is on a file system that is mounted read-only; most files share few directories."""
-
-    def __init__(self, mounts: Iterable[Mount]) -> None:
-        self.mounts = tuple(mounts)
-        self.points = {mount.point for mount in self.mounts}
-        self.known: dict[str, bool] = {}
-
-    def __call__(self, path: str) -> bool:
-        place = path if path in self.points else _directory(path) or "/"
-        if place not in self.known:
-            mount = mount_of(place, self.mounts)
-            self.known[place] = mount is not None and mount.read_only
-        return self.known[place]
 
 
 def _is_pattern(path: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from remedy.probe.frames import Sections
 from remedy.values import Record
@@ -54,14 +54,16 @@ def parse_mounts(sections: Sections) -> tuple[Mount, ...]:
     return tuple(mounts)
 
 
-def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """Return the mount that holds ``path``: the one with the longest mount point, the last of equals."""
-    best, length = None, -1
-    for mount in mounts:
-        point = mount.point.rstrip("/")
-        if len(point) >= length and (path == mount.point or path.startswith(f"{point}/")):
-            best, length = mount, len(point)
-    return best
+def mount_of(path: str, mounts: Mapping[str, Mount]) -> Mount | None:
+    """Return the mount that holds ``path``: the one with the longest mount point.
+
+    Args:
+        path: an absolute path.
+        mounts: by mount point; of several on one point, the last, which hides the others.
+    """
+    while path not in mounts and path.strip("/"):
+        path = path.rpartition("/")[0] or "/"
+    return mounts.get(path)
 
 
 def parse_space(sections: Sections) -> Mapping[str, Space]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ class Bench:
     """A folder that plays the host, and the script that works on it."""
 
     root: Path
+    shell: tuple[str, ...] = ("sh",)
     changes: tuple[Change, ...] = ()
     blobs: dict[str, bytes] | None = None
 
@@ -95,17 +97,26 @@ class Bench:
         return self._run(render_undo(AGAIN, again, BACK.run), again)
 
     def _run(self, text: str, changes: tuple[Change, ...]) -> HostReport:
-        done = subprocess.run(["sh", "-s"], input=text, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*self.shell, "-s"], input=text, capture_output=True, text=True, check=False
+        )
         assert done.stderr == ""
         return parse_report(JOB, changes, done.stdout)
 
 
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+# What /bin/sh is somewhere: dash here, bash on RHEL, busybox on Alpine.
+SHELLS = ("sh", "bash --posix", "busybox sh")
+
+
+@pytest.fixture(params=SHELLS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    shell = tuple(request.param.split())
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed here")
     monkeypatch.setattr(script_module, "ROOT", str(tmp_path / "var"))
     monkeypatch.setattr(script_module, "LOG", str(tmp_path / "log.jsonl"))
     (tmp_path / "etc").mkdir()
-    return Bench(tmp_path / "etc")
+    return Bench(tmp_path / "etc", shell)
 
 
 def statuses(report: HostReport) -> list[str]:
@@ -533,3 +544,14 @@ def test_a_plan_made_from_a_half_written_file_is_refused(bench: Bench, tmp_path:
     assert statuses(report) == ["stale"]
     assert "run the command again" in report.results["01-test"].detail
     assert path.read_bytes() == b"foreign\nnew\n"
+
+
+def test_texts_and_other_bytes_arrive_as_they_are(bench: Bench) -> None:
+    text = bench.file("text", None, b'it\'s \\n $HOME `id` "%s" \\\\ *\n\n\ttab, no end')
+    other = bench.file("other", b"old", bytes(range(256)) * 3 + b"\r\n")
+    assert statuses(bench.apply()) == ["done", "done"]
+    assert text.read_bytes() == b'it\'s \\n $HOME `id` "%s" \\\\ *\n\n\ttab, no end'
+    assert other.read_bytes() == bytes(range(256)) * 3 + b"\r\n"
+    assert statuses(bench.undo()) == ["done", "done"]
+    assert not text.exists()
+    assert other.read_bytes() == b"old"
