@@ -269,8 +269,8 @@ put() {
     changed=
     folder=${1%/*}
     [ -d "${folder:-/}" ] || mkdir -p -m 755 -- "$folder" || return 1
-    printf '%s\n' "${folder:-/}" >"$ROOT/temps"
     temp=$folder/.remedy.$RUN.$$
+    printf '%s\n' "$temp" >"$ROOT/temps"
     old=
     [ ! -e "$1" ] || old=$1
     # The name is taken first, by this run alone; whoever may put a link there cannot lead it elsewhere.
@@ -329,8 +329,8 @@ put() {
 # only done while the file holds the beginning of what was to be written, which nobody else would have put there.
 heal() {
     if [ -s "$ROOT/temps" ]; then
-        while IFS= read -r folder; do
-            rm -f -- "${folder%/}"/.remedy.????????T??????Z-*
+        while IFS= read -r temp; do
+            case ${temp##*/} in .remedy.?*) rm -f -- "$temp" ;; esac
         done <"$ROOT/temps"
         : >"$ROOT/temps"
     fi

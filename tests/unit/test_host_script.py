@@ -507,7 +507,7 @@ def half_written(bench: Bench, tmp_path: Path, content: bytes) -> Path:
     bench.apply()
     whole = tmp_path / "var" / "runs" / JOB.run / "new" / sha256(b"foreign\nnew\n")
     (tmp_path / "var" / "inplace").write_text(f"{path}\n{whole}\n{whole.name}\n")
-    (tmp_path / "var" / "temps").write_text(f"{bench.root}\n")
+    (tmp_path / "var" / "temps").write_text(f"{bench.root}/.remedy.abcdef\n")
     (bench.root / ".remedy.abcdef").write_bytes(b"x")
     path.write_bytes(content)
     return path
