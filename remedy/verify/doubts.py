@@ -15,6 +15,8 @@ from remedy.values import Record
 from remedy.verify import mark
 from remedy.verify.culprit import names
 from remedy.verify.launch import RankPlan
+from remedy.verify.pace import pace_of, slow
+from remedy.verify.pace import told as told_slow
 from remedy.verify.report import HostReport, Measured, RankReport, Result
 
 
@@ -125,7 +127,9 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
         yield Problem(text=f"NCCL could not be used ({listed})", hosts=tuple(why))
     reached = bus_bandwidth(complete[0][1].sweep[-1], plan.world)
     if too_little := mark.missed(reached, plan.min_busbw, plan.unjudged):
-        yield Problem(text=too_little)
+        slow_ones = slow(pace_of(plan, [result for _, result in complete]))
+        more = f"; {told_slow(slow_ones)}" if slow_ones else ""
+        yield Problem(text=too_little + more, hosts=tuple(one.host for one in slow_ones))
 
 
 def _not_asked(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterator[Problem]:

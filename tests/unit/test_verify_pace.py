@@ -66,6 +66,15 @@ def test_a_slow_host_is_named_and_its_partners_are_not(count: int, data: st.Data
     assert verdict.reason.endswith(f"; slow: {victim} (1 GB/s, 10% of the median)")
 
 
+def test_where_the_whole_is_too_slow_the_slow_hosts_are_to_blame() -> None:
+    plan = make_plan(hosts=6, min_busbw=100.0)
+    gbps = {host.name: 10.0 for host in plan.hosts} | {"gpu04": 2.5}
+    verdict = verdict_of(plan, gbps)
+    assert verdict.reason.endswith("is below 100 GB/s; slow: gpu04 (2.5 GB/s, 25% of the median)")
+    ends = {one.host: one.outcome for one in verdict.outcomes}
+    assert ends == {**dict.fromkeys(gbps, "not-tested"), "gpu04": "fail"}
+
+
 def test_the_ranks_of_a_host_count_together() -> None:
     plan = make_plan(hosts=4, ranks_per_host=2)
     verdict = verdict_of(plan, {host.name: 10.0 for host in plan.hosts})
