@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from remedy.errors import RemedyError
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks, report
 from remedy.verify.agent import MARKER
 from remedy.verify.launch import script
 from remedy.verify.procs import ESTABLISHED, LISTEN, marked, read, sockets
@@ -83,13 +83,17 @@ class Hosts:
             process.stdin.close()
             process.stdin = None
 
-    def verdict(self) -> Verdict:
-        """Wait for all, as the transport does, and judge."""
+    def outputs(self) -> dict[str, Answer]:
+        """Wait for all, as the transport does."""
         outputs: dict[str, Answer] = {}
         for name, process in self.running.items():
             stdout, stderr = process.communicate(timeout=120)
             outputs[name] = Answer(name, stdout.decode(), stderr.decode(), process.returncode)
-        return judge(self.plan, outputs, time.monotonic() - self.began)  # type: ignore[arg-type]
+        return outputs
+
+    def verdict(self) -> Verdict:
+        """Wait for all, and judge."""
+        return judge(self.plan, self.outputs(), time.monotonic() - self.began)  # type: ignore[arg-type]
 
     def tree(self) -> list[int]:
         """Everything that carries this run's marker."""
@@ -212,6 +216,25 @@ def test_a_stopped_worker_is_ended_at_the_deadline(make: Callable[..., Hosts]) -
     assert verdict.seconds < 15.0 + 8.0
     assert not verdict.passed
     assert "gpu02" in verdict.reason, verdict
+    hosts.assert_nothing_left()
+
+
+def test_who_stops_amid_the_sweep_is_noted_by_those_who_wait(make: Callable[..., Hosts]) -> None:
+    """The others call the roll before anything is killed."""
+    hosts = make(deadline=30.0, sizes=(4_000, *(64_000_000 + 4 * n for n in range(50))))
+    hosts.start(*NAMES)
+    worker = hosts.worker("gpu02")
+
+    def measuring() -> bool:
+        phases = [read(str(path)) for path in hosts.tmp.glob("remedy-verify-*/phase.0.json")]
+        return len(phases) == 2 and all(b'"paired"' in phase for phase in phases)
+
+    wait_for(measuring, 30)
+    os.kill(worker, signal.SIGSTOP)
+    outputs = hosts.outputs()
+    waiting = report.read("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
+    assert [rank.missing for rank in waiting.ranks] == [(1,)]
+    assert "gpu02" in judge(hosts.plan, outputs).reason  # type: ignore[arg-type]
     hosts.assert_nothing_left()
 
 
