@@ -106,7 +106,7 @@ def reachability(cluster: Cluster, rounds: int) -> Part:
     """Every ordered pair on three ports, without the rest of the verification."""
     from remedy.inventory import load_inventory
     from remedy.transport import Script, Transport
-    from remedy.verify import reach
+    from remedy.verify import reach, ways
 
     inventory = load_inventory(cluster.inventory)
     transport = Transport(inventory)
@@ -128,7 +128,7 @@ def reachability(cluster: Cluster, rounds: int) -> Part:
         outputs = transport.run(
             {d.name: Script(reach.script(plan, me), limit) for me, d in enumerate(doors)}
         )
-        found = reach.judge(plan, outputs)
+        found = ways.judge(plan, outputs)
         seconds = time.monotonic() - began
         if not found.passed:
             raise BenchmarkError(f"{len(found.dead)} dead ways, such as {found.dead[0]}")

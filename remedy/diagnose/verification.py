@@ -9,7 +9,7 @@ from remedy.diagnose.confirm import explain
 from remedy.diagnose.diagnosis import HEALTHY, UNKNOWN, Explained
 from remedy.diagnose.run import diagnose_lines
 from remedy.plan import Plan
-from remedy.verify.reach import WORDS
+from remedy.verify.ways import WORDS
 
 if TYPE_CHECKING:
     from remedy.verify import Verdict

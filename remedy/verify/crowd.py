@@ -13,7 +13,7 @@ from remedy.values import Record
 from remedy.verify.isolate.explain import FEWEST, SHARE
 
 if TYPE_CHECKING:
-    from remedy.verify.reach import DeadWay
+    from remedy.verify.ways import DeadWay
 
 
 class Blamed(Record):

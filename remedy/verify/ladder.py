@@ -21,6 +21,7 @@ from remedy.verify.launch import Candidate, RankPlan, VerifySpec, plan_ranks
 from remedy.verify.proof import Run, launch
 from remedy.verify.search import Search, part
 from remedy.verify.verdict import Culprit, HostOutcome, Rung, Verdict, impossible
+from remedy.verify.ways import DeadWay, Reach, judge
 
 Told = Callable[[Rung], None]
 
@@ -98,7 +99,7 @@ def climb(
         rung, refused = preflight.refusal(ranks, lacking)
         reached(rung)
         return refused.model_copy(update={"rungs": tuple(rungs)})
-    ways = reach.Reach(hosts=())
+    ways = Reach(hosts=())
     if spec.reach and len(addresses) > 1 and not pairs:
         ways = _reach(run, sight, ranks, seen)
         reached(_rung_of(ways))
@@ -194,7 +195,7 @@ def _spans(text: str) -> set[int]:
     return found
 
 
-def _reach(run: Run, sight: Sight, ranks: RankPlan, seen: facts.Facts) -> reach.Reach:
+def _reach(run: Run, sight: Sight, ranks: RankPlan, seen: facts.Facts) -> Reach:
     from remedy.transport import Script
 
     plan = reach.plan_reach(doors(sight, ranks), ranks.port)
@@ -204,25 +205,25 @@ def _reach(run: Run, sight: Sight, ranks: RankPlan, seen: facts.Facts) -> reach.
         {d.name: Script(reach.script(plan, me), limit) for me, d in enumerate(plan.doors)}
     )
     seconds = round(time.monotonic() - began, 3)
-    return reach.judge(plan, outputs, seen.nameless, seconds)
+    return judge(plan, outputs, seen.nameless, seconds)
 
 
-def _nameless(addresses: Mapping[str, str], seen: facts.Facts) -> reach.Reach:
+def _nameless(addresses: Mapping[str, str], seen: facts.Facts) -> Reach:
     """Names that resolve wrongly as ways that do not work, where no connection was tried."""
     dead = tuple(
-        reach.DeadWay(source=s, target=t, port=0, outcome="no name", detail=detail)
+        DeadWay(source=s, target=t, port=0, outcome="no name", detail=detail)
         for (s, t), detail in seen.nameless.items()
     )
-    return reach.Reach(hosts=tuple(addresses), dead=dead)
+    return Reach(hosts=tuple(addresses), dead=dead)
 
 
-def _rung_of(ways: reach.Reach) -> Rung:
+def _rung_of(ways: Reach) -> Rung:
     found = "; ".join(ways.told(cause) for cause in ways.causes)
     good = f"{len(ways.hosts) * (len(ways.hosts) - 1)} ways, {ways.tried} connections"
     return Rung(name="reachability", passed=ways.passed, said=found or good, seconds=ways.seconds)
 
 
-def _of_ways(ways: reach.Reach) -> list[Culprit]:
+def _of_ways(ways: Reach) -> list[Culprit]:
     """Who is to blame for dead ways; a host that is neither reached nor reaches others is one culprit."""
     found: dict[str, Culprit] = {}
     for cause in ways.causes:
@@ -261,7 +262,7 @@ def _launched(verdict: Verdict, hints: Hints) -> list[Rung]:
 def _ended(
     ranks: RankPlan,
     sight: Sight,
-    ways: reach.Reach,
+    ways: Reach,
     culprits: Sequence[Culprit],
     rungs: Sequence[Rung],
     seconds: float,

@@ -17,6 +17,7 @@ from remedy.verify.isolate import Fault, Isolation, NodeFault, Result, Test
 from remedy.verify.launch import RankPlan
 from remedy.verify.proof import Run, launch
 from remedy.verify.verdict import Culprit, GroupTest, HostOutcome, Rung, Verdict
+from remedy.verify.ways import judge
 
 # Seconds for a test: two imports of torch on busy processors, and a group that hangs.
 BASE, PER_HOST, MOST = 25.0, 0.2, 90.0
@@ -134,7 +135,7 @@ class Search:
         )
         found = {}
         for test, plan in plans.items():
-            ways = reach.judge(plan, outputs)
+            ways = judge(plan, outputs)
             found[test] = frozenset((one.source, one.target) for one in ways.dead)
             if ways.dead:
                 told = "; ".join(ways.told(cause) for cause in ways.causes)

@@ -13,7 +13,7 @@ from remedy.verify.culprit import names
 from remedy.verify.engine import Backend, EngineName
 from remedy.verify.launch import RankPlan
 from remedy.verify.pace import Pace
-from remedy.verify.reach import DeadWay
+from remedy.verify.ways import DeadWay
 
 
 class Bandwidth(Record):

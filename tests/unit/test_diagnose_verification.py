@@ -14,8 +14,8 @@ from remedy.plan import Finding, FindingKind
 from remedy.report.console import render_verdict
 from remedy.verify import Culprit, Verdict
 from remedy.verify.logs import logs_of as logs_of_reports
-from remedy.verify.reach import WORDS, DeadWay
 from remedy.verify.report import EndReport, Failure, HostReport, LauncherReport, RankReport
+from remedy.verify.ways import WORDS, DeadWay
 from tests.unit.test_diagnose_command import _plan
 
 HOSTS = ("gpu01", "gpu02")

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from remedy.report.page import page
 from remedy.verify import HostOutcome, Verdict
-from remedy.verify import reach as reach_module
-from remedy.verify.reach import Reach, ReachPlan, judge
+from remedy.verify import ways as ways_module
+from remedy.verify.reach import ReachPlan
+from remedy.verify.ways import Reach, judge
 from tests.unit.test_reach_judge import PORTS, answers, make_plan
 
 
@@ -25,7 +26,7 @@ def failed(plan: ReachPlan, ways: set[tuple[int, int]]) -> Reach:
 
 
 def test_a_large_fleet_in_which_nobody_reaches_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach_module, "MOST_DEAD", 100)
+    monkeypatch.setattr(ways_module, "MOST_DEAD", 100)
     count = 40
     ways = {(s, t) for s in range(count) for t in range(count) if s != t}
     found = failed(make_plan(count), ways)
@@ -39,7 +40,7 @@ def test_a_large_fleet_in_which_nobody_reaches_anybody(monkeypatch: pytest.Monke
 
 
 def test_dead_hosts_and_a_dead_way_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach_module, "MOST_DEAD", 50)
+    monkeypatch.setattr(ways_module, "MOST_DEAD", 50)
     ways = {(s, 3) for s in range(30) if s != 3} | {(7, t) for t in range(30) if t not in (3, 7)}
     found = failed(make_plan(30), ways | {(3, 7), (10, 11)})
     told = {(cause.kind, cause.host, cause.target) for cause in found.causes}
@@ -56,9 +57,9 @@ def test_dead_hosts_and_a_dead_way_are_told_apart(monkeypatch: pytest.MonkeyPatc
 )
 def test_every_dead_way_is_explained_by_a_host_or_kept(ways: set[tuple[int, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reach_module, "MOST_DEAD", 0)
+        patch.setattr(ways_module, "MOST_DEAD", 0)
         found = failed(make_plan(10), ways)
-        patch.setattr(reach_module, "MOST_DEAD", 10_000)
+        patch.setattr(ways_module, "MOST_DEAD", 10_000)
         whole = failed(make_plan(10), ways)
     assert found.passed == whole.passed
     assert found.count == whole.count == len(ways) * len(PORTS)
@@ -76,7 +77,7 @@ def test_every_dead_way_is_explained_by_a_host_or_kept(ways: set[tuple[int, int]
 
 
 def test_nobody_said_anything_is_still_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach_module, "MOST_DEAD", 10)
+    monkeypatch.setattr(ways_module, "MOST_DEAD", 10)
     plan = make_plan(12)
     found = judge(plan, {})
     assert found.silent

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
 from remedy.verify.knock import MARK
-from remedy.verify.reach import GROUP, Door, ReachPlan, draw_ports, judge, plan_reach
+from remedy.verify.reach import GROUP, Door, ReachPlan, draw_ports, plan_reach
+from remedy.verify.ways import judge
 
 PORTS = (33000, 55000, 29500)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from remedy.report.page import page
 from remedy.verify import Culprit, HostOutcome, Rung, Verdict
-from remedy.verify.reach import DeadWay
 from remedy.verify.store import Increment, increment, load, save
+from remedy.verify.ways import DeadWay
 
 OLD = {f"gpu{n:02}": f"mark-{n}" for n in range(8)}
 
