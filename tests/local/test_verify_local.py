@@ -10,8 +10,10 @@ import importlib.util
 import os
 import shutil
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_
 from remedy.verify.agent import MARKER
 from remedy.verify.launch import script
 from remedy.verify.procs import ESTABLISHED, LISTEN, marked, read, sockets
+from tests.unit.test_verify_ras import document, lost
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the agent reads /proc: Linux only"),
@@ -236,6 +239,35 @@ def test_who_stops_amid_the_sweep_is_noted_by_those_who_wait(make: Callable[...,
     assert [rank.missing for rank in waiting.ranks] == [(1,)]
     assert "gpu02" in judge(hosts.plan, outputs).reason  # type: ignore[arg-type]
     hosts.assert_nothing_left()
+
+
+class Ras(socketserver.StreamRequestHandler):
+    """Answers as NCCL's RAS service does of a job whose rank 1 has stopped."""
+
+    def handle(self) -> None:
+        for raw in self.rfile:
+            word = raw.decode().strip()
+            if word == "STATUS":
+                self.wfile.write(document([lost(1, True, False)], {0: 7}).encode())
+                return
+            self.wfile.write(b"SERVER PROTOCOL 2\n" if word.startswith("CLIENT") else b"OK\n")
+
+
+def test_nccl_is_asked_while_a_phase_does_not_end(
+    make: Callable[..., Hosts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without GPUs the ranks end up on gloo, and the service is ours: it is the asking that is tried."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ras) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        monkeypatch.setenv("NCCL_RAS_ADDR", f"127.0.0.1:{service.server_address[1]}")
+        hosts = make(deadline=20.0, backend="nccl", ranks_per_host=1)
+        hosts.start(*NAMES)
+        os.kill(hosts.worker("gpu02"), signal.SIGSTOP)
+        outputs = hosts.outputs()
+        service.shutdown()
+    said = report.read("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
+    assert said.end is not None
+    assert said.end.missed == ((1, "unresponsive"),)
 
 
 def links(pid: int) -> list[int]:
