@@ -127,7 +127,8 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
         yield Problem(text=f"NCCL could not be used ({listed})", hosts=tuple(why))
     reached = bus_bandwidth(complete[0][1].sweep[-1], plan.world)
     if too_little := mark.missed(reached, plan.min_busbw, plan.unjudged):
-        slow_ones = slow(pace_of(plan, [result for _, result in complete]))
+        # A mark that cannot be judged is nobody's fault.
+        slow_ones = () if plan.unjudged else slow(pace_of(plan, [one for _, one in complete]))
         more = f"; {told_slow(slow_ones)}" if slow_ones else ""
         yield Problem(text=too_little + more, hosts=tuple(one.host for one in slow_ones))
 
