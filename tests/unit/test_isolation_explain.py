@@ -55,6 +55,15 @@ def test_outliers_are_far_below_the_median() -> None:
     assert list(outliers(rates)) == ["slow"]
 
 
+def test_a_slow_one_is_seen_among_few_that_are_far_apart() -> None:
+    # As six hosts on two busy processors were measured, the fourth with a link of 100 Mbit/s.
+    rates = dict(enumerate([0.592, 1.364, 0.584, 0.0168, 0.815, 0.704]))
+    assert list(outliers(rates)) == [3]
+    del rates[3]
+    assert outliers(rates | {3: 0.4}) == {}
+    assert list(outliers(rates | {3: 0.0})) == [3]
+
+
 def test_noise_and_small_groups_have_no_outliers() -> None:
     assert outliers({"a": 1.0, "b": 9.0, "c": 9.0}) == {}
     assert outliers({f"h{n}": 40.0 + n for n in range(8)}) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from math import log
 from statistics import median
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ FEWEST = 4
 # The median absolute deviation times this estimates the standard deviation of normal noise.
 MAD_TO_SIGMA = 1.4826
 SIGMAS = 4.0
+LEAST = 1e-9  # of the median: nothing at all has no logarithm
 
 
 def outliers(rates: Mapping[Key, float], tolerance: float = 0.2) -> dict[Key, float]:
@@ -30,6 +32,8 @@ def outliers(rates: Mapping[Key, float], tolerance: float = 0.2) -> dict[Key, fl
     middle = median(rates.values())
     if middle <= 0:
         return {}
-    spread = MAD_TO_SIGMA * median(abs(rate - middle) for rate in rates.values())
-    floor = min(middle * (1 - tolerance), middle - SIGMAS * spread)
-    return {key: rate / middle for key, rate in rates.items() if rate < floor}
+    # Of rates the ratios are what noise spreads alike on both sides: a busy machine halves them or doubles them.
+    away = {key: log(max(rate, LEAST * middle) / middle) for key, rate in rates.items()}
+    spread = MAD_TO_SIGMA * median(map(abs, away.values()))
+    floor = min(log(1 - tolerance), -SIGMAS * spread)
+    return {key: rates[key] / middle for key, distance in away.items() if distance < floor}
