@@ -51,7 +51,7 @@ def render_details(verdict: Verdict) -> RenderableType:
 def bandwidth_table(verdict: Verdict) -> Table:
     """Return the measured sizes, as nccl-tests count them, beside what the links can carry."""
     table = Table(box=None, padding=(0, 2), header_style="dim")
-    for title in ("bytes", "time", "algbw GB/s", "busbw GB/s", "spread", "out-of-place GB/s"):
+    for title in ("bytes", "time", "algbw GB/s", "busbw GB/s", "spread", "out-of-place"):
         table.add_column(title, justify="right")
     if verdict.limit_gbps:
         table.add_column(f"of {verdict.limit_gbps:g} GB/s", justify="right")

@@ -104,7 +104,8 @@ def _bandwidth(verdict: Verdict) -> Iterator[str]:
         return
     yield '<h2>All-reduce</h2><table><tr><th class="n">bytes</th><th class="n">time, us</th>'
     yield '<th class="n">algbw, GB/s</th><th class="n">busbw, GB/s</th><th class="n">spread</th>'
-    yield '<th class="n">out-of-place, GB/s</th><th class="n">of the links</th></tr>'
+    yield '<th class="n">out-of-place, GB/s</th>'
+    yield '<th class="n">of the links</th></tr>' if verdict.limit_gbps else "</tr>"
     for row in verdict.bandwidth:
         share = f"{row.busbw / verdict.limit_gbps:.0%}" if verdict.limit_gbps else ""
         copied = "" if row.out_of_place_busbw is None else f"{row.out_of_place_busbw:.3g}"

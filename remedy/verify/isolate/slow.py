@@ -32,7 +32,7 @@ def outliers(rates: Mapping[Key, float], tolerance: float = 0.2) -> dict[Key, fl
     middle = median(rates.values())
     if middle <= 0:
         return {}
-    # Of rates the ratios are what noise spreads alike on both sides: a busy machine halves them or doubles them.
+    # It is ratios that noise spreads alike on both sides: a busy machine halves a rate, or doubles it.
     away = {key: log(max(rate, LEAST * middle) / middle) for key, rate in rates.items()}
     spread = MAD_TO_SIGMA * median(map(abs, away.values()))
     floor = min(log(1 - tolerance), -SIGMAS * spread)
