@@ -90,7 +90,7 @@ def climb(
         update={"port": ranks.port}
     )
     culprits = list(seen.culprits)
-    nameless = f"{len(seen.nameless)} names resolve wrongly" if seen.nameless else ""
+    nameless = _wrong_names(len(seen.nameless))
     said = "; ".join([*(one.reason for one in culprits), *([nameless] if nameless else [])])
     noted = "; ".join(filter(None, [ranks.unjudged, *seen.warnings]))
     reached(Rung(name="facts", passed=not said, said=said or noted))
@@ -142,6 +142,10 @@ def climb(
             "seconds": round(time.monotonic() - started, 3),
         }
     )
+
+
+def _wrong_names(count: int) -> str:
+    return f"{count} name{' resolves' if count == 1 else 's resolve'} wrongly" if count else ""
 
 
 def _new_ones(
