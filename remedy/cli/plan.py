@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
+from remedy.errors import RemedyError
+
+if TYPE_CHECKING:
+    from remedy.plan import Plan
 
 
 @click.command()
@@ -32,6 +36,7 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
         if output is not None:
             made = session.pipeline.observed(probed, made)
             write_plan(made, output)
+            _record(session, made, output)
         outcome = session.pipeline.preview(probed, made, pending_counts=exit_code)
         if opts.as_json:
             print_json(run_document(outcome))
@@ -46,3 +51,17 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
                     markup=False,
                 )
     sys.exit(outcome.exit_code)
+
+
+def _record(session: Session, made: Plan, output: Path) -> None:
+    """Record who made which plan; where that cannot be written, say so: nothing was changed."""
+    from remedy.audit import Journal
+    from remedy.audit.agreement import titles
+    from remedy.run import new_run_id
+
+    data = {"by": made.author, "digest": made.digest, "file": output.name, "changes": titles(made)}
+    try:
+        journal = Journal(session.pipeline.inventory.home, run=new_run_id(), mode="plan")
+        journal.write("saved", **data)
+    except RemedyError as error:
+        session.console.print(f"not recorded: {error.message}", style="yellow", markup=False)

@@ -20,6 +20,8 @@ STYLES = {"done": "green", "already": "green", "skipped": "yellow"}
 def run_line(story: Story) -> str:
     """Return a run in one line."""
     ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
+    if story.mode == "plan":
+        return f"{story.run}  {story.mode:<9}{f'{story.count} changes':<13}{'saved':<24}{story.by}"
     count = f"{story.count} changes"
     line = f"{story.run}  {story.mode:<9}{count:<13}{ended:<11}{PROVED[story.proved]:<13}{story.by}"
     of = (

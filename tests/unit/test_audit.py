@@ -182,6 +182,13 @@ def test_show_tells_a_run(home: Path) -> None:
     assert "goes on with run r1" in remedy("show", "r2", "--home", home).output
 
 
+@pytest.mark.parametrize("name", ["format-1.json", "format-2.json"])
+def test_show_tells_an_old_plan(name: str) -> None:
+    shown = remedy("show", Path(__file__).parent / "data" / "plans" / name).output
+    for part in ("by ann@ops", "gpu01: write", "-127.0.1.1 gpu01", "+10.0.0.1 gpu01"):
+        assert part in shown, shown
+
+
 @pytest.mark.parametrize("words", [["audit", "verify"], ["audit", "export"], ["history"]])
 def test_an_inventory_that_is_not_there_is_no_empty_journal(
     tmp_path: Path, words: list[str]

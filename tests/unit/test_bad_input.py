@@ -208,6 +208,24 @@ def test_a_journal_that_cannot_be_written(
     assert_refused(done, 1, said, "Nothing is changed without a record of it")
 
 
+def test_a_plan_that_is_saved_is_on_record(inventory: Path) -> None:
+    out = inventory.parent / "new.json"
+    assert remedy("plan", inventory, "-o", out).exit_code == 5  # nobody answers
+    digest = json.loads(out.read_text())["digest"]
+    (line,) = (inventory.parent / ".remedy" / FILE_NAME).read_text().splitlines()
+    record = json.loads(line)
+    assert (record["mode"], record["event"], record["data"]["digest"]) == ("plan", "saved", digest)
+    assert "saved" in remedy("history", inventory).output
+
+
+def test_a_plan_is_made_also_where_that_cannot_be_recorded(inventory: Path) -> None:
+    (inventory.parent / ".remedy").write_text("")
+    out = inventory.parent / "new.json"
+    done = remedy("plan", inventory, "-o", out)
+    assert (done.exit_code, out.exists()) == (5, True)
+    assert "not recorded: the journal" in done.output
+
+
 def test_a_journal_with_a_torn_last_line(inventory: Path) -> None:
     home = inventory.parent / ".remedy"
     journal = Journal(home, run="r1", mode="apply")
