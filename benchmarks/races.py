@@ -31,7 +31,7 @@ def race(site: Site, folders: list[Path]) -> tuple[Counter[str], str]:
     """Let two controllers go at once; return how each ended, and what is wrong, "" for nothing."""
     site.fresh()
     (host,) = site.hosts
-    host.run(["sh", "-c", SLOW])
+    host.run(["sh", "-c", SLOW.format(seconds=0.1)])
     controllers = []
     for folder in folders:
         shutil.rmtree(folder / ".remedy", ignore_errors=True)

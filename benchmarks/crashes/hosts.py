@@ -22,7 +22,7 @@ READ = "cat /etc/hosts; echo ==; cat /etc/hostname; uname -n"
 LEFT = "ls -A /etc | grep '^.remedy[.]'; ls -d /var/lib/remedy/owner /var/lib/remedy/dead.* 2>/dev/null; :"
 # The cut and the loss of power come while a host works: there each flush takes that long.
 SLOW = (
-    "printf '#!/bin/sh\\nsleep 0.1\\nexec /usr/bin/sync \"$@\"\\n' >/usr/local/bin/sync;"
+    "printf '#!/bin/sh\\nsleep %s\\nexec /usr/bin/sync \"$@\"\\n' {seconds} >/usr/local/bin/sync;"
     " chmod 755 /usr/local/bin/sync"
 )
 FRESH = (
@@ -130,10 +130,10 @@ class Sweep:
         victim = self.site.hosts[0]
         for number in range(points):
             self.site.fresh()
-            victim.run(["sh", "-c", SLOW])
+            victim.run(["sh", "-c", SLOW.format(seconds=0.4)])
             run = self.site.start(str(REMEDY), *APPLY)
             end = time.monotonic() + QUIET_SECONDS
-            while victim.run("test -e /var/lib/remedy/owner").returncode != 0:
+            while victim.run("test -e /var/lib/remedy/lock").returncode != 0:
                 if time.monotonic() > end:
                     raise TimeoutError("the host did not begin to work")
             time.sleep(0.05 * number)
