@@ -6,7 +6,7 @@ import click
 
 from remedy.cli.common import explained, print_json
 
-KINDS = ("plan", "run", "journal")
+KINDS = ("plan", "run", "diagnosis", "journal")
 
 
 @click.command()

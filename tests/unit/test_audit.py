@@ -304,6 +304,22 @@ def test_the_document_of_a_run_has_the_shape_of_its_schema() -> None:
     assert not conforms({**document, "exit_code": "0"}, schema, schema)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing is wrong\n",
+        "RuntimeError: [enforce fail] Unable to resolve hostname to a (local) address\n",
+    ],
+)
+def test_the_document_of_a_diagnosis_has_the_shape_of_its_schema(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    document = json.loads(remedy("diagnose", log, "--json").output)
+    schema = schema_of("diagnosis")
+    assert conforms(document, schema, schema)
+    assert set(document) == set(schema["properties"])
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_schema_is_printed_and_says_what_it_is(kind: str) -> None:
     done = remedy("schema", kind)
