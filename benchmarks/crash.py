@@ -23,7 +23,7 @@ from benchmarks.harness.cluster import Cluster
 
 RESULTS = Path(__file__).parent / "results"
 HOSTS = 2
-CUTS, POWERS = 24, 12
+CUTS, POWERS = 28, 14
 
 
 def on_hosts(part: Callable[[Sweep], Iterator[Outcome]]) -> Iterator[Outcome]:

@@ -1,7 +1,7 @@
 """A folder that plays a host, a run that holds every kind of change, and dying in the middle of it.
 
-The script is the one that hosts get, run by the same shell. Each program that it starts is a boundary: a
-wrapper counts them and kills the script with all its children at the one that was asked for.
+The script is the one that hosts get, run by the same shell. Before and after each program that it starts is a
+boundary: a wrapper counts them and kills the script with all its children at the one that was asked for.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ WRAPPER = """#!/bin/sh
 read -r n <"$CRASH_COUNT" 2>/dev/null
 n=$((${{n:-0}} + 1))
 echo $n >"$CRASH_COUNT"
-[ "$n" != "$CRASH_AT" ] || kill -9 0
-exec {real} "$@"
+[ "$n" = "$CRASH_AT" ] || exec {real} "$@"
+[ "$CRASH_WHEN" = before ] || {real} "$@"
+kill -9 0
 """
 
 
@@ -133,12 +134,12 @@ class Bench:
             for name in self.before
         }
 
-    def apply(self, run: str, *, at: int = 0, limit: str = "") -> HostReport:
-        """Make what is left to be made, as a new plan would; with ``at`` the script dies at that program."""
+    def apply(self, run: str, *, at: int = 0) -> HostReport:
+        """Make what is left to be made, as a new plan would; with ``at`` the script dies at that boundary."""
         now = self.state()
         left = tuple(c for c in self.changes if now[self._name(c)] != self.after[self._name(c)])
         job = Job(run=run, nonce="nonce", by="me@here")
-        return self._run(job, left, render_changes(job, left, self.blobs), at=at, limit=limit)
+        return self._run(job, left, render_changes(job, left, self.blobs), at=at)
 
     def rollback(self, run: str, of: str) -> HostReport:
         """Take a run back."""
@@ -147,10 +148,10 @@ class Bench:
         return self._run(job, back, render_undo(job, back, of), at=0)
 
     def boundaries(self) -> int:
-        """Return how many programs a run starts."""
+        """Return how many boundaries a run has: before and after each program that it starts."""
         self.fresh()
         self.apply("count", at=-1)
-        return int(self.count.read_text())
+        return 2 * int(self.count.read_text())
 
     def judge(self, kind: str, point: str, *, back: bool) -> Outcome:
         """Look at what the crash of run ``r1`` left, run the next one, and look again."""
@@ -228,20 +229,24 @@ class Bench:
                 (folder / tool).write_text(WRAPPER.format(real=real))
                 (folder / tool).chmod(0o755)
 
-    def _run(
-        self, job: Job, changes: tuple[Change, ...], text: str, *, at: int, limit: str = ""
-    ) -> HostReport:
+    def _run(self, job: Job, changes: tuple[Change, ...], text: str, *, at: int) -> HostReport:
         path = os.environ["PATH"]
+        number, after = (at + 1) // 2, at % 2 == 0
         if at:
             self.count.write_text("0\n")
             path = f"{self.folder / 'bin'}:{path}"
+        crash = {
+            "CRASH_COUNT": str(self.count),
+            "CRASH_AT": str(number if at > 0 else -1),
+            "CRASH_WHEN": "after" if after else "before",
+        }
         done = subprocess.run(
             ["sh", "-s"],
-            input=f"{limit}{text}",
+            input=text,
             capture_output=True,
             text=True,
             check=False,
             start_new_session=True,
-            env={**os.environ, "PATH": path, "CRASH_COUNT": str(self.count), "CRASH_AT": str(at)},
+            env={**os.environ, "PATH": path, **crash},
         )
         return parse_report(job, changes, done.stdout)

@@ -1,4 +1,4 @@
-"""Crash points on one host: its shell killed before every program that it starts, and disks that are full."""
+"""Crash points on one host: its shell killed around every program that it starts, and disks that are full."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ SIZES = range(4, 84, 4)
 
 
 def killed(folder: Path) -> Iterator[Outcome]:
-    """Yield what follows from killing the script before each program that it starts."""
+    """Yield what follows from killing the script before and after each program that it starts."""
     bench = Bench(folder)
     for at in range(1, bench.boundaries() + 1):
         bench.fresh()
         report = bench.apply("r1", at=at)
-        point = f"before program {at}"
+        point = f"{'after' if at % 2 == 0 else 'before'} program {(at + 1) // 2}"
         if report.finished:
             point += " (of the clean-up)"
-        yield bench.judge("the step's shell, kill -9", point, back=at % 2 == 0)
+        yield bench.judge("the step's shell, kill -9", point, back=at % 4 in (0, 1))
 
 
 def full_disks(folder: Path) -> Iterator[Outcome]:

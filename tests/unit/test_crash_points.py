@@ -9,7 +9,7 @@ import pytest
 from benchmarks.crashes.bench import Bench
 from remedy.apply import script
 
-EVERY = 13
+EVERY = 11
 
 
 @pytest.fixture
