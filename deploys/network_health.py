@@ -7,8 +7,8 @@ be answered by the other is dropped.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass
-is not proved by equal numbers, since a switch between the hosts may know another: verification moves real
-data, and `ping -M do` with the size of a full packet shows it between two hosts.
+is not proved by equal numbers, since a switch between the hosts may know another: `remedy verify` sends the
+next hosts packets of full size that must not be cut, as `ping -M do` does, and says on which way they are lost.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _mtu(interfaces: dict[str, Interface]) -> Iterator[Finding]:
             "mtu-mismatch",
             (*lines, *_names(interfaces, [i.mtu for i in interfaces.values()])),
             "Set one MTU on all of them and on the switch, in the network configuration too (netplan, "
-            "NetworkManager, ifupdown). Then prove it from each host: "
+            "NetworkManager, ifupdown). `remedy verify` proves it, and by hand, from each host: "
             f"ping -M do -s {largest - PING_HEADERS} PEER",
         )
 

@@ -6,9 +6,9 @@ events (``Listener``) and from the ``RunOutcome``.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from remedy.apply.carrier import Carrier
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
@@ -16,19 +16,18 @@ from remedy.apply.script import ChangeStatus, Guard, HostReport
 from remedy.apply.waves import waves
 from remedy.audit import Journal, witness
 from remedy.audit.agreement import Agreement, keep
-from remedy.diagnose.diagnosis import Explained
 from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
 from remedy.inventory import Inventory
 from remedy.past import Past
 from remedy.plan import Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
-from remedy.probe.accelerators import NVIDIA
 from remedy.run import PROBE_SECONDS, origin, probe_request
 from remedy.spec import Spec
-from remedy.transport import HostEvent, Listener, Root, Script, Transport
+from remedy.transport import Listener, Root, Script, Transport
 from remedy.values import Unknown
-from remedy.verify import Candidate, Rung, Sight, Verdict, VerifySpec, climb
-from remedy.verify.store import Increment, increment, load, save
+
+if TYPE_CHECKING:
+    from remedy.verify import Rung, Verdict
 
 
 @dataclass(frozen=True)
@@ -281,87 +280,21 @@ class Pipeline:
         incremental: bool = False,
     ) -> Verdict:
         """Climb the ladder with every host that is right, and record what it showed."""
-        tested = [
-            candidate
-            for name in probed.fleet.states
-            if hosts[name].status in (HostStatus.OK, HostStatus.CHANGED)
-            and (candidate := self._candidate(name, probed.fleet)) is not None
-        ]
-        for candidate in tested:
-            self._listen(HostEvent(candidate.name, "verifying"))
-        names = [candidate.name for candidate in tested]
-        marks = {name: fingerprint(probed.fleet.states[name]) for name in names}
-        spec = self.spec.section("verify", VerifySpec)
-        less = increment(load(self.inventory.home), marks, spec.engine) if incremental else ""
-        if incremental and isinstance(less, str):
-            self.on_rung(Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}"))
-        verdict = climb(
+        from remedy.proving import (  # verification is not needed where nothing is proved
+            Scene,
+            prove,
+        )
+
+        return prove(
+            self.inventory,
+            self.spec,
+            Scene(probed.fleet, self.plan(probed), hosts),
             self.transport.run,
-            self._sight(tested, probed),
-            spec,
-            self.on_rung,
-            less.pairs if isinstance(less, Increment) else (),
+            journal,
+            listen=self._listen,
+            on_rung=self.on_rung,
+            incremental=incremental,
         )
-        excused = {
-            name: host.error.message if host.error else f"the host is {host.status.value}"
-            for name, host in hosts.items()
-            if name not in names
-        }
-        verdict = verdict.excusing(excused).model_copy(
-            update={"fingerprints": marks, "explained": self._explain(verdict, probed)}
-        )
-        journal.write(
-            "verified",
-            **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
-        )
-        save(self.inventory.home, verdict)
-        return verdict
-
-    def _explain(self, verdict: Verdict, probed: Probed) -> Explained | None:
-        """Name the cause of a verification that failed, from its logs and the state of the hosts."""
-        if verdict.passed:
-            return None
-        # Imported late: the catalogue of texts is read only where something failed.
-        from remedy.diagnose.verification import explain_verdict
-
-        typed = shlex.quote(str(self.inventory.path))
-        return explain_verdict(verdict, self.plan(probed), probed.fleet.states, typed)
-
-    def _sight(self, tested: Sequence[Candidate], probed: Probed) -> Sight:
-        """Return what verification may know of the hosts: with what a plan would find, it explains itself."""
-        plan = self.plan(probed)
-        known: dict[str, list[str]] = {}
-        for finding in plan.findings:
-            if finding.host is not None:
-                evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
-                known.setdefault(finding.host, []).append(f"{finding.title}{evidence}")
-        for change in plan.changes:
-            known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
-        curable = frozenset(change.host for change in plan.changes)
-        return Sight(tested, probed.fleet.states, known, curable, self.inventory.path.name)
-
-    def _candidate(self, name: str, fleet: Fleet) -> Candidate | None:
-        """Return what verification has to know of a host; None when peers could not reach it."""
-        address = fleet.addresses[name].address
-        if address is None:
-            return None
-        python = self.inventory.node(name).data.get("python")
-        return Candidate(
-            name=name,
-            address=address,
-            gpus=gpu_count(fleet.states[name]),
-            python=None if python is None else str(python),
-        )
-
-
-def gpu_count(state: HostState) -> int:
-    """Return how many GPUs a host has; those on its bus where nvidia-smi could not be asked."""
-    gpus = state.gpus
-    if isinstance(gpus, Unknown):
-        return 0
-    if not isinstance(gpus.devices, Unknown):
-        return len(gpus.devices)
-    return sum(device.vendor == NVIDIA and device.kind.startswith("03") for device in gpus.pci)
 
 
 def _boots(probed: Probed) -> dict[str, str]:

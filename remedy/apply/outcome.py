@@ -5,12 +5,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from remedy.apply.script import ChangeResult, ChangeStatus, HostReport
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding
 from remedy.plan.plan import Plan
-from remedy.verify import Verdict
+
+if TYPE_CHECKING:
+    from remedy.verify import Verdict
 
 OK, FAILED, REFUSED, NOT_PROVED, UNREACHABLE, PENDING = 0, 1, 4, 3, 5, 10
 # The most severe first; the exit code of a command is the first of these that applies.

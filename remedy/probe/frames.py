@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +20,11 @@ T = TypeVar("T")
 
 EXCERPT = 200
 """Characters of a host's own words that go into a message."""
+
+MOST = 256 * 1024 * 1024
+"""Bytes that a probe's answer can have, unpacked; it reads files up to 4 MiB each."""
+
+CHUNK = 65_536
 
 _MARK = re.compile(
     rb"(begin|end) ([a-z0-9-]+) ([0-9]+(?:\.[0-9]+)?)(?: ([a-z]+(?::[0-9]+)?) (.*))?", re.DOTALL
@@ -161,7 +167,7 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
 
 def _decode(stdout: str, nonce: str) -> tuple[bytes, bool]:
     """Return the bytes between the outer marks, as far as they came, and whether the last mark is there."""
-    match = re.search(rf"remedy-probe {nonce} (base64|hex)\r?\n", stdout)
+    match = re.search(rf"remedy-probe {nonce} (gzip|base64|hex)\r?\n", stdout)
     if match is None:
         return b"", False
     end = stdout.find(f"remedy-probe {nonce} end", match.end())
@@ -170,7 +176,23 @@ def _decode(stdout: str, nonce: str) -> tuple[bytes, bool]:
         digits = re.match(r"(?:[0-9a-f]{2})*", packed)
         return binascii.unhexlify(digits[0] if digits else ""), end >= 0
     letters = re.match(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", packed)
-    return binascii.a2b_base64(letters[0] if letters else ""), end >= 0
+    data = binascii.a2b_base64(letters[0] if letters else "")
+    return _unpacked(data) if match[1] == "gzip" else data, end >= 0
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Return what gzip packed, as far as it came whole, and never more than a probe can say."""
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # the header of gzip (RFC 1952)
+    out, room = [], MOST
+    for start in range(0, len(data), CHUNK):
+        try:
+            out.append(unpacker.decompress(data[start : start + CHUNK], room))
+        except zlib.error:
+            break
+        room -= len(out[-1])
+        if room <= 0 or unpacker.unconsumed_tail:
+            break
+    return b"".join(out)
 
 
 def _reason(section: Section) -> str:

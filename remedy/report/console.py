@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,10 +19,11 @@ from rich.text import Text
 
 from remedy.apply.outcome import HostStatus, RunOutcome
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
-from remedy.report.diagnosis import render_explained
 from remedy.report.fold import fold
 from remedy.report.ladder import render_details
-from remedy.verify import Verdict
+
+if TYPE_CHECKING:
+    from remedy.verify import Verdict
 
 # Longer diffs are cut in the summary; the plan file has them whole.
 DIFF_LINES = 40
@@ -84,6 +86,10 @@ def render_verdict(verdict: Verdict) -> RenderableType:
         line = Text("proved       ", style="bold green")
         line.append(verdict.reason, style="default")
         return Group(line, render_details(verdict))
+    from remedy.report.diagnosis import (
+        render_explained,
+    )
+
     line = Text("NOT PROVED   ", style="bold red")
     line.append(verdict.reason, style="default")
     evidence = [] if verdict.dead_ways else verdict.evidence[:12]

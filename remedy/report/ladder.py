@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from remedy.report.fold import fold
-from remedy.verify import Culprit, Pace, Rung, Verdict
+
+if TYPE_CHECKING:
+    from remedy.verify import Culprit, Pace, Rung, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
 FACTS = 4

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from typing import TYPE_CHECKING
 
 from remedy.report.fold import fold
-from remedy.verify import Verdict
+
+if TYPE_CHECKING:
+    from remedy.verify import Verdict
 
 # The outcomes of a way, the worst last; each with its colour in the map.
 COLOURS = {

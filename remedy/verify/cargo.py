@@ -14,7 +14,7 @@ from importlib import resources
 
 PACKAGES = ("remedy", "remedy.verify", "remedy.verify.engines", "remedy.verify.worker")
 
-# An importer over the packed sources, and the start of the agent.
+# An importer over the packed sources, and the start of one of the programs.
 START = """\
 import base64, importlib.abc, importlib.util, json, sys, zlib
 cargo = json.loads(zlib.decompress(base64.b64decode('''
@@ -29,9 +29,11 @@ class Cargo(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         path = module.__name__.replace(".", "/") + ".py"
         exec(compile(cargo[module.__name__], path, "exec"), module.__dict__)
 sys.meta_path.insert(0, Cargo())
-from remedy.verify import agent
-agent.main(json.loads({config!r}), cargo)
+config = json.loads({config!r})
+{call}
 """
+AGENT = "from remedy.verify import agent; agent.main(config, cargo)"
+KNOCK = "from remedy.verify import knock; knock.main(config)"
 
 
 def sources(modules: tuple[str, ...]) -> dict[str, str]:
@@ -61,11 +63,12 @@ def pack(modules: tuple[str, ...]) -> str:
     return base64.encodebytes(packed).decode("ascii")
 
 
-def start(modules: tuple[str, ...], config: dict[str, object]) -> str:
-    """The Python text that makes modules importable and starts the agent.
+def start(modules: tuple[str, ...], config: dict[str, object], call: str = AGENT) -> str:
+    """The Python text that makes modules importable and starts a program.
 
     Args:
-        modules: as for ``pack``; ``agent`` and what it imports must be among them.
-        config: what the agent is told; JSON can say it.
+        modules: as for ``pack``; the program and what it imports must be among them.
+        config: what the program is told; JSON can say it.
+        call: the lines that start it.
     """
-    return START.format(cargo=pack(modules), config=json.dumps(config))
+    return START.format(cargo=pack(modules), config=json.dumps(config), call=call)

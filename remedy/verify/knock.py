@@ -2,7 +2,8 @@
 
 It travels in the text of a script: standard library only, Python >= 3.8, no file, one process. All hosts run it
 at the same time. A way is good when the very program of this run answered on the other side, and then took a
-message that is larger than any path's packets.
+message that is larger than any path's packets. At the end ``whole`` asks the next hosts with packets that must
+not be cut.
 
 What a failed way means is decided by the controller, which also hears the other side; this program says what it
 saw: "refused" (a reset), "rejected" (an ICMP answer), "dropped" (nothing), "stalled" (a large message did not
@@ -24,6 +25,8 @@ import sys
 import time
 from typing import Any
 
+from remedy.verify import whole
+
 MARK = "REMEDY-REACH"
 TICK = 0.05
 # The second SYN is sent after one second, the third after three (RFC 6298, section 2): three were lost.
@@ -34,6 +37,8 @@ FLIGHT = (
     192  # connections under way at a time; with as many coming in, well below 1,024 descriptors
 )
 LARGE = 40_000  # bytes; four of the largest packets that are in use
+# What the packets that must not be cut take at most, when some get no answer.
+WHOLE = whole.TRIES * whole.PATIENCE + 0.3
 HEADER = struct.Struct("!16sII")
 # An abortive close (socket(7), SO_LINGER with no time): no TIME_WAIT keeps a port when we are gone.
 ABORT = struct.pack("ii", 1, 0)
@@ -291,12 +296,15 @@ def main(config: dict[str, Any]) -> None:
     began = time.monotonic()
     ended = knocker.run()
     knocker.unfinished()
+    peers = {n: config["hosts"][n][0] for n in config["order"][: whole.PEERS]}
+    uncut = whole.ask(config["hosts"][config["me"]][0], peers, time.monotonic() + WHOLE)
     said = {
         "good": knocker.good,
         "bad": knocker.bad,
         "listening": knocker.listening,
         "busy": knocker.busy,
         "ended": ended,
+        "whole": uncut,
         "seconds": round(time.monotonic() - began, 3),
     }
     sys.stdout.write(f"{MARK} {config['nonce']} {json.dumps(said)}\n")

@@ -224,7 +224,8 @@ def _nameless(addresses: Mapping[str, str], seen: facts.Facts) -> Reach:
 def _rung_of(ways: Reach) -> Rung:
     found = "; ".join(ways.told(cause) for cause in ways.causes)
     good = f"{len(ways.hosts) * (len(ways.hosts) - 1)} ways, {ways.tried} connections"
-    return Rung(name="reachability", passed=ways.passed, said=found or good, seconds=ways.seconds)
+    said = "; ".join(filter(None, [found or good, ways.cut]))
+    return Rung(name="reachability", passed=ways.passed, said=said, seconds=ways.seconds)
 
 
 def _of_ways(ways: Reach) -> list[Culprit]:

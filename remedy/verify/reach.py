@@ -6,21 +6,13 @@ range from which the target's kernel really takes them, and the launcher's. What
 
 from __future__ import annotations
 
-import base64
-import json
 import secrets
-import zlib
 from collections.abc import Collection, Sequence
-from functools import cache
-from importlib import resources
 from random import Random
-from typing import TYPE_CHECKING
 
 from remedy.values import Record
+from remedy.verify.cargo import KNOCK, start
 from remedy.verify.launch import INTERPRETERS, PORTS, given
-
-if TYPE_CHECKING:
-    pass
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
@@ -103,24 +95,9 @@ def plan_reach(doors: Sequence[Door], launcher: int = PORTS[0]) -> ReachPlan:
     )
 
 
-@cache
-def _cargo() -> str:
-    source = (resources.files("remedy.verify") / "knock.py").read_text("utf-8")
-    return base64.encodebytes(zlib.compress(source.encode(), 9)).decode("ascii")
-
-
-_START = """\
-import base64, json, zlib
-space = {{"__name__": "knock"}}
-exec(compile(zlib.decompress(base64.b64decode('''
-{cargo}''')), "remedy/verify/knock.py", "exec"), space)
-space["main"](json.loads({config!r}))
-"""
-
-
 def script(plan: ReachPlan, me: int) -> str:
     """The POSIX sh text of one host."""
-    config = {
+    config: dict[str, object] = {
         "nonce": plan.nonce,
         "me": me,
         "seconds": plan.seconds,
@@ -136,7 +113,7 @@ def script(plan: ReachPlan, me: int) -> str:
             '  command -v "$python" >/dev/null 2>&1 && break',
             "done",
             f"exec \"$python\" -I -S - <<'{end}'",
-            f"{_START.format(cargo=_cargo(), config=json.dumps(config))}{end}",
+            f"{start(('knock', 'whole'), config, KNOCK)}{end}",
             "",
         )
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,7 @@ from remedy.verify.crowd import Blamed, thinned
 from remedy.verify.isolate.explain import Cause, explain_ways
 from remedy.verify.knock import MARK
 from remedy.verify.reach import ReachPlan
+from remedy.verify.whole import PEERS
 
 if TYPE_CHECKING:
     from remedy.transport import Output
@@ -47,6 +48,16 @@ WORDS: Mapping[str, str] = {
 }
 
 
+class _Whole(BaseModel):
+    """What came of the packets that must not be cut: peers and sizes, peers who answer none, why not asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    narrow: tuple[tuple[int, int], ...]
+    mute: tuple[int, ...]
+    reason: str
+
+
 class _Said(BaseModel):
     """What one host printed."""
 
@@ -57,7 +68,16 @@ class _Said(BaseModel):
     listening: tuple[int, ...]
     busy: tuple[tuple[int, str], ...]
     ended: Literal["answered", "time"]
+    whole: _Whole
     seconds: float
+
+
+class NarrowWay(Record):
+    """A way on which small packets come through and whole ones of ``size`` bytes do not (RFC 1191, DF set)."""
+
+    source: str
+    target: str
+    size: int
 
 
 class DeadWay(Record):
@@ -82,6 +102,8 @@ class Reach(Record):
         crowd: hosts that most ways fail to or from, where there are too many to keep each.
         lost: hosts that told nothing, and why.
         waited: hosts that went on until their time was up, because calls or callers were missing.
+        narrow: the ways of ``asked`` that have a smaller MTU than the interface they begin at.
+        asked: on how many ways echo requests were sent that must not be cut, and answered if small ones.
         seconds: wall clock.
     """
 
@@ -92,6 +114,8 @@ class Reach(Record):
     crowd: tuple[Blamed, ...] = ()
     lost: Mapping[str, str] = Field(default_factory=dict)
     waited: tuple[str, ...] = ()
+    narrow: tuple[NarrowWay, ...] = ()
+    asked: int = 0
     seconds: float = 0.0
 
     @property
@@ -119,6 +143,18 @@ class Reach(Record):
         for one in self.dead:
             found.setdefault((one.source, one.target), []).append(one)
         return found
+
+    @property
+    def cut(self) -> str:
+        """What packets that must not be cut showed, in a sentence; "" when all of them came through."""
+        if self.narrow:
+            ways = [f"{one.source} -> {one.target} ({one.size} bytes)" for one in self.narrow[:3]]
+            more = f" and {len(self.narrow) - 3} more" if len(self.narrow) > 3 else ""
+            where = ", ".join(ways) + more
+            return f"MTU: packets as large as the sender's interface takes do not arrive: {where}"
+        if self.tried and not self.asked:
+            return "MTU not known: no echo request is answered"
+        return ""
 
     def told(self, cause: Cause) -> str:
         """A cause in a sentence: who, how, on which ports, and how many ways it explains."""
@@ -181,6 +217,7 @@ def judge(
         count=count,
         crowd=crowd,
         lost={name: said for name, said in heard.items() if isinstance(said, str)},
+        **_uncut(plan, heard),
         waited=tuple(
             name
             for name, said in heard.items()
@@ -188,6 +225,26 @@ def judge(
         ),
         seconds=seconds,
     )
+
+
+class _Uncut(TypedDict):
+    narrow: tuple[NarrowWay, ...]
+    asked: int
+
+
+def _uncut(plan: ReachPlan, heard: Mapping[str, _Said | str]) -> _Uncut:
+    """What the packets that must not be cut showed, over all hosts."""
+    narrow, asked = [], 0
+    for me, door in enumerate(plan.doors):
+        said = heard[door.name]
+        if isinstance(said, str) or said.whole.reason:
+            continue
+        asked += min(len(plan.order(me)), PEERS) - len(said.whole.mute)
+        narrow += [
+            NarrowWay(source=door.name, target=plan.doors[number].name, size=size)
+            for number, size in said.whole.narrow
+        ]
+    return {"narrow": tuple(narrow), "asked": asked}
 
 
 def _dead(
@@ -232,6 +289,9 @@ def _read(plan: ReachPlan, me: int, outputs: Mapping[str, Output]) -> _Said | st
             return "its report is not about what was asked"
         if said.good + len(bad) != len(expected):
             return "its report does not add up"
+        asked = set(plan.order(me)[:PEERS])
+        if not {*said.whole.mute, *(number for number, _ in said.whole.narrow)} <= asked:
+            return "its report is not about what was asked"
         return said
     last = output.stderr.strip().splitlines()[-1:]
     return output.error.message if output.error else (last or ["it ended without a report"])[0]

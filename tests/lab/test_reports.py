@@ -60,6 +60,23 @@ def test_what_is_only_reported_is_seen_and_fails_nobody(cluster: Cluster) -> Non
     assert left == {fault[0] for fault in FAULTS} - CURED_BY_THE_WAY
 
 
+def test_a_smaller_mtu_is_proved_by_packets_that_must_not_be_cut(cluster: Cluster) -> None:
+    site = Site(cluster)
+    assert site.remedy("apply", "--yes", "--no-verify").code == 0
+    rungs = {}
+    for state in ("healthy", "mtu-mismatch"):
+        if state != "healthy":
+            cluster.fault("gpu04", state)
+        verified = site.remedy("verify", "--json")
+        # TCP agrees on the smaller size, so the all-reduce passes: that is why it has to be asked for.
+        assert verified.code == 0, verified.stderr
+        ladder = verified.document["verdict"]["rungs"]
+        rungs[state] = next(rung["said"] for rung in ladder if rung["name"] == "reachability")
+    assert "MTU" not in rungs["healthy"]
+    for source in ("gpu01", "gpu02", "gpu03"):
+        assert f"{source} -> gpu04 (1500 bytes)" in rungs["mtu-mismatch"]
+
+
 def test_healthy_hosts_have_nothing_to_report(cluster: Cluster) -> None:
     site = Site(cluster)
     applied = site.remedy("apply", "--yes", "--no-verify", "--json")

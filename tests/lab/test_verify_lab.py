@@ -211,7 +211,7 @@ def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Control
     controller.begin(plan)
     controller.cluster.run(victim, f"pkill -9 -f {WORKER}")
     from remedy.transport import Output
-    from remedy.verify import judge
+    from remedy.verify.judge import judge
 
     answers = {}
     for name, client in controller.clients.items():

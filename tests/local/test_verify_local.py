@@ -23,8 +23,9 @@ from pathlib import Path
 import pytest
 
 from remedy.errors import RemedyError
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks, report
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks, report
 from remedy.verify.agent import MARKER
+from remedy.verify.judge import judge
 from remedy.verify.launch import script
 from remedy.verify.procs import ESTABLISHED, LISTEN, marked, read, sockets
 from tests.unit.test_verify_ras import document, lost

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks
 from remedy.verify.agent import MARK
 from remedy.verify.engines import _openmpi, nccl_tests
+from remedy.verify.judge import judge
 from remedy.verify.launch import config
 
 SIZES = (8, 1_048_576)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remedy.errors import ProbeError
-from remedy.probe import HostState, parse_probe
+from remedy.probe import HostState, frames, parse_probe
 from remedy.probe.frames import read_sections
 from remedy.values import Unknown
 from tests.unit.probe_data import (
@@ -43,6 +46,33 @@ def test_carriage_returns_and_line_breaks_do_not_matter() -> None:
     lines = packed(recorded("lab-idle")).split("\n")
     wrapped = [line[at : at + 76] for line in lines for at in range(0, max(len(line), 1), 76)]
     assert parse_probe("gpu01", "\r\n".join(wrapped), REQUEST) == state("lab-idle")
+
+
+def packed_by_gzip(body: bytes) -> str:
+    letters = base64.b64encode(gzip.compress(body, 1)).decode()
+    return f"\nremedy-probe {NONCE} gzip\n{letters}\nremedy-probe {NONCE} end\n"
+
+
+def test_what_gzip_packed_is_read() -> None:
+    found = read_sections("h", packed_by_gzip(recorded("lab-idle")), NONCE)
+    assert found.complete
+    assert found.found == read_sections("h", packed(recorded("lab-idle")), NONCE).found
+
+
+def test_of_a_torn_or_damaged_pack_the_part_before_is_read() -> None:
+    whole = packed_by_gzip(recorded("lab-idle"))
+    sections = set(read_sections("h", whole, NONCE).found)
+    for torn in (whole[: len(whole) // 2], whole[: len(whole) // 2] + "AAAA" * 99 + whole[-90:]):
+        some = set(read_sections("h", torn, NONCE).found)
+        assert some
+        assert some < sections
+
+
+def test_a_pack_that_unpacks_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MOST", 1_000_000)
+    body = recorded("lab-idle") + b"\n" + bytes(50_000_000)
+    found = read_sections("h", packed_by_gzip(body), NONCE)
+    assert found.found["clock"].status == "ok"
 
 
 def test_hexadecimal_is_read_where_there_is_no_base64() -> None:

@@ -358,7 +358,7 @@ def test_a_host_without_timeout_has_a_watchdog(tmp_path: Path, shell: str) -> No
 
 def test_a_host_without_base64_sends_hexadecimal() -> None:
     request = ProbeRequest()
-    found, stdout = run(request, text=render_probe(request).replace("if has base64;", "if false;"))
+    found, stdout = run(request, text=render_probe(request).replace("has base64", "false"))
     assert f"{request.nonce} hex" in stdout
     assert found.complete
 

@@ -30,6 +30,9 @@ class Answer:
     error: RemedyError | None = None
 
 
+UNCUT: dict[str, Any] = {"narrow": [], "mute": [], "reason": ""}
+
+
 def make_plan(hosts: int = 4) -> ReachPlan:
     return plan_reach(
         [Door(name=f"gpu{n}", address=f"10.0.0.{n + 1}", ports=PORTS) for n in range(hosts)]
@@ -47,6 +50,7 @@ def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) ->
             "listening": list(PORTS),
             "busy": [],
             "ended": "answered",
+            "whole": UNCUT,
             "seconds": 1.0,
             **changed.get(door.name, {}),
         }
@@ -171,3 +175,28 @@ def test_names_that_do_not_resolve_rightly_are_dead_ways() -> None:
     reach = judge(plan, answers(plan, {}), {("gpu0", "gpu1"): "10.9.9.9"})
     assert [(d.source, d.target, d.outcome) for d in reach.dead] == [("gpu0", "gpu1", "no name")]
     assert reach.told(reach.causes[0]) == "gpu0 -> gpu1 has no right name there"
+
+
+def test_packets_that_must_not_be_cut_tell_where_the_mtu_is_smaller() -> None:
+    plan = make_plan(3)
+    found = judge(plan, answers(plan, {}, gpu0={"whole": {**UNCUT, "narrow": [[2, 9000]]}}))
+    assert found.passed
+    assert found.asked == 6
+    assert [(way.source, way.target, way.size) for way in found.narrow] == [("gpu0", "gpu2", 9000)]
+    assert "gpu0 -> gpu2 (9000 bytes)" in found.cut
+
+
+def test_an_mtu_that_nobody_could_measure_is_said_to_be_unknown() -> None:
+    plan = make_plan(2)
+    mute = {"gpu0": {"whole": {**UNCUT, "mute": [1]}}, "gpu1": {"whole": {**UNCUT, "mute": [0]}}}
+    assert judge(plan, answers(plan, {}, **mute)).cut.startswith("MTU not known")
+    refused = {f"gpu{n}": {"whole": {**UNCUT, "reason": "no"}} for n in range(2)}
+    assert judge(plan, answers(plan, {}, **refused)).cut.startswith("MTU not known")
+    assert judge(plan, answers(plan, {})).cut == ""
+
+
+@pytest.mark.parametrize("change", [{"narrow": [[0, 9000]]}, {"mute": [7]}])
+def test_a_report_about_others_than_were_asked_counts_for_nothing(change: dict[str, Any]) -> None:
+    plan = make_plan(3)
+    found = judge(plan, answers(plan, {}, gpu0={"whole": {**UNCUT, **change}}))
+    assert found.lost == {"gpu0": "its report is not about what was asked"}

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, judge, plan_ranks
+from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks
 from remedy.verify.agent import MARK
 from remedy.verify.doubts import expected_sum
+from remedy.verify.judge import judge
 from remedy.verify.launch import CPU_SIZES, GPU_SIZES
 
 SIZES = (8, 2_000_000)

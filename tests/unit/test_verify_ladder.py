@@ -41,7 +41,7 @@ class Paper:
         outputs = {}
         for members in self._groups(scripts):
             texts = {name: scripts[name].text for name in members}
-            answer = self._knock if "knock.py" in next(iter(texts.values())) else self._train
+            answer = self._knock if "knock.main(" in next(iter(texts.values())) else self._train
             outputs.update(answer(texts))
         return outputs
 
@@ -77,6 +77,7 @@ class Paper:
                 "listening": hosts[config["me"]][1],
                 "busy": [],
                 "ended": "time" if bad else "answered",
+                "whole": {"narrow": [], "mute": [], "reason": ""},
                 "seconds": 0.1,
             }
             line = f"{knock_module.MARK} {config['nonce']} {json.dumps(said)}\n"

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from remedy.report.ladder import render_details
 from remedy.report.page import page
-from remedy.verify import RankPlan, Verdict, judge
+from remedy.verify import RankPlan, Verdict
+from remedy.verify.judge import judge
 from remedy.verify.worker.pairs import PARTNERS, partners
 from tests.unit.test_verify_judge import answers, good_records, make_plan
 

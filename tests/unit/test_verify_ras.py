@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.verify import judge, ras
+from remedy.verify import ras
+from remedy.verify.judge import judge
 from tests.unit.test_verify_judge import answers, failed_records, make_plan, outcomes
 
 # v2.24.3-1: the ranks in one line.

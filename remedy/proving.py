@@ -1,0 +1,147 @@
+"""The stage of a run that proves: the hosts that are right climb the ladder, and what it showed is kept."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from remedy.apply.outcome import HostOutcome, HostStatus
+from remedy.audit import Journal
+from remedy.diagnose.diagnosis import Explained
+from remedy.inventory import Inventory
+from remedy.plan import Fleet, Plan
+from remedy.probe import HostState, fingerprint
+from remedy.probe.accelerators import NVIDIA
+from remedy.spec import Spec
+from remedy.transport import HostEvent, Listener
+from remedy.values import Unknown
+from remedy.verify import Candidate, Rung, Sight, Verdict, VerifySpec, climb
+from remedy.verify.proof import Run
+from remedy.verify.store import Increment, increment, load, save
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is known when the proof begins.
+
+    Args:
+        fleet: the hosts as they were seen last.
+        plan: what would still be changed there, and what was found.
+        hosts: how each host stands; only those that are right are tested.
+    """
+
+    fleet: Fleet
+    plan: Plan
+    hosts: Mapping[str, HostOutcome]
+
+
+def prove(
+    inventory: Inventory,
+    spec: Spec,
+    scene: Scene,
+    run: Run,
+    journal: Journal,
+    *,
+    listen: Listener,
+    on_rung: Callable[[Rung], None],
+    incremental: bool = False,
+) -> Verdict:
+    """Climb the ladder with every host that is right, and record what it showed.
+
+    Args:
+        inventory: where the last verdict is kept.
+        spec: what the user says about verification.
+        scene: the fleet.
+        run: runs scripts on hosts.
+        journal: where the verdict is written.
+        listen: is told of each host that takes part.
+        on_rung: is told of each rung.
+        incremental: whether the last verdict is built on, where only a few hosts are other ones.
+
+    Raises:
+        RemedyError: the journal or the verdict cannot be written.
+    """
+    tested = [
+        candidate
+        for name in scene.fleet.states
+        if scene.hosts[name].status in (HostStatus.OK, HostStatus.CHANGED)
+        and (candidate := _candidate(inventory, name, scene.fleet)) is not None
+    ]
+    for candidate in tested:
+        listen(HostEvent(candidate.name, "verifying"))
+    names = [candidate.name for candidate in tested]
+    marks = {name: fingerprint(scene.fleet.states[name]) for name in names}
+    section = spec.section("verify", VerifySpec)
+    less = increment(load(inventory.home), marks, section.engine) if incremental else ""
+    if incremental and isinstance(less, str):
+        on_rung(Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}"))
+    verdict = climb(
+        run,
+        _sight(inventory, tested, scene),
+        section,
+        on_rung,
+        less.pairs if isinstance(less, Increment) else (),
+    )
+    excused = {
+        name: host.error.message if host.error else f"the host is {host.status.value}"
+        for name, host in scene.hosts.items()
+        if name not in names
+    }
+    verdict = verdict.excusing(excused).model_copy(
+        update={"fingerprints": marks, "explained": _explain(inventory, verdict, scene)}
+    )
+    journal.write(
+        "verified",
+        **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
+    )
+    save(inventory.home, verdict)
+    return verdict
+
+
+def gpu_count(state: HostState) -> int:
+    """Return how many GPUs a host has; those on its bus where nvidia-smi could not be asked."""
+    gpus = state.gpus
+    if isinstance(gpus, Unknown):
+        return 0
+    if not isinstance(gpus.devices, Unknown):
+        return len(gpus.devices)
+    return sum(device.vendor == NVIDIA and device.kind.startswith("03") for device in gpus.pci)
+
+
+def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explained | None:
+    """Name the cause of a verification that failed, from its logs and the state of the hosts."""
+    if verdict.passed:
+        return None
+    # Imported late: the catalogue of texts is read only where something failed.
+    from remedy.diagnose.verification import explain_verdict
+
+    typed = shlex.quote(str(inventory.path))
+    return explain_verdict(verdict, scene.plan, scene.fleet.states, typed)
+
+
+def _sight(inventory: Inventory, tested: Sequence[Candidate], scene: Scene) -> Sight:
+    """Return what verification may know of the hosts: with what a plan would find, it explains itself."""
+    known: dict[str, list[str]] = {}
+    for finding in scene.plan.findings:
+        if finding.host is not None:
+            evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
+            known.setdefault(finding.host, []).append(f"{finding.title}{evidence}")
+    for change in scene.plan.changes:
+        known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
+    curable = frozenset(change.host for change in scene.plan.changes)
+    return Sight(tested, scene.fleet.states, known, curable, inventory.path.name)
+
+
+def _candidate(inventory: Inventory, name: str, fleet: Fleet) -> Candidate | None:
+    """Return what verification has to know of a host; None when peers could not reach it."""
+    address = fleet.addresses[name].address
+    if address is None:
+        return None
+    python = inventory.node(name).data.get("python")
+    return Candidate(
+        name=name,
+        address=address,
+        gpus=gpu_count(fleet.states[name]),
+        python=None if python is None else str(python),
+    )
