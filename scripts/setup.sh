@@ -48,5 +48,18 @@ install_environment() {
     printf '%s' "$want" >"$venv/complete"
 }
 
+# The frameworks whose own launchers `remedy verify --engine` can use; only scripts/test --all asks for them.
+install_engines() {
+    want='paddlepaddle==3.3.1 mindspore==2.10.0'
+    if [ "$(cat "$1/complete" 2>/dev/null)" != "$want" ]; then
+        say "making the environment $1 (3.5 GB, some minutes)"
+        rm -f "$1/complete"
+        python3 -m venv "$1"
+        # shellcheck disable=SC2086 # a list of words
+        "$1/bin/python" -m pip install -qq --disable-pip-version-check $want
+        printf '%s' "$want" >"$1/complete"
+    fi
+}
+
 install_system_packages
 install_environment

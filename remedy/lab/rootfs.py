@@ -23,7 +23,8 @@ BASE = [
 # These need a configured system to be installed in.
 EXTRA = ["ufw", "firewalld"]
 DOCKER = ["docker.io"]
-MPI = ["openmpi-bin"]
+# Open MPI, and what the frameworks that are no torch load from the system.
+MPI = ["openmpi-bin", "libgomp1"]
 # debootstrap looks for the dependencies of BASE in the components it is given; Ubuntu keeps some of
 # EXTRA in universe.
 COMPONENTS = {"main", "universe"}

@@ -1,4 +1,4 @@
-"""The environment with torch that is bound into every host, read-only and at its own path."""
+"""The environment with torch, or a like framework, that every host gets, read-only and at its own path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VARIABLE = "REMEDY_LAB_VENV"
 _ASK = """
 import importlib.util, json, sys
 print(json.dumps({
-    "torch": importlib.util.find_spec("torch") is not None,
+    "torch": any(map(importlib.util.find_spec, ("torch", "paddle", "mindspore"))),
     "prefix": sys.prefix,
     "base": sys.base_prefix,
     "version": "%d.%d" % sys.version_info[:2],

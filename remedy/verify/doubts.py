@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from remedy.values import Record
 from remedy.verify import mark
 from remedy.verify.culprit import names
+from remedy.verify.engine import ENGINES
 from remedy.verify.launch import RankPlan
 from remedy.verify.pace import pace_of, slow
 from remedy.verify.pace import told as told_slow
@@ -83,6 +84,8 @@ def _rank_trouble(plan: RankPlan, rank: RankReport | None, number: int, local: i
         f"its world has {result.world} ranks, not {plan.world}": result.world != plan.world,
         "the sum is not exact": result.sum.digest != expected_sum(plan) or bool(result.sum.missing),
         "nothing was measured": not result.sweep,
+        "the engine's own check is missing": ENGINES[plan.engine].own_check
+        and not result.own_check,
         "a measured sum is wrong": not all(row.exact and row.seconds > 0 for row in result.sweep),
     }
     return "; ".join(text for text, is_so in wrong.items() if is_so)

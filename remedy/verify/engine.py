@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-EngineName = Literal["torch", "mpi", "nccl-tests"]
-Backend = Literal["nccl", "gloo", "mpi"]
+EngineName = Literal["torch", "nccl-tests", "mpi", "paddle", "mindspore"]
+Backend = Literal["nccl", "gloo", "mpi", "mccl", "hccl"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Engine:
         title: what a host lacks when it is not there.
         install: what to do then.
         backend: what it runs on, where that is one thing only.
+        cpu: what it runs on where no host has GPUs; "auto" is what it says itself.
+        own_check: whether each rank also has to come through a test of the engine's own.
         printed: whether its proof is what it prints, and not what its ranks leave.
         inside: whether a host's own ranks are tried before the others are waited for.
         patience: seconds that it needs beyond what torch needs.
@@ -46,6 +48,8 @@ class Engine:
     install: str
     needs: tuple[str, ...] = ()
     backend: Backend | None = None
+    cpu: Backend | Literal["auto"] = "gloo"
+    own_check: bool = False
     printed: bool = False
     inside: bool = False
     patience: float = 0.0
@@ -68,16 +72,8 @@ ENGINES: dict[EngineName, Engine] = {
             ),
             needs=("torch",),
             title="torch",
-            install="Install torch there, or name the interpreter that has it: `python` in the inventory.",
+            install="Install torch there, or name the Python that has it: `python` in the inventory.",
             inside=True,
-        ),
-        Engine(
-            name="mpi",
-            module="mpi",
-            modules=("engines._openmpi", "engines._rank"),
-            title="Open MPI",
-            install="Install it there: apt-get install openmpi-bin.",
-            backend="mpi",
         ),
         Engine(
             name="nccl-tests",
@@ -88,6 +84,34 @@ ENGINES: dict[EngineName, Engine] = {
             "`verify: {all_reduce_perf: PATH}`.",
             backend="nccl",
             printed=True,
+            patience=60.0,
+        ),
+        Engine(
+            name="mpi",
+            module="mpi",
+            modules=("engines._openmpi", "engines._rank"),
+            title="Open MPI",
+            install="Install it there: apt-get install openmpi-bin.",
+            backend="mpi",
+        ),
+        Engine(
+            name="paddle",
+            module="paddle",
+            modules=("engines._rank",),
+            needs=("paddlepaddle", "paddlepaddle-gpu"),
+            title="Paddle",
+            install="Install paddlepaddle there, or name the Python that has it: `python` in the inventory.",
+            own_check=True,
+            patience=60.0,
+        ),
+        Engine(
+            name="mindspore",
+            module="mindspore",
+            modules=("engines._rank",),
+            needs=("mindspore", "mindspore-gpu", "mindspore-ascend"),
+            title="MindSpore",
+            install="Install mindspore there, or name the Python that has it: `python` in the inventory.",
+            cpu="auto",
             patience=60.0,
         ),
     )

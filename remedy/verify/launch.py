@@ -53,8 +53,8 @@ class VerifySpec(SpecSection):
     Args:
         deadline: seconds for the whole of it on each host; None scales with the number of hosts.
         ranks_per_host: "auto" is one a GPU, and one where there is none.
-        engine: what runs the all-reduce: "torch" (torchrun), "mpi" (Open MPI's mpirun), or
-            "nccl-tests" (all_reduce_perf, through mpirun).
+        engine: what runs the all-reduce: "torch" (torchrun), "mpi" (Open MPI's mpirun),
+            "nccl-tests" (all_reduce_perf, through mpirun), "paddle" or "mindspore" (their own launchers).
         backend: of torch: "auto" is NCCL where every host has GPUs, else gloo.
         port: the rendezvous port; None draws one from ``PORTS``.
         sizes: bytes to measure; None fits them to the device.
@@ -194,7 +194,7 @@ def plan_ranks(
     backend: Backend | Literal["auto"] = engine.backend or spec.backend
     if backend == "auto":
         # Where some hosts have GPUs and some have none, the ranks agree among themselves.
-        backend = "nccl" if counts and all(counts) else "auto" if any(counts) else "gloo"
+        backend = "nccl" if counts and all(counts) else "auto" if any(counts) else engine.cpu
     # One rank a host wherever the world is not all GPUs: CPU ranks prove nothing more by number.
     each = [count if backend == "nccl" else 1 for count in counts]
     if spec.ranks_per_host != "auto":

@@ -81,6 +81,7 @@ class Result(Said):
     sweep: tuple[Measured, ...]
     times: Mapping[str, float]
     inside: float | None = None
+    own_check: bool = False
     pairs: tuple[Exchange, ...] = ()
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
+from remedy.lab import venv
 from tests.lab.conftest import clusters
 from tests.lab.site import Site
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("_no_leftovers")]
 
 HOSTS = 3
+# An environment with Paddle and MindSpore, which scripts/test --all makes.
+FRAMEWORKS = os.environ.get("REMEDY_ENGINES_VENV", "")
 # What a run may leave behind: its folder, Open MPI's session folder and shared memory, its processes.
 LOOK = (
     "ls -d /tmp/remedy-verify-* /tmp/ompi.* /dev/shm/vader* 2>/dev/null;"
-    " pgrep -af '[o]rted|[m]pirun|[w]orker.py|[_]openmpi'; true"
+    " pgrep -af '[o]rted|[m]pirun|[w]orker.py|[_]openmpi|[d]istributed.launch|[c]luster.run|[t]ail -f'; true"
 )
 
 
@@ -86,3 +90,71 @@ def test_a_host_that_hangs_ends_in_time_and_is_named(mpi: Site) -> None:
     assert answer.code == 3
     assert victim in verdict["reason"], verdict["reason"]
     assert not leftovers(mpi)
+
+
+@pytest.fixture(scope="module")
+def frameworks(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Right hosts whose Python has Paddle and MindSpore, and no torch."""
+    if not FRAMEWORKS:
+        pytest.skip("Paddle and MindSpore weigh 3.5 GB: scripts/test --all installs them")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(venv.VARIABLE, FRAMEWORKS)
+        with clusters(tmp_path_factory.mktemp("frameworks")) as make:
+            site = Site(make(count=2, mpi=True))
+            applied = site.remedy("apply", "--yes", "--no-verify")
+            assert applied.code == 0, applied.text
+            yield site
+
+
+@pytest.mark.parametrize(
+    ("engine", "backend", "software"),
+    [("paddle", "gloo", "paddle 3."), ("mindspore", "mccl", "mindspore 2.")],
+)
+def test_a_framework_proves_all_hosts_by_its_own_launcher(
+    frameworks: Site, engine: str, backend: str, software: str
+) -> None:
+    answer = frameworks.remedy("verify", "--engine", engine, "--json", seconds=400)
+    verdict = answer.document["verdict"]
+    assert answer.code == 0, answer.text
+    assert (verdict["engine"], verdict["backend"]) == (engine, backend)
+    assert verdict["world_size"] == verdict["hosts"] == 2
+    assert verdict["sum_exact"]
+    assert verdict["bandwidth"]
+    assert [text[: len(software)] for text in verdict["software"]] == [software]
+    assert not leftovers(frameworks)
+
+
+def test_a_python_without_the_framework_is_told_before_anything_runs(frameworks: Site) -> None:
+    spec = frameworks.folder / "bare.yaml"
+    spec.write_text("verify: {engine: paddle}\n")
+    inventory = frameworks.inventory.read_text(encoding="utf-8")
+    changed = inventory.replace('= lab["python"]', '= "/usr/bin/python3"')
+    assert changed != inventory
+    frameworks.inventory.write_text(changed, encoding="utf-8")
+    try:
+        answer = frameworks.remedy("verify", "--spec", str(spec), "--json")
+    finally:
+        frameworks.inventory.write_text(inventory, encoding="utf-8")
+    verdict = answer.document["verdict"]
+    assert answer.code == 3
+    assert "/usr/bin/python3 has no Paddle" in verdict["reason"]
+    assert "Install paddlepaddle there" in verdict["causes"][0]["next_step"]
+
+
+def test_a_framework_that_cannot_join_ends_in_time(frameworks: Site) -> None:
+    victim = frameworks.cluster.hosts[1]
+    spec = frameworks.folder / "short.yaml"
+    spec.write_text("verify: {engine: paddle, deadline: 15, reach: false, isolate: false}\n")
+    interface = frameworks.cluster.lab.record().host(victim).cluster_interface
+    frameworks.cluster.host(victim).must(
+        ["nft", "-f", "-"],
+        stdin="table inet test { chain input { type filter hook input priority 0; policy accept;\n"
+        f'iifname "{interface}" drop\n}}\n}}\n',
+    )
+    try:
+        answer = frameworks.remedy("verify", "--spec", str(spec), "--json")
+    finally:
+        frameworks.cluster.host(victim).must("nft delete table inet test")
+    assert answer.code == 3
+    assert not answer.document["verdict"]["passed"]
+    assert not leftovers(frameworks)

@@ -147,7 +147,7 @@ def test_a_given_interpreter_is_never_run_as_shell(python: str) -> None:
 
 TRAVEL = sorted({name for engine in ENGINES.values() for name in engine.cargo})
 # What an engine is about may be imported by its ranks.
-FRAMEWORKS = {"torch", "torch.distributed.rendezvous"}
+FRAMEWORKS = {"torch", "torch.distributed.rendezvous", "paddle", "mindspore", "numpy"}
 
 
 @pytest.mark.parametrize("name", TRAVEL)

@@ -145,12 +145,13 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def run(rank: Rank, join: Callable[[], Group]) -> None:
+def run(rank: Rank, join: Callable[[], Group], check: Callable[[], None] | None = None) -> None:
     """Go through all phases, leave the result, and end.
 
     Args:
         rank: this one.
         join: makes the group; it may raise what it likes.
+        check: the engine's own test, which raises where it fails; it comes after the proof.
     """
     rank.reach("started")
     try:
@@ -160,6 +161,9 @@ def run(rank: Rank, join: Callable[[], Group]) -> None:
         group.gather(b"here")
         rank.reach("barrier")
         result = prove(rank, group)
+        if check:
+            check()
+            result["own_check"] = True
         rank.reach("done")
         rank.leave("result", {**result, "times": rank.times})
         group.leave()
