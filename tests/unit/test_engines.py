@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import struct
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from pydantic import ValidationError
 from remedy.verify import Candidate, RankPlan, Sight, VerifySpec, climb, plan_ranks
 from remedy.verify.agent import MARK
 from remedy.verify.engine import ENGINES, NAMES
-from remedy.verify.engines import _openmpi, _rank
+from remedy.verify.engines import _openmpi, _rank, mindspore, paddle
 from remedy.verify.launch import config
 
 ORTED = [
@@ -250,3 +253,72 @@ def test_a_host_that_does_not_answer_the_look_is_named() -> None:
 def test_a_plan_that_travels_is_one_line_of_ascii(text: str) -> None:
     plan: RankPlan = plan_ranks(hosts(0, 0), VerifySpec(engine="mpi", python=text or None))
     assert json.dumps(config(plan, 0)).isascii()
+
+
+def test_mindspore_sums_whole_numbers_in_pieces_that_float32_holds() -> None:
+    ranks = 4096
+    assert ranks * (2**mindspore.BITS - 1) < 2**24
+    assert mindspore.BITS * mindspore.PIECES >= 56
+
+    class Array(list):  # type: ignore[type-arg]
+        """What numpy and MindSpore do with the numbers, as far as it matters."""
+
+        def asnumpy(self) -> Array:
+            return self
+
+        def tolist(self) -> list[float]:
+            return list(self)
+
+    class Numpy:
+        @staticmethod
+        def array(values: list[int], dtype: str) -> Array:
+            assert dtype == "float32"
+            return Array(struct.unpack(f"{len(values)}f", struct.pack(f"{len(values)}f", *values)))
+
+    group = mindspore.MindSpore.__new__(mindspore.MindSpore)
+    group.numpy, group.tensor = Numpy, Array
+    # Every rank gives the same, so that the sum over all is a multiple, in float32.
+    group.reduce = lambda mine: Array(
+        struct.unpack("f", struct.pack("f", n * ranks))[0] for n in mine
+    )
+    values = [2**41 - 1, 1, 0, 2**40 + 12_345]
+    assert group.sum_ints(values) == [value * ranks for value in values]
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"), [(paddle, "has no Paddle"), (mindspore, "has no MindSpore")]
+)
+def test_a_python_without_the_framework_says_so(engine: Any, said: str) -> None:
+    told = {"world": 2, "alike": True, "ranks": 1}
+    for name in engine.DISTRIBUTIONS:
+        with contextlib.suppress(PackageNotFoundError):
+            version(name)
+            pytest.skip(f"{name} is installed here")
+    how, detail = engine.unfit(told)
+    assert how == "no-engine"
+    assert said in detail
+
+
+def test_what_msrun_and_float32_cannot_do_is_refused() -> None:
+    assert "exactly" in str(mindspore.unfit({"world": 5000, "alike": True}))
+    assert "as many" in str(mindspore.unfit({"world": 3, "alike": False}))
+
+
+@pytest.mark.parametrize("engine", [paddle, mindspore])
+def test_a_framework_is_told_the_first_host_by_address_and_who_it_is(engine: Any) -> None:
+    plan = plan_ranks(hosts(0, 0), VerifySpec(engine=engine.WORKER.rpartition(".")[2]))
+    words, _ = engine.command(config(plan, 1), "/tmp/run")
+    text = " ".join(words)
+    assert "10.0.0.1" in text
+    assert str(plan.port) in text
+    assert "rank 1" in text or "rank=1" in text
+    assert words[-2:] == ["/tmp/run/worker.py", "/tmp/run"]
+
+
+def test_paddles_own_check_has_to_say_that_it_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(paddle.runpy, "run_module", lambda *_, **__: print(*said))
+    with pytest.raises(RuntimeError, match="without saying"):
+        paddle.own_check()
+    said.append(paddle.COMPLETED)
+    paddle.own_check()
