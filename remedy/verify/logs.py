@@ -20,7 +20,7 @@ def logs_of(reports: Mapping[str, HostReport]) -> dict[str, tuple[str, ...]]:
             lines = [*rank.network, *rank.log]
             lines += [line for line in raised if line not in lines]
             found[f"{name}/rank{rank.local_rank}"] = tuple(lines)
-        found[f"{name}/torchrun"] = report.launcher.log if report.launcher else ()
+        found[f"{name}/launcher"] = report.launcher.log if report.launcher else ()
         found[f"{name}/network"] = tuple(
             f"no answer from {address} port {port} for {waited:g} s"
             for address, port, waited in (report.end.unanswered if report.end else ())

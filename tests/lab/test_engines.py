@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from remedy.lab import venv
+from remedy.verify.engines import mpi as engine_mpi
 from tests.lab.conftest import clusters
 from tests.lab.site import Site
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("_no_leftovers")]
 
 HOSTS = 3
+DATA = Path(__file__).parent / "data"
+PROGRAM = "/usr/local/bin/all_reduce_perf"
 # An environment with Paddle and MindSpore, which scripts/test --all makes.
 FRAMEWORKS = os.environ.get("REMEDY_ENGINES_VENV", "")
 # What a run may leave behind: its folder, Open MPI's session folder and shared memory, its processes.
@@ -90,6 +94,60 @@ def test_a_host_that_hangs_ends_in_time_and_is_named(mpi: Site) -> None:
     assert answer.code == 3
     assert victim in verdict["reason"], verdict["reason"]
     assert not leftovers(mpi)
+
+
+@pytest.fixture
+def stand_in(mpi: Site) -> Iterator[Site]:
+    """Hosts with a program that prints as nccl-tests do, and a device node for one GPU."""
+    text = (DATA / "all_reduce_perf.py").read_text(encoding="utf-8")
+    for name in mpi.cluster.hosts:
+        host = mpi.cluster.host(name)
+        host.must("mkdir -p /usr/local/lib/stand-in && mknod /dev/nvidia0 c 1 3")
+        host.must(
+            "cat > /usr/local/lib/stand-in/mpi.py", stdin=Path(engine_mpi.__file__).read_text()
+        )
+        host.must(f"cat > {PROGRAM} && chmod 755 {PROGRAM}", stdin=f"#!/usr/bin/python3\n{text}")
+    yield mpi
+    for name in mpi.cluster.hosts:
+        mpi.cluster.host(name).must(f"rm -rf /usr/local/lib/stand-in /dev/nvidia0 {PROGRAM}")
+
+
+def test_a_printed_table_is_held_against_the_ranks_that_were_started(stand_in: Site) -> None:
+    """Of NCCL this shows nothing: there is no GPU."""
+    spec = stand_in.folder / "nccl.yaml"
+    spec.write_text("verify: {engine: nccl-tests, sizes: [8, 65536], deadline: 60}\n")
+    answer = stand_in.remedy("verify", "--spec", str(spec), "--json")
+    verdict = answer.document["verdict"]
+    assert answer.code == 0, answer.text
+    assert verdict["world_size"] == verdict["hosts"] == HOSTS
+    assert [row["bytes"] for row in verdict["bandwidth"]] == [8 * 2**n for n in range(14)]
+    assert not leftovers(stand_in)
+
+    liar = stand_in.cluster.host(stand_in.cluster.hosts[0])
+    liar.must(f"sed -i 's/os.getpid()/os.getpid() + 1/' {PROGRAM}")
+    denied = stand_in.remedy("verify", "--spec", str(spec), "--json")
+    assert denied.code == 3
+    assert "not those of this run" in denied.document["verdict"]["reason"]
+
+
+def test_a_host_without_all_reduce_perf_is_named_before_anything_runs(mpi: Site) -> None:
+    answer = mpi.remedy("verify", "--engine", "nccl-tests", "--json")
+    verdict = answer.document["verdict"]
+    assert answer.code == 3
+    assert "all_reduce_perf is not in its PATH" in verdict["reason"]
+    assert "MPI=1" in verdict["causes"][0]["next_step"]
+    assert {rung["name"] for rung in verdict["rungs"]} == {"facts", "engine"}
+
+
+def test_a_share_of_a_speed_that_is_not_known_fails_and_says_so(mpi: Site) -> None:
+    """The lab's links are pairs of virtual cards: what they can carry nobody knows."""
+    answer = mpi.remedy("verify", "--engine", "mpi", "--min-busbw", "60%", "--json")
+    verdict = answer.document["verdict"]
+    assert answer.code == 3
+    assert verdict["sum_exact"]
+    assert "give the mark in GB/s" in verdict["reason"]
+    assert mpi.remedy("verify", "--engine", "mpi", "--min-busbw", "0.000001").code == 0
+    assert mpi.remedy("verify", "--min-busbw", "fast").code == 2
 
 
 @pytest.fixture(scope="module")
