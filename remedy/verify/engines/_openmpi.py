@@ -158,9 +158,13 @@ def sign(config: dict[str, Any], *parts: str) -> str:
 
 
 class Line:
-    """One JSON object a line, over a socket; a line is never longer than ``LONGEST``."""
+    """One JSON object a line, over a socket; a line is never longer than ``LONGEST``.
+
+    ``challenge`` is what the other side wants signed with what it is told.
+    """
 
     def __init__(self, link: socket.socket) -> None:
+        self.challenge = ""
         self.link = link
         self.file = link.makefile("rb")
 
@@ -218,7 +222,7 @@ def gathered(config: dict[str, Any], door: socket.socket) -> dict[int, Line]:
             node = int(said["node"])
             right = sign(config, JOIN, challenge, str(node))
             if 0 < node < config["nodes"] and hmac.compare_digest(right, said["proof"]):
-                line.challenge = str(said["challenge"])  # type: ignore[attr-defined]
+                line.challenge = str(said["challenge"])
                 found[node] = line
         except (OSError, ValueError, KeyError, TypeError):
             link.close()
@@ -288,7 +292,7 @@ def hand_on(config: dict[str, Any], followers: dict[int, Line], wanted: Any) -> 
         }
     line = followers[addresses.index(wanted["host"])]
     text = json.dumps(wanted["words"])
-    line.say({"words": text, "proof": sign(config, START, line.challenge, text)})  # type: ignore[attr-defined]
+    line.say({"words": text, "proof": sign(config, START, line.challenge, text)})
     answer = line.hear()
     return {"trouble": str(answer["trouble"])}
 
