@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.crashes.bench import Outcome
 from benchmarks.crashes.hosts import Sweep
@@ -71,22 +72,10 @@ def summary(outcomes: Iterable[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run the parts that are asked for, and write the tables."""
-    chosen = sys.argv[1:] or list(PARTS)
-    path = RESULTS / "crash-sweep.json"
-    kept: dict[str, list[dict[str, object]]] = (
-        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    )
-    for name in chosen:
-        found = []
-        for one in PARTS[name]():
-            found.append(one)
-            print("." if one.good else f"\n{one}", end="", flush=True)
-        kept[name] = [asdict(one) for one in found]
-        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+def write_summary(kept: dict[str, list[dict[str, Any]]]) -> list[Outcome]:
+    """Write the table of all parts that were run so far; return their points."""
     every = [
-        Outcome(**{**one, "half": tuple(one["half"]), "left": tuple(one["left"])})  # type: ignore[arg-type]
+        Outcome(**{**one, "half": tuple(one["half"]), "left": tuple(one["left"])})
         for name in PARTS
         for one in kept.get(name, [])
     ]
@@ -97,6 +86,25 @@ def main() -> None:
         "by a rename: it alone can be half-written until the next run, which completes it.\n\n"
     )
     (RESULTS / "crash-sweep.md").write_text(f"{text}{summary(every)}\n", encoding="utf-8")
+    return every
+
+
+def main() -> None:
+    """Run the parts that are asked for, and write the tables."""
+    chosen = sys.argv[1:] or list(PARTS)
+    path = RESULTS / "crash-sweep.json"
+    kept: dict[str, list[dict[str, Any]]] = (
+        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    )
+    every: list[Outcome] = []
+    for name in chosen:
+        found = []
+        for one in PARTS[name]():
+            found.append(one)
+            print("." if one.good else f"\n{one}", end="", flush=True)
+        kept[name] = [asdict(one) for one in found]
+        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        every = write_summary(kept)
     print(f"\n{summary(every)}")
     sys.exit(0 if all(one.good for one in every) else 1)
 
