@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
@@ -117,3 +118,16 @@ def test_no_pattern_backtracks(entry: Symptom) -> None:
         began = time.process_time()
         entry.match(text, text)
         assert time.process_time() - began < 0.25, text[:60]
+
+
+# What prints a text: a repository and a path in it, a manual page, a library or error table, or a document.
+ORIGIN = re.compile(
+    r"[\w.-]+/[\w.-]+:[\w.]|\w+\(\d\)|glibc:|remedy/|seed 00\d|CUDA runtime|CANN, error code|NVIDIA Xid|nvidia-smi"
+)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_an_entry_says_what_prints_it(entry: Symptom) -> None:
+    assert ORIGIN.search(entry.source), entry.source
+    assert "labels of the field" not in entry.source
+    assert "domain facts" not in entry.source
