@@ -103,7 +103,7 @@ def _engines(sample: bytes, literals: tuple[bytes, ...]) -> dict[str, float]:
 
     makers: dict[str, Callable[[], Callable[[bytes], object]]] = {
         "remedy's own choice": lambda: _counted(make_finder(literals)),
-        "standard library, find": lambda: _counted(make_finder(literals, plain=True)),
+        "standard library, find": lambda: lambda block: sum(map(block.count, literals)),
         "re, one alternation": lambda: lambda block: sum(1 for _ in by_re.finditer(block)),
         "re, line by line": lambda: per_line,
         "google-re2": lambda: _re2(one_pattern),

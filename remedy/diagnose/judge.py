@@ -180,12 +180,15 @@ def _went_well(scanned: Sequence[Scanned], failures: Sequence[Event], bad: Seque
         return all(max((w for _, w, _ in e.says), default=0) < 0.97 for e in failures)
     # A log that tells of a failure has to go on itself: that another rank's does proves nothing of it.
     told = {event.source for event in failures}
-    moving = {
-        one.name
-        for one in scanned
-        if any(_PROGRESS.search(line) for line in one.tail.splitlines()[-5:])
-    }
+    moving = {one.name for one in scanned if _goes_on(one, failures)}
     return bool(moving) and told <= moving and not any(_strong(event) for event in failures)
+
+
+def _goes_on(log: Scanned, failures: Sequence[Event]) -> bool:
+    """Whether a log ends with progress, and that after the last failure that it tells of."""
+    last = max((log.tail.rfind(e.text[:80]) for e in failures if e.source == log.name), default=-1)
+    after = log.tail[last:].splitlines()[1:] if last >= 0 else log.tail.splitlines()
+    return any(_PROGRESS.search(line) for line in after[-5:])
 
 
 def _strong(event: Event) -> bool:

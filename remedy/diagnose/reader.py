@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import sys
 import zlib
@@ -71,7 +72,7 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
     found: list[Source] = []
     for path in paths:
         if str(path) == STDIN:
-            found.append(Source("standard input", lambda: _pieces(sys.stdin.buffer)))
+            found.append(Source("standard input", _standard_input))
             continue
         path = Path(path)
         if path.is_dir():
@@ -113,13 +114,19 @@ def _file(path: Path, name: str) -> Source:
 
 def _opened(path: Path, source: Source) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as raw:
-        yield from _text(_pieces(_expanded(raw, path), told=lambda: source.told(raw.tell())))
+        head = raw.read(6)
+        raw.seek(0)
+        yield from _text(_pieces(_expanded(raw, head), told=lambda: source.told(raw.tell())))
 
 
-def _expanded(raw: IO[bytes], path: Path) -> Any:
+def _standard_input() -> Iterator[bytes]:
+    stream = sys.stdin.buffer
+    head = stream.peek(6) if isinstance(stream, io.BufferedReader) else b""
+    yield from _text(_pieces(_expanded(stream, head)))
+
+
+def _expanded(raw: IO[bytes], head: bytes) -> Any:
     """Return the file, or what expands it, by its first bytes; its name may say nothing, or wrong."""
-    head = raw.read(6)
-    raw.seek(0)
     if head.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=raw)
     if head.startswith(b"BZh"):
@@ -127,18 +134,13 @@ def _expanded(raw: IO[bytes], path: Path) -> Any:
     if head.startswith(b"\xfd7zXZ"):
         return lzma.LZMAFile(raw)
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return _zstd(raw, path)
+        return _zstd(raw)
     return raw
 
 
-def _zstd(raw: IO[bytes], path: Path) -> IO[Any]:
-    try:
-        import zstandard
-    except ImportError:
-        raise UsageError(
-            f"{path.name} is compressed with zstd, and the package zstandard is not installed",
-            next_step="Install it, or: zstd -dc FILE | remedy diagnose -",
-        ) from None
+def _zstd(raw: IO[bytes]) -> IO[Any]:
+    import zstandard
+
     reader: IO[Any] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     return reader
 

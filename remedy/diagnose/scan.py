@@ -81,12 +81,11 @@ class Index:
 
 
 @cache
-def index(without: frozenset[str] = frozenset(), *, plain: bool = False) -> Index:
+def index(without: frozenset[str] = frozenset()) -> Index:
     """Return the catalogue, ready for scanning.
 
     Args:
         without: families that are left out, for measuring.
-        plain: use the standard library's engine.
     """
     entries: dict[bytes, list[Symptom]] = {}
     for symptom in catalogue():
@@ -96,7 +95,7 @@ def index(without: frozenset[str] = frozenset(), *, plain: bool = False) -> Inde
             entries.setdefault(text.encode(), []).append(symptom)
     texts = (*entries, TRACEBACK)
     return Index(
-        make_finder(texts, plain=plain),
+        make_finder(texts),
         texts,
         {text: tuple(those) for text, those in entries.items()},
     )

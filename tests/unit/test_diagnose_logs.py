@@ -5,9 +5,11 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from remedy.diagnose import diagnose_paths, lines
 from remedy.diagnose.engine import make_finder
@@ -31,7 +33,6 @@ def test_compressed_logs_are_read_by_their_first_bytes(tmp_path: Path, compress)
 
 
 def test_zstd(tmp_path: Path) -> None:
-    zstandard = pytest.importorskip("zstandard")
     log = tmp_path / "train.log.zst"
     log.write_bytes(zstandard.compress(FILLER + ERROR))
     assert diagnose_paths([log]).label == "duplicate-gpu"
@@ -156,14 +157,66 @@ def test_literals() -> None:
         literals_of(r"\d+(?:abc)?")
 
 
-def test_engines_agree() -> None:
+def test_the_engine_finds_every_place_but_what_overlaps() -> None:
     texts = [b"alpha", b"beta gamma", b"gamma"]
-    block = b"xx alpha yy beta gamma zz gamma alpha" * 3
-    quick, plain = make_finder(texts), make_finder(texts, plain=True)
-    assert {at for _, at in quick(block)} <= {at for _, at in plain(block)}
-    assert {n for n, _ in quick(block)} == {0, 1, 2}
+    block = b"xx alpha yy beta gamma zz gamma alpha"
+    assert list(make_finder(texts)(block)) == [(0, 3), (1, 12), (2, 26), (0, 32)]
 
 
 def test_gloo_ports_are_put_right() -> None:
     assert swapped(14766) == 44601
     assert swapped(swapped(29500)) == 29500
+
+
+FAILED = "OSError: [Errno 28] No space left on device: '/ckpt/a.pt'"
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "rank", "host"),
+    [
+        ("torchrun.log", f"[rank3]: {FAILED}", 3, ""),
+        ("torchrun-tee.log", f"[default3]:[rank11]: {FAILED}", 11, ""),
+        ("none_1/attempt_0/3/stderr.log", FAILED, 3, ""),
+        ("mpirun.log", f"[1,3]<stderr>:{FAILED}", 3, ""),
+        ("srun.log", f"3: {FAILED}", 3, ""),
+        ("msrun/worker_3.log", FAILED, 3, ""),
+        ("log/workerlog.3", FAILED, 3, ""),
+        ("log/default.kqzwty.3.log", FAILED, 3, ""),
+        ("kubectl.log", f"[pod/worker-2/pytorch] [rank3]: {FAILED}", 3, "worker-2"),
+        ("var/log/pods/0.log", f"2026-01-01T10:00:00.123Z stderr F [rank3]: {FAILED}", 3, ""),
+        ("pdsh.log", f"gpu07: [rank3]: {FAILED}", 3, "gpu07"),
+    ],
+)
+def test_every_launcher_tells_the_rank(
+    tmp_path: Path, name: str, line: str, rank: int, host: str
+) -> None:
+    log = tmp_path / name
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(f"starting\n{line}\n", encoding="utf-8")
+    found = diagnose_paths([log])
+    assert found.label == "disk-full"
+    assert found.lead is not None
+    assert (found.lead.rank, found.lead.host) == (rank, host)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+def test_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
+) -> None:
+    file = tmp_path / "piped"
+    file.write_bytes(compress(FILLER * 10 + ERROR))
+    with file.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        found = diagnose_paths(["-"])
+    assert found.label == "duplicate-gpu"
+    assert found.lead is not None
+    assert (found.lead.file, found.lead.line) == ("standard input", 11)
+
+
+def test_a_folder_of_compressed_logs_of_ranks(tmp_path: Path) -> None:
+    (tmp_path / "rank0.log.gz").write_bytes(gzip.compress(FILLER * 5))
+    (tmp_path / "rank1.log.zst").write_bytes(zstandard.compress(FILLER + FAILED.encode()))
+    found = diagnose_paths([tmp_path])
+    assert found.label == "disk-full"
+    assert found.lead is not None
+    assert (found.lead.rank, found.lead.line) == (1, 2)
