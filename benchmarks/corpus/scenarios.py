@@ -72,6 +72,7 @@ def scenarios() -> Iterator[Scenario]:
     yield from _network()
     yield from _peers()
     yield from _lab_faults()
+    yield from _mpi()
 
 
 def _healthy() -> Iterator[Scenario]:
@@ -452,3 +453,45 @@ def _lab_faults() -> Iterator[Scenario]:
             secondary=secondary,
             seconds=60,
         )
+
+
+MPI = "mpirun --allow-run-as-root "
+
+
+def _mpi() -> Iterator[Scenario]:
+    """Debian's Open MPI (``remedy lab up --mpi``): what mpirun itself prints."""
+    raised = "python -c 'import os; raise ValueError(os.environ[\"OMPI_COMM_WORLD_RANK\"])'"
+    yield Scenario("mpi-slots", "rank-mismatch", MPI + "-n 99 hostname")
+    yield Scenario(
+        "mpi-no-name",
+        "hostname-unresolvable",
+        MPI + "--host gpu77 -n 1 hostname",
+        secondary="ssh-launch-failure",
+    )
+    yield Scenario(
+        "mpi-host-key",
+        "ssh-launch-failure",
+        MPI + "--host 10.214.{net}.12 -n 1 hostname",
+    )
+    yield Scenario(
+        "mpi-interface",
+        "wrong-interface",
+        MPI + "--mca oob_tcp_if_include eth9 --host 10.214.{net}.12 -n 1 hostname",
+        secondary="mpi-nic-mismatch",
+    )
+    yield Scenario("mpi-raise", "application-error", MPI + "--tag-output -n 2 " + raised)
+    yield Scenario(
+        "mpi-killed",
+        "unknown",
+        MPI + "-n 2 sh -c 'kill -9 $$'",
+        secondary="host-oom;peer-died-timeout",
+    )
+    yield Scenario(
+        "mpi-no-program",
+        "application-error",
+        MPI + "-n 1 trainer --steps 40",
+        secondary="env-not-propagated",
+    )
+    yield Scenario(
+        "mpi-good", "healthy", MPI + "--tag-output -n 2 python -c 'print(\"step 1 loss 0.5\")'"
+    )
