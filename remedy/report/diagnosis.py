@@ -16,6 +16,7 @@ from remedy.diagnose.diagnosis import (
     Explained,
     Verdict,
 )
+from remedy.report.fold import fold
 
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all
@@ -116,6 +117,8 @@ def _other(candidate: Candidate) -> Text:
 
 def _confirmation(one: Confirmation) -> Text:
     text = Text(f"{one.label}: ").append(one.verdict.value, style=_VERDICT[one.verdict])
+    if one.hosts:
+        text.append(f" on {fold(one.hosts)}")
     if one.evidence:
         text.append(f", {one.evidence[0]}")
     return text
