@@ -93,7 +93,9 @@ def prove(
     )
     journal.write(
         "verified",
-        **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
+        **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests", "explained"}),
+        cause=verdict.explained and verdict.explained.diagnosis.label,
+        command=verdict.explained and verdict.explained.command,
     )
     save(inventory.home, verdict)
     return verdict
