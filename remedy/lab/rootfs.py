@@ -22,7 +22,7 @@ BASE = [
 ]
 # These need a configured system to be installed in.
 EXTRA = ["ufw", "firewalld"]
-DOCKER = ["docker.io"]
+DOCKER = ["docker.io", "podman"]
 # Open MPI, and what the frameworks that are no torch load from the system.
 MPI = ["openmpi-bin", "libgomp1"]
 # debootstrap looks for the dependencies of BASE in the components it is given; Ubuntu keeps some of
@@ -56,6 +56,14 @@ _DOCKER_UNIT = """\
 [Service]
 ExecStartPre=/bin/sh -c 'for d in /sys/fs/cgroup/*; do \
     if mountpoint -q "$$d"; then mount -o remount,bind,rw "$$d"; fi; done'
+"""
+
+# A host's disk is an overlay already, and an overlay on top of that is refused.
+_PODMAN_STORAGE = """\
+[storage]
+driver = "vfs"
+runroot = "/run/containers/storage"
+graphroot = "/var/lib/containers/storage"
 """
 
 # A host of a lab has no use for these, and sixty-four of them would have the machine busy.
@@ -220,7 +228,7 @@ def _configure(part: Path, *, docker: bool) -> None:
 
     Args:
         part: the new root.
-        docker: whether Docker is in it.
+        docker: whether Docker and Podman are in it.
     """
     (part / "etc/ssh/sshd_config.d/lab.conf").write_text(_SSHD, encoding="utf-8")
     for name, line in USERS.items():
@@ -241,6 +249,8 @@ def _configure(part: Path, *, docker: bool) -> None:
         (units / unit).unlink(missing_ok=True)
         (units / unit).symlink_to("/dev/null")
     if docker:
+        (part / "etc/containers").mkdir(exist_ok=True)
+        (part / "etc/containers/storage.conf").write_text(_PODMAN_STORAGE, encoding="utf-8")
         (units / "docker.service.d").mkdir()
         (units / "docker.service.d/lab.conf").write_text(_DOCKER_UNIT, encoding="utf-8")
     tool("chroot", part, "systemctl", "disable", *_DISABLED, check=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from remedy.deploys.docker_shm import PODMAN, PODMAN_FOLDER
 from remedy.lab.faults.containers import DAEMON, DAEMON_TEXT, IMAGE, start_docker
 from remedy.lab.host import Host
 from tests.lab.conftest import Cluster
@@ -22,10 +23,15 @@ def own_size(host: Host) -> int:
     return int(host.must("df -B1 --output=size /dev/shm | tail -n 1"))
 
 
-def container_size(host: Host) -> int:
+def container_size(host: Host, engine: str = "docker run") -> int:
     """Return the size of /dev/shm in a new container."""
-    words = f"docker run --rm --network none {IMAGE} /usr/bin/df -B1 --output=size /dev/shm"
+    words = f"{engine} --rm --network none {IMAGE} /usr/bin/df -B1 --output=size /dev/shm"
     return int(host.must(f"{words} | tail -n 1"))
+
+
+def podman_size(host: Host) -> int:
+    """Return the size of /dev/shm in a new container of Podman's; control groups are Docker's matter here."""
+    return container_size(host, "podman run --cgroups disabled")
 
 
 def changes(document: dict, remedy: str) -> list[dict]:  # type: ignore[type-arg]
@@ -61,16 +67,18 @@ def test_docker_gives_new_containers_more(new_cluster: Callable[..., Cluster]) -
     site, host = Site(cluster), cluster.host("gpu01")
     (site.folder / "remedy.yaml").write_text("docker_shm: {size: 2g}\n")
     cluster.fault("gpu01", "docker-small-shm")
-    assert container_size(host) == 64 << 20
+    assert (container_size(host), podman_size(host)) == (64 << 20, 64 << 20)
     host.must(f"docker run -d --name old --network none {IMAGE} /usr/bin/sleep 999")
     began = host.must("systemctl show -p ActiveEnterTimestampMonotonic docker.service")
 
     applied = site.remedy("apply", *APPLY)
     assert applied.code == 0, applied.text
-    (change,) = changes(applied.document, "docker_shm")
-    assert change["title"] == f"write default-shm-size 2g into {DAEMON} and reload dockerd"
+    assert [change["title"] for change in changes(applied.document, "docker_shm")] == [
+        f"write default-shm-size 2g into {DAEMON} and reload dockerd",
+        f"write shm_size 2g into {PODMAN}",
+    ]
     assert host.read(DAEMON).decode() == DAEMON_TEXT.replace('"64m"', '"2g"')
-    assert container_size(host) == 2 << 30
+    assert (container_size(host), podman_size(host)) == (2 << 30, 2 << 30)
     # Nothing was restarted, and what ran goes on with what it has.
     assert host.must("systemctl show -p ActiveEnterTimestampMonotonic docker.service") == began
     assert host.must("docker inspect -f '{{.State.Running}}' old").strip() == "true"
@@ -83,7 +91,17 @@ def test_docker_gives_new_containers_more(new_cluster: Callable[..., Cluster]) -
     back = site.remedy("rollback", applied.document["run"], "--yes")
     assert back.code == 0, back.text
     assert host.read(DAEMON).decode() == DAEMON_TEXT
-    assert container_size(host) == 64 << 20
+    assert host.run(["test", "-e", PODMAN]).returncode == 1
+    assert (container_size(host), podman_size(host)) == (64 << 20, 64 << 20)
+
+    # A later file of Podman's that would win is named, and stays.
+    later = f"{PODMAN_FOLDER}/99-site.conf"
+    host.must(f"mkdir -p {PODMAN_FOLDER}")
+    host.write(later, b'[containers]\nshm_size = "32m"\n')
+    blocked = site.remedy("check", "--json", "--limit", "gpu01").document
+    assert podman_size(host) == 32 << 20
+    assert f"Remove shm_size from {later}" in json.dumps(blocked)
+    host.must(["rm", later])
 
     # A file that is no JSON is left as it is, and named.
     broken = DAEMON_TEXT.replace('"64m",', '"64m"').encode()
@@ -101,7 +119,7 @@ def test_docker_gives_new_containers_more(new_cluster: Callable[..., Cluster]) -
     applied = site.remedy("apply", *APPLY)
     assert applied.code == 0, applied.text
     assert json.loads(host.read(DAEMON)) == {"default-shm-size": "2g"}
-    assert container_size(host) == 2 << 30
+    assert (container_size(host), podman_size(host)) == (2 << 30, 2 << 30)
     back = site.remedy("rollback", applied.document["run"], "--yes")
     assert host.run(["test", "-e", DAEMON]).returncode == 1
     assert back.code == 0, back.text

@@ -27,6 +27,7 @@ folder=$(mktemp -d)
 set -- /usr/bin/df /usr/bin/sleep
 cp --parents -L "$@" $(ldd "$@" | grep -o '/lib[^ ]*' | sort -u) "$folder"
 tar -C "$folder" -c . | docker import - {IMAGE} >/dev/null
+tar -C "$folder" -c . | podman import - {IMAGE} >/dev/null 2>&1
 rm -r "$folder"
 """
 
@@ -50,7 +51,8 @@ def start_docker(host: Host) -> None:
 
 
 @fault(
-    "docker-small-shm", "Docker gives containers 64 MB of shared memory (needs a lab with --docker)"
+    "docker-small-shm",
+    "Docker and Podman give containers 64 MB of shared memory (needs a lab with --docker)",
 )
 def docker_small_shm(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/docker"])
