@@ -124,7 +124,8 @@ me() {
     look_at_clock
     read -r boot </proc/sys/kernel/random/boot_id
     started $$
-    MINE="$NONCE-$$ $RUN $boot $$ $START $time $BY"
+    TOKEN=$NONCE-$$
+    MINE="$TOKEN $RUN $boot $$ $START $time $BY"
 }
 
 take() {
@@ -142,16 +143,20 @@ take() {
         # Of two that find a dead owner, one makes this folder.
         find "$ROOT" -maxdepth 1 -name 'dead.*' -mmin +1 -exec rmdir {} + 2>/dev/null
         mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || give_up "LOCKED another run takes over from a dead one"
-        rm -f "$ROOT/owner"
+        disown
         error=$(ln -s "$MINE" "$ROOT/owner" 2>&1) || give_up "LOCKED $(who) $error"
         rmdir "$ROOT/dead.${dead%% *}"
     fi
+    : >"$ROOT/token.$TOKEN"
     trap release EXIT
 }
 
-owned() { [ "$(readlink "$ROOT/owner")" = "$MINE" ]; }
+# The token is a file as well: the shell looks at that without starting a process.
+owned() { [ -L "$ROOT/owner" ] && [ -e "$ROOT/token.$TOKEN" ]; }
 
-release() { ! owned || rm -f "$ROOT/owner"; }
+disown() { rm -f "$ROOT/owner" "$ROOT"/token.*; }
+
+release() { ! owned || disown; }
 
 # Set START to when a process was started, in ticks since the boot (proc_pid_stat(5)), "" where there is none: a
 # number that is used again has another.
@@ -394,7 +399,11 @@ splice() {
     at=0
     {
         while [ $# -gt 0 ]; do
-            [ "$1" = "$at" ] || tail -c "+$((at + 1))" -- "$DIR/pre/$id" | head -c "$(($1 - at))"
+            if [ "$at" = 0 ] && [ "$1" != 0 ]; then
+                head -c "$1" -- "$DIR/pre/$id"
+            elif [ "$1" != "$at" ]; then
+                tail -c "+$((at + 1))" -- "$DIR/pre/$id" | head -c "$(($1 - at))"
+            fi
             [ "$3" = - ] || cat -- "$DIR/new/$3"
             at=$(($1 + $2))
             shift 3
@@ -506,8 +515,9 @@ guard_begin() {
     set_clock
     # The run that armed this timer has ended, or hangs without the lock: this one goes before it.
     me
-    rm -f "$ROOT/owner"
+    disown
     ln -s "$MINE" "$ROOT/owner"
+    : >"$ROOT/token.$TOKEN"
     trap release EXIT
     heal
     note - reverting || :

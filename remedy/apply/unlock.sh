@@ -27,12 +27,12 @@ unlock() { # run force
             say - alive "$told"
         else
             # Its next step finds a token that is not its own, and it ends there.
-            rm -f "$ROOT/owner"
+            disown
             note - "unlocked $1" || :
             say - fenced "$told"
         fi
     else
-        rm -f "$ROOT/owner"
+        disown
         say - removed "$told"
     fi
 }
