@@ -87,8 +87,6 @@ class VerifySpec(SpecSection):
             raise ValueError(
                 f"backend is {self.backend}, and only the engine torch has a choice of them"
             )
-        if self.all_reduce_perf is not None and self.engine != "nccl-tests":
-            raise ValueError("all_reduce_perf is of the engine nccl-tests alone")
         return self
 
 

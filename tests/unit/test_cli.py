@@ -218,3 +218,39 @@ def test_json_is_the_only_thing_on_standard_output(tmp_path: Path) -> None:
     wrong = program(tmp_path, "check", "nowhere.py", "--json")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "nowhere.py" in wrong.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "apply"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--engine", "pvm"), "'nccl-tests'"),
+        (("--min-busbw", "fast"), "such as 60%"),
+        (("--min-busbw", "0%"), "such as 60%"),
+    ],
+)
+def test_what_cannot_be_said_of_the_proof_is_told_before_any_connection(
+    tmp_path: Path, command: str, words: tuple[str, ...], said: str
+) -> None:
+    result = remedy(command, inventory(tmp_path), *words)
+    assert result.exit_code == 2, result.output
+    assert said in result.output
+    assert "connection" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("verify: {engine: pvm}", "nccl-tests"),
+        ("verify: {engine: mpi, backend: gloo}", "only the engine torch"),
+        ("verify: {min_busbw: quick}", "such as 60%"),
+    ],
+)
+def test_a_spec_that_no_engine_can_follow_is_refused(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    file = tmp_path / "remedy.yaml"
+    file.write_text(f"{written}\n")
+    result = remedy("verify", inventory(tmp_path), "--spec", file)
+    assert result.exit_code == 2, result.output
+    assert said in result.output
