@@ -57,7 +57,7 @@ class Engine:
     @property
     def cargo(self) -> tuple[str, ...]:
         """All modules that travel, the agent's own among them."""
-        return ("procs", "ras", "agent", *self.modules, f"engines.{self.module}")
+        return ("procs", "ras", "watching", "agent", *self.modules, f"engines.{self.module}")
 
 
 ENGINES: dict[EngineName, Engine] = {
