@@ -20,13 +20,18 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgtp]?)i?b?", re.IGNORECASE)
 _UNITS = "kmgtp"
 
 
-def parse_size(text: str) -> int | None:
-    """Return the bytes that a size stands for; None where it is none."""
+def parse_size(text: str, base: int = 1024) -> int | None:
+    """Return the bytes that a size stands for; None where it is none.
+
+    Args:
+        text: such as 32g or 512m.
+        base: what a k is.
+    """
     match = _SIZE.fullmatch(text)
     if match is None:
         return None
     power = _UNITS.index(match[2].lower()) + 1 if match[2] else 0
-    return int(float(match[1]) * 1024**power)
+    return int(float(match[1]) * base**power)
 
 
 def short(size: int) -> str:

@@ -245,7 +245,8 @@ def _podman(host: HostState, want: tuple[int, str], spec: DockerShmSpec) -> Asse
         file = host.file(path)
         if isinstance(file, File) and (found := container_setting(file.content, "shm_size")):
             value, place = found, path
-    present = (parse_size(value) or 0) if value else BUILT_IN
+    # Podman reads "2g" as 2,000,000,000 bytes where Docker reads 2 GiB (seen with 4.3), and no unit as bytes.
+    present = (parse_size(value, 1000) or 0) if value else BUILT_IN
     if _enough(present, size, spec):
         return Assessment()
     seen = f"{place}: shm_size is {value!r}" if place else "Podman has 64 MB built in"
@@ -256,7 +257,7 @@ def _podman(host: HostState, want: tuple[int, str], spec: DockerShmSpec) -> Asse
     finding = _finding(host, FindingKind.DRIFT, title, (f"wanted: {amount(size)}, {why}", seen))
     if blocked := blocker(ours, NAME):
         return Assessment((finding, blocked.on(host.host, LABEL)))
-    text = f'# Written by remedy: /dev/shm of new containers.\n[containers]\nshm_size = "{short(size)}"\n'
+    text = f'# Written by remedy: /dev/shm of new containers.\n[containers]\nshm_size = "{size}"\n'
     return _with_file(
         host, finding, ours, text.encode(), f"write shm_size {short(size)} into {PODMAN}"
     )

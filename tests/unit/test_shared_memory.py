@@ -298,7 +298,7 @@ def test_podman_gets_a_file_of_its_own(files: dict[str, bytes], kinds: list[Find
     for change in plan.changes:
         assert isinstance(change.action, FileAction)
         assert change.action.after is not None
-        assert container_setting(plan.contents[change.action.after], "shm_size") == "32g"
+        assert container_setting(plan.contents[change.action.after], "shm_size") == str(32 << 30)
 
 
 # --- any host ----------------------------------------------------------------------------------------
