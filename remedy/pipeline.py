@@ -23,7 +23,7 @@ from remedy.plan import Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
 from remedy.run import PROBE_SECONDS, origin, probe_request
 from remedy.spec import Spec
-from remedy.transport import Listener, Root, Script, Transport
+from remedy.transport import Listener, Output, Root, Script, Transport
 from remedy.values import Unknown
 
 if TYPE_CHECKING:
@@ -72,16 +72,21 @@ class Pipeline:
         """Read ``hosts``, one command each; a host that cannot be read has an error in the result."""
         request = probe_request(self.inventory)
         script = Script(render_probe(request), deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
-        states: dict[str, HostState] = {}
-        errors: dict[str, RemedyError] = {}
-        for name, output in self.transport.run(dict.fromkeys(hosts, script)).items():
-            if output.error is not None:
-                errors[name] = output.error
-                continue
+        found: dict[str, HostState | RemedyError] = {}
+
+        def heard(output: Output) -> None:
+            """Read an answer while other hosts still work."""
             try:
-                states[name] = parse_probe(name, output.stdout, request, output.ended_at)
+                found[output.host] = output.error or parse_probe(
+                    output.host, output.stdout, request, output.ended_at
+                )
             except ProbeError as error:
-                errors[name] = error
+                found[output.host] = error
+
+        asked = list(hosts)
+        self.transport.run(dict.fromkeys(asked, script), heard)
+        states = {n: state for n in asked if isinstance(state := found[n], HostState)}
+        errors = {n: error for n in asked if isinstance(error := found[n], RemedyError)}
         missing = {name: error.message for name, error in errors.items()}
         return Probed(Fleet(self.inventory, states, self.spec, missing), errors)
 

@@ -130,13 +130,26 @@ class Transport:
         self._state = _make_state(inventory)
         self._connecting = BoundedSemaphore(PARALLEL)
 
-    def run(self, scripts: Mapping[str, Script]) -> dict[str, Output]:
+    def run(
+        self, scripts: Mapping[str, Script], heard: Callable[[Output], None] | None = None
+    ) -> dict[str, Output]:
         """Run each host's script, all hosts at once, and return when all have ended.
 
         Connecting is limited to ``PARALLEL`` at a time, running is not: the ranks of a collective wait for
         each other.
+
+        Args:
+            scripts: by host.
+            heard: is called with each host's output when it is there, while others are still at work.
         """
-        jobs = {name: gevent.spawn(self._run_one, name, script) for name, script in scripts.items()}
+
+        def one(name: str, script: Script) -> Output:
+            output = self._run_one(name, script)
+            if heard is not None:
+                heard(output)
+            return output
+
+        jobs = {name: gevent.spawn(one, name, script) for name, script in scripts.items()}
         gevent.joinall(list(jobs.values()), raise_error=True)
         return {name: job.value for name, job in jobs.items()}
 

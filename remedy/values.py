@@ -12,7 +12,8 @@ T = TypeVar("T")
 class Record(BaseModel):
     """A value that is compared, stored and sent: frozen, and closed to keys it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    # The validator of a model is made when it is first used: a command uses some of some hundred.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Document(BaseModel):
@@ -21,7 +22,7 @@ class Document(BaseModel):
     Fields that this version does not know are kept and ignored, so that a digest over the whole still holds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
 
 
 class Unknown(Record):
