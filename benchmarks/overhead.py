@@ -41,12 +41,8 @@ def bare(words: list[str]) -> None:
     pipeline.keep = nothing  # type: ignore[assignment]
     script._by_hand = lambda *_: b""  # type: ignore[assignment]
     script._record = lambda *_: b""  # type: ignore[assignment]
-    whole = script._text
-
-    def text(name: str) -> str:
-        return whole(name) + ("\nnote() { :; }\nsettle() { :; }\n" if name == "host.sh" else "")
-
-    script._text = text  # type: ignore[assignment]
+    whole = script._library()
+    script._library = lambda: f"{whole}\nnote() {{ :; }}\nsettle() {{ :; }}\n"  # type: ignore[assignment]
     command(words)
 
 

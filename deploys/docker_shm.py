@@ -58,7 +58,7 @@ seen() { # path real: the digest, as long as the path leads there
     [ "$(readlink -f -- "$1" || printf %s "$1")" = "$2" ] && digest "$2" && printf %s "$SUM"
 }
 """
-# put and digest come from host.sh: put keeps owner, mode, label and links, and renames into place.
+# put and digest are of remedy/apply/host: put keeps owner, mode, label and links, and renames into place.
 _LIBRARY = """\
 write() { # path digest base64
     if [ "$2" = absent ]; then rm -f -- "$1"; return; fi

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
-from remedy.apply.script import HostReport, Unlocked
+from remedy.apply.report import HostReport, Unlocked
 from remedy.audit import Journal, Story, agreement, read_stories, witness
 from remedy.audit.journal import FILE_NAME
 from remedy.audit.survival import Survival, survival

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remedy.apply.carrier import Carrier
+from remedy.apply.job import Guard
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.script import ChangeStatus, Guard, HostReport
+from remedy.apply.report import ChangeStatus, HostReport
 from remedy.apply.waves import waves
 from remedy.audit import Journal, witness
 from remedy.audit.agreement import Agreement, keep

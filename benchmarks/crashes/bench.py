@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.apply import script as script_module
-from remedy.apply.script import (
-    HostReport,
-    Job,
-    parse_report,
-    render_changes,
-    render_undo,
-)
+from remedy.apply.job import Job
+from remedy.apply.report import HostReport, parse_report
+from remedy.apply.script import render_changes, render_undo
 from remedy.plan import Change, CommandAction, FileAction, inverse, sha256
 from remedy.plan.splice import spliced
 

@@ -7,14 +7,15 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from remedy.apply.script import (
-    Guard,
+from remedy.apply.job import Guard, Job
+from remedy.apply.report import (
     HostReport,
-    Job,
     Unlocked,
     parse_confirmation,
     parse_report,
     parse_unlocked,
+)
+from remedy.apply.script import (
     render_changes,
     render_confirm,
     render_look,

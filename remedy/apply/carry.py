@@ -21,7 +21,8 @@ from pyinfra.api.facts import FactBase
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from remedy.apply.script import Job, render_changes
+from remedy.apply.job import Job
+from remedy.apply.script import render_changes
 from remedy.errors import ProbeError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from remedy.apply.script import ChangeResult, ChangeStatus, HostReport
+from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding
 from remedy.plan.plan import Plan

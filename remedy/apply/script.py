@@ -1,142 +1,31 @@
-"""The one script that carries all changes of a host out, and reading what it says.
+"""The one script that carries all changes of a host out.
 
-The shell text that does the work is ``host.sh``; here its calls are written, each argument quoted.
+The shell text that does the work is in the folder ``host``; here its calls are written, each argument quoted.
 """
 
 from __future__ import annotations
 
 import base64
-import enum
 import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from remedy.errors import RemedyError
+from remedy.apply.job import DEFAULT_GUARD, Guard, Job
 from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_id
-from remedy.values import Record
 
 ROOT = "/var/lib/remedy"
 LOG = "/var/log/remedy.jsonl"
+# The library that every script begins with, in this order: the first part sets what the others use.
+PARTS = ("base", "lock", "keep", "files", "put", "commands", "steps", "guard", "run")
 
 # What every sh takes as it is, in quotes: printable ASCII, tabs and line ends.
 _PLAIN = re.compile(rb"[\t\n -~]*")
 # A name becomes part of a JSON line on the host, so it is limited to what needs no escaping.
 _UNPLAIN = re.compile(r"[^A-Za-z0-9 ._:/@+=-]")
-
-
-class ChangeStatus(str, enum.Enum):
-    """What became of a change."""
-
-    DONE = "done"
-    ALREADY = "already"
-    STALE = "stale"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    LOST = "lost"  # the host stopped answering; whether it was made is not known
-
-
-class ChangeResult(Record):
-    """What became of one change, with the host's own words where it was not made."""
-
-    id: str
-    status: ChangeStatus
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a script is rendered for.
-
-    Args:
-        run: the run's id, which names the folder of receipts on the host.
-        nonce: marks the script's own lines among whatever else a host prints.
-        by: who does it, user@machine.
-        head: what the host shall keep of the controller's journal, "" for nothing.
-    """
-
-    run: str
-    nonce: str
-    by: str
-    head: str = ""
-
-
-@dataclass(frozen=True)
-class Guard:
-    """How a change that can cut the connection is guarded.
-
-    Args:
-        seconds: after which the host takes it back unless a new connection confirmed it; more than
-            two attempts to connect need.
-        needs_systemd: whether a host without systemd, where a reboot is not covered, is refused.
-    """
-
-    seconds: int = 60
-    needs_systemd: bool = False
-
-
-DEFAULT_GUARD = Guard()
-
-
-@dataclass(frozen=True)
-class HostReport:
-    """What a script said.
-
-    Args:
-        refused: why nothing at all was done; "" when the script began.
-        results: by change id.
-        finished: whether the script came to its end.
-        armed: whether a timer on the host waits to be told that the host can still be reached.
-        reverted: why the guarded changes are taken back by the host itself; "" when they are not.
-        error: why the script said less than it should; None when it said all.
-    """
-
-    refused: str
-    results: Mapping[str, ChangeResult]
-    finished: bool
-    armed: bool = False
-    reverted: str = ""
-    error: RemedyError | None = None
-
-    def record(self) -> dict[str, object]:
-        """Return the report as the journal holds it."""
-        return {
-            "refused": self.refused,
-            "reverted": self.reverted,
-            "results": [
-                r.model_dump(mode="json", exclude_defaults=True) for r in self.results.values()
-            ],
-        }
-
-    def without_answer(self, error: RemedyError, *, began: bool) -> HostReport:
-        """Return the report with ``error`` as the reason of each change whose outcome is not known.
-
-        Where the script did not even begin, they are known: nothing was done.
-        """
-        status = ChangeStatus.LOST if began else ChangeStatus.SKIPPED
-        results = {
-            key: result.model_copy(update={"status": status, "detail": error.message})
-            if result.status is ChangeStatus.LOST
-            else result
-            for key, result in self.results.items()
-        }
-        return replace(self, results=results, error=error)
-
-
-@dataclass(frozen=True)
-class Unlocked:
-    """What became of the lock of a host.
-
-    Args:
-        state: free, other, alive, removed, fenced, pending, reverted, refused or unknown.
-        who: who holds it, or why it is not known.
-    """
-
-    state: str
-    who: str = ""
 
 
 def render_changes(
@@ -184,7 +73,7 @@ def render_look(job: Job, back: Sequence[Change], of: str) -> str:
 def render_unlock(job: Job, wanted: str, *, force: bool) -> str:
     """Return the sh text that opens the lock of run ``wanted``; of one that is at work only with ``force``."""
     calls = [shlex.join(["unlock", wanted, "force" if force else ""])]
-    return _program(job, calls, _text("unlock.sh"))
+    return _program(job, calls, _text("unlock"))
 
 
 def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
@@ -265,51 +154,17 @@ def _program(job: Job, lines: Sequence[str], more: str = "") -> str:
     if job.head:
         values["HEAD"] = job.head
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
-    return "\n".join([*head, _text("host.sh"), more, "main() {", *lines, "}", "main", ""])
+    return "\n".join([*head, _library(), more, "main() {", *lines, "}", "main", ""])
 
 
-def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
-    """Read what a script said; a change that it said nothing of is ``LOST``.
-
-    Only lines that begin with the nonce count, so that nothing a host prints can pass for an outcome.
-    """
-    told: dict[str, ChangeResult] = {}
-    refused, finished, armed = "", False, False
-    for line in stdout.splitlines():
-        nonce, *words = line.split(" ")
-        if nonce != job.nonce or len(words) < 2:
-            continue
-        detail = _decode(words[2]) if len(words) > 2 else ""
-        if words[:2] == ["-", "finished"]:
-            finished = True
-        elif words[:2] == ["-", "armed"]:
-            armed = True
-        elif words[:2] == ["-", "refused"]:
-            refused = detail
-        elif words[1] in ChangeStatus._value2member_map_:
-            told[words[0]] = ChangeResult(id=words[0], status=ChangeStatus(words[1]), detail=detail)
-    missing = ChangeStatus.SKIPPED if refused or finished else ChangeStatus.LOST
-    results = {c.id: told.get(c.id, ChangeResult(id=c.id, status=missing)) for c in changes}
-    return HostReport(refused, results, finished, armed)
-
-
-def parse_unlocked(job: Job, stdout: str) -> Unlocked:
-    """Read what became of a lock; "unknown" where the host did not say."""
-    for line in stdout.splitlines():
-        nonce, *words = line.split(" ")
-        if nonce == job.nonce and len(words) > 1 and words[1] != "begun":
-            return Unlocked(words[1], _decode(words[2]) if len(words) > 2 else "")
-    return Unlocked("unknown", "the host did not say")
-
-
-def parse_confirmation(job: Job, stdout: str) -> bool:
-    """Whether the host says that it was told in time."""
-    return f"{job.nonce} - confirmed" in stdout.splitlines()
+@cache
+def _library() -> str:
+    return "\n".join(_text(name) for name in PARTS)
 
 
 @cache
 def _text(name: str) -> str:
-    return (files("remedy.apply") / name).read_text(encoding="utf-8")
+    return (files("remedy.apply") / "host" / f"{name}.sh").read_text(encoding="utf-8")
 
 
 def _store(name: str, content: bytes) -> str:
@@ -361,10 +216,3 @@ def _call(step: str, change: Change) -> str:
             f"{action.mode:o}",
         ]
     return shlex.join([step, action.kind, change.id, *arguments])
-
-
-def _decode(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "replace").strip()
-    except ValueError:
-        return ""

@@ -13,7 +13,7 @@ from remedy.cli.common import Options, Session, explained, host_options, out, pr
 from remedy.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from remedy.apply.script import HostReport
+    from remedy.apply.report import HostReport
     from remedy.plan import Plan
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.script import ChangeResult
+from remedy.apply.report import ChangeResult
 from remedy.plan import Change, Finding
 from remedy.values import Document
 from remedy.verify import Verdict

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from remedy.apply.job import Job
 from remedy.apply.outcome import HostStatus
-from remedy.apply.script import HostReport, Job
+from remedy.apply.report import HostReport
 from remedy.inventory import load_inventory
 from remedy.pipeline import Pipeline
 from remedy.plan import Change, CommandAction, FileAction, Plan, section_models, sha256

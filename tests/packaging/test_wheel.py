@@ -86,7 +86,7 @@ def test_everything_that_is_read_at_run_time_is_in_the_wheel(wheel: Path) -> Non
     assert sources <= packed
     assert {
         "remedy/probe/probe.sh",
-        "remedy/apply/host.sh",
+        "remedy/apply/host/base.sh",
         "remedy/lab/boot.sh",
         "remedy/deploys/hosts_file.py",
         "remedy/templates/hosts_block.j2",

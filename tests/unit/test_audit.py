@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.script import ChangeResult, ChangeStatus
+from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit import Head, Journal, read_stories, witness
 from remedy.audit.agreement import Agreement, keep
 from remedy.audit.export import as_csv, moment, plans_of, rows, within

@@ -17,7 +17,7 @@ from remedy.apply.outcome import (
     exit_code_of,
     most_severe,
 )
-from remedy.apply.script import ChangeResult, ChangeStatus, HostReport
+from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit import Journal
 from remedy.cli.main import main
 from remedy.plan import Finding, FindingKind, Plan

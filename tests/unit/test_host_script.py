@@ -12,17 +12,9 @@ from pathlib import Path
 import pytest
 
 from remedy.apply import script as script_module
-from remedy.apply.script import (
-    ChangeStatus,
-    HostReport,
-    Job,
-    parse_report,
-    parse_unlocked,
-    render_changes,
-    render_look,
-    render_undo,
-    render_unlock,
-)
+from remedy.apply.job import Job
+from remedy.apply.report import ChangeStatus, HostReport, parse_report, parse_unlocked
+from remedy.apply.script import render_changes, render_look, render_undo, render_unlock
 from remedy.plan import Change, CommandAction, FileAction, inverse, sha256
 from remedy.plan.splice import spliced
 

@@ -1,0 +1,49 @@
+# --- files: file_check, then file_do; $4 and $5 are digests, or "absent" -----------------------------
+
+# Compare with the plan and keep the pre-image. 0: to do, 1: refuse, 2: nothing to do.
+file_check() { # id path real before after
+    leads_to "$2"
+    if [ "$REAL" != "$3" ]; then
+        say "$1" stale "$2 leads to $REAL now, not to $3"
+        return 1
+    fi
+    digest "$REAL" || { say "$1" failed "$REAL cannot be read"; return 1; }
+    if [ "$SUM" != "$4" ]; then
+        if [ "$SUM" = "$5" ]; then
+            return 2
+        fi
+        written=$(stat -c 'last written %y by uid %u, %s bytes' -- "$REAL" 2>/dev/null)
+        say "$1" stale "$REAL was changed ${SINCE:-since the plan was made}: expected sha256 $4, found $SUM${written:+, $written}"
+        return 1
+    fi
+    [ "$SUM" = absent ] || [ -n "${DRY-}" ] || cp -p -- "$REAL" "$DIR/pre/$1" 2>"$SAID" ||
+        { say "$1" failed "pre-image: $(said)"; return 1; }
+}
+
+# The folders whose entries were changed; they are flushed together at the end. Cut off before that, a host
+# has the one file or the other, whole.
+FOLDERS=
+
+file_do() { # id path real before after mode
+    if [ "$5" != absent ] && [ ! -e "$DIR/new/$5" ]; then
+        say "$1" failed "the content for $3 is not on the host: its pre-image was removed"
+        return 1
+    fi
+    if [ "$5" = absent ]; then
+        digest "$3"
+        if [ "$SUM" != "$4" ]; then
+            changed=$SUM
+        else
+            changed=
+            rm -f -- "$3" 2>"$SAID" || { say "$1" failed "$(said)"; return 1; }
+        fi
+    else
+        put "$3" "$6" "$DIR/new/$5" "$5" "$4" >"$SAID" 2>&1 || { say "$1" failed "$(said)"; return 1; }
+    fi
+    if [ -n "$changed" ]; then
+        say "$1" stale "$3 was changed while this run was at work (sha256 $changed)"
+        return 1
+    fi
+    folder=${3%/*}
+    FOLDERS=$FOLDERS${folder:-/}$nl
+}

@@ -1,0 +1,85 @@
+# --- the guard: what can cut the connection is taken back unless a new connection confirms it ----------
+
+# Nothing here calls `systemctl daemon-reload`: it can take the GPUs away from running containers
+# (NVIDIA/nvidia-container-toolkit issue 48). A transient timer and a link in a .wants folder need none.
+UNITS=/etc/systemd/system
+BOOT_UNIT=remedy-guard.service
+
+# Arm the timer, before the first change: `arm SECONDS STRICT ID...`; only if one of the IDs is to be made.
+arm() {
+    seconds=$1
+    strict=$2
+    shift 2
+    wanted=
+    for id in "$@"; do
+        case "$CHECKED " in *" $id "*) wanted=1 ;; esac
+    done
+    [ -n "$wanted" ] && [ -z "$ENDED" ] || return 0
+    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" || give_up "$ROOT/pending cannot be written"
+    if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
+        mkdir -p "$UNITS/multi-user.target.wants"
+        printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
+            "$DIR/guard" >"$UNITS/$BOOT_UNIT"
+        chmod 644 "$UNITS/$BOOT_UNIT"
+        ln -sf "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants/$BOOT_UNIT"
+        flush "$UNITS/$BOOT_UNIT"
+        error=$(systemd-run --quiet --on-active="${seconds}s" --timer-property=AccuracySec=500ms \
+            --unit="remedy-guard-$RUN" /bin/sh "$DIR/guard" 2>&1 9>&-) || { unguard; give_up "no timer: $error"; }
+    elif [ -n "$strict" ]; then
+        unguard
+        give_up "without systemd nothing on this host outlives a broken connection for certain"
+    else
+        # A process of its own session; a reboot is not covered.
+        setsid sh -c 'sleep "$1"; exec sh "$2"' guard "$seconds" "$DIR/guard" </dev/null >/dev/null 2>&1 9>&- &
+    fi
+    note - armed
+    say - armed
+}
+
+unguard() {
+    rm -f "$ROOT/pending" "$UNITS/multi-user.target.wants/$BOOT_UNIT" "$UNITS/$BOOT_UNIT"
+}
+
+# What the timer runs: wait for a run that is still at work, then take back unless it was confirmed.
+guard_begin() {
+    say - begun
+    if command -v flock >/dev/null; then
+        exec 9>>"$ROOT/lock"
+        flock 9
+    fi
+    first_line_of "$ROOT/pending"
+    [ "$LINE" = "$RUN" ] || exit 0
+    set_clock
+    # The run that armed this timer has ended, or hangs without the lock: this one goes before it.
+    me
+    disown
+    ln -s "$MINE" "$ROOT/owner"
+    : >"$ROOT/token.$TOKEN"
+    trap release EXIT
+    heal
+    note - reverting || :
+}
+
+guard_end() {
+    unguard
+    note - reverted || :
+}
+
+# What the controller runs over a new connection: reaching this line is the proof that it can.
+confirm() {
+    if command -v flock >/dev/null; then
+        exec 9>>"$ROOT/lock"
+        flock -w 20 9 || give_up "the run is still at work"
+    fi
+    set_clock
+    first_line_of "$ROOT/pending"
+    if [ "$LINE" = "$RUN" ]; then
+        unguard
+        flush "$ROOT"
+        [ ! -d /run/systemd/system ] || systemctl stop "remedy-guard-$RUN.timer" 2>/dev/null || :
+        note - confirmed || :
+        say - confirmed
+    else
+        say - reverted
+    fi
+}

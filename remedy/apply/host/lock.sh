@@ -1,0 +1,71 @@
+# --- the lock: one run at a time, from any controller -------------------------------------------------
+#
+# The kernel's lock, where there is flock, is free again when its owner is dead. The link "owner" is made in one
+# step and says who it is: TOKEN RUN BOOT-ID PID START SINCE BY. A token is of one script alone; each step looks
+# whether it is still the owner's, so a script that lost the lock (remedy unlock) makes no further step.
+
+me() {
+    look_at_clock
+    read -r boot </proc/sys/kernel/random/boot_id
+    started $$
+    TOKEN=$NONCE-$$
+    MINE="$TOKEN $RUN $boot $$ $START $time $BY"
+}
+
+take() {
+    me
+    kernel=
+    if command -v flock >/dev/null; then
+        exec 9>>"$ROOT/lock"
+        flock -n 9 || give_up "LOCKED $(who)"
+        kernel=1
+    fi
+    if ! ln -s "$MINE" "$ROOT/owner" 2>/dev/null; then
+        # shellcheck disable=SC2046 # words
+        [ -n "$kernel" ] || ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
+        dead=$(readlink "$ROOT/owner")
+        # Of two that find a dead owner, one makes this folder.
+        find "$ROOT" -maxdepth 1 -name 'dead.*' -mmin +1 -exec rmdir {} + 2>/dev/null
+        mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || give_up "LOCKED another run takes over from a dead one"
+        disown
+        error=$(ln -s "$MINE" "$ROOT/owner" 2>&1) || give_up "LOCKED $(who) $error"
+        rmdir "$ROOT/dead.${dead%% *}"
+    fi
+    : >"$ROOT/token.$TOKEN"
+    trap release EXIT
+}
+
+# The token is a file as well: the shell looks at that without starting a process.
+owned() { [ -L "$ROOT/owner" ] && [ -e "$ROOT/token.$TOKEN" ]; }
+
+disown() { rm -f "$ROOT/owner" "$ROOT"/token.*; }
+
+release() { ! owned || disown; }
+
+# Set START to when a process was started, in ticks since the boot (proc_pid_stat(5)), "" where there is none: a
+# number that is used again has another.
+started() {
+    START=
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+    # shellcheck disable=SC2086 # words, after the name, which may hold blanks
+    set -- ${stat##*) }
+    START=${20-}
+}
+
+alive() { # token run boot pid start ...
+    read -r boot </proc/sys/kernel/random/boot_id
+    started "${4-}"
+    [ "${3-}" = "$boot" ] && [ -n "$START" ] && [ "$START" = "${5-}" ]
+}
+
+who() {
+    # shellcheck disable=SC2046 # words
+    set -- $(readlink "$ROOT/owner")
+    if [ $# -lt 6 ]; then
+        printf 'a process of remedy that takes changes back or has just begun'
+    elif alive "$@"; then
+        printf 'run %s by %s since %s (process %s is at work)' "$2" "${7-}" "$6" "$4"
+    else
+        printf 'run %s by %s since %s (its process is dead)' "$2" "${7-}" "$6"
+    fi
+}

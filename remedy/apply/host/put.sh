@@ -1,0 +1,89 @@
+# --- writing a file whole, and what a run that was killed left of that --------------------------------
+
+# Make $1 hold the bytes of $3, whose sha256 is $4, keeping owner, mode, label and links; $2: mode if new.
+# $5, if given, is the digest that it still has to have; when it has another one, that is left in `changed`
+# and nothing is done.
+put() {
+    changed=
+    folder=${1%/*}
+    [ -d "${folder:-/}" ] || mkdir -p -m 755 -- "$folder" || return 1
+    temp=$folder/.remedy.$RUN.$$
+    printf '%s\n' "$temp" >"$ROOT/temps"
+    old=
+    [ ! -e "$1" ] || old=$1
+    # The name is taken first, by this run alone; whoever may put a link there cannot lead it elsewhere.
+    [ -n "$old" ] || [ "$2" != 644 ] || umask 022
+    set -C
+    true >"$temp"
+    taken=$?
+    set +C
+    umask 077
+    [ "$taken" = 0 ] || return 1
+    # A copy has the attributes; its bytes are then replaced.
+    if [ -n "$old" ]; then
+        cp -p --preserve=all -- "$old" "$temp" 2>/dev/null || cp -p -- "$old" "$temp"
+    else
+        [ "$2" = 644 ] || chmod "$2" "$temp"
+    fi && cat -- "$3" >"$temp" && flush "$temp" && sums=$(sha256sum "$temp" ${old:+"$old"}) ||
+        { rm -f -- "$temp"; return 1; }
+    now=${sums%% *}
+    if [ "${now#\\}" != "$4" ]; then # a name with odd characters is told by a backslash
+        rm -f -- "$temp"
+        echo "the new content could not be written beside $1; is the disk full?"
+        return 1
+    fi
+    now=absent
+    if [ -n "$old" ]; then
+        now=${sums##*"$nl"}
+        now=${now%% *}
+        now=${now#\\}
+    fi
+    if [ "$now" != "${5:-$now}" ]; then
+        rm -f -- "$temp"
+        changed=$now
+        return 0
+    fi
+    links=1
+    [ -z "$old" ] || links=$(stat -c %h -- "$1" 2>/dev/null || echo 1)
+    if [ "$links" = 1 ] && mv -f -- "$temp" "$1" 2>/dev/null; then
+        : >"$ROOT/temps"
+        return 0
+    fi
+    # A second hard link, or a mount point of its own: a rename would cut it off, so write in place. Whoever comes
+    # after a crash in the middle of that finds what is to be completed.
+    printf '%s\n' "$1" "$3" "$4" >"$ROOT/inplace"
+    flush "$3" "$ROOT/inplace" "$ROOT"
+    error=$(cat -- "$temp" 2>&1 >"$1") || error="${error:-$1 cannot be written}"
+    rm -f -- "$temp"
+    [ -z "$error" ] || { echo "$error"; return 1; }
+    flush "$1"
+    rm -f -- "$ROOT/inplace"
+    : >"$ROOT/temps"
+    digest "$1"
+    [ "$SUM" = "$4" ] || { echo "$1 holds something else after the write ($SUM)"; return 1; }
+}
+
+# What a run that was killed left: temporary files go, and a write in place that it began is completed. That is
+# only done while the file holds the beginning of what was to be written, which nobody else would have put there.
+heal() {
+    if [ -s "$ROOT/temps" ]; then
+        while IFS= read -r temp; do
+            case ${temp##*/} in .remedy.?*) rm -f -- "$temp" ;; esac
+        done <"$ROOT/temps"
+        : >"$ROOT/temps"
+    fi
+    [ -e "$ROOT/inplace" ] || return 0
+    { IFS= read -r real && IFS= read -r whole && IFS= read -r want; } <"$ROOT/inplace" || want=
+    if [ -n "$want" ] && [ -e "$real" ] && digest "$whole" && [ "$SUM" = "$want" ]; then
+        size=$(stat -c %s -- "$real")
+        digest "$real"
+        if [ "$SUM" != "$want" ] &&
+            [ "$(head -c "$size" -- "$whole" | sha256sum)" = "$(sha256sum <"$real")" ]; then
+            cat -- "$whole" >"$real" || give_up "$real was left half-written by a run that was killed, and cannot be completed"
+            flush "$real"
+            note - healed
+            SINCE="just now: a run that was killed had left it half-written, and that was completed; run the command again"
+        fi
+    fi
+    rm -f -- "$ROOT/inplace"
+}

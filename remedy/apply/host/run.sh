@@ -1,0 +1,39 @@
+# --- the begin and the end of a run -------------------------------------------------------------------
+
+begin() {
+    say - begun
+    for tool in base64 sha256sum readlink; do
+        command -v "$tool" >/dev/null || give_up "the host has no $tool"
+    done
+    [ -z "${DRY-}" ] || return 0
+    known=
+    [ ! -d "$ROOT" ] || known=1
+    error=$(mkdir -p "$DIR/pre" "$DIR/new" 2>&1) || give_up "$error"
+    # What is made anew is its owner's alone, by the umask.
+    [ -z "$known" ] || chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
+    first_line_of "$ROOT/pending"
+    [ -z "$LINE" ] || give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
+    set_clock
+    take
+    heal
+    [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
+    note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
+}
+
+finish() {
+    if [ -n "${DRY-}" ]; then
+        say - finished
+        return 0
+    fi
+    note - ended || :
+    rm -f "$SAID"
+    IFS=$nl
+    set -f
+    set -- $FOLDERS
+    set +f
+    unset IFS
+    flush "$DIR/receipt.jsonl" "$@"
+    say - finished
+    # Whoever only looks at the exit status (plain pyinfra) asks for it with STRICT=1.
+    [ -z "$ENDED" ] || exit "${STRICT:-0}"
+}

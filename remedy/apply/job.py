@@ -1,0 +1,39 @@
+"""What a script on a host is made for: the run, and how the connection is guarded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a script is rendered for.
+
+    Args:
+        run: the run's id, which names the folder of receipts on the host.
+        nonce: marks the script's own lines among whatever else a host prints.
+        by: who does it, user@machine.
+        head: what the host shall keep of the controller's journal, "" for nothing.
+    """
+
+    run: str
+    nonce: str
+    by: str
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """How a change that can cut the connection is guarded.
+
+    Args:
+        seconds: after which the host takes it back unless a new connection confirmed it; more than
+            two attempts to connect need.
+        needs_systemd: whether a host without systemd, where a reboot is not covered, is refused.
+    """
+
+    seconds: int = 60
+    needs_systemd: bool = False
+
+
+DEFAULT_GUARD = Guard()

@@ -1,0 +1,139 @@
+"""What a host says of its changes, and reading it.
+
+Only lines that begin with the job's nonce count, so that nothing else that a host prints passes for an outcome.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from remedy.apply.job import Job
+from remedy.errors import RemedyError
+from remedy.plan.change import Change
+from remedy.values import Record
+
+
+class ChangeStatus(str, enum.Enum):
+    """What became of a change."""
+
+    DONE = "done"
+    ALREADY = "already"
+    STALE = "stale"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    LOST = "lost"  # the host stopped answering; whether it was made is not known
+
+
+class ChangeResult(Record):
+    """What became of one change, with the host's own words where it was not made."""
+
+    id: str
+    status: ChangeStatus
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What a script said.
+
+    Args:
+        refused: why nothing at all was done; "" when the script began.
+        results: by change id.
+        finished: whether the script came to its end.
+        armed: whether a timer on the host waits to be told that the host can still be reached.
+        reverted: why the guarded changes are taken back by the host itself; "" when they are not.
+        error: why the script said less than it should; None when it said all.
+    """
+
+    refused: str
+    results: Mapping[str, ChangeResult]
+    finished: bool
+    armed: bool = False
+    reverted: str = ""
+    error: RemedyError | None = None
+
+    def record(self) -> dict[str, object]:
+        """Return the report as the journal holds it."""
+        return {
+            "refused": self.refused,
+            "reverted": self.reverted,
+            "results": [
+                r.model_dump(mode="json", exclude_defaults=True) for r in self.results.values()
+            ],
+        }
+
+    def without_answer(self, error: RemedyError, *, began: bool) -> HostReport:
+        """Return the report with ``error`` as the reason of each change whose outcome is not known.
+
+        Where the script did not even begin, they are known: nothing was done.
+        """
+        status = ChangeStatus.LOST if began else ChangeStatus.SKIPPED
+        results = {
+            key: result.model_copy(update={"status": status, "detail": error.message})
+            if result.status is ChangeStatus.LOST
+            else result
+            for key, result in self.results.items()
+        }
+        return replace(self, results=results, error=error)
+
+
+@dataclass(frozen=True)
+class Unlocked:
+    """What became of the lock of a host.
+
+    Args:
+        state: free, other, alive, removed, fenced, pending, reverted, refused or unknown.
+        who: who holds it, or why it is not known.
+    """
+
+    state: str
+    who: str = ""
+
+
+def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
+    """Read what a script said; a change that it said nothing of is ``LOST``.
+
+    Only lines that begin with the nonce count, so that nothing a host prints can pass for an outcome.
+    """
+    told: dict[str, ChangeResult] = {}
+    refused, finished, armed = "", False, False
+    for line in stdout.splitlines():
+        nonce, *words = line.split(" ")
+        if nonce != job.nonce or len(words) < 2:
+            continue
+        detail = _decode(words[2]) if len(words) > 2 else ""
+        if words[:2] == ["-", "finished"]:
+            finished = True
+        elif words[:2] == ["-", "armed"]:
+            armed = True
+        elif words[:2] == ["-", "refused"]:
+            refused = detail
+        elif words[1] in ChangeStatus._value2member_map_:
+            told[words[0]] = ChangeResult(id=words[0], status=ChangeStatus(words[1]), detail=detail)
+    missing = ChangeStatus.SKIPPED if refused or finished else ChangeStatus.LOST
+    results = {c.id: told.get(c.id, ChangeResult(id=c.id, status=missing)) for c in changes}
+    return HostReport(refused, results, finished, armed)
+
+
+def parse_unlocked(job: Job, stdout: str) -> Unlocked:
+    """Read what became of a lock; "unknown" where the host did not say."""
+    for line in stdout.splitlines():
+        nonce, *words = line.split(" ")
+        if nonce == job.nonce and len(words) > 1 and words[1] != "begun":
+            return Unlocked(words[1], _decode(words[2]) if len(words) > 2 else "")
+    return Unlocked("unknown", "the host did not say")
+
+
+def parse_confirmation(job: Job, stdout: str) -> bool:
+    """Whether the host says that it was told in time."""
+    return f"{job.nonce} - confirmed" in stdout.splitlines()
+
+
+def _decode(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode("utf-8", "replace").strip()
+    except ValueError:
+        return ""
