@@ -24,7 +24,7 @@ from benchmarks.harness.cluster import Cluster
 
 RESULTS = Path(__file__).parent / "results"
 HOSTS = 2
-CUTS, POWERS = 28, 14
+CUTS, POWERS = 30, 16
 
 
 def on_hosts(part: Callable[[Sweep], Iterator[Outcome]]) -> Iterator[Outcome]:

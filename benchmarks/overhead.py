@@ -81,6 +81,7 @@ def main() -> None:
         try:
             cluster.up()
             site = Site(cluster)
+            site.keep("")
             for variant in VARIANTS:  # caches fill
                 measure(site, variant)
             for number in range(chosen.rounds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,19 +16,51 @@ from benchmarks.crashes.bench import FOREIGN, Outcome
 from benchmarks.harness.cluster import Cluster, each
 from remedy.audit.journal import FILE_NAME, verify_chain
 from remedy.audit.story import read_stories
-from remedy.lab.host import FRESH_HOSTS, FRESH_NAME, Host
+from remedy.lab.host import FRESH_HOSTS, Host
 
-BEFORE = FRESH_HOSTS.encode() + FOREIGN
-READ = "cat /etc/hosts; echo ==; cat /etc/hostname; uname -n"
-LEFT = "ls -A /etc | grep '^.remedy[.]'; ls -d /var/lib/remedy/owner /var/lib/remedy/dead.* 2>/dev/null; :"
+HOSTS = FRESH_HOSTS.encode() + FOREIGN
+# Every kind of change: files that are edited and made, the live value of a setting, and one that is guarded.
+SPEC = """\
+apply: {confirm_seconds: 10}
+environment: {interface: auto}
+port_range: {range: 50000-51000}
+"""
+FILES = (
+    "/etc/hosts",
+    "/etc/hostname",
+    "/etc/environment",
+    "/etc/nccl.conf",
+    "/etc/profile.d/remedy.sh",
+    "/etc/sysctl.d/90-remedy-ports.conf",
+)
+RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+READ = (
+    f"for f in {' '.join(FILES)}; do"
+    ' if [ -e "$f" ]; then echo "$f $(base64 -w0 "$f")"; else echo "$f absent"; fi; done;'
+    f" echo name $(uname -n); echo range $(cat {RANGE})"
+)
+LEFT = (
+    "ls -A /etc /etc/profile.d /etc/sysctl.d | grep '^.remedy[.]';"
+    " ls -d /var/lib/remedy/owner /var/lib/remedy/pending /var/lib/remedy/dead.*"
+    " /etc/systemd/system/remedy-guard.service 2>/dev/null; :"
+)
+BUSY = "pgrep -f '[s]h -s'; ls /var/lib/remedy/pending 2>/dev/null"
 # The cut and the loss of power come while a host works: there each flush takes that long.
 SLOW = (
-    "printf '#!/bin/sh\\nsleep %s\\nexec /usr/bin/sync \"$@\"\\n' {seconds} >/usr/local/bin/sync;"
+    "printf '#!/bin/sh\\nsleep 0.2\\nexec /usr/bin/sync \"$@\"\\n' >/usr/local/bin/sync;"
     " chmod 755 /usr/local/bin/sync"
+)
+STEP_SECONDS = 0.1
+KEEP = (
+    "cat >/etc/hosts; mkdir -p /root/before;"
+    f" for f in {' '.join(FILES)} {RANGE}; do"
+    ' [ ! -e "$f" ] || { mkdir -p "/root/before${f%/*}" && cat "$f" >"/root/before$f"; }; done'
 )
 FRESH = (
     "rm -rf /var/lib/remedy /var/log/remedy.jsonl /usr/local/bin/sync /etc/.remedy.*;"
-    f" echo {FRESH_NAME} >/etc/hostname; hostname {FRESH_NAME}; cat >/etc/hosts"
+    f" for f in {' '.join(FILES)} {RANGE}; do"
+    ' if [ -e "/root/before$f" ]; then cat "/root/before$f" >"$f"; else rm -f "$f"; fi; done;'
+    " hostname $(cat /etc/hostname)"
 )
 REMEDY = Path(sys.executable).with_name("remedy")
 APPLY = ("apply", "inventory.py", "--yes", "--no-verify")
@@ -67,17 +100,27 @@ class Site:
 
     def fresh(self) -> None:
         """Put the hosts and the folder back to what they were before the run."""
-        each(self.hosts, lambda host: host.run(["sh", "-c", FRESH], stdin=BEFORE.decode()))
-        subprocess.run(["rm", "-rf", str(self.home)], check=True)
+        each(self.hosts, lambda host: host.run(["sh", "-c", FRESH]))
+        shutil.rmtree(self.home, ignore_errors=True)
 
-    def states(self) -> list[str]:
-        """Return what each host holds."""
-        return each(self.hosts, lambda host: host.run(["sh", "-c", READ]).stdout)
+    def keep(self, spec: str) -> None:
+        """Keep on each host what it is like before the runs, with a line of others in its hosts file.
+
+        Args:
+            spec: what the runs shall do.
+        """
+        each(self.hosts, lambda host: host.run(["sh", "-c", KEEP], stdin=HOSTS.decode()))
+        (self.cluster.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
+
+    def states(self) -> list[dict[str, str]]:
+        """Return what each host holds, in words that can be compared."""
+        told = each(self.hosts, lambda host: host.run(["sh", "-c", READ]).stdout)
+        return [dict(line.split(" ", 1) for line in text.splitlines()) for text in told]
 
     def quiet(self) -> None:
-        """Wait until no host works for a controller any more."""
+        """Wait until no host works for a controller any more, and none waits to be confirmed."""
         end = time.monotonic() + QUIET_SECONDS
-        while any(each(self.hosts, lambda h: h.run("pgrep -f '[s]h -s'").stdout)):
+        while any(each(self.hosts, lambda host: host.run(["sh", "-c", BUSY]).stdout)):
             if time.monotonic() > end:
                 raise TimeoutError("a host is still at work for a controller that is gone")
             time.sleep(0.1)
@@ -92,7 +135,7 @@ class Sweep:
 
     def __init__(self, cluster: Cluster) -> None:
         self.site = Site(cluster)
-        self.site.fresh()
+        self.site.keep(SPEC)
         self.before = self.site.states()
         if self.site.remedy(*APPLY) != 0:
             raise RuntimeError("the run that the sweep is about does not work on this lab")
@@ -130,39 +173,40 @@ class Sweep:
         victim = self.site.hosts[0]
         for number in range(points):
             self.site.fresh()
-            victim.run(["sh", "-c", SLOW.format(seconds=0.4)])
+            victim.run(["sh", "-c", SLOW])
             run = self.site.start(str(REMEDY), *APPLY)
             end = time.monotonic() + QUIET_SECONDS
             while victim.run("test -e /var/lib/remedy/lock").returncode != 0:
                 if time.monotonic() > end:
                     raise TimeoutError("the host did not begin to work")
-            time.sleep(0.05 * number)
+            time.sleep(STEP_SECONDS * number)
             strike(victim)
-            run.wait()
+            if run.wait() == 0:
+                continue  # it had ended before it was struck
             victim.run("rm -f /usr/local/bin/sync")
-            yield self.judge(kind, f"{50 * number} ms after the host began", back=number % 2 == 0)
+            point = f"{1000 * STEP_SECONDS * number:.0f} ms after the host began"
+            yield self.judge(kind, point, back=number % 2 == 0)
 
     def judge(self, kind: str, point: str, *, back: bool) -> Outcome:
         """Look at what a crash left, run the next command, and look again."""
         self.site.quiet()
-        crashed = each(self.site.hosts, lambda host: host.read("/etc/hosts"))
-        good = [
-            {state.partition("\n==")[0] + "\n" for state in pair}
-            for pair in zip(self.before, self.after, strict=True)
-        ]
         half = [
-            host.name
-            for host, now, states in zip(self.site.hosts, crashed, good, strict=True)
-            if now.decode() not in states
+            f"{host.name}:{name}"
+            for host, before, now, after in zip(
+                self.site.hosts, self.before, self.site.states(), self.after, strict=True
+            )
+            for name in FILES
+            if now[name] not in (before[name], after[name])
         ]
         runs = read_stories(self.site.home / FILE_NAME)
         story = next(iter(runs.values()), None)
         back = back and story is not None and bool(story.used)
         if back and story is not None:
-            self.site.remedy("rollback", story.run, "inventory.py", "--yes")
+            code = self.site.remedy("rollback", story.run, "inventory.py", "--yes")
         else:
-            self.site.remedy(*APPLY)
-        reached = self.site.states() == (self.before if back else self.after)
+            code = self.site.remedy(*APPLY)
+        wanted = self.before if back else self.after
+        reached = code == 0 and self.site.states() == wanted
         lost = sum(FOREIGN not in host.read("/etc/hosts") for host in self.site.hosts)
         left = [line for host in self.site.hosts for line in host.run(LEFT).stdout.split()]
         problem = verify_chain(self.site.home / FILE_NAME)[1]
