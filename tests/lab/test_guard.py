@@ -132,6 +132,50 @@ def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
     assert pending(cluster, host) == ""
 
 
+def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(cluster: Cluster) -> None:
+    host = cluster.hosts[2]
+    work = pipeline(cluster.inventory_path, 3000)
+    action, blobs = new_file(path := f"/etc/remedy-test-{secrets.token_hex(4)}")
+    work._carrier._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carrier.make(plan_of(host, action, blobs), run := new_run_id())
+    other, others = new_file(f"{path}-2")
+    second = pipeline(cluster.inventory_path, 60)
+    waiting = second._carrier.make(plan_of(host, other, others), new_run_id())[host]
+    assert f"LOCKED run {run} waits for its confirmation" in waiting.refused
+    cluster.host(host).must(f"systemctl stop remedy-guard-{run}.timer")
+    report = second._carrier.make(plan_of(host, other, others), new_run_id())[host]
+    assert report.results["01-test"].status.value == "done"
+    assert cluster.run(host, f"ls {path}*; rm {path}-2").stdout == f"{path}-2\n"
+    assert pending(cluster, host) == ""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_that_dies_while_it_arms_its_timer_leaves_no_lock(
+    cluster: Cluster, when: str
+) -> None:
+    host = cluster.hosts[3]
+    real = '/usr/bin/systemd-run "$@"'
+    script = "kill -9 $PPID" if when == "before" else f"{real}; kill -9 $PPID"
+    cluster.host(host).must(
+        ["sh", "-c", "cat >/usr/local/bin/systemd-run; chmod 755 /usr/local/bin/systemd-run"],
+        stdin=f"#!/bin/sh\n{script}\n",
+    )
+    work = pipeline(cluster.inventory_path, 10)
+    action, blobs = new_file(path := f"/etc/remedy-test-{secrets.token_hex(4)}")
+    died = work._carrier.make(plan_of(host, action, blobs), new_run_id())[host]
+    assert not died.finished
+    assert cluster.run(host, f"ls {path}").stdout == ""
+    cluster.host(host).must("rm /usr/local/bin/systemd-run")
+    report = work._carrier.make(plan_of(host, action, blobs), new_run_id())[host]
+    assert report.results["01-test"].status.value == "done"
+    assert cluster.run(host, f"cat {path}; rm {path}").stdout == "guarded\n"
+    for _ in range(40):
+        if not pending(cluster, host):
+            break
+        time.sleep(0.5)
+    assert pending(cluster, host) == ""
+
+
 def test_a_reboot_before_the_confirmation(new_cluster: Callable[..., Cluster]) -> None:
     fresh = new_cluster(count=1)
     host = fresh.hosts[0]

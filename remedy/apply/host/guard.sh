@@ -15,14 +15,15 @@ arm() {
         case "$CHECKED " in *" $id "*) wanted=1 ;; esac
     done
     [ -n "$wanted" ] && [ -z "$ENDED" ] || return 0
-    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" || give_up "$ROOT/pending cannot be written"
+    # What takes back comes before the mark that something is to be taken back, so that no crash leaves the mark
+    # without it: nothing but a person would remove that.
     if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
         mkdir -p "$UNITS/multi-user.target.wants"
         printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
             "$DIR/guard" >"$UNITS/$BOOT_UNIT"
         chmod 644 "$UNITS/$BOOT_UNIT"
         ln -sf "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants/$BOOT_UNIT"
-        flush "$UNITS/$BOOT_UNIT"
+        flush "$DIR/guard" "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants"
         error=$(systemd-run --quiet --on-active="${seconds}s" --timer-property=AccuracySec=500ms \
             --unit="remedy-guard-$RUN" /bin/sh "$DIR/guard" 2>&1 9>&-) || { unguard; give_up "no timer: $error"; }
     elif [ -n "$strict" ]; then
@@ -32,12 +33,30 @@ arm() {
         # A process of its own session; a reboot is not covered.
         setsid sh -c 'sleep "$1"; exec sh "$2"' guard "$seconds" "$DIR/guard" </dev/null >/dev/null 2>&1 9>&- &
     fi
+    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" "$ROOT" ||
+        { unguard; give_up "$ROOT/pending cannot be written"; }
     note - armed
     say - armed
 }
 
 unguard() {
-    rm -f "$ROOT/pending" "$UNITS/multi-user.target.wants/$BOOT_UNIT" "$UNITS/$BOOT_UNIT"
+    rm -f "$ROOT/pending"
+    disarm
+}
+
+disarm() { rm -f "$UNITS/multi-user.target.wants/$BOOT_UNIT" "$UNITS/$BOOT_UNIT"; }
+
+# Whether something on this host is going to take back what a run did, or is at it: its timer, or its guard.
+waits() { # run
+    systemctl is-active --quiet "remedy-guard-$1.timer" 2>/dev/null && return 0
+    grep -qs "runs/$1/guar[d]" /proc/[0-9]*/cmdline
+}
+
+# Where nothing is any more, because that was killed as well, the next run does it.
+unattended() { # run
+    ! waits "$1" || return 1
+    sh "$ROOT/runs/$1/guard" >/dev/null 2>&1
+    [ ! -e "$ROOT/pending" ]
 }
 
 # What the timer runs: wait for a run that is still at work, then take back unless it was confirmed.
@@ -48,7 +67,11 @@ guard_begin() {
         flock 9
     fi
     first_line_of "$ROOT/pending"
-    [ "$LINE" = "$RUN" ] || exit 0
+    if [ "$LINE" != "$RUN" ]; then
+        # The run was cut off before it had changed anything: only what would have taken it back is here.
+        ! grep -qF "$DIR/guard" "$UNITS/$BOOT_UNIT" 2>/dev/null || disarm
+        exit 0
+    fi
     set_clock
     # The run that armed this timer has ended, or hangs without the lock: this one goes before it.
     me

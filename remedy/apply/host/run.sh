@@ -12,10 +12,13 @@ begin() {
     # What is made anew is its owner's alone, by the umask.
     [ -z "$known" ] || chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
     first_line_of "$ROOT/pending"
-    [ -z "$LINE" ] || give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
+    [ -z "$LINE" ] || unattended "$LINE" ||
+        give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
     set_clock
     take
     heal
+    # Nothing waits to be confirmed, so this is of a run that was cut off while it armed its timer.
+    [ ! -e "$UNITS/$BOOT_UNIT" ] || disarm
     [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
     note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
 }
