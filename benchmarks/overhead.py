@@ -37,7 +37,7 @@ def bare(words: list[str]) -> None:
         return Head("", 0, "")
 
     Journal.write = nothing  # type: ignore[method-assign]
-    Journal.__init__ = nothing  # type: ignore[method-assign,assignment]
+    Journal.__init__ = lambda *_, **__: None  # type: ignore[method-assign]
     pipeline.keep = nothing  # type: ignore[assignment]
     script._by_hand = lambda *_: b""  # type: ignore[assignment]
     script._record = lambda *_: b""  # type: ignore[assignment]

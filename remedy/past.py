@@ -40,6 +40,11 @@ class Past:
             StaleError: it is not the plan that the journal names.
         """
         story = self._story(run)
+        if story.mode not in ("apply", "rollback"):
+            raise UsageError(
+                f"{run} is a {story.mode}, which changed no host, so there is nothing to take back",
+                next_step="remedy history INVENTORY lists the runs.",
+            )
         return agreement.undoing(self.plan_of(run).restricted(hosts), story, origin())
 
     def irreversible(self, run: str, hosts: Iterable[str]) -> tuple[Change, ...]:

@@ -172,6 +172,15 @@ class Pipeline:
         )
         return outcome
 
+    def rehearse(self, plan: Plan, run: str) -> dict[str, HostReport]:
+        """See on the hosts whether a plan could be carried out: everything up to the first write.
+
+        Args:
+            plan: what would be done.
+            run: the id of the rehearsal.
+        """
+        return self._carrier.rehearse(plan, run)
+
     def verify(self, probed: Probed, *, run: str, incremental: bool = False) -> Verdict:
         """Prove the fleet as it is, changing nothing.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from remedy.apply.job import Guard, Job
@@ -19,6 +19,7 @@ from remedy.apply.script import (
     render_changes,
     render_confirm,
     render_look,
+    render_rehearsal,
     render_undo,
     render_unlock,
 )
@@ -83,16 +84,12 @@ class Carrier:
     def look(self, plan: Plan, *, of: str) -> dict[str, HostReport]:
         """See which changes of a run can be taken back; what can is ``SKIPPED`` in the reports."""
         job = Job(run=of, nonce=secrets.token_hex(8), by="")
-        scripts = {
-            name: Script(
-                render_look(job, plan.for_host(name), of), APPLY_DEADLINE, root=Root.REQUIRED
-            )
-            for name in plan.hosts
-        }
-        return {
-            name: self._report(job, name, plan.for_host(name), output)
-            for name, output in self._transport.run(scripts).items()
-        }
+        return self._ask(job, plan, lambda changes: render_look(job, changes, of))
+
+    def rehearse(self, plan: Plan, run: str) -> dict[str, HostReport]:
+        """See which changes of a plan could be made; what could is ``READY`` in the reports."""
+        job = Job(run=run, nonce=secrets.token_hex(8), by="")
+        return self._ask(job, plan, lambda changes: render_rehearsal(job, changes, self._guard))
 
     def unlock(
         self, hosts: Iterable[str], run: str, *, force: bool, by: str
@@ -106,6 +103,19 @@ class Carrier:
             if output.error is not None
             else parse_unlocked(job, output.stdout)
             for name, output in self._transport.run(dict.fromkeys(hosts, script)).items()
+        }
+
+    def _ask(
+        self, job: Job, plan: Plan, render: Callable[[tuple[Change, ...]], str]
+    ) -> dict[str, HostReport]:
+        """Run on each host of a plan a script that writes nothing, and read what it says of its changes."""
+        scripts = {
+            name: Script(render(plan.for_host(name)), APPLY_DEADLINE, root=Root.REQUIRED)
+            for name in plan.hosts
+        }
+        return {
+            name: self._report(job, name, plan.for_host(name), output)
+            for name, output in self._transport.run(scripts).items()
         }
 
     def _carry(

@@ -24,6 +24,7 @@ class ChangeStatus(str, enum.Enum):
     STALE = "stale"
     FAILED = "failed"
     SKIPPED = "skipped"
+    READY = "ready"  # of a rehearsal: it could be made
     LOST = "lost"  # the host stopped answering; whether it was made is not known
 
 

@@ -70,6 +70,17 @@ def render_look(job: Job, back: Sequence[Change], of: str) -> str:
     return _program(job, ["DRY=1", _since(of), "begin", *checks, "finish"])
 
 
+def render_rehearsal(job: Job, changes: Sequence[Change], guard: Guard = DEFAULT_GUARD) -> str:
+    """Return the sh text that looks whether ``changes`` could be made; it writes nothing."""
+    guarded = "guarded" if any(change.guarded for change in changes) else ""
+    calls = [
+        shlex.join(["rehearse", guarded, "strict" if guard.needs_systemd else ""]),
+        *(_call("check", change) for change in changes),
+        *(_call("would", change) for change in changes),
+    ]
+    return _program(job, ["DRY=1", "begin", *calls, "finish"], _text("rehearse"))
+
+
 def render_unlock(job: Job, wanted: str, *, force: bool) -> str:
     """Return the sh text that opens the lock of run ``wanted``; of one that is at work only with ``force``."""
     calls = [shlex.join(["unlock", wanted, "force" if force else ""])]
@@ -203,7 +214,7 @@ def _splices(changes: Sequence[Change]) -> list[str]:
 
 
 def _call(step: str, change: Change) -> str:
-    """Return the call of ``check`` or ``make`` for a change; both take the same arguments."""
+    """Return the call of ``check``, ``make`` or ``would`` for a change; they take the same arguments."""
     action = change.action
     if isinstance(action, CommandAction):
         arguments = [action.observe, action.before, action.after, action.do]

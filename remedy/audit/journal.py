@@ -42,8 +42,9 @@ class RecordDocument(Document):
         seq: its number from 0, across all files of the journal.
         time: RFC 3339 in UTC.
         run: the run that it belongs to.
-        mode: what that run does: plan, apply, rollback, verify, unlock.
-        event: what happened: planned, began, changed, stopped, verified, ended, saved, approved, unlocked.
+        mode: what that run does: plan, check, rehearsal, apply, rollback, verify, unlock.
+        event: what happened: planned, began, changed, stopped, verified, ended, saved, checked, rehearsed,
+            unlocking, unlocked.
         data: what is to be known of it, by event.
         prev: the ``hash`` of the record before.
         hash: SHA-256 (hex) of this record in canonical JSON without this field.
@@ -88,7 +89,7 @@ class Journal:
     Args:
         home: the folder ``.remedy``; made when missing.
         run: the id of the run, in every record.
-        mode: what the run does: plan, apply, rollback, verify, unlock.
+        mode: what the run does, as in ``RecordDocument``.
     """
 
     def __init__(self, home: Path, *, run: str, mode: str) -> None:

@@ -100,7 +100,7 @@ def hosts_of_plan(path: Path, digest: str) -> set[str]:
 
 def _tell(story: Story, event: str, data: Mapping[str, Any]) -> None:
     """Add one record to the story of its run."""
-    if event in ("planned", "saved"):
+    if event in ("planned", "saved", "checked", "rehearsed"):
         story.by = str(data.get("by", ""))
         story.digest = str(data.get("digest", ""))
         story.of = str(data.get("of", ""))
@@ -109,9 +109,10 @@ def _tell(story: Story, event: str, data: Mapping[str, Any]) -> None:
         changes = data.get("changes") or {}
         story.planned = {host: tuple(titles) for host, titles in changes.items()}
         story.began = set() if "waves" in data else None
+        story.exit_code = data.get("exit_code")
     elif event == "began":
         story.began = (story.began or set()) | set(data.get("hosts", ()))
-    elif event == "changed":
+    if event in ("changed", "rehearsed"):
         for host, told in data.get("hosts", {}).items():
             if told.get("refused"):
                 story.refused[host] = str(told["refused"])
@@ -119,10 +120,13 @@ def _tell(story: Story, event: str, data: Mapping[str, Any]) -> None:
                 story.results.setdefault(host, {})[result["id"]] = result["status"]
                 if result.get("detail"):
                     story.words.setdefault(host, {})[result["id"]] = result["detail"]
+    elif event == "checked":
+        story.hosts = dict(data.get("hosts", {}))
     elif event == "verified":
         story.proved = data.get("passed")
         story.reason = str(data.get("reason", ""))
     elif event == "ended":
+        story.by = story.by or str(data.get("by", ""))
         story.exit_code = data.get("exit_code")
         story.hosts = dict(data.get("hosts", {}))
         story.boots = dict(data.get("boots", {}))

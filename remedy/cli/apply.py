@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     "--max-failures", type=click.IntRange(min=0), help="Begin no further wave after more failures."
 )
 @click.option(
+    "--rehearse",
+    is_flag=True,
+    help="Ask the hosts whether each change could be made, up to the first write; write nothing there.",
+)
+@click.option(
     "--accept-high-risk", is_flag=True, help="With --yes: also make changes marked as high risk."
 )
 def apply(
@@ -60,6 +65,7 @@ def apply(
     plan_file: Path | None,
     resume: str | None,
     require_approval: int | None,
+    rehearse: bool,
     accept_high_risk: bool,
     waves: str | None,
     max_failures: int | None,
@@ -98,6 +104,10 @@ def apply(
             plan = agreement.plan.restricted(hosts)
             _tell_strangers(session, probed, plan)
         session.console.print(render_plan(plan))
+        if rehearse:
+            from remedy.cli.rehearse import rehearse as ask
+
+            sys.exit(ask(session, plan, agreement, probed.errors))
         if plan.changes:
             _consent(plan, yes=yes, accept_high_risk=accept_high_risk)
         work = "Looking again" if not plan.changes else f"Changing {len(plan.hosts)} hosts"

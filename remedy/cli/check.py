@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Tell which hosts booted since their last run, and whether what was applied is still there.",
 )
 def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
-    """Probe the hosts of INVENTORY and report what is wrong; change nothing.
+    """Probe the hosts of INVENTORY and report what is wrong; change nothing. The journal says that it was done.
 
     With --after-reboot the exit code is 1 where something that was applied did not survive a boot.
     """
@@ -32,6 +32,7 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
     with explained(verbose=opts.verbose):
         session = Session(opts)
         from remedy.apply.outcome import FAILED, most_severe
+        from remedy.audit.agreement import titles
         from remedy.audit.survival import Boot
         from remedy.report.console import render_outcome, render_plan
         from remedy.report.document import run_document
@@ -46,6 +47,14 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
         )
         bad = any(one.boot in (Boot.LOST, Boot.UNKNOWN) for one in found.values())
         code = most_severe([outcome.exit_code, FAILED if bad else 0])
+        data: dict[str, Any] = {
+            "changes": titles(plan),
+            "hosts": {name: host.status.value for name, host in outcome.hosts.items()},
+            "exit_code": code,
+        }
+        if after_reboot:
+            data["after_reboot"] = {name: one.boot.value for name, one in found.items()}
+        session.note("check", "checked", **data)
         if opts.as_json:
             document = run_document(outcome) | {"exit_code": code}
             if after_reboot:

@@ -106,6 +106,34 @@ class Session:
         if self.options.verbose:
             err.print(Text(f"{event.host}: {event.stage} {event.detail}".rstrip(), style="dim"))
 
+    def note(self, mode: str, event: str, *, run: str = "", **data: Any) -> None:
+        """Record a command that changes no host; where that cannot be written, say so and go on.
+
+        Args:
+            mode: what the command does.
+            event: what happened.
+            run: its id; "" for a new one.
+            data: what is to be known of it.
+        """
+        from remedy import __version__
+        from remedy.audit import Journal
+        from remedy.run import new_run_id, origin
+
+        common = {
+            "by": origin().author,
+            "inventory_digest": self.pipeline.inventory.digest,
+            "spec_digest": self.pipeline.spec.digest,
+            "tool_version": __version__,
+        }
+        try:
+            journal = Journal(self.pipeline.inventory.home, run=run or new_run_id(), mode=mode)
+            journal.write(event, **{**common, **data})
+        except RemedyError as error:
+            text = (
+                f"not recorded: {error.message}; nothing was changed, so only the record is missing"
+            )
+            self.console.print(text, style="yellow", markup=False)
+
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:
         """Show ``title`` and, on a terminal, the live table while the block runs."""

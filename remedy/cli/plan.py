@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
-from remedy.errors import RemedyError
-
-if TYPE_CHECKING:
-    from remedy.plan import Plan
 
 
 @click.command()
@@ -26,6 +22,7 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
     opts = Options(**options)
     with explained(verbose=opts.verbose):
         session = Session(opts)
+        from remedy.audit.agreement import titles
         from remedy.plan import write_plan
         from remedy.report.console import render_outcome, render_plan
         from remedy.report.document import run_document
@@ -36,7 +33,9 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
         if output is not None:
             made = session.pipeline.observed(probed, made)
             write_plan(made, output)
-            _record(session, made, output)
+            session.note(
+                "plan", "saved", digest=made.digest, file=output.name, changes=titles(made)
+            )
         outcome = session.pipeline.preview(probed, made, pending_counts=exit_code)
         if opts.as_json:
             print_json(run_document(outcome))
@@ -51,17 +50,3 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
                     markup=False,
                 )
     sys.exit(outcome.exit_code)
-
-
-def _record(session: Session, made: Plan, output: Path) -> None:
-    """Record who made which plan; where that cannot be written, say so: nothing was changed."""
-    from remedy.audit import Journal
-    from remedy.audit.agreement import titles
-    from remedy.run import new_run_id
-
-    data = {"by": made.author, "digest": made.digest, "file": output.name, "changes": titles(made)}
-    try:
-        journal = Journal(session.pipeline.inventory.home, run=new_run_id(), mode="plan")
-        journal.write("saved", **data)
-    except RemedyError as error:
-        session.console.print(f"not recorded: {error.message}", style="yellow", markup=False)

@@ -63,6 +63,8 @@ def verify(
         with session.stage("Verifying"):
             verdict = pipeline.verify(probed, run=run, incremental=incremental)
         outcome = replace(preview, run=run, verdict=verdict)
+        hosts = {name: host.status.value for name, host in outcome.hosts.items()}
+        session.note("verify", "ended", run=run, hosts=hosts, exit_code=outcome.exit_code)
         if html is not None:
             html.write_text(page(verdict, pipeline.inventory.path.stem), encoding="utf-8")
         if opts.as_json:

@@ -14,16 +14,19 @@ from remedy.report.console import render_plan
 from remedy.report.fold import fold
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
-STYLES = {"done": "green", "already": "green", "skipped": "yellow"}
+# What only looks proves nothing, and is not expected to.
+LOOKED = {"check": "looked at", "rehearsal": "rehearsed"}
+STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
 
 
 def run_line(story: Story) -> str:
     """Return a run in one line."""
     ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
     if story.mode == "plan":
-        return f"{story.run}  {story.mode:<9}{f'{story.count} changes':<13}{'saved':<24}{story.by}"
+        return f"{story.run}  {story.mode:<10}{f'{story.count} changes':<13}{'saved':<24}{story.by}"
     count = f"{story.count} changes"
-    line = f"{story.run}  {story.mode:<9}{count:<13}{ended:<11}{PROVED[story.proved]:<13}{story.by}"
+    proved = LOOKED.get(story.mode, PROVED[story.proved])
+    line = f"{story.run}  {story.mode:<10}{count:<13}{ended:<11}{proved:<13}{story.by}"
     of = (
         f"  (of {story.of})"
         if story.of
@@ -63,7 +66,7 @@ def render_run(story: Story, plan: Plan | None, problem: str) -> RenderableType:
     if story.proved is not None:
         style = "green" if story.proved else "red"
         parts.append(Text(f"  {PROVED[story.proved]}: {story.reason}", style=style))
-    elif story.exit_code is not None:
+    elif story.exit_code is not None and story.mode not in LOOKED:
         parts.append(Text(f"  {PROVED[None]}", style="yellow"))
     return Group(*parts)
 

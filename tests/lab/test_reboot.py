@@ -34,3 +34,34 @@ def test_names_survive_a_reboot(cluster: Cluster) -> None:
     assert again.code == 0, again.text
     assert "no change    every host is as the inventory and the spec want it" in again.stdout
     assert cluster.run("gpu01", "ls -A /etc/cloud 2>/dev/null").stdout == ""
+
+
+def test_what_did_not_survive_a_reboot_is_told_host_by_host(cluster: Cluster) -> None:
+    site = Site(cluster)
+    (site.folder / "remedy.yaml").write_text("port_range: {range: 50000-51000}\n")
+    applied = site.remedy("apply", "--yes", "--no-verify", "--json")
+    assert applied.code == 0, applied.text
+    # The live value is right until the boot that finds no file to set it from.
+    cluster.host("gpu02").must("rm /etc/sysctl.d/90-remedy-ports.conf")
+    for host in ("gpu01", "gpu02"):
+        cluster.reboot(host)
+    found = site.remedy("check", "--after-reboot", "--json")
+    assert found.code == 1
+    told = found.document["after_reboot"]
+    assert {host: one["boot"] for host, one in told.items()} == {
+        "gpu01": "survived",
+        "gpu02": "lost",
+        "gpu03": "not booted",
+        "gpu04": "not booted",
+    }
+    assert {one["run"] for one in told.values()} == {applied.document["run"]}
+    assert any("90-remedy-ports.conf" in title for title in told["gpu02"]["lost"])
+    said = site.remedy("check", "--after-reboot").stdout
+    assert "gpu01: booted since their last run; what was applied is there" in said
+    assert "gpu02: booted since their last run, and NOT all that was applied is there" in said
+    mended = site.remedy("apply", "--yes", "--no-verify")
+    assert mended.code == 0, mended.text
+    cluster.reboot("gpu02")
+    after = site.remedy("check", "--after-reboot", "--json")
+    assert after.code == 0, after.text
+    assert after.document["after_reboot"]["gpu02"]["boot"] == "survived"

@@ -1,0 +1,35 @@
+# A rehearsal: whether the run would get through, as far as that can be told without writing. After `begin` with
+# DRY=1; a change that could be made is "ready".
+
+takes_files() { # folder; sets NEAREST: the folder, or what of its path is there
+    NEAREST=${1:-/}
+    while [ ! -e "$NEAREST" ]; do
+        NEAREST=${NEAREST%/*}
+        NEAREST=${NEAREST:-/}
+    done
+    [ -d "$NEAREST" ] && [ -w "$NEAREST" ]
+}
+
+rehearse() { # guarded strict
+    takes_files "$ROOT/runs" || give_up "$NEAREST cannot be written"
+    first_line_of "$ROOT/pending"
+    [ -z "$LINE" ] || ! waits "$LINE" || give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
+    # shellcheck disable=SC2046 # words
+    ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
+    [ -z "$1" ] || [ -z "$2" ] || { [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; } ||
+        give_up "without systemd nothing on this host outlives a broken connection for certain"
+}
+
+would() { # kind id path real ...
+    case "$CHECKED " in *" $2 "*) ;; *) return 0 ;; esac
+    if [ -n "$ENDED" ]; then
+        say "$2" skipped
+        return 0
+    fi
+    if [ "$1" != file ] || takes_files "${4%/*}"; then
+        say "$2" ready
+    else
+        say "$2" failed "$NEAREST cannot be written"
+        ENDED=1
+    fi
+}
