@@ -20,7 +20,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -34,7 +33,8 @@ from pyinfra.api.operations import run_host_op
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
-from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.contact import NO_SUDO, explain_connect_error, explain_exit
+from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Inventory, Node
 
 # pyinfra reports each failed host on its own logger; remedy reports hosts itself, once.
@@ -49,8 +49,6 @@ CONNECT_TIMEOUT = 10
 PATIENCE = 15
 # Between the polite and the certain end of a script.
 KILL_AFTER = 5
-# What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
-NO_SUDO = "this host has no sudo"
 
 
 class Root(enum.Enum):
@@ -346,78 +344,3 @@ def _make_state(inventory: Inventory) -> State:
 
 def _as_secret(value: object) -> SecretStr | None:
     return SecretStr(str(value)) if value else None
-
-
-def explain_connect_error(inventory: Path, node: Node, text: str) -> RemedyError:
-    """Turn the text of a failed connection into the error that says what to do about it."""
-    at = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
-    if "No host key for" in text:
-        return HostKeyError(
-            f"{at}: the ssh host key is not known, and remedy connects to known hosts only",
-            next_step=f"Compare and record it: remedy trust {inventory} --limit {node.name}",
-        )
-    if "host key" in text.lower() and "does not match" in text:
-        return HostKeyError(
-            f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
-            next_step="If the node was replaced, accept its new key: "
-            f"remedy trust {inventory} --replace {node.name}",
-        )
-    if "Authentication" in text or "auth" in text.lower():
-        return UnreachableError(
-            f"{at}: the host refused to log us in: {text}",
-            next_step="Check ssh_user and ssh_key of the inventory, and the key in the host's "
-            "~/.ssh/authorized_keys.",
-        )
-    if "resolve" in text:
-        return UnreachableError(
-            f"{at}: this machine cannot resolve {node.ssh_address!r}",
-            next_step="Set ssh_hostname of that host to an address in the inventory.",
-        )
-    return UnreachableError(
-        f"{at}: no connection: {text}",
-        next_step=f"Is the host up and its sshd reachable from here? ssh -p {node.ssh_port} "
-        f"{node.ssh_address}",
-    )
-
-
-def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
-    """Return the error of a script that did not exit with 0, or None when the script itself told it.
-
-    Scripts of remedy exit with 0 when they could say what they had to; anything else is a host that could
-    not run them.
-    """
-    if "incorrect password" in stderr or "Sorry, try again" in stderr:
-        return RemedyError(
-            f"{node.name}: sudo did not accept the password",
-            next_step="Type it again; all hosts of a run must share it.",
-        )
-    if "password is required" in stderr or "authentication is required" in stderr:
-        return RemedyError(
-            f"{node.name}: sudo asks for a password",
-            next_step="Give it once with --ask-sudo-password, or allow the user NOPASSWD in sudoers.",
-        )
-    if NO_SUDO in stderr:
-        return RemedyError(
-            f"{node.name}: the ssh user is not root, and the host has no sudo",
-            next_step="Install sudo there, or connect as root: ssh_user in the inventory.",
-        )
-    if (
-        "not in the sudoers" in stderr
-        or "may not run sudo" in stderr
-        or "not allowed to execute" in stderr
-    ):
-        return RemedyError(
-            f"{node.name}: the ssh user may not use sudo",
-            next_step="Connect as root or as a user that may: ssh_user in the inventory.",
-        )
-    if not stdout and not stderr:
-        return RemedyError(
-            f"{node.name}: the script ended without a word, or ran out of its time",
-            next_step="Look at the host's load, and run the command again.",
-        )
-    if not stdout:
-        return RemedyError(
-            f"{node.name}: the host could not run the script: {stderr.strip().splitlines()[-1]}",
-            next_step="Log in with ssh and try `sh -s` there.",
-        )
-    return None

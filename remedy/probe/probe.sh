@@ -762,7 +762,7 @@ unset IFS
 in_letters() { base64 -w 8000 2>/dev/null || base64; }
 
 if has base64 && has gzip; then
-    # A sixth of it travels: what ssh costs on both sides is counted in bytes.
+    # A quarter of it travels: what ssh costs on both sides is counted in bytes.
     printf '\nremedy-probe %s gzip\n' "$nonce"
     probe </dev/null 2>/dev/null | gzip -1c | in_letters
 elif has base64; then

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,22 @@ def leftovers(site: Site) -> dict[str, str]:
     return {host: text for host, text in found.items() if text}
 
 
+@contextmanager
+def cut_off(site: Site, victim: str) -> Iterator[None]:
+    """Drop all that comes to one host from its peers."""
+    host = site.cluster.host(victim)
+    interface = site.cluster.lab.record().host(victim).cluster_interface
+    host.must(
+        ["nft", "-f", "-"],
+        stdin="table inet test { chain input { type filter hook input priority 0; policy accept;\n"
+        f'iifname "{interface}" drop\n}}\n}}\n',
+    )
+    try:
+        yield
+    finally:
+        host.must("nft delete table inet test")
+
+
 def test_mpirun_proves_all_hosts_without_ssh_between_them(mpi: Site) -> None:
     records = mpi.cluster.lab.record().hosts
     assert len({one.cluster_interface for one in records}) > 1
@@ -80,16 +97,8 @@ def test_a_host_that_hangs_ends_in_time_and_is_named(mpi: Site) -> None:
     victim = mpi.cluster.hosts[2]
     spec = mpi.folder / "short.yaml"
     spec.write_text("verify: {engine: mpi, deadline: 15, reach: false, isolate: false}\n")
-    interface = mpi.cluster.lab.record().host(victim).cluster_interface
-    mpi.cluster.host(victim).must(
-        ["nft", "-f", "-"],
-        stdin="table inet test { chain input { type filter hook input priority 0; policy accept;\n"
-        f'iifname "{interface}" drop\n}}\n}}\n',
-    )
-    try:
+    with cut_off(mpi, victim):
         answer = mpi.remedy("verify", "--spec", str(spec), "--json")
-    finally:
-        mpi.cluster.host(victim).must("nft delete table inet test")
     verdict = answer.document["verdict"]
     assert answer.code == 3
     assert victim in verdict["reason"], verdict["reason"]
@@ -203,16 +212,8 @@ def test_a_framework_that_cannot_join_ends_in_time(frameworks: Site) -> None:
     victim = frameworks.cluster.hosts[1]
     spec = frameworks.folder / "short.yaml"
     spec.write_text("verify: {engine: paddle, deadline: 15, reach: false, isolate: false}\n")
-    interface = frameworks.cluster.lab.record().host(victim).cluster_interface
-    frameworks.cluster.host(victim).must(
-        ["nft", "-f", "-"],
-        stdin="table inet test { chain input { type filter hook input priority 0; policy accept;\n"
-        f'iifname "{interface}" drop\n}}\n}}\n',
-    )
-    try:
+    with cut_off(frameworks, victim):
         answer = frameworks.remedy("verify", "--spec", str(spec), "--json")
-    finally:
-        frameworks.cluster.host(victim).must("nft delete table inet test")
     assert answer.code == 3
     assert not answer.document["verdict"]["passed"]
     assert not leftovers(frameworks)
