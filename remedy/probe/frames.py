@@ -24,7 +24,8 @@ EXCERPT = 200
 MOST = 256 * 1024 * 1024
 """Bytes that a probe's answer can have, unpacked; it reads files up to 4 MiB each."""
 
-CHUNK = 65_536
+CHUNK = 1024
+"""Bytes that are unpacked at a time: what one that is damaged costs."""
 
 _MARK = re.compile(
     rb"(begin|end) ([a-z0-9-]+) ([0-9]+(?:\.[0-9]+)?)(?: ([a-z]+(?::[0-9]+)?) (.*))?", re.DOTALL

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from remedy.probe.frames import NoAnswerError, Sections
+from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.request import mark
 from remedy.values import Record
+
+# getent says each address three times, once a type of socket, and the canonical name with the first.
+_ANSWER = re.compile(r"^(\S+) +STREAM[ \t]*(\S*)", re.MULTILINE)
 
 
 class Names(Record):
@@ -29,7 +33,7 @@ class Names(Record):
 
 
 def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv: str) -> Names:
-    """Read section ``names``: a line for each name: its mark, its canonical name or "-", its addresses.
+    """Read section ``names``: what getent said, where the answer to a name comes before its mark.
 
     Args:
         sections: the probe's.
@@ -47,18 +51,20 @@ def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv:
     answers: dict[str, tuple[str, ...]] = {}
     canonical: dict[str, str] = {}
     known = {mark(position): name for position, name in enumerate(("", *asked))}
-    for line in section.body.decode("utf-8", "backslashreplace").splitlines():
-        words = line.split()
-        if len(words) < 2:
+    found: list[tuple[str, str]] = []
+    for address, title in _ANSWER.findall(as_text(section.body)):
+        if not (address == title and address.startswith("0.")):
+            found.append((address, title))
             continue
-        if words[0] not in known:
-            raise NoAnswerError(f"an answer that belongs to no name: {line[:80]}")
-        name = known[words[0]]
+        if address not in known:
+            raise NoAnswerError(f"an answer that belongs to no name: {address}")
+        name = known[address]
         if name in answers:
             raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
-        answers[name] = tuple(dict.fromkeys(words[2:]))
-        if words[2:]:
-            canonical[name] = words[1]
+        answers[name] = tuple(dict.fromkeys(address for address, _ in found))
+        if found:
+            canonical[name] = found[0][1]
+        found = []
     own = answers.pop("", None)
     settings = [line.split() for line in resolv.splitlines()]
     return Names(

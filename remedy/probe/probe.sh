@@ -19,7 +19,9 @@
 LC_ALL=C
 export LC_ALL
 login_path=$PATH
-PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+for directory in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+    case :$PATH: in *:$directory:*) ;; *) PATH=$PATH:$directory ;; esac
+done
 nl='
 '
 tab='	'
@@ -29,12 +31,9 @@ tab='	'
 # The uptime, as the kernel writes it. A file read by the shell itself: `date` would be a process each time.
 uptime() { IFS=' ' read -r up _ </proc/uptime || up=0; }
 
-seconds_left() {
-    uptime
-    left=$((stop - ${up%.*}))
-}
+seconds_left() { left=$((stop - ${up%.*})); }
 
-# section NAME FUNCTION: what FUNCTION prints, between its two marks.
+# section NAME FUNCTION: what FUNCTION prints, between its two marks. It begins when the one before has ended.
 section() {
     status=ok detail=
     seconds_left
@@ -58,47 +57,72 @@ judge() {
     esac
 }
 
-# watched SECONDS COMMAND...: timeout(1) for hosts that have none.
-watched() {
-    watch_for=$1
-    shift
-    "$@" &
-    watched_pid=$!
-    (sleep "$watch_for"; kill -KILL "$watched_pid") >/dev/null 2>&1 &
-    watch_dog=$!
-    wait "$watched_pid"
-    watched_rc=$?
-    kill "$watch_dog" 2>/dev/null
-    return "$watched_rc"
+# The one watchdog: a timeout(1) around each tool would cost a quarter of what the whole probe costs. Every second
+# it looks for what the probe ($1) has started and is too old. What has the probe's own command line is the probe.
+watchdog() {
+    trap 'kill "$nap"; exit' TERM
+    nap=
+    while [ -d "/proc/$1" ]; do
+        sleep 1 &
+        nap=$!
+        wait "$nap"
+        uptime
+        own=$(tr '\000' ' ' <"/proc/$1/cmdline")
+        family=" $1 " late=' ' more=1
+        while [ "$more" ]; do
+            more=
+            for stat in /proc/[0-9]*/stat; do look_at_process; done
+        done
+        # All at once: what a process has started is no longer found when that has ended.
+        [ "$late" = ' ' ] || kill -KILL $late
+    done
 }
 
-# Never more than what the whole probe has left.
-set_limit() {
-    seconds_left
-    limit=$1
-    [ "$limit" -le "$left" ] || limit=$left
-    [ "$limit" -gt 0 ] || limit=1
+# A child of the family, found in $stat (proc_pid_stat(5)), joins it, and is late when its time is over or its
+# parent is late. A name that holds a newline leaves a line without the mark, which is passed over.
+look_at_process() {
+    pid=${stat#/proc/} pid=${pid%/stat}
+    case $family in *" $pid "*) return ;; esac
+    IFS= read -r line <"$stat" || return
+    case $line in *') '*) ;; *) return ;; esac
+    name=${line#*\(} name=${name%\)*}
+    set -- ${line##*) }
+    case $family in *" $2 "*) ;; *) return ;; esac
+    family="$family$pid " more=1
+    limit=$tool_limit
+    case $name in
+        getent) limit=2 ;;
+        nvidia-smi) limit=$((tool_limit * 2)) ;; # see there
+        cat) limit=$((tool_limit * 2 + 1)) ;; # after the tool whose output it copies
+    esac
+    case $late in
+        *" $2 "*) ;;
+        *)
+            # In ticks of 1/100 s, from a number such as 1234.05.
+            age=$((${up%.*} * 100 + 1${up#*.} - 100 - ${20}))
+            [ "$age" -ge $((limit * 100)) ] || [ "${up%.*}" -ge "$stop" ] || return
+            [ "$(tr '\000' ' ' <"/proc/$pid/cmdline")" != "$own" ] || return
+            ;;
+    esac
+    late="$late$pid "
 }
 
-# limited SECONDS COMMAND...: a command with a deadline; its first line on stderr is the section's detail.
+# limited COMMAND...: a command that the watchdog looks after; its first line on stderr is the section's detail.
 limited() {
-    set_limit "$1"
-    shift
-    { detail=$($timed "$limit" "$@" 2>&1 >&3 3>&- </dev/null); } 3>&1
+    { detail=$("$@" 2>&1 >&3 3>&- </dev/null); } 3>&1
     judge $?
 }
 
 # guarded SECONDS COMMAND...: the same for tools that talk to a driver, and may hang where no signal reaches
-# them: the second deadline is on a process that only copies, so that the output closes in any case.
+# them: what is ended then is a process that only copies, so that the output closes in any case.
 # The last line is the exit status.
 guarded() {
-    set_limit "$1"
+    limit=$1 begun=${up%.*}
     shift
-    begun=$left
-    { $timed "$limit" "$@" 2>&1 </dev/null; printf '\n%s' "$?"; } | $timed $((limit + 1)) cat
+    { "$@" 2>&1 </dev/null; printf '\n%s' "$?"; } | cat
     judge $?
-    seconds_left
-    [ $((begun - left)) -lt "$limit" ] || status=timeout
+    uptime
+    [ $((${up%.*} - begun)) -lt "$limit" ] || status=timeout
 }
 
 # --- host ------------------------------------------------------------------------------------------------
@@ -127,7 +151,7 @@ session() {
 
 # every_line FILE...: of all the files, each line with its file's path in front.
 every_line() {
-    limited "$tool_limit" grep -aHs '' "$@"
+    limited grep -aHs '' "$@"
     case $status in failed:[12]) status=ok ;; esac # a file that is not there
 }
 
@@ -158,7 +182,7 @@ virtualization() {
         read -r kind </run/systemd/container
         printf '%s\n' "$kind"
     elif has systemd-detect-virt; then
-        limited "$tool_limit" systemd-detect-virt
+        limited systemd-detect-virt
         [ "$status" != failed:1 ] || status=ok # prints "none"
     else
         status=missing detail='systemd-detect-virt is not installed'
@@ -193,7 +217,7 @@ service_units() {
         [ ! -L "$link" ] || printf 'wanted %s\n' "$link"
     done
     [ -z "$limited_units" ] ||
-        limited "$tool_limit" systemctl show --no-pager -p Id,LimitMEMLOCK,LimitNOFILE $limited_units
+        limited systemctl show --no-pager -p Id,LimitMEMLOCK,LimitNOFILE $limited_units
 }
 
 # The process whose environment the ssh command was started with: sudo's own where it came through sudo, which
@@ -215,21 +239,43 @@ login_process() {
 environment() {
     login_process
     [ -r "/proc/$source/environ" ] || { status=failed:1 detail='it may not be read'; return; }
-    tr '\000' '\n' <"/proc/$source/environ" | awk '
-        /^[A-Za-z_][A-Za-z0-9_]*=/ {
-            name = toupper(substr($0, 1, index($0, "=") - 1))
-            if (name ~ /TOKEN|SECRET|PASSW|CREDENTIAL|KEY/) $0 = substr($0, 1, index($0, "=")) "<redacted>"
-            gsub(/:\/\/[^\/@ ]*@/, "://<redacted>@")
-            print
-        }'
+    variables=$(tr '\000' '\n' <"/proc/$source/environ")
     judge $?
+    set -f
+    IFS=$nl
+    for line in $variables; do
+        name=${line%%=*}
+        case $line in "$name") continue ;; esac
+        case $name in
+            '' | [0-9]* | *[!A-Za-z0-9_]*) continue ;;
+            *[Tt][Oo][Kk][Ee][Nn]* | *[Ss][Ee][Cc][Rr][Ee][Tt]* | *[Pp][Aa][Ss][Ss][Ww]* | \
+                *[Cc][Rr][Ee][Dd][Ee][Nn][Tt][Ii][Aa][Ll]* | *[Kk][Ee][Yy]*) line="$name=<redacted>" ;;
+            *) hide_logins ;;
+        esac
+        printf '%s\n' "$line"
+    done
+    set +f
+    unset IFS
+}
+
+# Take what stands before @ out of every URL of $line.
+hide_logins() {
+    rest=$line line=
+    while :; do
+        case $rest in *://*@*) ;; *) break ;; esac
+        line=$line${rest%%://*}://
+        rest=${rest#*://}
+        login=${rest%%[/@ ]*}
+        case ${rest#"$login"} in @*) line="$line<redacted>" rest=${rest#"$login"} ;; esac
+    done
+    line=$line$rest
 }
 
 space() {
     IFS=$nl
     set -- $file_systems
     unset IFS
-    limited "$tool_limit" stat -f -c '%T %S %b %f %a %c %d %n' "$@"
+    limited stat -f -c '%T %S %b %f %a %c %d %n' "$@"
     [ "$status" != failed:1 ] || status=ok
 }
 
@@ -240,8 +286,7 @@ file_facts() {
     IFS=$nl
     set -- $1
     unset IFS
-    set_limit "$tool_limit"
-    facts=$($timed "$limit" stat -L -c '%f %u %g %s %d %i %Y %n' "$@" 2>&1 </dev/null)
+    facts=$(stat -L -c '%f %u %g %s %d %i %Y %n' "$@" 2>&1 </dev/null)
     judge $?
     [ "$status" != failed:1 ] || status=ok
 }
@@ -346,7 +391,7 @@ mentions() {
     IFS=$nl
     set -- $scan_files $scan_home_paths
     unset IFS
-    limited "$tool_limit" grep -aHnsE "$scan_pattern" "$@"
+    limited grep -aHnsE "$scan_pattern" "$@"
     case $status in failed:[12]) status=ok ;; esac
 }
 
@@ -355,8 +400,7 @@ mentions() {
 # Three arrays in JSON, from one process.
 ip_facts() {
     has ip || { status=missing detail='ip (iproute2) is not installed'; return; }
-    set_limit "$tool_limit"
-    $timed "$limit" ip -j -d -force -batch - <<END 2>&1
+    ip -j -d -force -batch - <<END 2>&1
 addr show
 route show table main
 rule show
@@ -366,14 +410,8 @@ END
 }
 
 # Each name is followed by an address of 0.0.0.0/8, which getent answers with itself: so the answer to a name
-# is what comes before its mark, and a name without an answer is seen too. One line a mark comes out:
-# the mark, the canonical name, the addresses.
-ask() {
-    $timed "$1" getent ahostsv4 $2 </dev/null 2>/dev/null | awk '
-        $2 != "STREAM" { next }
-        $1 == $3 && $1 ~ /^0\./ { print $1, (name == "" ? "-" : name) line; name = line = ""; next }
-        { if (line == "") name = $3; line = line " " $1 }'
-}
+# is what comes before its mark, and a name without an answer is seen too.
+ask() { answers=$(getent ahostsv4 "$@" </dev/null 2>/dev/null); }
 
 names() {
     has getent || { status=missing detail='getent is not installed'; return; }
@@ -383,14 +421,13 @@ names() {
     read -r own </proc/sys/kernel/hostname
     case $own in '' | -* | *[!A-Za-z0-9._-]*) own= ;; *) own="$own 0.0.0.0 " ;; esac
     give_up=$name_limit
-    seconds_left
     [ "$give_up" -lt "$left" ] || give_up=$left
     give_up=$((${up%.*} + give_up))
     IFS=$nl
     for group in $own$name_groups; do
         unset IFS
         in_time || break
-        answers=$(ask 2 "$group")
+        ask $group
         case $nl$answers in
             *"$nl${group##* } "*) printf '%s\n' "$answers" ;;
             *) ask_each $group ;;
@@ -407,20 +444,22 @@ in_time() {
 # The slow way, when a group did not come through in time: each name by itself, 64 at once. What is not asked
 # before the time is up has no line.
 ask_each() {
-    asked=0
+    asked=0 asking=
     while [ $# -gt 1 ]; do
         in_time || break
-        ask 3 "$1 $2" &
+        # Written in one piece: answers must not mix.
+        { ask "$1" "$2"; printf '%s\n' "$answers"; } &
+        asking="$asking $!"
         shift 2
         asked=$((asked + 1))
-        [ $((asked % 64)) -ne 0 ] || wait
+        [ $((asked % 64)) -ne 0 ] || { wait $asking; asking=; }
     done
-    wait
+    [ -z "$asking" ] || wait $asking # without a name it would wait for the watchdog
 }
 
 listeners() {
     if has ss; then
-        limited "$tool_limit" ss -H -ltnpe
+        limited ss -H -ltnpe
     else
         every_line /proc/net/tcp /proc/net/tcp6
     fi
@@ -458,14 +497,13 @@ process_details() {
     set +f
     set -- $chosen
     [ $# -gt 0 ] || { unset IFS; absent 'only the usual daemons run'; return; }
-    set_limit "$tool_limit"
     unset IFS
-    $timed "$limit" stat -c '%u %n' "$@" 2>/dev/null </dev/null
+    stat -c '%u %n' "$@" 2>/dev/null </dev/null
     IFS=$nl
     set -- $details
     unset IFS
     # Arguments are parted by tabs; what follows a name that looks like a secret is not sent.
-    $timed "$limit" grep -aHs '' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets"
+    grep -aHs '' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets"
 }
 
 # Whether systemd counts a process to somebody's login.
@@ -480,12 +518,11 @@ in_login() {
 # open files costs, so only where there is such a process, and it writes to a pipe.
 process_outputs() {
     [ "$adopted" ] || { absent 'nothing was adopted'; return; }
-    set_limit "$tool_limit"
-    outputs=$($timed "$limit" ls -ld $adopted 2>/dev/null </dev/null)
+    outputs=$(ls -ld $adopted 2>/dev/null </dev/null)
     printf '%s\n' "$outputs"
     case $outputs in
         *'-> pipe:['*)
-            $timed "$limit" ls -l /proc/[0-9]*/fd 2>/dev/null </dev/null |
+            ls -l /proc/[0-9]*/fd 2>/dev/null </dev/null |
                 sed -n '/^lr.* -> pipe:\[/s/.* -> /reader /p'
             ;;
     esac
@@ -501,7 +538,7 @@ shared_memory() {
     [ -e "$1" ] || shift
     [ -e "$1" ] || shift
     [ $# -gt 0 ] || { absent 'no file'; return; }
-    limited "$tool_limit" find /dev/shm -xdev ! -name "*$nl*" ! -type d \
+    limited find /dev/shm -xdev ! -name "*$nl*" ! -type d \
         -exec stat -c '%d %i %s %b %u %g %f %Y %Z %h %n' {} +
     shm_files=yes
 }
@@ -512,11 +549,10 @@ shared_memory_holders() {
     [ "$shm_files" ] || { absent 'no file'; return; }
     device=$(stat -c %d /dev/shm)
     hex=$(printf '00:%02x' $(((device & 255) | ((device >> 12) & ~255))))
-    set_limit "$tool_limit"
     {
-        $timed "$limit" grep -aHs " $hex " /proc/[0-9]*/maps </dev/null |
+        grep -aHs " $hex " /proc/[0-9]*/maps </dev/null |
             awk -v device="$hex" '$4 == device { split($1, part, "/"); print part[3], $5 }'
-        $timed "$limit" find -L /proc/[0-9]*/fd -maxdepth 1 -type f -printf '%D %i %p\n' 2>/dev/null </dev/null |
+        find -L /proc/[0-9]*/fd -maxdepth 1 -type f -printf '%D %i %p\n' 2>/dev/null </dev/null |
             awk -v device="$device" '$1 == device { split($3, part, "/"); print part[3], $2 }'
         printf 'end\n'
     } | awk '!seen[$0]++'
@@ -526,8 +562,7 @@ shared_memory_holders() {
 
 nft_rules() {
     has nft || { status=missing detail='nft is not installed'; return; }
-    set_limit "$tool_limit"
-    ruleset=$($timed "$limit" nft -j -s list ruleset 2>&1 </dev/null)
+    ruleset=$(nft -j -s list ruleset 2>&1 </dev/null)
     judge $?
     if [ "$status" != ok ]; then detail=$ruleset ruleset=; fi
     if [ "${#ruleset}" -gt 8000000 ]; then
@@ -546,7 +581,7 @@ saved_rules() {
             *) absent 'no table'; return ;;
         esac
     fi
-    limited "$tool_limit" "$2"
+    limited "$2"
 }
 iptables_rules() { saved_rules ip iptables-save; }
 ip6tables_rules() { saved_rules ip6 ip6tables-save; }
@@ -561,7 +596,7 @@ legacy_rules() {
     save=$2
     has "$save" || save=$3
     has "$save" || { status=missing detail="$2 is not installed"; return; }
-    limited "$tool_limit" "$save"
+    limited "$save"
 }
 legacy_iptables() { legacy_rules /proc/net/ip_tables_names iptables-legacy-save iptables-save; }
 legacy_ip6tables() { legacy_rules /proc/net/ip6_tables_names ip6tables-legacy-save ip6tables-save; }
@@ -570,7 +605,7 @@ legacy_ip6tables() { legacy_rules /proc/net/ip6_tables_names ip6tables-legacy-sa
 firewalld() {
     has firewall-cmd || { absent 'firewall-cmd is not installed'; return; }
     case $stats in
-        *'(firewalld)'*) limited "$tool_limit" firewall-cmd --list-all-zones ;;
+        *'(firewalld)'*) limited firewall-cmd --list-all-zones ;;
         *) absent 'firewalld does not run' ;;
     esac
 }
@@ -590,8 +625,7 @@ docker_daemon() {
 
 # containers ENGINE: one line of JSON for each that runs.
 containers() {
-    set_limit "$tool_limit"
-    ids=$($timed "$limit" "$1" ps -q --no-trunc 2>/dev/null </dev/null)
+    ids=$("$1" ps -q --no-trunc 2>/dev/null </dev/null)
     judge $?
     [ "$status" = ok ] || { detail="$1 ps failed"; return; }
     [ "$ids" ] || { absent 'no container runs'; return; }
@@ -671,10 +705,12 @@ software() {
         /usr/local/cuda*/lib64/libnccl.so.2.* /usr/local/cuda-[0-9]*; do
         [ ! -e "$library" ] || printf 'library %s\n' "$library"
     done
-    set -- $version_files
+    for file in $version_files; do
+        while IFS= read -r line; do
+            case $line in cuda*) printf '%s:%s\n' "$file" "$line"; break ;; esac
+        done <"$file"
+    done
     unset IFS
-    [ $# -eq 0 ] || limited "$tool_limit" grep -aHs '^cuda' "$@"
-    [ "$status" != failed:1 ] || status=ok
 }
 
 add_prefix() {
@@ -700,6 +736,9 @@ packages_in() {
 
 # Cheap and certain first: what is cut off at the deadline is what could hang.
 probe() {
+    read -r process _ </proc/self/stat
+    watchdog "$process" >/dev/null 2>&1 &
+    dog=$!
     section clock clock
     section session session
     section kernel kernel
@@ -736,9 +775,9 @@ probe() {
     section nvidia-processes nvidia_processes
     section ascend ascend_npus
     section acs pcie_acs
+    kill "$dog"
 }
 
-if has timeout; then timed='timeout -s KILL'; else timed=watched; fi
 uptime
 stop=$((${up%.*} + stop_after))
 shm_files= nvidia_status= docker_status=

@@ -44,6 +44,20 @@ def test_identity() -> None:
     assert 0 <= clock.epoch_ns / 1e9 - identity.booted_at < 3600
 
 
+def getent(*answers: tuple[str, str, tuple[str, ...]]) -> str:
+    """What getent says of names: the mark of each, its canonical name, its addresses."""
+    lines = []
+    for mark, title, addresses in answers:
+        for address, name in ((a, title if a == addresses[0] else "") for a in addresses):
+            lines += [
+                f"{address:<15} STREAM {name}",
+                f"{address:<15} DGRAM  ",
+                f"{address:<15} RAW",
+            ]
+        lines += [f"{mark:<15} STREAM {mark}", f"{mark:<15} DGRAM  ", f"{mark:<15} RAW    "]
+    return "\n".join(lines) + "\n"
+
+
 def test_names() -> None:
     names = known(state("lab-idle").names)
     assert names.own == ("127.0.1.1",)
@@ -52,7 +66,11 @@ def test_names() -> None:
 
 
 def test_a_name_that_was_not_asked_is_missing_and_not_empty() -> None:
-    answer = "0.0.0.0 node 127.0.1.1\n0.0.0.3 gpu03.example 10.0.0.3 10.1.0.3 10.0.0.3\n0.0.0.1 -\n"
+    answer = getent(
+        ("0.0.0.0", "node", ("127.0.1.1",)),
+        ("0.0.0.3", "gpu03.example", ("10.0.0.3", "10.1.0.3", "10.0.0.3")),
+        ("0.0.0.1", "", ()),
+    )
     names = known(
         parse(replaced(recorded("lab-idle"), "names", answer, "timeout", "not all")).names
     )
@@ -62,12 +80,17 @@ def test_a_name_that_was_not_asked_is_missing_and_not_empty() -> None:
 
 
 def test_the_own_name_that_could_not_be_asked_is_told_apart() -> None:
-    names = known(parse(replaced(recorded("lab-idle"), "names", "0.0.0.1 - \n")).names)
+    names = known(parse(replaced(recorded("lab-idle"), "names", getent(("0.0.0.1", "", ())))).names)
     assert (names.own, names.own_asked) == ((), False)
 
 
 @pytest.mark.parametrize(
-    "answer", ["0.0.0.1 a 1.1.1.1\n0.0.0.1 -\n", "0.0.0.9 - \n", "1.2.3.4 x 5.6.7.8\n"]
+    "answer",
+    [
+        getent(("0.0.0.1", "a", ("1.1.1.1",)), ("0.0.0.1", "", ())),
+        getent(("0.0.0.9", "", ())),
+        getent(("0.0.0.1", "a", ("0.0.0.1",)), ("0.0.0.1", "0.0.0.1", ("0.0.0.1",))),
+    ],
 )
 def test_a_hosts_file_that_plays_with_the_marks_is_unknown(answer: str) -> None:
     assert isinstance(parse(replaced(recorded("lab-idle"), "names", answer)).names, Unknown)

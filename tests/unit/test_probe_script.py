@@ -269,9 +269,9 @@ def test_the_whole_probe_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_cannot_be_killed_does_not_hold_the_probe(tmp_path: Path) -> None:
-    # A process out of reach of signals is played by one that leaves the process group that is killed.
+    # A process out of reach of signals is played by one that is no longer the probe's, and holds its output.
     pid = tmp_path / "pid"
-    escape = f"#!/bin/sh\nsetsid sleep 600 &\necho $! >{pid}\nwait\n"
+    escape = f"#!/bin/sh\n(setsid sleep 600 & echo $! >{pid})\nexec sleep 600\n"
     path = tool(tmp_path / "bin", "nvidia-smi", escape)
     found, _ = run(ProbeRequest(tool_seconds=1), PATH=path)
     os.kill(int(pid.read_text()), signal.SIGKILL)  # it lives: the probe did not wait for it
@@ -346,14 +346,32 @@ def test_a_host_without_getent_is_unknown_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_host_without_timeout_has_a_watchdog(tmp_path: Path, shell: str) -> None:
-    path = tool(tmp_path / "bin", "ss", HANG)
-    request = ProbeRequest(tool_seconds=1)
-    text = render_probe(request).replace("if has timeout;", "if false;")
-    found, _ = run(request, shell, text=text, PATH=path)
+def test_what_a_tool_has_started_ends_with_it(tmp_path: Path, shell: str) -> None:
+    pids = tmp_path / "pids"
+    deep = f"#!/bin/sh\necho $$ >>{pids}\nsh -c 'echo $$ >>{pids}; sleep 600; :'\n:\n"
+    found, _ = run(ProbeRequest(tool_seconds=1), shell, PATH=tool(tmp_path / "bin", "ss", deep))
     assert found.complete
     assert isinstance(found.listeners, Unknown)
-    assert not isinstance(found.network, Unknown) or "iproute2" in found.network.reason
+    started = [int(pid) for pid in pids.read_text().split()]
+    assert len(started) == 2
+    # What has ended and was not yet waited for, a zombie, has no command line.
+    assert not [pid for pid in started if _bytes(Path(f"/proc/{pid}/cmdline"))]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_probe_leaves_no_process(shell: str) -> None:
+    request = ProbeRequest()
+    run(request, shell, REMEDY_TEST_MARK=request.nonce)
+    mark = f"REMEDY_TEST_MARK={request.nonce}".encode()
+    left = [path for path in Path("/proc").glob("[0-9]*/environ") if mark in _bytes(path)]
+    assert left == []
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended, or is not ours
+        return b""
 
 
 def test_a_host_without_base64_sends_hexadecimal() -> None:
