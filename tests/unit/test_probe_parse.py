@@ -8,6 +8,7 @@ import pytest
 
 from remedy.probe import HostState, Limit, ProbeRequest, fingerprint
 from remedy.probe.host import UNLIMITED
+from remedy.probe.request import mark
 from remedy.values import Fact, Unknown
 from tests.unit.probe_data import NONCE, RECORDED, parse, recorded, replaced, state
 
@@ -47,14 +48,14 @@ def test_identity() -> None:
 def getent(*answers: tuple[str, str, tuple[str, ...]]) -> str:
     """What getent says of names: the mark of each, its canonical name, its addresses."""
     lines = []
-    for mark, title, addresses in answers:
+    for end, title, addresses in answers:
         for address, name in ((a, title if a == addresses[0] else "") for a in addresses):
             lines += [
                 f"{address:<15} STREAM {name}",
                 f"{address:<15} DGRAM  ",
                 f"{address:<15} RAW",
             ]
-        lines += [f"{mark:<15} STREAM {mark}", f"{mark:<15} DGRAM  ", f"{mark:<15} RAW    "]
+        lines += [f"{end:<15} STREAM {end}", f"{end:<15} DGRAM  ", f"{end:<15} RAW    "]
     return "\n".join(lines) + "\n"
 
 
@@ -67,9 +68,9 @@ def test_names() -> None:
 
 def test_a_name_that_was_not_asked_is_missing_and_not_empty() -> None:
     answer = getent(
-        ("0.0.0.0", "node", ("127.0.1.1",)),
-        ("0.0.0.3", "gpu03.example", ("10.0.0.3", "10.1.0.3", "10.0.0.3")),
-        ("0.0.0.1", "", ()),
+        (mark(0), "node", ("127.0.1.1",)),
+        (mark(3), "gpu03.example", ("10.0.0.3", "10.1.0.3", "10.0.0.3")),
+        (mark(1), "", ()),
     )
     names = known(
         parse(replaced(recorded("lab-idle"), "names", answer, "timeout", "not all")).names
@@ -80,16 +81,16 @@ def test_a_name_that_was_not_asked_is_missing_and_not_empty() -> None:
 
 
 def test_the_own_name_that_could_not_be_asked_is_told_apart() -> None:
-    names = known(parse(replaced(recorded("lab-idle"), "names", getent(("0.0.0.1", "", ())))).names)
+    names = known(parse(replaced(recorded("lab-idle"), "names", getent((mark(1), "", ())))).names)
     assert (names.own, names.own_asked) == ((), False)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        getent(("0.0.0.1", "a", ("1.1.1.1",)), ("0.0.0.1", "", ())),
-        getent(("0.0.0.9", "", ())),
-        getent(("0.0.0.1", "a", ("0.0.0.1",)), ("0.0.0.1", "0.0.0.1", ("0.0.0.1",))),
+        getent((mark(1), "a", ("1.1.1.1",)), (mark(1), "", ())),
+        getent((mark(9), "", ())),
+        getent((mark(1), "a", (mark(1),)), (mark(1), mark(1), (mark(1),))),
     ],
 )
 def test_a_hosts_file_that_plays_with_the_marks_is_unknown(answer: str) -> None:
