@@ -10,6 +10,7 @@ installed in.
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from harness.figures import Goal, Spread, ratio
 from harness.report import Results, as_json, as_markdown, as_text
 from harness.run import BenchmarkError, measured
 
+import remedy
 from remedy.errors import RemedyError
 from remedy.lab.paths import NAME_VARIABLE
 
@@ -98,6 +100,7 @@ class Benchmark:
         _say(f"booting {self.options.hosts} hosts")
         self.cluster.up()
         tool = contenders.remedy(self.cluster)
+        compileall.compile_dir(Path(remedy.__file__).parent, quiet=1)  # as pip does
         script = self._script(tool)
         changing = [
             tool,

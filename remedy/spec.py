@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from remedy.errors import SpecError
@@ -146,6 +145,9 @@ def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spe
     document: Any = {}
     where = str(path)
     if path is not None:
+        # Most inventories have no such file, and do without its parser.
+        import yaml
+
         try:
             document = yaml.safe_load(path.read_text(encoding="utf-8"))
         except OSError as error:

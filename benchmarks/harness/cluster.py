@@ -46,7 +46,10 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """The environment in which the inventory finds this lab."""
-        return {**os.environ, NAME_VARIABLE: self.lab.paths.name}
+        # A shell that forbids Python to keep compiled modules would have remedy alone, which runs from its
+        # sources here, compile itself in every run; pip compiles what it installs.
+        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        return {**kept, NAME_VARIABLE: self.lab.paths.name}
 
     def up(self) -> None:
         """Boot the hosts, and write the files.

@@ -85,7 +85,6 @@ def apply(
             )
         session = Session(opts)
         from remedy.report.console import render_outcome, render_plan
-        from remedy.report.document import run_document
         from remedy.run import new_run_id
 
         pipeline = session.pipeline
@@ -116,6 +115,8 @@ def apply(
                 probed, plan, run=new_run_id(), prove=not no_verify, agreement=agreement
             )
         if opts.as_json:
+            from remedy.report.document import run_document
+
             print_json(run_document(outcome))
         else:
             session.console.print(render_outcome(outcome))

@@ -35,7 +35,6 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
         from remedy.audit.agreement import titles
         from remedy.audit.survival import Boot
         from remedy.report.console import render_outcome, render_plan
-        from remedy.report.document import run_document
 
         pipeline = session.pipeline
         with session.stage(f"Reading {len(session.hosts)} hosts"):
@@ -56,6 +55,8 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
             data["after_reboot"] = {name: one.boot.value for name, one in found.items()}
         session.note("check", "checked", **data)
         if opts.as_json:
+            from remedy.report.document import run_document
+
             document = run_document(outcome) | {"exit_code": code}
             if after_reboot:
                 document["after_reboot"] = {

@@ -25,7 +25,6 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
         from remedy.audit.agreement import titles
         from remedy.plan import write_plan
         from remedy.report.console import render_outcome, render_plan
-        from remedy.report.document import run_document
 
         with session.stage(f"Reading {len(session.hosts)} hosts"):
             probed = session.pipeline.probe(session.hosts)
@@ -38,6 +37,8 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
             )
         outcome = session.pipeline.preview(probed, made, pending_counts=exit_code)
         if opts.as_json:
+            from remedy.report.document import run_document
+
             print_json(run_document(outcome))
         else:
             session.console.print(render_plan(made))

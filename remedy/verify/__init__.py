@@ -15,16 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from remedy.verify.culprit import Hints
     from remedy.verify.ladder import Sight, climb
-    from remedy.verify.launch import (
-        Candidate,
-        RankHost,
-        RankPlan,
-        VerifySpec,
-        default_deadline,
-        plan_ranks,
-    )
+    from remedy.verify.launch import Candidate, RankHost, RankPlan, default_deadline, plan_ranks
     from remedy.verify.pace import Pace
     from remedy.verify.proof import verify
+    from remedy.verify.section import VerifySpec
     from remedy.verify.verdict import Bandwidth, Culprit, HostOutcome, Rung, Verdict
 
 # Where each name comes from; the same as above.
@@ -40,7 +34,7 @@ _HOME = {
     "Rung": "verdict",
     "Sight": "ladder",
     "Verdict": "verdict",
-    "VerifySpec": "launch",
+    "VerifySpec": "section",
     "climb": "ladder",
     "default_deadline": "launch",
     "plan_ranks": "launch",

@@ -13,19 +13,16 @@ from collections.abc import Sequence
 from random import SystemRandom
 from typing import Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from remedy.errors import SpecError
-from remedy.spec import SpecSection
 from remedy.values import Record
 from remedy.verify import mark
 from remedy.verify.agent import GRACE, MARK
 from remedy.verify.cargo import start
 from remedy.verify.engine import ENGINES, Backend, EngineName
+from remedy.verify.section import PORTS, VerifySpec
 
-# torchrun's own port and its neighbours: below the kernel's default range for outgoing connections (so that
-# none of those can hold it by chance), and together with 29500 one rule in a firewall.
-PORTS = range(29500, 29564)
 # Where torch is often found when the user's own ``python3`` has none; the first that has it is taken.
 INTERPRETERS = (
     "python3",
@@ -45,49 +42,6 @@ CPU_SIZES = (8, 65_536, 1_048_576, 16_777_216)
 GPU_SIZES = (8, 1_048_576, 33_554_432, 268_435_456, 1_073_741_824)
 # Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
 MARGIN = 15.0 + GRACE
-
-
-class VerifySpec(SpecSection):
-    """What the user may say about verification; the part ``verify`` of the spec.
-
-    Args:
-        deadline: seconds for the whole of it on each host; None scales with the number of hosts.
-        ranks_per_host: "auto" is one a GPU, and one where there is none.
-        engine: what runs the all-reduce: "torch" (torchrun), "mpi" (Open MPI's mpirun),
-            "nccl-tests" (all_reduce_perf, through mpirun), "paddle" or "mindspore" (their own launchers).
-        backend: of torch: "auto" is NCCL where every host has GPUs, else gloo.
-        port: the rendezvous port; None draws one from ``PORTS``.
-        sizes: bytes to measure; None fits them to the device.
-        min_busbw: what the largest size must reach: GB/s, or as "80%" a share of what the network cards and
-            links can carry; None only reports.
-        reach: whether every pair of hosts is tried before torch is started; if not, that is done only where
-            the all-reduce fails.
-        isolate: whether the culprits are looked for by more tests when the all-reduce fails.
-        isolate_seconds: how long that may take.
-        python: interpreter with torch (or what the engine needs) on the hosts; None looks for one.
-        all_reduce_perf: of nccl-tests, on the hosts; None looks for it.
-    """
-
-    deadline: float | None = Field(default=None, ge=10, le=3600)
-    ranks_per_host: Literal["auto"] | int = "auto"
-    engine: EngineName = "torch"
-    backend: Literal["auto", "nccl", "gloo"] = "auto"
-    port: int | None = Field(default=None, ge=1, le=65535)
-    sizes: tuple[int, ...] | None = Field(default=None)
-    min_busbw: mark.Wanted = None
-    reach: bool = True
-    isolate: bool = True
-    isolate_seconds: float = Field(default=600, ge=10)
-    python: str | None = None
-    all_reduce_perf: str | None = None
-
-    @model_validator(mode="after")
-    def _fits_the_engine(self) -> VerifySpec:
-        if self.backend != "auto" and self.engine != "torch":
-            raise ValueError(
-                f"backend is {self.backend}, and only the engine torch has a choice of them"
-            )
-        return self
 
 
 class Candidate(Record):

@@ -12,7 +12,8 @@ from random import Random
 
 from remedy.values import Record
 from remedy.verify.cargo import KNOCK, start
-from remedy.verify.launch import INTERPRETERS, PORTS, given
+from remedy.verify.launch import INTERPRETERS, given
+from remedy.verify.section import PORTS
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)

@@ -17,8 +17,9 @@ import remedy.verify
 from remedy.errors import SpecError
 from remedy.verify import Candidate, RankPlan, VerifySpec, default_deadline, plan_ranks
 from remedy.verify.engine import ENGINES
-from remedy.verify.launch import INTERPRETERS, PORTS, config, script, script_deadline
+from remedy.verify.launch import INTERPRETERS, config, script, script_deadline
 from remedy.verify.procs import endpoint
+from remedy.verify.section import PORTS
 
 HOME = Path(remedy.verify.__file__).parent
 
