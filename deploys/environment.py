@@ -57,6 +57,7 @@ from remedy.plan import (
 )
 from remedy.plan.files import blocker
 from remedy.probe import File, HostState
+from remedy.secret import looks_secret
 from remedy.spec import SpecSection
 from remedy.templating import render
 from remedy.values import Unknown
@@ -64,8 +65,6 @@ from remedy.values import Unknown
 NAME = "environment"
 MPI_IFNAME = f"{MCA_PREFIX}btl_tcp_if_include"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-# What these name is a secret more often than not, and the files are for everybody to read.
-_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.I)
 _RESERVED = frozenset(("PATH", "HOME", "SHELL", "USER", "LOGNAME", "LD_PRELOAD", "IFS", "ENV"))
 
 
@@ -78,7 +77,7 @@ def _name(name: str) -> str:
         raise ValueError(f"{name!r} is not the name of a variable")
     if name in _RESERVED or name.startswith("BASH"):
         raise ValueError(f"{name} decides who can log in at all, so remedy does not set it")
-    if _SECRET.search(name):
+    if looks_secret(name):  # the files are for everybody to read
         raise ValueError(
             f"{name} looks like a secret: every user of a host can read these files, and a plan would hold it; "
             "give it to the job by its launcher or a secret store"

@@ -53,7 +53,7 @@ class Past:
 
     def conflicts(self, plan: Plan, of: str) -> dict[str, HostReport]:
         """See, changing nothing, where a plan that takes run ``of`` back meets what it does not expect."""
-        return self._carrier.look(plan, of=of)
+        return self._carrier.explain(plan, self._carrier.look(plan, of=of), of=of)
 
     def rollback(self, plan: Plan, *, run: str, of: str) -> dict[str, HostReport]:
         """Take a run back, from the pre-images that it left on the hosts.
@@ -79,7 +79,7 @@ class Past:
             plan, run, of=of, by=plan.author, head=witness.words(head, home, run)
         )
         journal.write("changed", hosts={name: report.record() for name, report in reports.items()})
-        return reports
+        return self._carrier.explain(plan, reports, of=of)
 
     def ended(self, run: str, exit_code: int, hosts: Mapping[str, str]) -> None:
         """Record how a rollback ended.

@@ -23,6 +23,7 @@ from remedy.past import Past
 from remedy.plan import Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
 from remedy.run import PROBE_SECONDS, origin, probe_request
+from remedy.secret import Seal, read_seal
 from remedy.spec import Spec
 from remedy.transport import Listener, Output, Root, Script, Transport
 from remedy.values import Unknown
@@ -179,7 +180,8 @@ class Pipeline:
             plan: what would be done.
             run: the id of the rehearsal.
         """
-        return self._carrier.rehearse(plan, run)
+        told = self._carrier.rehearse(plan, run)
+        return self._carrier.explain(plan, told, seal=self._seal())
 
     def verify(self, probed: Probed, *, run: str, incremental: bool = False) -> Verdict:
         """Prove the fleet as it is, changing nothing.
@@ -225,9 +227,16 @@ class Pipeline:
                 head=witness.words(head, self.inventory.home, run),
             )
             journal.write("changed", hosts={name: report.record() for name, report in told.items()})
-            reports.update(told)
+            reports.update(self._carrier.explain(plan, told, seal=self._seal()))
             probed = self._converge(probed, told)
         return probed, reports, tuple(name for name in plan.hosts if name not in reports)
+
+    def _seal(self) -> Seal | None:
+        """Return the key of saved plans; None where it cannot be used, which is no reason to stop."""
+        try:
+            return read_seal(self.inventory.home)
+        except RemedyError:
+            return None
 
     def _failures(self, probed: Probed, reports: Mapping[str, HostReport]) -> set[str]:
         """Return the hosts of the run that failed so far; one that cannot be reached counts as failed."""

@@ -99,7 +99,8 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
 
 
 def _record(changes: Sequence[Change]) -> bytes:
-    return json.dumps([change.model_dump(mode="json") for change in changes], indent=1).encode()
+    told = [change.model_dump(mode="json", exclude={"action": {"lines"}}) for change in changes]
+    return json.dumps(told, indent=1).encode()
 
 
 def _since(run: str) -> str:

@@ -175,7 +175,9 @@ def _check_inventory(session: Session, path: Path, plan: Plan) -> None:
 
 def _tell_strangers(session: Session, probed: Probed, plan: Plan) -> None:
     """Say which hosts are not as they were when the plan was made; what it changes is compared there."""
+    from remedy.plan.seal import other_secrets
     from remedy.report.fold import fold
+    from remedy.secret import read_seal
 
     now = session.pipeline.observed(
         probed, plan.restricted(host for host in plan.hosts if host in probed.fleet.states)
@@ -187,6 +189,10 @@ def _tell_strangers(session: Session, probed: Probed, plan: Plan) -> None:
             style="yellow",
             markup=False,
         )
+    inventory = session.pipeline.inventory
+    for line in other_secrets(plan, inventory, read_seal(inventory.home)):
+        # They are how remedy gets in, not what it changes there: a new password is told, not refused.
+        session.console.print(line, style="yellow", markup=False)
 
 
 def _check_approval(

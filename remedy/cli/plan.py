@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
+from remedy.errors import RemedyError
+
+if TYPE_CHECKING:
+    from remedy.plan import Plan
 
 
 @click.command()
@@ -30,7 +34,7 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
             probed = session.pipeline.probe(session.hosts)
         made = session.pipeline.plan(probed)
         if output is not None:
-            made = session.pipeline.observed(probed, made)
+            made = _sealed(session, session.pipeline.observed(probed, made))
             write_plan(made, output)
             session.note(
                 "plan", "saved", digest=made.digest, file=output.name, changes=titles(made)
@@ -51,3 +55,18 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
                     markup=False,
                 )
     sys.exit(outcome.exit_code)
+
+
+def _sealed(session: Session, made: Plan) -> Plan:
+    """Return a plan with keyed digests of what it must not hold; without them where the key cannot be had."""
+    from remedy.plan.seal import sealed
+    from remedy.secret import make_seal
+
+    inventory = session.pipeline.inventory
+    if not made.changes:
+        return made
+    try:
+        return sealed(made, inventory, make_seal(inventory.home))
+    except RemedyError as error:
+        session.console.print(f"not sealed: {error.message}", style="yellow", markup=False)
+        return made

@@ -88,14 +88,16 @@ def _show(
     """Show what would become of each change, hosts that share it together."""
     from remedy.report.fold import fold
 
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)
     for host, report in reports.items():
         for result in report.results.values():
-            groups[(result.id, result.status.value, result.detail)].append(host)
-    for (change, status, detail), hosts in groups.items():
+            groups[(result.id, result.status.value, result.detail, result.lines)].append(host)
+    for (change, status, detail, lines), hosts in groups.items():
         line = Text(f"{status:<12}", style=STYLES.get(status, "red"))
         line.append(f"{fold(hosts)}: {change}", style="default")
         session.console.print(line.append(f": {detail}" if detail else "", style="default"))
+        for text in lines:
+            session.console.print(Text(f"    {text}", style="dim"))
     for host, report in reports.items():
         if report.refused:
             session.console.print(Text(f"{host}: refused: {report.refused}", style="red"))

@@ -90,3 +90,5 @@ def _show(session: Session, reports: Mapping[str, HostReport], *, looking: bool)
                 continue
             line = f"{host}: {result.id}: {result.status.value} {result.detail}".rstrip()
             session.console.print(Text(line, style="green" if good else "red"))
+            for text in result.lines:
+                session.console.print(Text(f"    {text}", style="dim"))

@@ -27,6 +27,7 @@ def show(plan_or_run: str, home: Path, as_json: bool) -> None:
     """
     with explained():
         from remedy.plan import read_plan
+        from remedy.plan.seal import secrets_told
         from remedy.report.console import render_plan
 
         path = Path(plan_or_run)
@@ -41,6 +42,8 @@ def show(plan_or_run: str, home: Path, as_json: bool) -> None:
             return
         out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
         out.print(render_plan(plan))
+        for line in secrets_told(plan):
+            out.print(line, markup=False)
 
 
 def _show_run(run: str, home: Path) -> None:

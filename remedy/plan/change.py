@@ -86,6 +86,7 @@ class FileAction(Document):
         mode: permission bits for a file that is made new.
         splices: what turns the former bytes into the new ones, in order; None where the plan holds the new
             bytes as a whole, as it does for a file that is made new.
+        lines: a keyed mark of each line of the file as it was (``Seal.lines``); "" where the plan has none.
     """
 
     kind: Literal["file"] = "file"
@@ -95,11 +96,17 @@ class FileAction(Document):
     after: str | None
     mode: int = 0o644
     splices: tuple[Splice, ...] | None = None
+    lines: str = ""
 
     def inverse(self) -> FileAction:
         """Return the action that puts the former bytes back; its splices tell where, the host has the bytes."""
         return self.model_copy(
-            update={"before": self.after, "after": self.before, "splices": _turned(self.splices)}
+            update={
+                "before": self.after,
+                "after": self.before,
+                "splices": _turned(self.splices),
+                "lines": "",
+            }
         )
 
     def describe(self) -> str:

@@ -35,6 +35,8 @@ class Plan(Document):
         findings: what was found, also what the plan does not change.
         blobs: the bytes that the changes put into files and take out of them, by SHA-256 (hex).
         observed: the fingerprint of each changed host's state, as it was when the plan was made.
+        secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.
+        sealed_by: which key that was, and the one of the files' line marks; "" for none.
         contents: whole files before and after, by digest: only where the plan was made, never in its file.
     """
 
@@ -51,6 +53,8 @@ class Plan(Document):
     findings: tuple[Finding, ...] = ()
     blobs: Mapping[str, bytes] = Field(default_factory=dict)
     observed: Mapping[str, str] = Field(default_factory=dict)
+    secrets: Mapping[str, str] = Field(default_factory=dict)
+    sealed_by: str = ""
     contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
 
     @property
@@ -94,11 +98,14 @@ def document_of(plan: Plan) -> dict[str, Any]:
     plan is the same to every remedy.
     """
     document = plan.model_dump(mode="json")
-    if not document["observed"]:
-        del document["observed"]
+    for name in ("observed", "secrets", "sealed_by"):
+        if not document[name]:
+            del document[name]
     for change in document["changes"]:
         if change["action"].get("splices", ()) is None:
             del change["action"]["splices"]
+        if change["action"].get("lines") == "":
+            del change["action"]["lines"]
     return document
 
 

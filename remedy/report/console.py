@@ -129,6 +129,7 @@ def _errors(outcome: RunOutcome) -> Iterator[RenderableType]:
             if result.detail and result.status.value not in ("done", "already"):
                 told = f"  {name}: {result.id}: {result.status.value}: {result.detail}"
                 yield Text(told, style="red")
+                yield from (Text(f"    {line}", style="dim") for line in result.lines)
 
 
 def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:

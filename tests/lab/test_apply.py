@@ -220,7 +220,8 @@ def test_the_journal_tells_every_run_and_its_chain_is_whole(story: Story) -> Non
     bodies = [record.body for record in read_records(path)]
     assert len(bodies) == count
     modes = list(dict.fromkeys((body["run"], body["mode"]) for body in bodies))
-    assert [mode for _, mode in modes] == ["apply", "apply", "rollback", "apply"]
+    looks, runs = ["check", "check"], ["apply", "apply", "rollback", "apply"]
+    assert [mode for _, mode in modes] == looks + runs
     first = [body["event"] for body in bodies if body["run"] == story.run][:5]
     assert first == ["planned", "began", "changed", "verified", "ended"]
     assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from remedy.lab.rootfs import GUARDED_PASSWORD
+from remedy.secret import KEY_NAME
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 from tests.lab.test_sudo import DECOY, _start_looking, _stop_looking
@@ -124,6 +125,14 @@ def test_the_run_was_a_real_one(hunt: Hunt) -> None:
     assert b"/etc/hosts" in hunt.host["receipts"]
     assert b"sh\0-s" in hunt.host["process list"]
     assert all(hunt.host.values())
+
+
+def test_a_keyed_digest_stands_for_the_password_in_the_plan(hunt: Hunt) -> None:
+    plan = json.loads((hunt.site.folder / "plan.json").read_text())["plan"]
+    assert list(plan["secrets"]) == [f"{HOST} _sudo_password"]
+    assert re.search(rb"secret _sudo_password of gpu02: [0-9a-f]{12}", hunt.said["show"])
+    key = (hunt.site.folder / ".remedy" / KEY_NAME).read_text().strip()
+    assert hunt.found(key) == [f".remedy/{KEY_NAME}"]
 
 
 @pytest.mark.parametrize("canary", CANARIES)

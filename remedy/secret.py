@@ -1,0 +1,130 @@
+"""Secrets: what looks like one, and the keyed digests that stand for them where others read.
+
+A digest alone gives a short secret away to whoever tries all of them. These need the key, which is made once
+for an inventory, lies in ``.remedy`` where only its owner reads it, and is in no plan.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from remedy.errors import RefusedError, RemedyError
+
+KEY_NAME = "secret.key"
+KEY_BYTES = 32
+# A mark tells two lines apart and no more: who gets hold of the key learns little from 16 bits.
+MARK_DIGITS = 4
+
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.I)
+
+
+def looks_secret(text: str) -> bool:
+    """Whether a name, or a line, is about a secret more often than not.
+
+    >>> looks_secret("HF_TOKEN"), looks_secret("NCCL_SOCKET_IFNAME")
+    (True, False)
+    """
+    return _SECRET.search(text) is not None
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Keyed digests (HMAC-SHA256).
+
+    Args:
+        key: what nobody else has.
+    """
+
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "Seal(...)"
+
+    @property
+    def id(self) -> str:
+        """What tells this key from another one, and nothing else of it."""
+        return self._digest("key", b"")[:16]
+
+    def of(self, place: str, value: str) -> str:
+        """Return what stands for a value; the same value at another place has another digest."""
+        return self._digest(place, value.encode())
+
+    def lines(self, content: bytes) -> str:
+        """Return a mark for each line of a file, joined."""
+        marks = (self._digest("line", line)[:MARK_DIGITS] for line in content.splitlines())
+        return "".join(marks)
+
+    def _digest(self, place: str, value: bytes) -> str:
+        return hmac.digest(self.key, place.encode() + b"\0" + value, "sha256").hex()
+
+
+def read_seal(home: Path) -> Seal | None:
+    """Return the seal of an inventory; None where it has none.
+
+    Raises:
+        RefusedError: others can read its key, or it is no key.
+        RemedyError: it cannot be read.
+    """
+    path = home / KEY_NAME
+    try:
+        if path.stat().st_mode & 0o077:
+            raise RefusedError(
+                f"{path} can be read by others than its owner",
+                next_step=f"Make it private: chmod 600 {path}. If it may have been copied, remove it: a new "
+                "one is made, and older plans cannot be compared with it.",
+            )
+        key = bytes.fromhex(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise RemedyError(
+            f"{path} cannot be read: {error.strerror}",
+            next_step="Run the command as the user who owns the folder.",
+        ) from error
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise RefusedError(
+            f"{path} is no key", next_step="Remove it: a new one is made with the next plan."
+        )
+    return Seal(key)
+
+
+def make_seal(home: Path) -> Seal:
+    """Return the seal of an inventory, made now where it has none.
+
+    Raises:
+        RefusedError: as in ``read_seal``.
+        RemedyError: it cannot be made.
+    """
+    path = home / KEY_NAME
+    part = home / f".{KEY_NAME}.{os.getpid()}"
+    try:
+        if not path.exists():
+            home.mkdir(mode=0o700, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with os.fdopen(os.open(part, flags, 0o600), "w", encoding="ascii") as file:
+                file.write(secrets.token_hex(KEY_BYTES) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(
+                FileExistsError
+            ):  # of two that make one at the same time, the first stays
+                path.hardlink_to(part)
+    except OSError as error:
+        raise RemedyError(
+            f"the key {path} cannot be made: {error.strerror}",
+            next_step="Make room or give write access, and run the command again.",
+        ) from error
+    finally:
+        if part.exists():
+            part.unlink()
+    found = read_seal(home)
+    assert found is not None
+    return found
