@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
 from remedy.apply.report import HostReport, Unlocked
-from remedy.audit import Journal, Story, agreement, read_stories, witness
+from remedy.audit import Head, Journal, Story, agreement, read_stories, witness
 from remedy.audit.journal import FILE_NAME
 from remedy.audit.survival import Survival, survival
 from remedy.errors import UsageError
@@ -81,16 +81,32 @@ class Past:
         journal.write("changed", hosts={name: report.record() for name, report in reports.items()})
         return self._carrier.explain(plan, reports, of=of)
 
-    def ended(self, run: str, exit_code: int, hosts: Mapping[str, str]) -> None:
+    def ended(
+        self, run: str, exit_code: int, hosts: Mapping[str, str], reports: Mapping[str, HostReport]
+    ) -> None:
         """Record how a rollback ended.
 
         Args:
             run: its id.
             exit_code: of the command.
             hosts: where each host ended.
+            reports: what the hosts said.
         """
         journal = Journal(self._inventory.home, run=run, mode="rollback")
-        journal.write("ended", exit_code=exit_code, hosts=dict(hosts))
+        head = journal.write("ended", exit_code=exit_code, hosts=dict(hosts))
+        self.tell(reports, head, run)
+
+    def tell(self, reports: Mapping[str, HostReport], head: Head, run: str) -> None:
+        """Have a few of the hosts that a run changed keep its last record.
+
+        Args:
+            reports: what the hosts said.
+            head: the record.
+            run: its id.
+        """
+        changed = [name for name, report in reports.items() if report.finished and report.changed]
+        some = changed[: witness.LAST_WITNESSES]
+        self._carrier.tell(some, witness.words(head, self._inventory.home, run))
 
     def unlock(self, run: str, hosts: Iterable[str], *, force: bool) -> dict[str, Unlocked]:
         """Open the lock of a run on ``hosts``, and record that; of one that is at work only with ``force``.

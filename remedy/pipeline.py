@@ -163,7 +163,7 @@ class Pipeline:
             converged=converged,
             verdict=verdict,
         )
-        journal.write(
+        head = journal.write(
             "ended",
             exit_code=outcome.exit_code,
             converged=converged,
@@ -171,6 +171,7 @@ class Pipeline:
             hosts={name: host.status.value for name, host in outcome.hosts.items()},
             boots=_boots(again),
         )
+        self.past.tell(reports, head, run)
         return outcome
 
     def rehearse(self, plan: Plan, run: str) -> dict[str, HostReport]:

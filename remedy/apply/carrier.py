@@ -25,6 +25,7 @@ from remedy.apply.script import (
     render_unlock,
 )
 from remedy.apply.stale import answers, differences, question
+from remedy.audit.witness import statement
 from remedy.errors import RemedyError, UnreachableError
 from remedy.plan import Change, Plan
 from remedy.secret import Seal
@@ -126,6 +127,11 @@ class Carrier:
             lines = {c.id: differences(c, plan, told.get(c.id, {}), seal) for c in stale[name]}
             explained[name] = reports[name].with_lines(lines)
         return explained
+
+    def tell(self, hosts: Iterable[str], head: str) -> None:
+        """Have hosts keep the journal's last record; one that cannot be told is no reason to stop."""
+        script = Script(statement(head), CONFIRM_DEADLINE, root=Root.REQUIRED)
+        self._transport.run(dict.fromkeys(hosts, script))
 
     def unlock(
         self, hosts: Iterable[str], run: str, *, force: bool, by: str

@@ -76,6 +76,11 @@ class HostReport:
             ],
         }
 
+    @property
+    def changed(self) -> bool:
+        """Whether any change was made."""
+        return any(result.status is ChangeStatus.DONE for result in self.results.values())
+
     def is_stale(self, change: str) -> bool:
         """Whether a change was refused because its object is no longer what it was planned for."""
         return self.results[change].status is ChangeStatus.STALE

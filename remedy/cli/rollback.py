@@ -49,7 +49,7 @@ def rollback(run: str, yes: bool, **options: Any) -> None:
             reports = past.rollback(plan, run=back, of=run)
         code = exit_code_of(reports.values())
         words = {name: "ok" if exit_code_of([r]) == 0 else "failed" for name, r in reports.items()}
-        past.ended(back, code, words)
+        past.ended(back, code, words, reports)
         _show(session, reports, looking=False)
         if opts.as_json:
             told = {

@@ -266,10 +266,11 @@ def test_the_transport_counts_the_same(story: Story) -> None:
         assert outcome.exit_code == 0
         transport.close()
         counts.append(transport.counts)
-    # The host that undid a run by itself: a look, the changes, a second look, on one connection.
+    # The host that undid a run by itself: a look, the changes, a second look, and the last record of the run,
+    # on one connection.
     assert {key: counts[0][key] for key in ("connect:gpu03", "exec:gpu03")} == {
         "connect:gpu03": 1,
-        "exec:gpu03": 3,
+        "exec:gpu03": 4,
     }
     each = [f"{what}:{host}" for what in ("connect", "exec") for host in FAULTS]
     assert counts[1] == Counter(dict.fromkeys(each, 1))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from remedy.audit.journal import FILE_NAME, HEAD_NAME
+from remedy.audit.journal import FILE_NAME, HEAD_NAME, canonical
+from remedy.plan import sha256
 from tests.lab.conftest import Cluster
 from tests.lab.site import Answer, Names, Site
 
@@ -123,6 +124,30 @@ def test_a_journal_that_was_written_anew_is_found_by_the_hosts(trail: Trail) -> 
         assert found.code == 1
         assert "gpu03: run " in found.stdout
         assert "begun anew" in found.stdout
+    finally:
+        (home / FILE_NAME).write_bytes(whole)
+        (home / HEAD_NAME).write_bytes(head)
+
+
+def test_a_last_record_that_was_written_anew_is_found_by_the_hosts(trail: Trail) -> None:
+    home = trail.site.folder / ".remedy"
+    whole, head = (home / FILE_NAME).read_bytes(), (home / HEAD_NAME).read_bytes()
+    *lines, last = whole.splitlines(keepends=True)
+    body = json.loads(last)
+    assert body["event"] == "ended"
+    body["data"]["exit_code"] = 0
+    del body["hash"]
+    own = sha256(canonical(body).encode())
+    try:
+        anew = canonical({**body, "hash": own}).encode() + b"\n"
+        (home / FILE_NAME).write_bytes(b"".join(lines) + anew)
+        (home / HEAD_NAME).write_text(canonical({**json.loads(head), "hash": own}) + "\n")
+        assert trail.site.remedy("audit verify").code == 0  # nothing here tells
+        found = trail.site.remedy("audit verify", "--hosts")
+        assert found.code == 1
+        assert (
+            f"record {body['seq']} is not the one that run {body['run']} told it of" in found.stdout
+        )
     finally:
         (home / FILE_NAME).write_bytes(whole)
         (home / HEAD_NAME).write_bytes(head)
