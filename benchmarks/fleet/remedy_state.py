@@ -94,9 +94,9 @@ def _service(host: HostState) -> Iterator[CommandAction | Unknown]:
         return
     name = shlex.quote(SERVICE)
     yield CommandAction(
-        observe=f"systemctl is-enabled {name}; systemctl is-active {name}",
-        before=f"{unit.enabled}\n{unit.active}",
-        after="enabled\nactive",
+        observe=f"systemctl show --value -p ActiveState -p UnitFileState {name}",
+        before=f"{unit.active}\n{unit.enabled}",
+        after="active\nenabled",
         do=f"systemctl --quiet enable --now {name}",
         undo=f"systemctl --quiet disable --now {name}",
     )

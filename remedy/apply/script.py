@@ -115,7 +115,7 @@ def render_confirm(job: Job) -> str:
 def _render_guard(job: Job, changes: Sequence[Change]) -> str:
     """Return what the timer runs when nobody confirmed: the guarded changes are taken back."""
     back = inverse([change for change in changes if change.guarded])
-    calls = [*(_call("check", c) for c in back), *(_call("make", c) for c in back)]
+    calls = [*(_call("check", c) for c in back), "sound", *(_call("make", c) for c in back)]
     return _program(job, ["guard_begin", *_restores(back, job.run), *calls, "guard_end"])
 
 

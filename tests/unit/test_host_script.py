@@ -227,7 +227,7 @@ def test_a_splice_without_its_bytes_changes_nothing(bench: Bench) -> None:
     bench.blobs = dict.fromkeys(bench.blobs or {}, b"other")
     report = bench.apply()
     assert statuses(report) == ["failed"]
-    assert "could not be made" in report.results["01-test"].detail
+    assert "is not what it should be" in report.results["01-test"].detail
     assert path.read_bytes() == b"a\nb\n"
 
 

@@ -38,7 +38,7 @@ take() {
 # The token is a file as well: the shell looks at that without starting a process.
 owned() { [ -L "$ROOT/owner" ] && [ -e "$ROOT/token.$TOKEN" ]; }
 
-disown() { rm -f "$ROOT/owner" "$ROOT"/token.*; }
+disown() { rm -f "$ROOT/owner" "$ROOT"/token.* "$SAID"; }
 
 release() { ! owned || disown; }
 

@@ -1,5 +1,10 @@
 # --- writing a file whole, and what a run that was killed left of that --------------------------------
 
+# Write the bytes of $2 to $1, and to the disk: with one process, where dd can.
+fill() {
+    dd if="$2" of="$1" bs=64k conv=fsync status=none 2>/dev/null || { cat -- "$2" >"$1" && flush "$1"; }
+}
+
 # Make $1 hold the bytes of $3, whose sha256 is $4, keeping owner, mode, label and links; $2: mode if new.
 # $5, if given, is the digest that it still has to have; when it has another one, that is left in `changed`
 # and nothing is done.
@@ -24,23 +29,10 @@ put() {
         cp -p --preserve=all -- "$old" "$temp" 2>/dev/null || cp -p -- "$old" "$temp"
     else
         [ "$2" = 644 ] || chmod "$2" "$temp"
-    fi && cat -- "$3" >"$temp" && flush "$temp" && sums=$(sha256sum "$temp" ${old:+"$old"}) ||
-        { rm -f -- "$temp"; return 1; }
-    now=${sums%% *}
-    if [ "${now#\\}" != "$4" ]; then # a name with odd characters is told by a backslash
+    fi && fill "$temp" "$3" && digest "$1" || { rm -f -- "$temp"; return 1; }
+    if [ "$SUM" != "${5:-$SUM}" ]; then
         rm -f -- "$temp"
-        echo "the new content could not be written beside $1; is the disk full?"
-        return 1
-    fi
-    now=absent
-    if [ -n "$old" ]; then
-        now=${sums##*"$nl"}
-        now=${now%% *}
-        now=${now#\\}
-    fi
-    if [ "$now" != "${5:-$now}" ]; then
-        rm -f -- "$temp"
-        changed=$now
+        changed=$SUM
         return 0
     fi
     links=1

@@ -29,7 +29,6 @@ finish() {
         return 0
     fi
     note - ended || :
-    rm -f "$SAID"
     IFS=$nl
     set -f
     set -- $FOLDERS
