@@ -158,6 +158,48 @@ def test_right_hosts_pass(controller: Controller) -> None:
     assert not controller.leftovers(plan)
 
 
+# What a dropped node leaves of an elastic run: each rank in a world of its own, and every exit code 0.
+ALONE = """
+import os
+import socket
+
+if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
+"""
+
+
+def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None:
+    for name in controller.cluster.hosts:
+        host = controller.cluster.host(name)
+        host.must("mkdir -p /opt/alone && cat > /opt/alone/sitecustomize.py", stdin=ALONE)
+        host.must("echo PYTHONPATH=/opt/alone >> /etc/environment")
+    answers: dict[str, Any] = {}
+
+    def run(scripts: Mapping[str, Any]) -> Mapping[str, Any]:
+        answers.update(controller.run(scripts))
+        return answers
+
+    plan = controller.plan(deadline=90)
+    try:
+        verdict = verify(run, plan)
+    finally:
+        for name in controller.cluster.hosts:
+            controller.cluster.host(name).must(
+                "sed -i /alone/d /etc/environment && rm -r /opt/alone"
+            )
+    assert {output.exit_code for output in answers.values()} == {0}
+    assert verdict.bandwidth, "each came to the end of its own run"
+    assert not verdict.passed
+    assert accused(verdict) == set(controller.cluster.hosts)
+    assert len(verdict.evidence) == len(controller.cluster.hosts)
+    assert all("its world has 1 ranks, not 4" in line for line in verdict.evidence)
+    assert not controller.leftovers(plan)
+
+
 def test_fresh_hosts_fail_by_their_names(cluster: Cluster) -> None:
     """As they come: each one's own name leads to 127.0.1.1."""
     if not cluster.lab.record().python:
