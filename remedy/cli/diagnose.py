@@ -57,7 +57,13 @@ def diagnose(
     with explained(verbose=verbose):
         from remedy.diagnose.confirm import command_for, explain, remedy_for
         from remedy.diagnose.diagnosis import Explained
+        from remedy.errors import UsageError
 
+        if inventory is None and (limit or spec or ask_sudo_password):
+            raise UsageError(
+                "--limit, --spec and --ask-sudo-password are about hosts, and none are named",
+                next_step="Give --inventory too, or leave them out.",
+            )
         read = _read(logs)
         if inventory is not None:
             session = Session(Options(inventory, spec, limit, as_json, verbose, ask_sudo_password))
@@ -75,7 +81,9 @@ def diagnose(
         else:
             from remedy.report.diagnosis import render_diagnosis
 
-            out.print(render_diagnosis(found, everything=show_all))
+            # On a terminal sentences are folded, and a command to copy stays one line however long.
+            rendered = render_diagnosis(found, everything=show_all)
+            out.print(rendered, soft_wrap=not out.is_terminal, crop=False)
     sys.exit(exit_code(found.diagnosis, found.remedy))
 
 

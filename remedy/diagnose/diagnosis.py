@@ -63,7 +63,8 @@ class Diagnosis(Record):
         lead: the line where the failure began, None where there is none.
         candidates: what it can be, the likeliest first.
         consequences: lines of ranks that only suffered from it.
-        notes: what is to be known of the logs (broken off, not readable, harmless texts).
+        notes: what is to be known of the logs (empty, broken off, not readable, not explained).
+        asides: what is good to know as well (harmless texts, what else to look at).
     """
 
     label: str
@@ -72,6 +73,7 @@ class Diagnosis(Record):
     candidates: tuple[Candidate, ...] = ()
     consequences: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
+    asides: tuple[str, ...] = ()
 
     def document(self, *, remedy: str | None, command: str | None) -> dict[str, Any]:
         """Return the JSON document.
@@ -90,7 +92,7 @@ class Diagnosis(Record):
             else {"file": lead.file, "line": lead.line, "text": lead.text, **_more(lead)},
             "candidates": [one.model_dump(mode="json") for one in self.candidates],
             "consequences": [one.model_dump(mode="json") for one in self.consequences],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.asides],
             "remedy": remedy,
             "command": command,
         }

@@ -27,6 +27,7 @@ SIGNS_WEIGH = 0.75
 LEAST = 0.55  # below it a cause is a candidate, and not an answer
 SHOWN = 5
 LAST = 3  # lines at the end of a log
+MORE = "ask for more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
 _PROGRESS = re.compile(
     r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|busbw|algbw"
@@ -49,7 +50,8 @@ _WENT_WRONG = re.compile(
 _MEANT_WELL = re.compile(
     r"error_handling|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors|error rate|_error\b|error[-_ ]?handling"
     r"|err=-3|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|timeout\(ms\)|errno: 97"
-    r"|could not find TensorRT|uv_loop_close failed|loopback address as fallback|client socket cannot be",
+    r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
+    r"|loopback address as fallback|client socket cannot be",
     re.IGNORECASE,
 )
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
@@ -67,8 +69,16 @@ def judge(scanned: Sequence[Scanned]) -> Diagnosis:
         scanned: every log of one run.
     """
     events = _in_order(_compared(scanned))
-    notes = [f"{one.name}: read only in part ({one.trouble})" for one in scanned if one.trouble]
-    notes += _harmless(events)
+    decided = _decided(scanned, events)
+    return decided.model_copy(update={"asides": (*_harmless(events), *decided.asides)})
+
+
+def _decided(scanned: Sequence[Scanned], events: Sequence[Event]) -> Diagnosis:
+    notes = [
+        f"{one.name}: {'read only in part' if one.size else 'cannot be read'} ({one.trouble})"
+        for one in scanned
+        if one.trouble
+    ]
     failures = [e for e in events if e.role in (Role.CAUSE, Role.APPLICATION)]
     effects = [e for e in events if e.role is Role.CONSEQUENCE]
     killed = [e for e in events if e.role is Role.KILLED]
@@ -157,17 +167,15 @@ def _nothing(
             ),
             notes=tuple(notes),
         )
-    if not any(one.size for one in scanned):
-        notes.append("the logs are empty")
+    if not any(one.size or one.trouble for one in scanned):
+        notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
     if not traces and (good or any(_PROGRESS.search(one.tail) for one in scanned)):
         wrong = [line for one in scanned for line in _wrong_lines(one.tail)]
         if not wrong:
             return Diagnosis(label=HEALTHY, confidence="possible", notes=tuple(notes))
         notes.append(f"nothing in the catalogue explains: {wrong[-1][:200]}")
-    notes.append(
-        "ask for more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
-    )
-    return _undecided([*traces[:1]] if traces else list(signs), signs, [], notes)
+    undecided = _undecided([*traces[:1]] if traces else list(signs), signs, [], notes)
+    return undecided.model_copy(update={"asides": (MORE,)})
 
 
 def _went_well(scanned: Sequence[Scanned], failures: Sequence[Event], bad: Sequence[Event]) -> bool:

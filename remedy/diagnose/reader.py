@@ -70,7 +70,8 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
         UsageError: a path does not exist, or nothing is there to be read.
     """
     found: list[Source] = []
-    for path in paths:
+    named = list(paths)
+    for path in named:
         if str(path) == STDIN:
             found.append(Source("standard input", _standard_input))
             continue
@@ -86,7 +87,8 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
             )
     if not found:
         raise UsageError(
-            "there is no log to read", next_step="Name files, folders, or - for standard input."
+            f"there is no log in {', '.join(repr(str(path)) for path in named) or 'nothing'}",
+            next_step="Name files, folders of logs, or - for standard input.",
         )
     return found
 
@@ -114,6 +116,10 @@ def _file(path: Path, name: str) -> Source:
 
 def _opened(path: Path, source: Source) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as raw:
+        if not raw.seekable():  # a named pipe, or the <(command) of a shell
+            stream = io.BufferedReader(raw)
+            yield from _text(_pieces(_expanded(stream, stream.peek(6))))
+            return
         head = raw.read(6)
         raw.seek(0)
         yield from _text(_pieces(_expanded(raw, head), told=lambda: source.told(raw.tell())))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from remedy.causes import causes
@@ -20,12 +21,40 @@ from remedy.report.fold import fold
 
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all
+INDENT = 4
 
 _HEAD = {
     "unknown": ("Unknown: the text does not settle the cause.", "yellow"),
     "healthy": ("Nothing is wrong in what these logs tell.", "green"),
 }
 _VERDICT = {Verdict.CONFIRMED: "green", Verdict.REFUTED: "yellow", Verdict.NOT_TOLD: "dim"}
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Text that is folded between words at the width of a terminal, and is one line in a file or a pipe.
+
+    Args:
+        before: what stands before its first line; the others begin below the text.
+        text: what is folded.
+    """
+
+    before: Text
+    text: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give the lines."""
+        if options.no_wrap:
+            yield self.before + self.text
+            return
+        # On a narrow terminal a column of its own would leave the words no room.
+        hang = self.before.cell_len if self.before.cell_len <= options.max_width // 3 else INDENT
+        whole = self.text if hang == self.before.cell_len else self.before + self.text
+        head = self.before if whole is self.text else Text("")
+        width = options.max_width - hang
+        for number, line in enumerate(whole.wrap(console, max(width, 1))):
+            line.rstrip()
+            yield (head if number == 0 else Text(" " * hang)) + line
 
 
 def render_diagnosis(found: Explained, *, everything: bool) -> RenderableType:
@@ -39,7 +68,7 @@ def render_diagnosis(found: Explained, *, everything: bool) -> RenderableType:
     parts: list[RenderableType] = [_head(diagnosis)]
     cause = causes().get(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
-        parts.append(Text(f"  {cause.cause}"))
+        parts.append(Folded(Text("  "), Text(cause.cause)))
     own = next((one for one in diagnosis.candidates if one.label == diagnosis.label), None)
     if diagnosis.lead is not None:
         parts += [Text(""), Text("First failure", style="bold"), *_lines([diagnosis.lead])]
@@ -54,9 +83,11 @@ def render_diagnosis(found: Explained, *, everything: bool) -> RenderableType:
     ):
         after = diagnosis.consequences if everything else diagnosis.consequences[:2]
         parts += [Text(""), Text("What followed from it", style="bold"), *_lines(after)]
-    parts += [_confirmation(one) for one in found.confirmations]
+    parts += [Folded(Text(""), _confirmation(one)) for one in found.confirmations]
+    parts += [Folded(Text("Note: ", style="bold"), Text(note)) for note in diagnosis.notes]
     if everything:
-        parts += [Text(f"note: {note}", style="dim") for note in diagnosis.notes]
+        dim = "dim"
+        parts += [Folded(Text("Aside: ", dim), Text(aside, dim)) for aside in diagnosis.asides]
     parts += [Text(""), *_fix(found)]
     return Group(*parts)
 
@@ -75,12 +106,17 @@ def _lines(evidence: Iterable[Evidence]) -> list[RenderableType]:
     for one in evidence:
         who = f" rank {one.rank}" if one.rank is not None else ""
         who += f" on {one.host}" if one.host else ""
-        parts.append(Text(f"  {one.file}:{one.line}{who}", style="cyan"))
+        parts.append(_whole(f"  {one.file}:{one.line}{who}", style="cyan"))
         text = one.text.strip()
-        parts.append(Text(f"    {text[:WIDTH]}{'...' * (len(text) > WIDTH)}"))
+        parts.append(Folded(Text("    "), Text(f"{text[:WIDTH]}{'...' * (len(text) > WIDTH)}")))
         if one.meaning:
-            parts.append(Text(f"    = {one.meaning}", style="dim"))
+            parts.append(Folded(Text("    = ", style="dim"), Text(one.meaning, style="dim")))
     return parts
+
+
+def _whole(text: str, *, style: str) -> Text:
+    """Return a line that stays whole, because it is there to be copied."""
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def _folded(evidence: Iterable[Evidence], lead: Evidence | None) -> list[Evidence]:
@@ -111,8 +147,8 @@ def _others(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
     return parts
 
 
-def _other(candidate: Candidate) -> Text:
-    return Text(f"  {candidate.label:<24}", style="default").append(candidate.reason, style="dim")
+def _other(candidate: Candidate) -> RenderableType:
+    return Folded(Text(f"  {candidate.label:<24}"), Text(candidate.reason, style="dim"))
 
 
 def _confirmation(one: Confirmation) -> Text:
@@ -130,32 +166,38 @@ def _fix(found: Explained) -> list[RenderableType]:
         return []
     if label == "unknown":
         return [
-            Text("Next: ", style="bold").append(
-                "give the logs of all ranks, made with NCCL_DEBUG=INFO, and dmesg of the hosts; "
-                "remedy verify INVENTORY tests the hosts without the training program."
+            Folded(
+                Text("Next: ", style="bold"),
+                Text(
+                    "give the logs of all ranks, made with NCCL_DEBUG=INFO, and dmesg of the hosts; "
+                    "remedy verify INVENTORY tests the hosts without the training program."
+                ),
             )
         ]
     cause = causes()[label]
     parts: list[RenderableType] = []
     if label == "application-error":
         parts.append(
-            Text(
-                "This is not a matter of the hosts' state: the program or its settings have to change."
+            Folded(
+                Text(""),
+                Text(
+                    "This is not a matter of the hosts' state: the program or its settings have to change."
+                ),
             )
         )
     elif cause.fix:
-        parts.append(Text("Fix: ", style="bold").append(cause.fix, style="default"))
+        parts.append(Folded(Text("Fix: ", style="bold"), Text(cause.fix)))
     own = found.of(label)
     if own is not None and own.verdict is Verdict.REFUTED:
         elsewhere = (
             "The hosts themselves do not show it: look at what is between them, or at another time."
         )
-        parts.append(Text(elsewhere, style="dim"))
+        parts.append(Folded(Text(""), Text(elsewhere, style="dim")))
     if found.command:
-        parts.append(Text("Type: ", style="bold").append(found.command, style="cyan"))
+        parts.append(_whole("Type: ", style="bold").append(found.command, style="cyan"))
     if found.remedy is None and label not in ("application-error",):
         parts.append(Text("No remedy looks for it; the fix is yours.", style="dim"))
-    parts.append(Text(f"More: remedy explain {label}", style="dim"))
+    parts.append(_whole(f"More: remedy explain {label}", style="dim"))
     return parts
 
 

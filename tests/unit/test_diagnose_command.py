@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,66 @@ def test_standard_input_and_words() -> None:
     assert "firewall-ports" in result.stdout
     assert "standard input:1" in result.stdout
     assert "remedy explain firewall-ports" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "Note: the logs are empty"),
+        (gzip.compress(b"nothing of note")[:12], "Note: train.log: read only in part"),
+        (b"step 3\nfailed to frobnicate the widget\n", "Note: nothing in the catalogue explains: "),
+    ],
+)
+def test_what_keeps_it_from_an_answer_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.log").write_bytes(content)
+    result = CliRunner().invoke(diagnose, ["train.log"])
+    assert result.exit_code == 1
+    assert told in result.stdout
+    assert "Next: " in result.stdout
+
+
+def test_a_file_that_cannot_be_read_is_told() -> None:
+    result = CliRunner().invoke(diagnose, ["/proc/self/mem"])
+    assert result.exit_code == 1
+    assert "Note: /proc/self/mem: cannot be read ([Errno 5]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no.log"], "there is no file or folder 'no.log'"),
+        (["empty"], "there is no log in 'empty'"),
+        (["--limit", "gpu07", "train.log"], "Give --inventory too"),
+        (["--inventory", "no.py", "train.log"], "no.py: there is no such inventory file"),
+        (["--inventory", "bad.py", "train.log"], "bad.py, line 1"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("bad.py").write_text("hosts = [\n", encoding="utf-8")
+    Path("train.log").write_text(REFUSED, encoding="utf-8")
+    result = CliRunner().invoke(diagnose, words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_pipe_that_a_shell_names(compress: Callable[[bytes], bytes]) -> None:
+    theirs, ours = os.pipe()
+    os.write(ours, compress(f"{REFUSED}\n".encode()))
+    os.close(ours)
+    try:
+        result = CliRunner().invoke(diagnose, [f"/dev/fd/{theirs}"])
+    finally:
+        os.close(theirs)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("firewall-ports")
 
 
 def test_hosts_confirm_a_candidate() -> None:
