@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +21,7 @@ from remedy.lab.host import Host
 from remedy.lab.paths import LabPaths
 
 CORPUS = Path(__file__).parents[1] / "tests" / "diagnose" / "corpus"
-TRAIN = Path(__file__).with_name("corpus") / "train.py"
+PROGRAMS = tuple(Path(__file__).with_name("corpus").glob("train*.py"))
 INDEX = "index.tsv"
 HEAD = "file\tlabel\tsecondary\tcommand\n"
 
@@ -43,6 +44,10 @@ class Collector:
             if "pyvenv.cfg" in bind or (Path(bind) / "pyvenv.cfg").exists()
         )
 
+    def has(self, framework: str) -> bool:
+        """Whether the hosts have a framework."""
+        return any(Path(self.environment).glob(f"lib/python3*/site-packages/{framework}"))
+
     def collect(self, scenario: Scenario) -> list[str]:
         """Break, run, keep, and give back the rows of the index."""
         self.lab.reset(*scenario.hosts)
@@ -50,7 +55,8 @@ class Collector:
         table = "".join(f"{h.record.cluster_address} {h.name}\\n" for h in hosts)
         commands = {}
         for number, host in enumerate(hosts):
-            host.write("/root/train.py", TRAIN.read_bytes())
+            for program in PROGRAMS:
+                host.write(f"/root/{program.name}", program.read_bytes())
             fill = {
                 "i": number,
                 "n": len(hosts),
@@ -67,14 +73,20 @@ class Collector:
                     if done.returncode:
                         print(f"  setup on {host.name}: {done.stderr.strip()}", file=sys.stderr)
             text = scenario.only.get(host.name, scenario.command)
-            commands[host.name] = text.format(**fill) if len(hosts) > 1 or "{net}" in text else text
+            told = len(hosts) > 1 or "{net}" in text or "{m}" in text or "{i}" in text
+            commands[host.name] = text.format(**fill) if told else text
         for name, faults in scenario.fault.items():
             self.lab.break_(name, faults)
         with ThreadPoolExecutor() as pool:
             logs = list(
                 pool.map(lambda host: self._run(host, commands[host.name], scenario.seconds), hosts)
             )
-        return self._keep(scenario, dict(zip(scenario.hosts, logs, strict=True)), commands)
+        found = {f"{host.name}.log": log for host, log in zip(hosts, logs, strict=True)}
+        for host in hosts if scenario.folder else ():
+            for name in host.must(f"cd /root/{scenario.folder} && ls -1 || true").split():
+                text = host.read(f"/root/{scenario.folder}/{name}").decode("utf-8", "replace")
+                found[f"{host.name}/{name}"] = self._placeless(text)
+        return self._keep(scenario, found, commands)
 
     def _run(self, host: Host, command: str, seconds: int) -> str:
         path = (
@@ -85,29 +97,27 @@ class Collector:
             f"timeout -k 25 {seconds} bash -c '{_quoted(command)}'"
         )
         done = host.run(script, seconds=seconds + 35)
-        # Where the environment lies is of no interest, and differs from machine to machine.
-        return re.sub(
-            r'[^\s"]*/lib/python3',
-            "/opt/venv/lib/python3",
-            done.stdout.replace(self.environment, "/opt/venv"),
-        )
+        return self._placeless(done.stdout)
+
+    def _placeless(self, text: str) -> str:
+        """Where the environment lies is of no interest, and differs from machine to machine."""
+        text = text.replace(self.environment, "/opt/venv")
+        return re.sub(r'[^\s"]*/lib/python3', "/opt/venv/lib/python3", text)
 
     def _keep(
         self, scenario: Scenario, logs: dict[str, str], commands: dict[str, str]
     ) -> list[str]:
+        first = commands[scenario.hosts[0]]
         if len(logs) == 1:
-            ((name, text),) = logs.items()
+            (text,) = logs.values()
             (self.folder / f"{scenario.name}.log").write_text(text, encoding="utf-8")
-            return [
-                _row(f"{scenario.name}.log", scenario.label, scenario.secondary, commands[name])
-            ]
+            return [_row(f"{scenario.name}.log", scenario.label, scenario.secondary, first)]
         folder = self.folder / scenario.name
-        folder.mkdir(exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # ranks' logs have other names in each run
         for name, text in logs.items():
-            (folder / f"{name}.log").write_text(text, encoding="utf-8")
-        rows = [
-            _row(scenario.name, scenario.label, scenario.secondary, next(iter(commands.values())))
-        ]
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        rows = [_row(scenario.name, scenario.label, scenario.secondary, first)]
         rows += [
             _row(f"{scenario.name}/{name}.log", label, "", commands[name])
             for name, label in scenario.alone.items()
@@ -142,6 +152,8 @@ def main() -> None:
         if args.names and not scenario.name.startswith(tuple(args.names)):
             continue
         if args.hosts and len(scenario.hosts) != args.hosts:
+            continue
+        if not collector.has(scenario.needs):
             continue
         print(scenario.name, file=sys.stderr, flush=True)
         for row in collector.collect(scenario):

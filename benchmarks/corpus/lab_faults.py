@@ -1,0 +1,40 @@
+"""Each fault of ``remedy lab break``, on the second of two hosts that work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.corpus.scenario import GOOD, RUN, B, Scenario, two
+from remedy.lab.faults import catalogue
+
+# What a fault does to a run of torch with gloo. All others leave it as it is (they wait for NCCL, for an NPU or
+# for the next boot), and their logs have to be told as healthy. So do firewalls on the second
+# of two hosts: with gloo it calls, and is not called.
+OF_FAULT = {"wrong-socket-ifname": ("wrong-interface", "")}
+# Faults without a log, and why.
+WITHOUT_A_LOG = {
+    "docker-small-shm": "its words are those of a small /dev/shm, which the logs shm-* hold",
+    "node-lost": "the other host only waits, as in paddle-one-of-two; that one is off",
+    "node-replaced": "the fresh disk has no program that could print anything",
+}
+SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it
+
+
+def lab_faults() -> Iterator[Scenario]:
+    """Two hosts that work, and each fault of ``remedy lab break`` on the second."""
+    for one_fault in catalogue():
+        if one_fault.name in WITHOUT_A_LOG:
+            continue
+        label, secondary = next(
+            (told for name, told in OF_FAULT.items() if one_fault.name.startswith(name)),
+            ("healthy", ""),
+        )
+        yield two(
+            f"lab-{one_fault.name}",
+            label,
+            SESSION + RUN + " --rdzv-conf timeout=20 train.py --timeout 12",
+            setup=GOOD,
+            fault={B: (one_fault.name,)},
+            secondary=secondary,
+            seconds=60,
+        )
