@@ -113,7 +113,7 @@ def gpu_count(state: HostState) -> int:
 
 def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explained | None:
     """Name the cause of a verification that failed, from its logs and the state of the hosts."""
-    if verdict.passed:
+    if verdict.passed or not (verdict.rungs or verdict.logs):  # nothing ran that could tell
         return None
     # Imported late: the catalogue of texts is read only where something failed.
     from remedy.diagnose.verification import explain_verdict

@@ -19,6 +19,7 @@ from remedy.cli.common import (
 )
 from remedy.cli.proof import proof_options
 from remedy.errors import RefusedError, StaleError, UsageError
+from remedy.report.count import counted
 
 if TYPE_CHECKING:
     from remedy.audit.agreement import Agreement
@@ -95,21 +96,23 @@ def apply(
             agreement, hosts = _resumed(resume, session, require_approval or 0)
         else:
             agreement, hosts = _saved(plan_file, session, require_approval or 0), session.hosts
-        with session.stage(f"Reading {len(session.hosts)} hosts"):
+        with session.stage(f"Reading {counted(len(session.hosts), 'host')}"):
             probed = pipeline.probe(session.hosts)
         if agreement is None:
             plan = pipeline.observed(probed, pipeline.plan(probed))
         else:
             plan = agreement.plan.restricted(hosts)
             _tell_strangers(session, probed, plan)
-        session.console.print(render_plan(plan))
+        session.console.print(render_plan(plan, len(probed.errors)))
         if rehearse:
             from remedy.cli.rehearse import rehearse as ask
 
             sys.exit(ask(session, plan, agreement, probed.errors))
         if plan.changes:
             _consent(plan, yes=yes, accept_high_risk=accept_high_risk)
-        work = "Looking again" if not plan.changes else f"Changing {len(plan.hosts)} hosts"
+        work = (
+            "Looking again" if not plan.changes else f"Changing {counted(len(plan.hosts), 'host')}"
+        )
         with session.stage(work if no_verify else f"{work}, then verifying"):
             outcome = pipeline.apply(
                 probed, plan, run=new_run_id(), prove=not no_verify, agreement=agreement
@@ -236,7 +239,7 @@ def _consent(plan: Plan, *, yes: bool, accept_high_risk: bool) -> None:
             "there are changes to make, and nobody to ask: this is no terminal",
             next_step="Look at the plan above and run the command again with --yes.",
         )
-    agreed = click.confirm(f"Change {len(plan.hosts)} hosts?", err=True)
+    agreed = click.confirm(f"Change {counted(len(plan.hosts), 'host')}?", err=True)
     if agreed and dangerous:
         titles = ", ".join(dict.fromkeys(change.title for change in dangerous))
         agreed = click.confirm(f"High risk: {titles}. Really?", err=True)

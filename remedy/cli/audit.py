@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from remedy.cli.common import Options, Session, explained, home_of, host_options, out, print_json
+from remedy.report.count import counted
 
 
 @click.group()
@@ -38,7 +39,7 @@ def verify(hosts: bool, **options: Any) -> None:
         witnesses: dict[str, str] = {}
         if hosts:
             session = Session(opts)
-            with session.stage(f"Asking {len(session.hosts)} hosts"):
+            with session.stage(f"Asking {counted(len(session.hosts), 'host')}"):
                 witnesses = session.pipeline.past.witnesses(session.hosts)
             problems += [f"{host}: {said}" for host, said in witnesses.items() if said]
         if opts.as_json:
@@ -49,7 +50,7 @@ def verify(hosts: bool, **options: Any) -> None:
             if not problems and not files_of(path):
                 out.print(f"there is no journal {path}: nothing was done yet", markup=False)
             elif not problems:
-                told = f", and {len(witnesses)} hosts know no other" if witnesses else ""
+                told = f", and {counted(len(witnesses), 'host')} know no other" if witnesses else ""
                 out.print(f"{path}: {count} records, the chain is whole{told}", markup=False)
     sys.exit(1 if problems else 0)
 

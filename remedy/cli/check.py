@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
+from remedy.report.count import counted
 
 if TYPE_CHECKING:
     from remedy.audit.survival import Survival
@@ -37,7 +38,7 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
         from remedy.report.console import render_outcome, render_plan
 
         pipeline = session.pipeline
-        with session.stage(f"Reading {len(session.hosts)} hosts"):
+        with session.stage(f"Reading {counted(len(session.hosts), 'host')}"):
             probed = pipeline.probe(session.hosts)
         plan = pipeline.plan(probed)
         outcome = pipeline.preview(probed, plan, pending_counts=exit_code)
@@ -65,7 +66,7 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
                 }
             print_json(document)
         else:
-            session.console.print(render_plan(plan), render_outcome(outcome))
+            session.console.print(render_plan(plan, len(probed.errors)), render_outcome(outcome))
             _show(session, found)
     sys.exit(code)
 

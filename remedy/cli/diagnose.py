@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import Options, Session, err, explained, out, print_json
+from remedy.report.count import counted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis
@@ -67,7 +68,7 @@ def diagnose(
         read = _read(logs)
         if inventory is not None:
             session = Session(Options(inventory, spec, limit, as_json, verbose, ask_sudo_password))
-            with session.stage(f"Reading {len(session.hosts)} hosts"):
+            with session.stage(f"Reading {counted(len(session.hosts), 'host')}"):
                 probed = session.pipeline.probe(session.hosts)
             plan = session.pipeline.plan(probed)
             found = explain(read, plan, probed.fleet.states, shlex.quote(str(inventory)))

@@ -10,6 +10,7 @@ import click
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
 from remedy.errors import RemedyError
+from remedy.report.count import counted
 
 if TYPE_CHECKING:
     from remedy.plan import Plan
@@ -30,7 +31,7 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
         from remedy.plan import write_plan
         from remedy.report.console import render_outcome, render_plan
 
-        with session.stage(f"Reading {len(session.hosts)} hosts"):
+        with session.stage(f"Reading {counted(len(session.hosts), 'host')}"):
             probed = session.pipeline.probe(session.hosts)
         made = session.pipeline.plan(probed)
         if output is not None:
@@ -45,7 +46,7 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
 
             print_json(run_document(outcome))
         else:
-            session.console.print(render_plan(made))
+            session.console.print(render_plan(made, len(probed.errors)))
             if probed.errors:
                 session.console.print(render_outcome(outcome))
             if output is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from remedy.cli.common import Session, print_json
+from remedy.report.count import counted
 
 if TYPE_CHECKING:
     from remedy.apply.report import HostReport
@@ -41,7 +42,7 @@ def rehearse(
     from remedy.run import new_run_id
 
     run = new_run_id()
-    with session.stage(f"Rehearsing on {len(plan.hosts)} hosts"):
+    with session.stage(f"Rehearsing on {counted(len(plan.hosts), 'host')}"):
         reports = session.pipeline.rehearse(plan, run)
     errors = {
         **absent,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, out, print_json
 from remedy.errors import RefusedError, UsageError
+from remedy.report.count import counted
 
 if TYPE_CHECKING:
     from remedy.apply.report import HostReport
@@ -41,11 +42,11 @@ def rollback(run: str, yes: bool, **options: Any) -> None:
             cannot = f"{change.host}: CANNOT be taken back: {change.title}"
             session.console.print(Text(cannot, style="red"))
         if plan.changes:
-            with session.stage(f"Looking at {len(plan.hosts)} hosts"):
+            with session.stage(f"Looking at {counted(len(plan.hosts), 'host')}"):
                 _show(session, past.conflicts(plan, run), looking=True)
             _consent(plan, yes=yes)
         back = new_run_id()
-        with session.stage(f"Taking back on {len(plan.hosts)} hosts"):
+        with session.stage(f"Taking back on {counted(len(plan.hosts), 'host')}"):
             reports = past.rollback(plan, run=back, of=run)
         code = exit_code_of(reports.values())
         words = {name: "ok" if exit_code_of([r]) == 0 else "failed" for name, r in reports.items()}
@@ -73,7 +74,7 @@ def _consent(plan: Plan, *, yes: bool) -> None:
             "there are changes to take back, and nobody to ask: this is no terminal",
             next_step="Run the command again with --yes.",
         )
-    if not click.confirm(f"Take {len(plan.changes)} changes back?", err=True):
+    if not click.confirm(f"Take {counted(len(plan.changes), 'change')} back?", err=True):
         raise RefusedError("you said no; nothing was taken back")
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from remedy.cli.common import explained, out
 from remedy.errors import HostKeyError, RefusedError, UsageError
+from remedy.report.count import counted
 
 
 @click.command()
@@ -52,7 +53,9 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         if wanted:
             _ask(len(wanted), yes=yes)
             record(wanted)
-            out.print(f"recorded {len(wanted)} hosts in {wanted[0].known_hosts}", markup=False)
+            out.print(
+                f"recorded {counted(len(wanted), 'host')} in {wanted[0].known_hosts}", markup=False
+            )
         refused = [h for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
         if refused:
             raise HostKeyError(
@@ -73,5 +76,5 @@ def _ask(count: int, *, yes: bool) -> None:
             "there are keys to record, and nobody to ask: this is no terminal",
             next_step="Compare the fingerprints above with the hosts' own, then use --yes.",
         )
-    if not click.confirm(f"Record the keys of {count} hosts?", err=True):
+    if not click.confirm(f"Record the keys of {counted(count, 'host')}?", err=True):
         raise RefusedError("you said no; nothing was recorded")

@@ -9,6 +9,7 @@ import click
 from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
+from remedy.report.count import counted
 
 # What is said of each state, and whether the lock is open then.
 STATES = {
@@ -39,7 +40,7 @@ def unlock(run: str, force: bool, **options: Any) -> None:
     opts = Options(**options)
     with explained(verbose=opts.verbose):
         session = Session(opts)
-        with session.stage(f"Asking {len(session.hosts)} hosts"):
+        with session.stage(f"Asking {counted(len(session.hosts), 'host')}"):
             found = session.pipeline.past.unlock(run, session.hosts, force=force)
         shut = [name for name, one in found.items() if not STATES.get(one.state, ("", False))[1]]
         if opts.as_json:

@@ -18,6 +18,7 @@ from remedy.cli.common import (
     print_json,
 )
 from remedy.cli.proof import proof_options
+from remedy.report.count import counted
 
 
 @click.command()
@@ -56,7 +57,7 @@ def verify(
         pipeline = session.pipeline
         pipeline.spec.override("verify", **proof)
         pipeline.on_rung = lambda rung: err.print(render_rung(rung))
-        with session.stage(f"Reading {len(session.hosts)} hosts"):
+        with session.stage(f"Reading {counted(len(session.hosts), 'host')}"):
             probed = pipeline.probe(session.hosts)
         preview = pipeline.preview(probed, pipeline.plan(probed), pending_counts=False)
         run = new_run_id()

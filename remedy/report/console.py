@@ -19,6 +19,7 @@ from rich.text import Text
 
 from remedy.apply.outcome import HostStatus, RunOutcome
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
+from remedy.report.count import counted
 from remedy.report.fold import fold
 from remedy.report.ladder import render_details
 
@@ -48,15 +49,20 @@ KIND_STYLE = {
 }
 
 
-def render_plan(plan: Plan) -> RenderableType:
-    """Return a plan for reading: findings, then each change once with the hosts that share it, then a tally."""
+def render_plan(plan: Plan, unread: int = 0) -> RenderableType:
+    """Return a plan for reading: findings, then each change once with the hosts that share it, then a tally.
+
+    Args:
+        plan: what is to be shown.
+        unread: how many hosts could not be read, so that what they need is not known.
+    """
     parts: list[RenderableType] = []
     findings = list(_folded_findings(plan.findings))
     if findings:
         parts += [Text("Findings", style="bold"), *findings, Text("")]
     if plan.changes:
         parts += [Text("Changes", style="bold"), *_folded_changes(plan), Text("")]
-    parts.append(_tally(plan))
+    parts.append(_tally(plan, unread))
     return Group(*parts)
 
 
@@ -239,14 +245,14 @@ def _text(plan: Plan, digest: str | None) -> list[str]:
     return content.decode("utf-8", "backslashreplace").splitlines()
 
 
-def _tally(plan: Plan) -> Text:
+def _tally(plan: Plan, unread: int) -> Text:
+    if not plan.changes and unread:
+        said = f"{counted(unread, 'host')} could not be read; no change is known for the others."
+        return Text(said, style="yellow")
     if not plan.changes:
         return Text("Nothing to change.", style="green")
-    hosts = len(plan.hosts)
-    count = len(plan.changes)
-    text = Text(
-        f"{count} change{'s' * (count != 1)} on {hosts} host{'s' * (hosts != 1)}", style="bold"
-    )
+    said = f"{counted(len(plan.changes), 'change')} on {counted(len(plan.hosts), 'host')}"
+    text = Text(said, style="bold")
     return text.append(f"  (plan {plan.digest[:12]})", style="dim")
 
 

@@ -76,9 +76,7 @@ def climb(
     states = {name: sight.states[name] for name in addresses if name in sight.states}
     ranks = plan_ranks(sight.candidates, spec.model_copy(update={"min_busbw": None}))
     if ranks.world < 2:
-        return impossible(
-            ranks, "an all-reduce needs two ranks, so two hosts, or one with two GPUs"
-        )
+        return _alone(ranks, sight)
     rungs: list[Rung] = []
 
     def reached(rung: Rung) -> None:
@@ -143,6 +141,17 @@ def climb(
             "seconds": round(time.monotonic() - started, 3),
         }
     )
+
+
+def _alone(ranks: RankPlan, sight: Sight) -> Verdict:
+    """What is said where there are not two ranks; whoever named the hosts can name more."""
+    if not sight.candidates:
+        return impossible(ranks, "no host is in a state to take part")
+    (one,) = sight.candidates
+    why = "an all-reduce needs two ranks, so two hosts, or one with two GPUs"
+    step = f"Prove it with the others: remedy verify {sight.inventory}"
+    cause = Culprit(what=one.name, hosts=(one.name,), reason="it is alone", next_step=step)
+    return impossible(ranks, why).model_copy(update={"causes": (cause,)})
 
 
 def _wrong_names(count: int) -> str:

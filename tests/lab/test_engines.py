@@ -35,8 +35,10 @@ def mpi(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         site = Site(make(count=HOSTS, mpi=True))
         if not site.cluster.lab.record().python:
             pytest.skip("no Python for the hosts: install the extra `torch`")
-        applied = site.remedy("apply", "--yes", "--no-verify")
+        applied = site.remedy("apply", "--yes", "--engine", "mpi", "--json")
         assert applied.code == 0, applied.text
+        verdict = applied.document["verdict"]
+        assert (verdict["engine"], verdict["passed"]) == ("mpi", True)
         yield site
 
 
