@@ -154,7 +154,12 @@ class Pipeline:
             hosts[name] = self._outcome(name, remaining, reports.get(name))
         hosts |= {name: _not_reached(name, run) for name in skipped}
         converged = not remaining.changes and not again.errors
-        verdict = self._prove(again, hosts, journal) if prove else None
+        verdict = None
+        if prove:
+            from remedy.proving import record
+
+            verdict = self._prove(again, hosts)
+            record(verdict, journal, self.inventory.home)
         outcome = RunOutcome(
             run=run,
             inventory=self.inventory.path.name,
@@ -184,18 +189,27 @@ class Pipeline:
         told = self._carrier.rehearse(plan, run)
         return self._carrier.explain(plan, told, seal=self._seal())
 
-    def verify(self, probed: Probed, *, run: str, incremental: bool = False) -> Verdict:
-        """Prove the fleet as it is, changing nothing.
+    def verify(self, probed: Probed, *, incremental: bool = False) -> Verdict:
+        """Prove the fleet as it is, changing nothing; ``record`` is the caller's.
 
         Args:
             probed: the hosts as they are.
-            run: the id of the run.
             incremental: whether the last verdict is built on, where only a few hosts are other ones.
         """
-        journal = Journal(self.inventory.home, run=run, mode="verify")
         hosts = {name: _absent(error) for name, error in probed.errors.items()}
         hosts |= {name: HostOutcome(HostStatus.OK) for name in probed.fleet.states}
-        return self._prove(probed, hosts, journal, incremental=incremental)
+        return self._prove(probed, hosts, incremental=incremental)
+
+    def record(self, verdict: Verdict, run: str) -> None:
+        """Record what ``verify`` showed.
+
+        Raises:
+            RemedyError: that cannot be written.
+        """
+        from remedy.proving import record
+
+        journal = Journal(self.inventory.home, run=run, mode="verify")
+        record(verdict, journal, self.inventory.home)
 
     def _in_waves(
         self,
@@ -300,11 +314,10 @@ class Pipeline:
         self,
         probed: Probed,
         hosts: Mapping[str, HostOutcome],
-        journal: Journal,
         *,
         incremental: bool = False,
     ) -> Verdict:
-        """Climb the ladder with every host that is right, and record what it showed."""
+        """Climb the ladder with every host that is right."""
         from remedy.proving import (  # verification is not needed where nothing is proved
             Scene,
             prove,
@@ -315,7 +328,6 @@ class Pipeline:
             self.spec,
             Scene(probed.fleet, self.plan(probed), hosts),
             self.transport.run,
-            journal,
             listen=self._listen,
             on_rung=self.on_rung,
             incremental=incremental,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from remedy.apply.outcome import HostOutcome, HostStatus
 from remedy.audit import Journal
 from remedy.diagnose.diagnosis import Explained
+from remedy.errors import RemedyError
 from remedy.inventory import Inventory
 from remedy.plan import Fleet, Plan
 from remedy.probe import HostState, fingerprint
@@ -41,26 +43,21 @@ def prove(
     spec: Spec,
     scene: Scene,
     run: Run,
-    journal: Journal,
     *,
     listen: Listener,
     on_rung: Callable[[Rung], None],
     incremental: bool = False,
 ) -> Verdict:
-    """Climb the ladder with every host that is right, and record what it showed.
+    """Climb the ladder with every host that is right; what it showed is recorded by ``record``.
 
     Args:
         inventory: where the last verdict is kept.
         spec: what the user says about verification.
         scene: the fleet.
         run: runs scripts on hosts.
-        journal: where the verdict is written.
         listen: is told of each host that takes part.
         on_rung: is told of each rung.
         incremental: whether the last verdict is built on, where only a few hosts are other ones.
-
-    Raises:
-        RemedyError: the journal or the verdict cannot be written.
     """
     tested = [
         candidate
@@ -88,17 +85,30 @@ def prove(
         for name, host in scene.hosts.items()
         if name not in names
     }
-    verdict = verdict.excusing(excused).model_copy(
+    return verdict.excusing(excused).model_copy(
         update={"fingerprints": marks, "explained": _explain(inventory, verdict, scene)}
     )
+
+
+def record(verdict: Verdict, journal: Journal, home: Path) -> None:
+    """Record what a verification showed, and keep the verdict as the last one.
+
+    Raises:
+        RemedyError: that cannot be written.
+    """
     journal.write(
         "verified",
         **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests", "explained"}),
         cause=verdict.explained and verdict.explained.diagnosis.label,
         command=verdict.explained and verdict.explained.command,
     )
-    save(inventory.home, verdict)
-    return verdict
+    try:
+        save(home, verdict)
+    except OSError as error:
+        raise RemedyError(
+            f"the verdict cannot be kept in {home}: {error.strerror}",
+            next_step="It is in the journal. Make room or give write access before the next run.",
+        ) from error
 
 
 def gpu_count(state: HostState) -> int:

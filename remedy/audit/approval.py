@@ -53,8 +53,11 @@ def sign(plan: Plan, path: Path, key: Path) -> Path:
     """
     done = _keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], message(plan))
     if done.returncode != 0:
+        # It says so in a banner, and at its end something else.
+        open_to_others = b"UNPROTECTED PRIVATE KEY" in done.stderr
+        said = "others can read it" if open_to_others else _last_line(done.stderr)
         raise UsageError(
-            f"{key}: ssh-keygen cannot sign with this key: {_last_line(done.stderr)}",
+            f"{key}: ssh-keygen cannot sign with this key: {said}",
             next_step="Give a private key that you can read, or a public key whose other half is in the agent.",
         )
     signature = path.with_name(f"{path.name}.{key.stem}.sig")
@@ -113,9 +116,9 @@ def _sorted_out(
     """Return the signatures that count, and the names of the others with the reason."""
     try:
         lines = allowed_signers.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{allowed_signers}: {error.strerror}",
+            f"{allowed_signers}: {getattr(error, 'strerror', None) or 'it is no text'}",
             next_step="Approval needs a file of allowed signers: ssh-keygen(1), ALLOWED SIGNERS.",
         ) from error
     if not any(line.strip() and not line.lstrip().startswith("#") for line in lines):
@@ -147,7 +150,11 @@ def _signer(
     ``find-principals`` only proposes; ``verify`` decides. The time is ssh-keygen's own: a caller that names it
     could approve with an expired key.
     """
-    if not _ARMOR.fullmatch(signature.read_bytes()):
+    try:
+        armor = signature.read_bytes()
+    except OSError as error:
+        return None, f"it cannot be read: {error.strerror}"
+    if not _ARMOR.fullmatch(armor):
         return None, "it is no signature, or was changed"
     files = ["-f", str(allowed_signers), "-s", str(signature)]
     revocations = [] if revoked is None else ["-r", str(revoked)]

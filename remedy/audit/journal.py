@@ -154,6 +154,11 @@ def verify_chain(path: Path) -> tuple[int, str]:
             return number, f"record {number} is not the one that the file {HEAD_NAME} names"
         prev = claimed
         number += 1
+    if head is None and number > 1:  # a crash can have come before the head of the first one
+        return (
+            number,
+            f"the file {HEAD_NAME}, which names the last record, is gone or cannot be read",
+        )
     if head is not None and head.seq >= number:
         return number, f"records {number} to {head.seq} are missing at the end"
     return number, ""

@@ -125,9 +125,15 @@ class Session:
             "spec_digest": self.pipeline.spec.digest,
             "tool_version": __version__,
         }
-        try:
+        with self.going_on():
             journal = Journal(self.pipeline.inventory.home, run=run or new_run_id(), mode=mode)
             journal.write(event, **{**common, **data})
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Say that what the block records could not be recorded, and go on: no host was changed."""
+        try:
+            yield
         except RemedyError as error:
             text = (
                 f"not recorded: {error.message}; nothing was changed, so only the record is missing"

@@ -62,7 +62,9 @@ def verify(
         preview = pipeline.preview(probed, pipeline.plan(probed), pending_counts=False)
         run = new_run_id()
         with session.stage("Verifying"):
-            verdict = pipeline.verify(probed, run=run, incremental=incremental)
+            verdict = pipeline.verify(probed, incremental=incremental)
+        with session.going_on():
+            pipeline.record(verdict, run)
         outcome = replace(preview, run=run, verdict=verdict)
         hosts = {name: host.status.value for name, host in outcome.hosts.items()}
         session.note("verify", "ended", run=run, hosts=hosts, exit_code=outcome.exit_code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -157,6 +157,24 @@ def test_a_key_that_cannot_be_read(plan: Path) -> None:
     assert not list(plan.parent.glob("*.sig"))
 
 
+def test_a_key_that_others_can_read(plan: Path) -> None:
+    path = key(plan.parent, "bob")
+    path.chmod(0o644)
+    done = remedy("approve", plan, "--key", path)
+    assert_refused(done, 2, "bob", "cannot sign", "others can read it")
+    assert not list(plan.parent.glob("*.sig"))
+
+
+def test_signers_and_signatures_that_are_no_files_of_text(inventory: Path, plan: Path) -> None:
+    words = ("apply", inventory, "--plan", plan, "--yes", "--require-approval")
+    signers = inventory.parent / "allowed_signers"
+    signers.write_bytes(b"\xff\xfe")
+    assert_refused(remedy(*words), 2, "allowed_signers: it is no text")
+    signers.write_text("bob ssh-ed25519 AAAA\n")
+    (inventory.parent / "plan.json.bob.sig").mkdir()
+    assert_refused(remedy(*words), 4, "plan.json.bob.sig: it cannot be read: Is a directory")
+
+
 @pytest.mark.parametrize("text", ["", "# nobody yet\n\n"])
 def test_an_empty_list_of_signers(inventory: Path, plan: Path, text: str) -> None:
     (inventory.parent / "allowed_signers").write_text(text)
@@ -206,6 +224,50 @@ def test_a_journal_that_cannot_be_written(
     obstacle(inventory.parent / ".remedy")
     done = remedy("apply", inventory, "--yes", "--no-verify")
     assert_refused(done, 1, said, "Nothing is changed without a record of it")
+
+
+@pytest.fixture(params=["full", "read-only"])
+def disk(request: pytest.FixtureRequest, inventory: Path) -> Iterator[str]:
+    """A .remedy on a disk of its own, which takes nothing more."""
+    home = inventory.parent / ".remedy"
+    home.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(home)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a disk needs root")
+    try:
+        if request.param == "full":
+            (home / "fill").write_bytes(b"x" * 4096)
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", str(home)], check=True)
+        yield str(request.param)
+    finally:
+        subprocess.run(["umount", str(home)], check=True)
+
+
+def test_a_disk_that_takes_nothing_stops_what_changes_hosts(
+    inventory: Path, plan: Path, disk: str
+) -> None:
+    said = {"full": "No space left on device", "read-only": "Read-only file system"}[disk]
+    for words in (("--yes", "--no-verify"), ("--plan", plan, "--yes", "--no-verify")):
+        done = remedy("apply", inventory, *words)
+        assert_refused(done, 1, "journal", said, "Nothing is changed without a record of it")
+    assert remedy("history", inventory).output.startswith("no runs are recorded")
+
+
+def test_a_disk_that_takes_nothing_stops_no_look(inventory: Path, plan: Path, disk: str) -> None:
+    said = {"full": "No space left on device", "read-only": "Read-only file system"}[disk]
+    out = inventory.parent / "new.json"
+    for words, code in (
+        (("check", inventory), 5),
+        (("plan", inventory, "-o", out), 5),
+        (("apply", inventory, "--plan", plan, "--rehearse"), 5),
+        (("verify", inventory), 3),
+    ):
+        done = remedy(*words)
+        assert done.exit_code == code, done.output
+        assert f"cannot be written: {said}" in done.output
+        assert "gpu01 (127.0.0.1:1): no connection" in done.output
+    assert out.exists()
 
 
 def test_a_plan_that_is_saved_is_on_record(inventory: Path) -> None:

@@ -82,6 +82,22 @@ def test_records_that_are_cut_off_at_the_end_are_missed(tmp_path: Path, left: in
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("damage", ["gone", "garbage"])
+def test_a_head_that_names_nothing_is_told(tmp_path: Path, damage: str) -> None:
+    journal = Journal(tmp_path / ".remedy", run="r1", mode="apply")
+    head = journal.path.with_name(HEAD_NAME)
+    journal.write("planned")
+    head.unlink()  # a crash right after the first record
+    assert verify_chain(journal.path) == (1, "")
+    journal.write("began")
+    assert verify_chain(journal.path) == (2, "")
+    if damage == "gone":
+        head.unlink()
+    else:
+        head.write_text("garbage")
+    assert "is gone or cannot be read" in verify_chain(journal.path)[1]
+
+
 def test_a_journal_that_was_removed_is_missed(tmp_path: Path) -> None:
     path = make(tmp_path)
     path.unlink()
