@@ -19,7 +19,7 @@ from remedy.audit.story import read_stories
 from remedy.lab.host import FRESH_HOSTS, Host
 
 HOSTS = FRESH_HOSTS.encode() + FOREIGN
-# Every kind of change: files that are edited and made, the live value of a setting, and one that is guarded.
+# Files that are edited and made, the live value of a setting, and a change that is guarded.
 SPEC = """\
 apply: {confirm_seconds: 10}
 environment: {interface: auto}
