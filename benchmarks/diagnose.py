@@ -3,6 +3,7 @@
 python -m benchmarks.diagnose                      the corpus of the tests
 python -m benchmarks.diagnose --folder LOGS        any folder with an index.tsv (file, label, secondary)
 python -m benchmarks.diagnose --speed 2000         2 GB of ordinary training output, beside grep -F -f
+python -m benchmarks.diagnose --engines 200        what finds the literals, and what else could
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.diagnosing import accuracy, speed
+from benchmarks.diagnosing import accuracy, engines, speed
 
 CORPUS = Path(__file__).parents[1] / "tests" / "diagnose" / "corpus"
 RESULTS = Path(__file__).with_name("results")
@@ -28,18 +29,27 @@ def main() -> None:
     parser.add_argument(
         "--speed", type=int, metavar="MB", help="measure speed on so many megabytes instead"
     )
+    parser.add_argument(
+        "--engines", type=int, metavar="MB", help="compare engines on so many megabytes instead"
+    )
     parser.add_argument("--save", metavar="NAME", help=f"also write {RESULTS.name}/NAME.json")
     args = parser.parse_args()
     if args.speed:
         figures = speed.measure(args.speed)
         print(speed.table(figures))
         good = speed.good_enough(figures)
+    elif args.engines:
+        figures, good = engines.measure(args.engines), True
+        print(engines.text(figures))
     else:
         table = accuracy.measure(args.folder, leave_out=not args.quick)
         print(accuracy.text(table))
         figures, good = table.figures(), table.good_enough()
     if args.save:
         RESULTS.mkdir(exist_ok=True)
+        if args.engines:
+            table_file = RESULTS / f"{args.save}.md"
+            table_file.write_text(f"{engines.text(figures)}\n", encoding="utf-8")
         (RESULTS / f"{args.save}.json").write_text(
             json.dumps(figures, indent=2) + "\n", encoding="utf-8"
         )
