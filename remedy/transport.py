@@ -10,7 +10,7 @@ to replace gevent and paramiko (pyinfra pull request 1957), so neither name is u
 
 from __future__ import annotations
 
-import pyinfra_cli  # noqa: F401  (first: it makes sockets cooperative, before others import them)
+import remedy.cooperative  # noqa: F401  (first, before others import sockets)
 
 # isort: split
 import enum
