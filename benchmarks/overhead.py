@@ -3,9 +3,9 @@
     python -m benchmarks.overhead [--hosts N] [--rounds N]      as root
 
 Without them means: the controller writes no record, flushes nothing and keeps no plan, and the hosts
-get neither receipts nor log lines, neither ``changes.json`` nor ``undo``, and flush nothing before the first
-change. Pre-images are made in both variants, since the new contents are made from them. The table goes to
-``results/overhead.md``.
+get neither receipts nor log lines, neither ``changes.json`` nor ``undo`` nor the journal's head, and flush
+nothing before the first change. Pre-images are made in both variants, since the new contents are made from
+them. The table goes to ``results/overhead.md``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def bare(words: list[str]) -> None:
     """Run remedy without journal and receipts."""
     from remedy import pipeline
     from remedy.apply import script
-    from remedy.audit import Head, Journal
+    from remedy.audit import Head, Journal, witness
     from remedy.cli.main import main as command
+    from remedy.past import Past
 
     def nothing(*_: Any, **__: Any) -> Head:
         return Head("", 0, "")
@@ -39,6 +40,8 @@ def bare(words: list[str]) -> None:
     Journal.write = nothing  # type: ignore[method-assign]
     Journal.__init__ = lambda *_, **__: None  # type: ignore[method-assign]
     pipeline.keep = nothing  # type: ignore[assignment]
+    witness.words = lambda *_: ""
+    Past.tell = nothing  # type: ignore[method-assign,assignment]
     script._by_hand = lambda *_: b""  # type: ignore[assignment]
     script._record = lambda *_: b""  # type: ignore[assignment]
     whole = script._library()

@@ -77,6 +77,7 @@ def main() -> None:
         cluster = Cluster(1, Path(name))
         try:
             cluster.up()
+            Site(cluster).keep("")
             folders = []
             for number in range(2):
                 folder = Path(name) / f"controller-{number}"

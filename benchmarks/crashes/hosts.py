@@ -47,7 +47,7 @@ LEFT = (
 BUSY = "pgrep -f '[s]h -s'; ls /var/lib/remedy/pending 2>/dev/null"
 # The cut and the loss of power come while a host works: there each flush takes that long.
 SLOW = (
-    "printf '#!/bin/sh\\nsleep 0.2\\nexec /usr/bin/sync \"$@\"\\n' >/usr/local/bin/sync;"
+    "printf '#!/bin/sh\\nsleep {seconds}\\nexec /usr/bin/sync \"$@\"\\n' >/usr/local/bin/sync;"
     " chmod 755 /usr/local/bin/sync"
 )
 STEP_SECONDS = 0.1
@@ -173,7 +173,7 @@ class Sweep:
         victim = self.site.hosts[0]
         for number in range(points):
             self.site.fresh()
-            victim.run(["sh", "-c", SLOW])
+            victim.run(["sh", "-c", SLOW.format(seconds=0.2)])
             run = self.site.start(str(REMEDY), *APPLY)
             end = time.monotonic() + QUIET_SECONDS
             while victim.run("test -e /var/lib/remedy/lock").returncode != 0:
