@@ -107,6 +107,34 @@ def test_a_host_that_hangs_ends_in_time_and_is_named(mpi: Site) -> None:
     assert not leftovers(mpi)
 
 
+# A rank that never comes as far as MPI: to every network test its host is as good as any.
+STUCK = """
+import os
+import time
+
+if "OMPI_COMM_WORLD_RANK" in os.environ:
+    time.sleep(600)
+"""
+
+
+def test_the_culprit_is_looked_for_with_the_engine_that_failed(mpi: Site) -> None:
+    victim = mpi.cluster.hosts[1]
+    spec = mpi.folder / "search.yaml"
+    spec.write_text("verify: {engine: mpi, deadline: 20}\n")
+    host = mpi.cluster.host(victim)
+    host.must("mkdir /opt/stuck && cat > /opt/stuck/sitecustomize.py", stdin=STUCK)
+    host.must("echo PYTHONPATH=/opt/stuck >> /etc/environment")
+    try:
+        answer = mpi.remedy("verify", "--spec", str(spec), "--json", seconds=300)
+    finally:
+        host.must("sed -i /stuck/d /etc/environment && rm -r /opt/stuck")
+    verdict = answer.document["verdict"]
+    assert answer.code == 3
+    assert [cause["what"] for cause in verdict["causes"]] == [victim], answer.text
+    assert verdict["tests"], "no smaller group was tried"
+    assert not leftovers(mpi)
+
+
 @pytest.fixture
 def stand_in(mpi: Site) -> Iterator[Site]:
     """Hosts with a program that prints as nccl-tests do, and a device node for one GPU."""
