@@ -29,7 +29,7 @@ MSRUN_JOB = MSRUN + "{m} --master_port=8118 train_mindspore.py"
 
 
 def _two(name: str, label: str, command: str, needs: str, **more: object) -> Scenario:
-    settings = {"hosts": (A, B), "setup": GOOD, "seconds": 90, "folder": "log", **more}
+    settings = {"hosts": (A, B), "setup": GOOD, "seconds": 60, "folder": "log", **more}
     return Scenario(name, label, command, needs=needs, **settings)  # type: ignore[arg-type]
 
 
@@ -96,7 +96,7 @@ def paddle() -> Iterator[Scenario]:
         "loopback-hostname",
         PADDLE_JOB,
         setup={"*": LOOPBACK},
-        secondary="unknown",
+        secondary="firewall-ports;unknown",
     )
     yield two(
         "port-taken",

@@ -142,7 +142,7 @@ def text(figures: dict[str, Any]) -> str:
         )
     out += [
         "",
-        "The chosen one leaves out hits that overlap another; the scanner looks at the whole line of each.",
+        f"{OWN} leaves out hits that overlap others; the scanner looks at the whole line anyway.",
     ]
     if figures["not_installed"]:
         out += ["", f"Not installed: {', '.join(figures['not_installed'])}."]

@@ -59,6 +59,9 @@ _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 _LAUNCHERS = re.compile(
     r"SystemExit|[\w.]*(?:ChildFailed|CalledProcess|RendezvousClosed|RendezvousGracefulExit)Error\b"
     r"|[\w.]*(?:Signal|ProcessExited|ProcessRaised)Exception\b"
+    r"|RuntimeError: Distributed job exited with exception"  # msrun
+    r"|FatalError: `(?:Termination|Process abort) signal`"  # Paddle's handlers of signals
+    r"|RuntimeError: reentrant call inside"  # a handler that prints while something else does
 )
 
 
