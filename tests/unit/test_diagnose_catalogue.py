@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -155,3 +156,15 @@ def test_an_entry_says_what_prints_it(entry: Symptom) -> None:
     assert ORIGIN.search(entry.source), entry.source
     assert "labels of the field" not in entry.source
     assert "domain facts" not in entry.source
+
+
+def test_every_repository_is_in_the_table_of_what_was_read() -> None:
+    table = (Path(__file__).parents[2] / "docs" / "catalogue.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| ([\w.-]+/[\w.-]+) \|", table, re.MULTILINE))
+    named = {
+        found[1]
+        for entry in ENTRIES
+        for part in entry.source.split(";")
+        if (found := re.match(r"\s*([\w.-]+/[\w.-]+):", part))
+    }
+    assert named == listed
