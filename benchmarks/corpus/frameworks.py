@@ -166,10 +166,9 @@ def mindspore() -> Iterator[Scenario]:
     )
     yield two(
         "interface",
-        "wrong-interface",
+        "healthy",  # on processors nobody connects to the address that a worker tells of itself
         MSRUN_JOB,
         only={B: "MS_WORKER_IP=172.17.0.1 " + MSRUN_JOB},
-        secondary="rank-mismatch;firewall-ports",
     )
     yield two(
         "port-taken",
