@@ -55,7 +55,7 @@ def sudo(module_cluster: Cluster) -> Sudo:
     words = ["-K", "-v", "--no-verify", "--limit", "gpu02"]
     told["typed"] = _on_a_terminal(
         site.command("apply", *words),
-        [("sudo password:", GUARDED_PASSWORD), ("Change 1 hosts?", "y")],
+        [("sudo password:", GUARDED_PASSWORD), ("Change 1 host?", "y")],
     )
     told["names"] = site.names("gpu02")
     site.edit_inventory({"gpu02": {"_sudo_password": GUARDED_PASSWORD}})
@@ -157,7 +157,7 @@ def test_a_password_is_asked_for_once_and_the_changes_before_they_are_made(sudo:
     shown = sudo.typed.stdout
     assert sudo.typed.code == 0, shown
     assert shown.count("sudo password:") == 1
-    assert shown.index("changes on 1 host") < shown.index("Change 1 hosts?")
+    assert shown.index("changes on 1 host") < shown.index("Change 1 host?")
     assert re.search(r"^changed +gpu02$", shown, re.M)
     assert (sudo.names.running, sudo.names.static) == ("gpu02", b"gpu02\n")
 
