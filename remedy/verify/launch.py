@@ -112,8 +112,8 @@ class RankPlan(Record):
 def default_deadline(hosts: int) -> float:
     """Seconds that a healthy run of this many hosts never needs: importing torch twice dominates.
 
-    A healthy run of 3 hosts on 2 shared cores takes about 12 s; where four were starved of processor time it took
-    more than 60. A broken one ends only at the deadline.
+    A healthy run of 3 hosts on 2 shared cores takes about 12 s; four that were starved of processor time had
+    not imported it after 45. A broken one ends only at the deadline.
     """
     return min(90.0 + hosts, 300.0)
 
