@@ -1,8 +1,8 @@
 """Sockets that give way to each other, as pyinfra makes them; to be imported before whatever uses sockets.
 
 pyinfra does that by gevent, which looks for plugins at each of some twenty-five modules that it replaces, and
-each time reads the entry points of all that is installed (``gevent.events.notify_and_call_entry_points``): a
-tenth of a second for every command. Here they are read once.
+each time reads the entry points of all that is installed (``gevent.events.notify_and_call_entry_points``). Here
+they are read once.
 """
 
 from __future__ import annotations

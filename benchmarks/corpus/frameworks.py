@@ -4,6 +4,7 @@ and ``remedy lab up --mpi`` brings the libraries of the system that they load)."
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks.corpus.network import OPEN_MASTER
 from benchmarks.corpus.scenario import GOOD, NAMED, A, B, Scenario
@@ -28,15 +29,15 @@ MSRUN = (
 MSRUN_JOB = MSRUN + "{m} --master_port=8118 train_mindspore.py"
 
 
-def _two(name: str, label: str, command: str, needs: str, **more: object) -> Scenario:
+def _two(name: str, label: str, command: str, needs: str, **more: Any) -> Scenario:
     settings = {"hosts": (A, B), "setup": GOOD, "seconds": 60, "folder": "log", **more}
-    return Scenario(name, label, command, needs=needs, **settings)  # type: ignore[arg-type]
+    return Scenario(name, label, command, needs=needs, **settings)
 
 
 def paddle() -> Iterator[Scenario]:
     """Faults of ``python -m paddle.distributed.launch`` on two hosts."""
 
-    def two(name: str, label: str, command: str, **more: object) -> Scenario:
+    def two(name: str, label: str, command: str, **more: Any) -> Scenario:
         return _two(f"paddle-{name}", label, command, "paddle", **more)
 
     yield two("good", "healthy", PADDLE_JOB)
@@ -117,7 +118,7 @@ def paddle() -> Iterator[Scenario]:
 def mindspore() -> Iterator[Scenario]:
     """Faults of ``msrun`` on two hosts."""
 
-    def two(name: str, label: str, command: str, **more: object) -> Scenario:
+    def two(name: str, label: str, command: str, **more: Any) -> Scenario:
         return _two(f"msrun-{name}", label, command, "mindspore", **more)
 
     yield two("good", "healthy", MSRUN_JOB)

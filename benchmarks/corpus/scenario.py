@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 A, B, C = "gpu01", "gpu02", "gpu03"
 RUN = "torchrun --nnodes {n} --node-rank {i} --nproc-per-node {p} --master-addr {m} --master-port 29500"
@@ -46,11 +47,11 @@ class Scenario:
     folder: str = ""
 
 
-def one(name: str, label: str, command: str, **more: object) -> Scenario:
+def one(name: str, label: str, command: str, **more: Any) -> Scenario:
     """A scenario on one host with two processes."""
-    return Scenario(name, label, command, **more)  # type: ignore[arg-type]
+    return Scenario(name, label, command, **more)
 
 
-def two(name: str, label: str, command: str, **more: object) -> Scenario:
+def two(name: str, label: str, command: str, **more: Any) -> Scenario:
     """A scenario on two hosts."""
-    return Scenario(name, label, command, hosts=(A, B), **more)  # type: ignore[arg-type]
+    return Scenario(name, label, command, hosts=(A, B), **more)

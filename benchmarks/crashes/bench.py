@@ -21,27 +21,19 @@ from remedy.plan import Change, CommandAction, FileAction, inverse, sha256
 from remedy.plan.splice import spliced
 
 FOREIGN = b"10.1.2.3 storage  # of others\n"
+# fmt: off
 TOOLS = (
-    *(
-        "base64",
-        "tr",
-        "date",
-        "mkdir",
-        "chmod",
-        "cat",
-        "sha256sum",
-        "readlink",
-        "cp",
-        "rm",
-        "mktemp",
-        "sync",
-    ),
-    *("mv", "stat", "dirname", "ln", "find", "grep", "tail", "head", "df", "rmdir", "flock"),
+    "base64", "cat", "chmod", "cp", "date", "dd", "df", "dirname", "find", "flock", "grep", "head", "ln",
+    "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sha256sum", "stat", "sync", "tail", "tr",
 )
+# fmt: on
+# Programs of one pipeline start at once. Each takes the first number that is free,
+# by a file that one alone can make.
 WRAPPER = """#!/bin/sh
-read -r n <"$CRASH_COUNT" 2>/dev/null
-n=$((${{n:-0}} + 1))
-echo $n >"$CRASH_COUNT"
+n=1
+set -C
+until {{ true >"$CRASH_COUNT/$n"; }} 2>/dev/null; do n=$((n + 1)); done
+set +C
 [ "$n" = "$CRASH_AT" ] || exec {real} "$@"
 [ "$CRASH_WHEN" = before ] || {real} "$@"
 kill -9 0
@@ -147,7 +139,7 @@ class Bench:
         """Return how many boundaries a run has: before and after each program that it starts."""
         self.fresh()
         self.apply("count", at=-1)
-        return 2 * int(self.count.read_text())
+        return 2 * len(list(self.count.iterdir()))
 
     def judge(self, kind: str, point: str, *, back: bool) -> Outcome:
         """Look at what the crash of run ``r1`` left, run the next one, and look again."""
@@ -229,7 +221,8 @@ class Bench:
         path = os.environ["PATH"]
         number, after = (at + 1) // 2, at % 2 == 0
         if at:
-            self.count.write_text("0\n")
+            shutil.rmtree(self.count, ignore_errors=True)
+            self.count.mkdir()
             path = f"{self.folder / 'bin'}:{path}"
         crash = {
             "CRASH_COUNT": str(self.count),

@@ -14,8 +14,9 @@ from tests.lab.site import Site, outside_block
 
 pytestmark = pytest.mark.lab
 
-# Every flush to the disk takes that long, so that there is time to die between two writes.
-SLOW_SYNC = b'#!/bin/sh\nsleep 0.3\nexec /usr/bin/sync "$@"\n'
+# Whatever writes to the disk takes that long, so that there is time to die between two writes.
+SLOW = ("dd", "sync")
+SLOWLY = '#!/bin/sh\nsleep 0.7\nexec /usr/bin/{} "$@"\n'
 # The brackets keep the pattern from matching the command that carries it.
 AT_WORK = "[s]h -s"
 VERIFYING = "[r]emedy-verify"
@@ -50,8 +51,9 @@ def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: flo
     site = Site(cluster)
     cluster.fault("gpu01", "hosts-huge")
     for host in cluster.hosts:
-        cluster.host(host).write("/usr/local/bin/sync", SLOW_SYNC)
-        cluster.host(host).must("chmod 755 /usr/local/bin/sync")
+        for tool in SLOW:
+            cluster.host(host).write(f"/usr/local/bin/{tool}", SLOWLY.format(tool).encode())
+            cluster.host(host).must(f"chmod 755 /usr/local/bin/{tool}")
     before = site.all_names()
     controller = start(site, "apply", "--yes", "--no-verify", "-v")
     assert controller.stderr is not None
@@ -71,7 +73,7 @@ def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: flo
         assert outside_block(names.hosts) == outside_block(before[host].hosts)
         assert names.static in (before[host].static, f"{host}\n".encode())
         assert site.copies(host) == ""
-        cluster.host(host).must("rm /usr/local/bin/sync")
+        cluster.host(host).must("cd /usr/local/bin && rm " + " ".join(SLOW))
     applied = site.remedy("apply", "--yes", "--no-verify")
     assert applied.code == 0, applied.text
     site.assert_right()

@@ -43,8 +43,13 @@ BAD=
 sound() {
     set -- "$DIR"/new/*
     [ -e "$1" ] || return 0
-    for line in $(sha256sum -- "$@" | tr ' ' ':'); do
-        [ "${line%%:*}" = "${line##*/}" ] || BAD="$BAD ${line##*/} "
+    sums=$nl$(sha256sum -- "$@" 2>/dev/null)$nl
+    for content; do
+        # What has no line, because it could not be read, is not sound either.
+        case $sums in
+        *"$nl${content##*/}  $content$nl"*) ;;
+        *) BAD="$BAD ${content##*/} " ;;
+        esac
     done
     [ -z "$BAD" ] || ENDED=1
 }
