@@ -13,7 +13,7 @@ from remedy.probe.space import Mount, mount_of
 from remedy.values import Fact, Record, Unknown
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes of the largest file that is sent whole; ``probe.sh`` knows the same number."""
+"""Bytes of the largest file that is sent whole; ``host/files.sh`` knows the same number."""
 
 _FACTS = re.compile(rb"([0-9a-f]+) (\d+) (\d+) (\d+) \d+ \d+ -?\d+ (/.*)")
 _REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")

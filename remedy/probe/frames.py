@@ -1,6 +1,6 @@
 """From what a host printed to the raw sections of the probe.
 
-The frame is described at the top of ``probe.sh``. Nothing a host can print makes these functions raise
+The frame is described at the top of ``host/frame.sh``. Nothing a host can print makes these functions raise
 anything but ``NoAnswerError``, and ``ProbeError`` where there is no section at all.
 """
 

@@ -19,6 +19,12 @@ NAMES_A_CALL = 500
 LAST_MARK = 0x00FFFFFF
 """Marks are the addresses 0.0.0.1 ... 0.255.255.255; 0.0.0.0 marks the host's own name."""
 
+# The script's parts, in this order: the first sets what the others use, the last runs it all.
+PARTS = (
+    *("frame", "machine", "files", "network", "processes"),
+    *("firewalls", "containers", "accelerators", "software", "run"),
+)
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")
 
 
@@ -133,6 +139,7 @@ def _fixed_assignments() -> str:
 def _script() -> str:
     # A shell that reads its script from a pipe (bash does) reads it byte by byte: comments and indentation stay
     # here.
-    text = resources.files("remedy.probe").joinpath("probe.sh").read_text(encoding="utf-8")
-    lines = (line.strip(" ") for line in text.splitlines())
+    folder = resources.files("remedy.probe") / "host"
+    texts = ((folder / f"{name}.sh").read_text(encoding="utf-8") for name in PARTS)
+    lines = (line.strip(" ") for text in texts for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line and not line.startswith("#"))

@@ -1,4 +1,4 @@
-"""What the probe looks at: the lists that are handed to ``probe.sh``.
+"""What the probe looks at: the lists that are handed to the script.
 
 Every list is data, so that a remedy's author sees in one place what a ``HostState`` can answer.
 Where a list takes patterns they are the shell's (``*``, ``[...]``), expanded on the host.

@@ -107,32 +107,36 @@ def test_a_host_that_hangs_ends_in_time_and_is_named(mpi: Site) -> None:
     assert not leftovers(mpi)
 
 
-# A rank that never comes as far as MPI: to every network test its host is as good as any.
+# A rank that never comes as far as its framework: to every network test its host is as good as any.
 STUCK = """
 import os
 import time
 
-if "OMPI_COMM_WORLD_RANK" in os.environ:
+if {"OMPI_COMM_WORLD_RANK", "PADDLE_TRAINER_ID", "RANK_ID"} & os.environ.keys():
     time.sleep(600)
 """
 
 
-def test_the_culprit_is_looked_for_with_the_engine_that_failed(mpi: Site) -> None:
-    victim = mpi.cluster.hosts[1]
-    spec = mpi.folder / "search.yaml"
-    spec.write_text("verify: {engine: mpi, deadline: 20}\n")
-    host = mpi.cluster.host(victim)
+def assert_the_stuck_one_is_named(site: Site, engine: str, deadline: int) -> None:
+    victim = site.cluster.hosts[1]
+    spec = site.folder / "search.yaml"
+    spec.write_text(f"verify: {{engine: {engine}, deadline: {deadline}}}\n")
+    host = site.cluster.host(victim)
     host.must("mkdir /opt/stuck && cat > /opt/stuck/sitecustomize.py", stdin=STUCK)
     host.must("echo PYTHONPATH=/opt/stuck >> /etc/environment")
     try:
-        answer = mpi.remedy("verify", "--spec", str(spec), "--json", seconds=300)
+        answer = site.remedy("verify", "--spec", str(spec), "--json", seconds=600)
     finally:
         host.must("sed -i /stuck/d /etc/environment && rm -r /opt/stuck")
     verdict = answer.document["verdict"]
     assert answer.code == 3
     assert [cause["what"] for cause in verdict["causes"]] == [victim], answer.text
     assert verdict["tests"], "no smaller group was tried"
-    assert not leftovers(mpi)
+    assert not leftovers(site)
+
+
+def test_the_culprit_is_looked_for_with_the_engine_that_failed(mpi: Site) -> None:
+    assert_the_stuck_one_is_named(mpi, "mpi", 20)
 
 
 @pytest.fixture
@@ -197,7 +201,7 @@ def frameworks(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(venv.VARIABLE, FRAMEWORKS)
         with clusters(tmp_path_factory.mktemp("frameworks")) as make:
-            site = Site(make(count=2, mpi=True))
+            site = Site(make(count=HOSTS, mpi=True))
             applied = site.remedy("apply", "--yes", "--no-verify")
             assert applied.code == 0, applied.text
             yield site
@@ -214,7 +218,7 @@ def test_a_framework_proves_all_hosts_by_its_own_launcher(
     verdict = answer.document["verdict"]
     assert answer.code == 0, answer.text
     assert (verdict["engine"], verdict["backend"]) == (engine, backend)
-    assert verdict["world_size"] == verdict["hosts"] == 2
+    assert verdict["world_size"] == verdict["hosts"] == HOSTS
     assert verdict["sum_exact"]
     assert verdict["bandwidth"]
     assert [text[: len(software)] for text in verdict["software"]] == [software]
@@ -236,6 +240,13 @@ def test_a_python_without_the_framework_is_told_before_anything_runs(frameworks:
     assert answer.code == 3
     assert "/usr/bin/python3 has no Paddle" in verdict["reason"]
     assert "Install paddlepaddle there" in verdict["causes"][0]["next_step"]
+
+
+@pytest.mark.parametrize("engine", ["paddle", "mindspore"])
+def test_the_culprit_is_looked_for_with_a_frameworks_own_launcher(
+    frameworks: Site, engine: str
+) -> None:
+    assert_the_stuck_one_is_named(frameworks, engine, 60)
 
 
 def test_a_framework_that_cannot_join_ends_in_time(frameworks: Site) -> None:

@@ -1,136 +1,30 @@
 """Verification for real, on this machine: agents, torchrun and workers over loopback.
 
-Where root allows it each "host" has a mount namespace in which it sees a boot-id of its own, which is all
-that makes it another machine to the verdict.
+Where root allows it each "host" has namespaces in which it sees a boot-id and a host name of its own, which is
+all that makes it another machine to the verdict.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
 import socketserver
-import subprocess
 import sys
 import threading
-import time
-import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from remedy.errors import RemedyError
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks, report
-from remedy.verify.agent import MARKER
+from remedy.verify import Candidate, VerifySpec, plan_ranks, report
 from remedy.verify.judge import judge
-from remedy.verify.launch import script
-from remedy.verify.procs import ESTABLISHED, LISTEN, marked, read, sockets
+from remedy.verify.procs import ESTABLISHED, read, sockets
+from tests.local.hosts import NEEDS, Hosts, wait_for
 from tests.unit.test_verify_ras import document, lost
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the agent reads /proc: Linux only"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("torch") is None,
-        reason="torch is not installed here: pip install 'remedy-cluster[torch]'",
-    ),
-]
-
+pytestmark = NEEDS
 NAMES = ("gpu01", "gpu02")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the transport would give: see ``remedy.transport.Output``."""
-
-    host: str
-    stdout: str = ""
-    stderr: str = ""
-    exit_code: int | None = None
-    seconds: float = 0.0
-    error: RemedyError | None = None
-
-
-class Hosts:
-    """The processes that stand for the hosts of one plan."""
-
-    def __init__(self, plan: RankPlan, tmp_path: Path) -> None:
-        self.plan = plan
-        self.tmp = tmp_path
-        self.began = time.monotonic()
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, *names: str, own_boot_id: bool = True) -> None:
-        """Start the scripts of these hosts as the transport does: a shell under a time limit."""
-        environment = {**os.environ, "TMPDIR": str(self.tmp)}
-        for node, host in enumerate(self.plan.hosts):
-            if host.name not in names:
-                continue
-            command = ["timeout", "-k", "5", "120", "sh", "-s"]
-            if own_boot_id and os.geteuid() == 0:
-                boot_id = self.tmp / f"boot_id.{host.name}"
-                boot_id.write_text(f"{uuid.uuid4()}\n")
-                over = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"'
-                command = ["unshare", "-m", "sh", "-c", over, "sh", str(boot_id), *command]
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-            )
-            self.running[host.name] = process
-            assert process.stdin is not None
-            process.stdin.write(script(self.plan, node).encode())
-            process.stdin.close()
-            process.stdin = None
-
-    def outputs(self) -> dict[str, Answer]:
-        """Wait for all, as the transport does."""
-        outputs: dict[str, Answer] = {}
-        for name, process in self.running.items():
-            stdout, stderr = process.communicate(timeout=120)
-            outputs[name] = Answer(name, stdout.decode(), stderr.decode(), process.returncode)
-        return outputs
-
-    def verdict(self) -> Verdict:
-        """Wait for all, and judge."""
-        return judge(self.plan, self.outputs(), time.monotonic() - self.began)  # type: ignore[arg-type]
-
-    def tree(self) -> list[int]:
-        """Everything that carries this run's marker."""
-        return marked(f"{MARKER}={self.plan.nonce}")
-
-    def worker(self, name: str) -> int:
-        """The process id of a host's worker, once it has reached the rendezvous."""
-        node = [host.name for host in self.plan.hosts].index(name)
-        found: list[int] = []
-
-        def there() -> bool:
-            for pid in self.tree():
-                command = read(f"/proc/{pid}/cmdline").split(b"\0")
-                rank = f"RANK={node}".encode() in read(f"/proc/{pid}/environ").split(b"\0")
-                if rank and any(part.endswith(b"/worker.py") for part in command):
-                    found.append(pid)
-            return bool(found)
-
-        wait_for(there, 30)
-        return found[0]
-
-    def assert_nothing_left(self, within: float = 6.0) -> None:
-        """No process, no folder, no listener on the rendezvous port."""
-        wait_for(lambda: not self.tree() and not list(self.tmp.glob("remedy-verify-*")), within)
-        port = self.plan.port
-        assert not [s for s in sockets() if s.state == LISTEN and s.local[1] == port]
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -147,10 +41,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Hosts]]:
 
     yield build
     for hosts in made:
-        for process in hosts.running.values():
-            process.kill()
-        for pid in hosts.tree():
-            os.kill(pid, signal.SIGKILL)
+        hosts.kill()
 
 
 def test_two_hosts_prove_the_sum_and_leave_nothing(make: Callable[..., Hosts]) -> None:

@@ -85,7 +85,7 @@ def test_everything_that_is_read_at_run_time_is_in_the_wheel(wheel: Path) -> Non
     }
     assert sources <= packed
     assert {
-        "remedy/probe/probe.sh",
+        "remedy/probe/host/frame.sh",
         "remedy/apply/host/base.sh",
         "remedy/lab/boot.sh",
         "remedy/deploys/hosts_file.py",

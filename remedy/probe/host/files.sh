@@ -1,0 +1,115 @@
+# --- files -----------------------------------------------------------------------------------------------
+
+# file_facts: one line a file, errors among them: that is how "not there" and "not allowed" are told apart.
+file_facts() {
+    IFS=$nl
+    set -- $1
+    unset IFS
+    facts=$(stat -L -c '%f %u %g %s %d %i %Y %n' "$@" 2>&1 </dev/null)
+    judge $?
+    [ "$status" != failed:1 ] || status=ok
+}
+
+# A home on a dead file server must not cost the other files: it is tried with them, then left out.
+stat_files() {
+    file_facts "$files$nl$home_paths"
+    if [ "$status" = timeout ]; then
+        file_facts "$files"
+        detail='the home directory did not answer'
+        home= home_paths= scan_home_paths=
+    fi
+    printf '%s\n' "$facts"
+}
+
+# The regular files among them, up to 4 MiB each, and where the links lead.
+choose_files() {
+    readable= linked= dangling= watched_paths= directory=
+    set -f # a name that looks like a pattern is a name
+    IFS=$nl
+    for line in $facts; do
+        unset IFS
+        set -- ${line%% /*}
+        path=/${line#* /}
+        case $path in *"'"* | *:*) continue ;; esac
+        case $1 in 8???) ;; *) continue ;; esac
+        # A path that a pattern finds too is listed twice.
+        case $readable$nl in *"$nl$path$nl"*) continue ;; esac
+        [ "$4" -gt 4194304 ] 2>/dev/null || readable=$readable$nl$path
+        if [ "${path%/*}" != "$directory" ]; then
+            directory=${path%/*}
+            watched_paths=$watched_paths$nl$directory
+        fi
+        watched_paths=$watched_paths$nl$path
+    done
+    set +f
+    IFS=$nl
+    for path in $files $home_paths; do
+        [ -L "$path" ] || continue
+        if [ -e "$path" ]; then linked=$linked$nl$path; else dangling=$dangling$nl$path; fi
+    done
+    unset IFS
+}
+
+file_contents() {
+    choose_files
+    set -f
+    IFS=$nl
+    set -- $readable
+    unset IFS
+    set +f
+    [ $# -eq 0 ] || every_line "$@"
+}
+
+# One line a link: where it leads, and its own path. One process for all links that lead somewhere, where
+# readlink takes several.
+file_links() {
+    set -f
+    IFS=$nl
+    set -- $linked
+    unset IFS
+    targets=
+    [ $# -eq 0 ] || targets=$(readlink -f "$@")
+    if [ "$(count "$targets")" -ne $# ]; then
+        targets=
+        for path; do targets=$targets$(readlink -f "$path")$nl; done
+    fi
+    IFS=$nl
+    for target in $targets; do
+        printf '%s%s%s\n' "$target" "$tab" "$1"
+        shift
+    done
+    for path in $dangling; do
+        target=$(readlink "$path")
+        case $target in /*) ;; *) target=${path%/*}/$target ;; esac
+        if [ ! -d "${target%/*}" ] || [ -L "$target" ]; then target=; fi
+        printf '%s%s%s\n' "$target" "$tab" "$path"
+    done
+    unset IFS
+    set +f
+}
+
+count() {
+    IFS=$nl
+    set -- $1
+    printf '%s' $#
+}
+
+file_attributes() {
+    has lsattr || { absent 'lsattr is not installed'; return; }
+    set -f
+    IFS=$nl
+    set -- $watched_paths
+    unset IFS
+    set +f
+    [ $# -gt 0 ] || return
+    lsattr -d "$@" # fails for a file system without attributes
+}
+
+# Lines with path and number, of files that are only ever searched.
+mentions() {
+    IFS=$nl
+    set -- $scan_files $scan_home_paths
+    unset IFS
+    limited grep -aHnsE "$scan_pattern" "$@"
+    case $status in failed:[12]) status=ok ;; esac
+}

@@ -1,0 +1,51 @@
+# --- firewalls -------------------------------------------------------------------------------------------
+
+nft_rules() {
+    has nft || { status=missing detail='nft is not installed'; return; }
+    ruleset=$(nft -j -s list ruleset 2>&1 </dev/null)
+    judge $?
+    if [ "$status" != ok ]; then detail=$ruleset ruleset=; fi
+    if [ "${#ruleset}" -gt 8000000 ]; then
+        status=failed:0 detail='more than 8 MB of rules'
+    else
+        printf '%s' "$ruleset"
+    fi
+}
+
+# saved_rules FAMILY SAVE...: what iptables keeps in nftables, asked for only where there is any.
+saved_rules() {
+    has "$2" || { absent "$2 is not installed"; return; }
+    if [ "$ruleset" ]; then
+        case $ruleset in
+            *'"table": {"family": "'"$1"'"'*) ;;
+            *) absent 'no table'; return ;;
+        esac
+    fi
+    limited "$2"
+}
+iptables_rules() { saved_rules ip iptables-save; }
+ip6tables_rules() { saved_rules ip6 ip6tables-save; }
+
+# legacy_rules NAMES SAVE FALLBACK: the old kernel tables; asking for them where there are none would make them.
+legacy_rules() {
+    tables=
+    [ -e "$1" ] || { absent 'no table'; return; }
+    [ -r "$1" ] || { status=failed:1 detail='reading it needs root'; return; }
+    read -r tables <"$1"
+    [ "$tables" ] || { absent 'no table'; return; }
+    save=$2
+    has "$save" || save=$3
+    has "$save" || { status=missing detail="$2 is not installed"; return; }
+    limited "$save"
+}
+legacy_iptables() { legacy_rules /proc/net/ip_tables_names iptables-legacy-save iptables-save; }
+legacy_ip6tables() { legacy_rules /proc/net/ip6_tables_names ip6tables-legacy-save ip6tables-save; }
+
+# firewall-cmd is Python and takes a quarter of a second, so only where the daemon runs.
+firewalld() {
+    has firewall-cmd || { absent 'firewall-cmd is not installed'; return; }
+    case $stats in
+        *'(firewalld)'*) limited firewall-cmd --list-all-zones ;;
+        *) absent 'firewalld does not run' ;;
+    esac
+}

@@ -1,0 +1,126 @@
+# The probe: reads one host, changes nothing, prints what it found.
+#
+# Run as `sh -s` with this text on stdin; needs POSIX sh and grep, stat and the like from coreutils or busybox.
+# What it looks at is in the variables that render_probe() puts in front: nonce, stop_after, tool_limit,
+# name_limit, name_groups, files, home_files, scan_files, scan_home_files, scan_pattern, kernel_files,
+# link_files, rdma_files, units, programs, presence, file_systems, interpreters, packages, daemons.
+#
+# Output, all of it packed by gzip and in base64 (unpacked where there is no gzip; in hexadecimal where there is no
+# base64) between two marked lines:
+#
+#     @NONCE begin NAME UPTIME
+#     ... any bytes ...
+#     @NONCE end NAME UPTIME STATUS DETAIL
+#
+# STATUS is ok, none (nothing there to look at), late (the probe's time was up), timeout, missing (no such
+# tool) or failed:RC. The nonce is new in every run and known to nobody on the host, so no file content
+# and no name can end a section or begin another. A file's lines each carry the file's path in front.
+
+LC_ALL=C
+export LC_ALL
+login_path=$PATH
+for directory in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+    case :$PATH: in *:$directory:*) ;; *) PATH=$PATH:$directory ;; esac
+done
+nl='
+'
+tab='	'
+
+# --- frame -----------------------------------------------------------------------------------------------
+
+# The uptime, as the kernel writes it. A file read by the shell itself: `date` would be a process each time.
+uptime() { IFS=' ' read -r up _ </proc/uptime || up=0; }
+
+seconds_left() { left=$((stop - ${up%.*})); }
+
+# section NAME FUNCTION: what FUNCTION prints, between its two marks. It begins when the one before has ended.
+section() {
+    status=ok detail=
+    seconds_left
+    printf '@%s begin %s %s\n' "$nonce" "$1" "$up"
+    if [ "$left" -gt 0 ]; then "$2"; else status=late; fi
+    uptime
+    printf '\n@%s end %s %s %s %s\n' "$nonce" "$1" "$up" "$status" "${detail%%"$nl"*}"
+}
+
+absent() { status=none detail=$1; }
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# The status that an exit status stands for.
+judge() {
+    case $1 in
+        0) status=ok ;;
+        124 | 137 | 143) status=timeout ;;
+        126 | 127) status=missing ;;
+        *) status=failed:$1 ;;
+    esac
+}
+
+# The one watchdog: a timeout(1) around each tool would cost a quarter of what the whole probe costs. Every second
+# it looks for what the probe ($1) has started and is too old. What has the probe's own command line is the probe.
+watchdog() {
+    trap 'kill "$nap"; exit' TERM
+    nap=
+    while [ -d "/proc/$1" ]; do
+        sleep 1 &
+        nap=$!
+        wait "$nap"
+        uptime
+        own=$(tr '\000' ' ' <"/proc/$1/cmdline")
+        family=" $1 " late=' ' more=1
+        while [ "$more" ]; do
+            more=
+            for stat in /proc/[0-9]*/stat; do look_at_process; done
+        done
+        # All at once: what a process has started is no longer found when that has ended.
+        [ "$late" = ' ' ] || kill -KILL $late
+    done
+}
+
+# A child of the family, found in $stat (proc_pid_stat(5)), joins it, and is late when its time is over or its
+# parent is late. A name that holds a newline leaves a line without the mark, which is passed over.
+look_at_process() {
+    pid=${stat#/proc/} pid=${pid%/stat}
+    case $family in *" $pid "*) return ;; esac
+    IFS= read -r line <"$stat" || return
+    case $line in *') '*) ;; *) return ;; esac
+    name=${line#*\(} name=${name%\)*}
+    set -- ${line##*) }
+    case $family in *" $2 "*) ;; *) return ;; esac
+    family="$family$pid " more=1
+    limit=$tool_limit
+    case $name in
+        getent) limit=2 ;;
+        nvidia-smi) limit=$((tool_limit * 2)) ;; # see there
+        cat) limit=$((tool_limit * 2 + 1)) ;; # after the tool whose output it copies
+    esac
+    case $late in
+        *" $2 "*) ;;
+        *)
+            # In ticks of 1/100 s, from a number such as 1234.05.
+            age=$((${up%.*} * 100 + 1${up#*.} - 100 - ${20}))
+            [ "$age" -ge $((limit * 100)) ] || [ "${up%.*}" -ge "$stop" ] || return
+            [ "$(tr '\000' ' ' <"/proc/$pid/cmdline")" != "$own" ] || return
+            ;;
+    esac
+    late="$late$pid "
+}
+
+# limited COMMAND...: a command that the watchdog looks after; its first line on stderr is the section's detail.
+limited() {
+    { detail=$("$@" 2>&1 >&3 3>&- </dev/null); } 3>&1
+    judge $?
+}
+
+# guarded SECONDS COMMAND...: the same for tools that talk to a driver, and may hang where no signal reaches
+# them: what is ended then is a process that only copies, so that the output closes in any case.
+# The last line is the exit status.
+guarded() {
+    limit=$1 begun=${up%.*}
+    shift
+    { "$@" 2>&1 </dev/null; printf '\n%s' "$?"; } | cat
+    judge $?
+    uptime
+    [ $((${up%.*} - begun)) -lt "$limit" ] || status=timeout
+}

@@ -1,0 +1,81 @@
+# --- the order of it all ---------------------------------------------------------------------------------
+
+# Cheap and certain first: what is cut off at the deadline is what could hang.
+probe() {
+    read -r process _ </proc/self/stat
+    watchdog "$process" >/dev/null 2>&1 &
+    dog=$!
+    section clock clock
+    section session session
+    section kernel kernel
+    section file-facts stat_files
+    section file-contents file_contents
+    section file-links file_links
+    section file-attributes file_attributes
+    section mentions mentions
+    section environment environment
+    section software software
+    section space space
+    section processes processes
+    section process-details process_details
+    section process-outputs process_outputs
+    section links links
+    section ip ip_facts
+    section names names
+    section listeners listeners
+    section units service_units
+    section virtualization virtualization
+    section shm shared_memory
+    section shm-holders shared_memory_holders
+    section nft nft_rules
+    section iptables iptables_rules
+    section ip6tables ip6tables_rules
+    section iptables-legacy legacy_iptables
+    section ip6tables-legacy legacy_ip6tables
+    section firewalld firewalld
+    section docker docker_daemon
+    section docker-containers docker_containers
+    section podman-containers podman_containers
+    section rdma rdma
+    section nvidia-gpus nvidia_gpus
+    section nvidia-processes nvidia_processes
+    section ascend ascend_npus
+    section acs pcie_acs
+    kill "$dog"
+}
+
+uptime
+stop=$((${up%.*} + stop_after))
+shm_files= nvidia_status= docker_status=
+home=${HOME:-/}
+homes=$home
+case ${SUDO_USER:-} in
+    '' | -* | *[!A-Za-z0-9._-]*) ;;
+    *)
+        eval "user_home=~$SUDO_USER"
+        case $user_home in /*) homes=$user_home$nl$home ;; esac
+        ;;
+esac
+home_paths= scan_home_paths=
+IFS=$nl
+for directory in $homes; do
+    for path in $home_files; do home_paths=$home_paths$nl$directory/$path; done
+    for path in $scan_home_files; do scan_home_paths=$scan_home_paths$nl$directory/$path; done
+done
+unset IFS
+
+in_letters() { base64 -w 8000 2>/dev/null || base64; }
+
+if has base64 && has gzip; then
+    # A quarter of it travels: what ssh costs on both sides is counted in bytes.
+    printf '\nremedy-probe %s gzip\n' "$nonce"
+    probe </dev/null 2>/dev/null | gzip -1c | in_letters
+elif has base64; then
+    printf '\nremedy-probe %s base64\n' "$nonce"
+    probe </dev/null 2>/dev/null | in_letters
+else
+    printf '\nremedy-probe %s hex\n' "$nonce"
+    probe </dev/null 2>/dev/null | od -An -v -tx1
+fi
+printf '\nremedy-probe %s end\n' "$nonce"
+exit 0

@@ -1,0 +1,227 @@
+"""NCCL for real on one GPU: ranks that are hosts to it, each behind a firewall of its own.
+
+NCCL refuses two ranks on one GPU of one host. It takes for a host what has a name and a boot-id of its own, or
+where NCCL_HOSTID is set, that alone (its src/misc/utils.cc); from 2.30 on it can be told to let ranks share a
+GPU (NCCL_MULTI_RANK_GPU_ENABLE). The story of the firewall is also told with gloo, which needs no GPU.
+
+What was measured goes into the report of ``pytest -m gpu --junitxml FILE``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from remedy.firewall.nftables import rule_text
+from remedy.firewall.spans import of_networks
+from remedy.firewall.step import Opening
+from remedy.verify import Candidate, Verdict, VerifySpec, plan_ranks
+from tests.local.hosts import NEEDS, Hosts
+
+pytestmark = NEEDS
+EPHEMERAL = ((32768, 60999),)
+NETWORK = "10.77.0"
+Record = Callable[[str, object], None]
+
+
+def _no_gpu() -> str:
+    """Why there is no NCCL here; nothing where there is."""
+    try:
+        import torch
+    except ImportError:
+        return "torch is not installed here"
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} sees no GPU here"
+    return "" if torch.distributed.is_nccl_available() else "this torch was built without NCCL"
+
+
+on_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(_no_gpu()), reason=_no_gpu() or "-")]
+RANKS = (2, 4, 8)
+WORLDS = [("gloo", 2), *(pytest.param("nccl", count, marks=on_gpu) for count in RANKS)]
+
+
+class Rooms:
+    """Network namespaces that see each other through a switch, with a firewall in each.
+
+    The switch is in a namespace of its own, so that no rule of this machine has a say.
+    """
+
+    def __init__(self, count: int) -> None:
+        token = f"remedy-{secrets.token_hex(3)}"
+        self.switch = f"{token}-switch"
+        self.names = {f"gpu{number:02d}": f"{token}-{number}" for number in range(1, count + 1)}
+
+    def make(self) -> None:
+        ip("netns", "add", self.switch)
+        ip("-n", self.switch, "link", "add", "br0", "up", "type", "bridge")
+        for number, name in enumerate(self.names.values(), 1):
+            ip("netns", "add", name)
+            peer = ["peer", "name", f"port{number}", "netns", self.switch]
+            ip("-n", name, "link", "add", "eth0", "type", "veth", *peer)
+            ip("-n", self.switch, "link", "set", f"port{number}", "master", "br0", "up")
+            ip("-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0")
+            for link in ("lo", "eth0"):
+                ip("-n", name, "link", "set", link, "up")
+
+    def remove(self) -> None:
+        for name in (*self.names.values(), self.switch):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+    def close(self, port: int) -> None:
+        """Close all that NCCL and gloo draw from, and leave the launcher's port open."""
+        rules = f"""
+            table inet filter {{
+                chain input {{
+                    type filter hook input priority 0; policy drop;
+                    iif "lo" accept
+                    ct state established,related accept
+                    tcp dport {port} accept
+                }}
+            }}"""
+        for name in self.names:
+            self.nft(name, rules)
+
+    def open(self) -> None:
+        """Add the rule that remedy adds."""
+        rule = rule_text(Opening(of_networks([f"{NETWORK}.0/24"]), EPHEMERAL))
+        for name in self.names:
+            self.nft(name, f"insert rule inet filter input {rule}")
+
+    def nft(self, name: str, text: str) -> None:
+        """Have the kernel take rules in one host."""
+        words = ["ip", "netns", "exec", self.names[name], "nft", "-f", "-"]
+        subprocess.run(words, input=text, text=True, check=True)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+@pytest.fixture
+def rooms() -> Iterator[Callable[[int], Rooms]]:
+    if os.geteuid() != 0 or any(shutil.which(tool) is None for tool in ("ip", "nft", "nsenter")):
+        pytest.skip("network namespaces with a firewall need root, iproute2 and nftables")
+    made: list[Rooms] = []
+
+    def build(count: int) -> Rooms:
+        made.append(Rooms(count))
+        made[-1].make()
+        return made[-1]
+
+    yield build
+    for one in made:
+        one.remove()
+
+
+@pytest.fixture
+def prove(tmp_path: Path) -> Iterator[Callable[..., Verdict]]:
+    """Verify hosts of this machine, one rank on each."""
+    started: list[Hosts] = []
+
+    def run(
+        names: list[str],
+        addresses: list[str],
+        *,
+        backend: str,
+        deadline: float,
+        port: int,
+        networks: dict[str, str] | None = None,
+        own: bool = True,
+        **environment: str,
+    ) -> Verdict:
+        candidates = [
+            Candidate(name=name, address=address, python=sys.executable)
+            for name, address in zip(names, addresses, strict=True)
+        ]
+        spec = VerifySpec(
+            backend=backend, deadline=deadline, ranks_per_host=1, port=port, sizes=(8, 2**20, 2**26)
+        )
+        hosts = Hosts(plan_ranks(candidates, spec), tmp_path, networks)
+        started.append(hosts)
+        hosts.start(*names, own_boot_id=own, **environment)
+        verdict = hosts.verdict()
+        hosts.assert_nothing_left()
+        return verdict
+
+    yield run
+    for hosts in started:
+        hosts.kill()
+
+
+def kept(verdict: Verdict, record: Record) -> None:
+    """Keep what was seen for the report."""
+    import torch
+
+    record("torch", torch.__version__)
+    if verdict.backend == "nccl":
+        record("gpu", torch.cuda.get_device_name(0))
+        record("nccl", ".".join(map(str, torch.cuda.nccl.version())))
+    for name in ("backend", "world_size", "busbw_gbps", "seconds"):
+        record(name, getattr(verdict, name))
+
+
+@pytest.mark.parametrize(("backend", "count"), WORLDS)
+def test_hosts_behind_closed_firewalls_prove_nothing_until_remedys_rule_is_there(
+    rooms: Callable[[int], Rooms],
+    prove: Callable[..., Verdict],
+    backend: str,
+    count: int,
+    record_property: Record,
+) -> None:
+    place = rooms(count)
+    names = list(place.names)
+    addresses = [f"{NETWORK}.{number}" for number in range(1, count + 1)]
+    port = 29400
+    place.close(port)
+    both = {"backend": backend, "port": port, "networks": place.names}
+    closed = prove(names, addresses, deadline=30.0, **both)
+    assert not closed.passed
+    assert not closed.sum_exact
+    assert closed.reason
+    place.open()
+    opened = prove(names, addresses, deadline=150.0, **both)
+    assert opened.passed, opened
+    assert (opened.backend, opened.world_size, opened.hosts) == (backend, count, count)
+    assert opened.sum_exact
+    kept(opened, record_property)
+
+
+WAYS = {
+    "a host id each": {"NCCL_HOSTID": "{host}"},
+    "one GPU for several ranks": {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_MAX_CTAS": "4"},
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "count"), [pytest.param(way, n, marks=on_gpu) for way in WAYS for n in RANKS]
+)
+def test_ranks_of_one_machine_reduce_on_one_gpu(
+    prove: Callable[..., Verdict], way: str, count: int, record_property: Record
+) -> None:
+    import torch
+
+    if way == "one GPU for several ranks" and torch.cuda.nccl.version() < (2, 30):
+        pytest.skip(f"NCCL {torch.cuda.nccl.version()} has no such setting: it came with 2.30")
+    names = [f"gpu{number:02d}" for number in range(1, count + 1)]
+    verdict = prove(
+        names,
+        ["127.0.0.1"] * count,
+        backend="nccl",
+        deadline=150.0,
+        port=29400,
+        own=False,
+        NCCL_SOCKET_IFNAME="lo",
+        **WAYS[way],
+    )
+    assert verdict.backend == "nccl"
+    assert (verdict.world_size, verdict.sum_exact) == (count, True), verdict
+    # To the verdict they are one machine all the same: a host id proves no second one.
+    assert not verdict.passed
+    kept(verdict, record_property)
