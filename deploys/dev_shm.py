@@ -22,7 +22,7 @@ from remedy.plan import (
     Change,
     CommandAction,
     FileAction,
-    Finding,
+    Finder,
     FindingKind,
     Fleet,
     Remedy,
@@ -36,6 +36,7 @@ from remedy.values import Unknown
 
 NAME = "dev_shm"
 LABEL = "shm-too-small"
+_finding = Finder(NAME, LABEL)
 POINT = "/dev/shm"  # noqa: S108 - the mount point, no file in it
 FSTAB = "/etc/fstab"
 OBSERVE = f"set -- $(stat -f -c '%S %b' {POINT}); echo $(($1 * $2))"
@@ -157,14 +158,6 @@ def _persist(host: HostState, fstab: File, after: bytes, size: int, reason: str)
             before=sha256(fstab.content) if fstab.exists else None,
             after=sha256(after),
         ),
-    )
-
-
-def _finding(
-    host: HostState, kind: FindingKind, title: str, evidence: tuple[str, ...], fix: str = ""
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=LABEL, title=title, evidence=evidence, fix=fix
     )
 
 

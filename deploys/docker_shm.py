@@ -27,6 +27,7 @@ from remedy.plan import (
     Change,
     CommandAction,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -41,6 +42,7 @@ from remedy.values import Unknown
 
 NAME = "docker_shm"
 LABEL = "shm-too-small"
+_finding = Finder(NAME, LABEL)
 DAEMON = "/etc/docker/daemon.json"
 KEY = "default-shm-size"
 FLAG = f"--{KEY}"
@@ -314,14 +316,6 @@ def _only(
     host: HostState, kind: FindingKind, title: str, evidence: tuple[str, ...], fix: str = ""
 ) -> Assessment:
     return Assessment((_finding(host, kind, title, evidence, fix),))
-
-
-def _finding(
-    host: HostState, kind: FindingKind, title: str, evidence: tuple[str, ...], fix: str = ""
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=LABEL, title=title, evidence=evidence, fix=fix
-    )
 
 
 def promise(state: HostState, change: Change) -> HostState:

@@ -31,6 +31,7 @@ from remedy.plan import (
     Assessment,
     Change,
     CommandAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -44,6 +45,7 @@ from remedy.verify import VerifySpec
 
 NAME = "firewall"
 LABEL = "firewall-ports"
+_finding = Finder(NAME, LABEL)
 
 
 def _mode(value: object) -> object:
@@ -271,18 +273,6 @@ def _change(host: HostState, step: Step, finding: Finding, spec: FirewallSpec) -
         disrupts=step.disrupts,
         guarded=True,
         action=step.action,
-    )
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    title: str,
-    evidence: tuple[str, ...] = (),
-    fix: str = "",
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=LABEL, title=title, evidence=evidence, fix=fix
     )
 
 

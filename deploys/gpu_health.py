@@ -17,13 +17,14 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, FindingKind, Fleet, Remedy
 from remedy.probe import Containers, Docker, Gpus, HostState, Identity, Session
 from remedy.probe.accelerators import NVIDIA
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 NAME = "gpu_health"
+_finding = Finder(NAME)
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 PASSED_THROUGH = "/sys/bus/pci/drivers/vfio-pci/"
 
@@ -62,15 +63,15 @@ def _driver(host: HostState, gpus: Gpus) -> Iterator[Finding]:
     if isinstance(gpus.devices, Unknown):
         yield _finding(
             host,
+            FindingKind.UNKNOWN if gpus.driver else FindingKind.REPORT,
             "nvidia-smi does not tell what GPUs there are",
-            "driver-mismatch",
             (gpus.devices.reason, f"on the bus: {there}; loaded driver: {gpus.driver or 'none'}"),
             "Look at `dmesg | grep -iE 'nvrm|xid'`. Reboot after an upgrade of the driver; one that hangs "
             "needs a reboot too.",
-            kind=FindingKind.UNKNOWN if gpus.driver else FindingKind.REPORT,
+            label="driver-mismatch",
         )
     elif there and not gpus.driver:
-        yield _finding(
+        yield _finding.report(
             host,
             f"{there} NVIDIA GPUs are on the bus and no driver is loaded",
             "driver-mismatch",
@@ -78,7 +79,7 @@ def _driver(host: HostState, gpus: Gpus) -> Iterator[Finding]:
             "Install the driver that the other hosts have, then reboot.",
         )
     elif len(gpus.devices) < there:
-        yield _finding(
+        yield _finding.report(
             host,
             f"nvidia-smi lists {len(gpus.devices)} of the {there} GPUs on the bus",
             "gpu-hardware-xid",
@@ -101,19 +102,19 @@ def _fabric(host: HostState, gpus: Gpus) -> Iterator[Finding]:
         seen = f"{FABRIC_MANAGER}: {f'{unit.load}, {unit.active}' if unit else 'not-found'}"
     yield _finding(
         host,
+        kind,
         title,
-        "fabricmanager-not-running",
         (f"{gpus.nvswitches} NVSwitches on the bus", seen),
         f"Install nvidia-fabricmanager of exactly version {gpus.driver}, then systemctl enable --now "
         "nvidia-fabricmanager.",
-        kind=kind,
+        label="fabricmanager-not-running",
     )
 
 
 def _in_use(host: HostState, gpus: Gpus, busy: int) -> Iterator[Finding]:
     held = {} if isinstance(gpus.processes, Unknown) else {p.gpu: p for p in gpus.processes}
     if held and isinstance(gpus.processes, tuple):
-        yield _finding(
+        yield _finding.report(
             host,
             f"{len(gpus.processes)} processes use {len(held)} GPUs",
             "stale-process",
@@ -125,7 +126,7 @@ def _in_use(host: HostState, gpus: Gpus, busy: int) -> Iterator[Finding]:
         return
     full = [g for g in gpus.devices if g.uuid not in held and (g.memory_used or 0) > busy]
     if full:
-        yield _finding(
+        yield _finding.report(
             host,
             f"{len(full)} GPUs have memory in use by no process that is listed",
             "stale-process",
@@ -138,7 +139,7 @@ def _slow(host: HostState, gpus: Gpus) -> Iterator[Finding]:
     if not isinstance(gpus.devices, Unknown):
         off = [gpu.number for gpu in gpus.devices if gpu.persistence is False]
         if off:
-            yield _finding(
+            yield _finding.report(
                 host,
                 f"persistence mode is off on {len(off)} GPUs",
                 "peer-died-timeout",
@@ -153,7 +154,7 @@ def _slow(host: HostState, gpus: Gpus) -> Iterator[Finding]:
         return
     on = {address: line for address, line in gpus.acs.items() if "SrcValid+" in line}
     if on:
-        yield _finding(
+        yield _finding.report(
             host,
             f"access control (ACS) is on for {len(on)} PCIe devices",
             "p2p-acs-iommu",
@@ -171,7 +172,7 @@ def _containers(host: HostState, gpus: Gpus) -> Iterator[Finding]:
         return
     tools = [name for name in ("nvidia-ctk", "nvidia-container-runtime") if host.session.has(name)]
     if "nvidia" not in docker.runtimes and not tools:
-        yield _finding(
+        yield _finding.report(
             host,
             "Docker has no GPU runtime",
             "container-gpu-runtime",
@@ -179,20 +180,6 @@ def _containers(host: HostState, gpus: Gpus) -> Iterator[Finding]:
             "Install nvidia-container-toolkit, then nvidia-ctk runtime configure --runtime=docker and restart "
             "docker when no job runs.",
         )
-
-
-def _finding(
-    host: HostState,
-    title: str,
-    label: str,
-    evidence: tuple[str, ...],
-    fix: str,
-    *,
-    kind: FindingKind = FindingKind.REPORT,
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=label, title=title, evidence=evidence, fix=fix
-    )
 
 
 REMEDY = Remedy(

@@ -19,6 +19,7 @@ from remedy.plan import (
     Change,
     CommandAction,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -32,6 +33,7 @@ from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 NAME = "hostname"
+_finding = Finder(NAME, "duplicate-hostname")
 STATIC = "/etc/hostname"
 CLOUD_FILE = DROP_INS + "99-remedy-hostname.cfg"
 CLOUD_TEXT = (
@@ -228,19 +230,6 @@ def _fleet_finding(title: str, evidence: tuple[str, ...], fix: str) -> Finding:
         title=title,
         evidence=evidence,
         fix=fix,
-    )
-
-
-def _finding(
-    host: HostState, kind: FindingKind, title: str, evidence: tuple[str, ...] = ()
-) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=kind,
-        label="duplicate-hostname",
-        title=title,
-        evidence=evidence,
     )
 
 

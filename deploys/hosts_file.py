@@ -23,6 +23,7 @@ from remedy.plan import (
     Assessment,
     Change,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -37,6 +38,7 @@ from remedy.templating import render
 from remedy.values import Unknown
 
 NAME = "hosts_file"
+_finding = Finder(NAME, "hostname-unresolvable")
 PATH = "/etc/hosts"
 
 
@@ -265,20 +267,6 @@ def _resolver_findings(
             tuple(silent[:8]),
             fix="Is a DNS server in /etc/resolv.conf dead?",
         )
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    title: str,
-    evidence: tuple[str, ...] = (),
-    *,
-    fix: str = "",
-    label: str = "hostname-unresolvable",
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=label, title=title, evidence=evidence, fix=fix
-    )
 
 
 def promise(state: HostState, _change: Change) -> HostState:

@@ -25,6 +25,7 @@ from remedy.plan import (
     Change,
     CommandAction,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -40,6 +41,7 @@ from remedy.values import Unknown
 
 NAME = "ipv6"
 LABEL = "ipv6-issue"
+_finding = Finder(NAME, LABEL)
 PATH = "/etc/sysctl.d/90-remedy-ipv6.conf"
 WHY = "where IPv6 is on and where it is off"
 START, END = "net.ipv6.conf.", ".disable_ipv6"
@@ -340,14 +342,6 @@ def _change(
         risk=Risk.MEDIUM,
         guarded=True,
         action=action,
-    )
-
-
-def _finding(
-    host: HostState, kind: FindingKind, title: str, evidence: tuple[str, ...] = (), fix: str = ""
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=LABEL, title=title, evidence=evidence, fix=fix
     )
 
 

@@ -16,13 +16,14 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.probe import HostState, Mention
 from remedy.report.fold import fold
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 NAME = "launching"
+_finding = Finder(NAME)
 SSHD = "/etc/ssh/sshd_config"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
 
@@ -62,7 +63,7 @@ def _startups(host: HostState, fan_out: int) -> Iterator[Finding]:
     line = max_startups(host.mentions)
     start = 10 if line is None else int(value(line).split(":")[0])
     if start < fan_out:
-        yield _finding(
+        yield _finding.report(
             host,
             f"sshd drops connections at random once {start} are logging in, and {fan_out} may at once",
             "ssh-launch-failure",
@@ -111,7 +112,7 @@ def proxy_variables(host: HostState) -> tuple[list[tuple[str, str]], tuple[str, 
 def _proxied(
     host: HostState, variables: tuple[tuple[str, str], ...], count: int, hosts: str
 ) -> Finding:
-    return _finding(
+    return _finding.report(
         host,
         f"connections to {count} hosts of the cluster would go through an HTTP proxy",
         "env-not-propagated",
@@ -140,20 +141,6 @@ def through_proxy(no_proxy: str, addresses: Mapping[str, str | None]) -> tuple[s
         for name, address in addresses.items()
         if address is not None
         and not any(ipaddress.ip_address(address) in network for network in networks)
-    )
-
-
-def _finding(
-    host: HostState, title: str, label: str, evidence: tuple[str, ...], fix: str
-) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label=label,
-        title=title,
-        evidence=evidence,
-        fix=fix,
     )
 
 

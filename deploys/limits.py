@@ -29,6 +29,7 @@ from remedy.plan import (
     Assessment,
     Change,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -42,6 +43,7 @@ from remedy.templating import render
 from remedy.values import Unknown
 
 NAME = "limits"
+_finding = Finder(NAME)
 PAM_MAIN = "/etc/security/limits.conf"
 PAM_DIR = "/etc/security/limits.d"
 PAM = f"{PAM_DIR}/99-remedy.conf"
@@ -108,7 +110,9 @@ def assess(_fleet: Fleet, host: HostState, spec: LimitsSpec) -> Assessment:
             if wanted:
                 title = f"{path} could not be read"
                 findings.append(
-                    _finding(host, FindingKind.UNKNOWN, LABELS["memlock"], title, (file.reason,))
+                    _finding(
+                        host, FindingKind.UNKNOWN, title, (file.reason,), label=LABELS["memlock"]
+                    )
                 )
             continue
         if content == file.content:
@@ -119,7 +123,7 @@ def assess(_fleet: Fleet, host: HostState, spec: LimitsSpec) -> Assessment:
             if content
             else f"{path} holds what nothing asks for any more"
         )
-        findings.append(_finding(host, FindingKind.DRIFT, label, title, lacking))
+        findings.append(_finding(host, FindingKind.DRIFT, title, lacking, label=label))
         if blocked := blocker(file, NAME):
             findings.append(blocked.on(host.host, label))
             continue
@@ -220,10 +224,10 @@ def _too_high(host: HostState, wanted: Mapping[str, int]) -> Iterator[Finding]:
         yield _finding(
             host,
             FindingKind.BLOCKED,
-            LABELS["nofile"],
             f"nofile {wanted['nofile']} is more than fs.nr_open allows",
             (f"fs.nr_open = {most}",),
             "Raise fs.nr_open first (sysctl.d), or ask for less in limits.nofile.",
+            label=LABELS["nofile"],
         )
 
 
@@ -266,10 +270,10 @@ def _beaten(look: _Host, wanted: Mapping[str, int]) -> Iterator[Finding]:
         yield _finding(
             look.state,
             FindingKind.BLOCKED,
-            LABELS[entry.item],
             f"{entry.path} gives {entry.domain} only {_shown(entry.item, entry.value)} of {entry.item}",
             (f"{entry.path}:{entry.line}",),
             f"Correct or remove line {entry.line}: it counts before {PAM}.",
+            label=LABELS[entry.item],
         )
 
 
@@ -281,10 +285,10 @@ def _session(look: _Host, wanted: Mapping[str, int]) -> Iterator[Finding]:
             yield _finding(
                 look.state,
                 FindingKind.REPORT,
-                LABELS[item],
                 f"a new session over ssh has {item} {_shown(item, limit.hard)}, though the files give more",
                 fix="In a container the kernel refuses to raise it: start the container with the limit. Else: "
                 "does sshd use PAM (UsePAM yes), and /etc/pam.d/sshd pam_limits?",
+                label=LABELS[item],
             )
     units = {} if isinstance(look.state.units, Unknown) else look.state.units
     for unit in units.values():
@@ -292,29 +296,10 @@ def _session(look: _Host, wanted: Mapping[str, int]) -> Iterator[Finding]:
             yield _finding(
                 look.state,
                 FindingKind.REPORT,
-                LABELS["memlock"],
                 f"{unit.name} runs with memlock {_shown('memlock', unit.memlock or 0)}, which its jobs inherit",
                 fix="It has the new limit after the next boot, unless its own unit says LimitMEMLOCK.",
+                label=LABELS["memlock"],
             )
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    label: str,
-    title: str,
-    evidence: tuple[str, ...] = (),
-    fix: str = "",
-) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=kind,
-        label=label,
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 REMEDY = Remedy(

@@ -23,7 +23,7 @@ from remedy.plan import (
     Assessment,
     Change,
     CommandAction,
-    Finding,
+    Finder,
     FindingKind,
     Fleet,
     Remedy,
@@ -37,6 +37,7 @@ from remedy.values import Unknown
 
 NAME = "logind"
 LABEL = "stale-shm"
+_finding = Finder(NAME, LABEL)
 PATH = "/etc/systemd/logind.conf.d/99-remedy.conf"
 TEXT = b"# Written by remedy: logging out removes no shared memory.\n[Login]\nRemoveIPC=no\n"
 DEFAULT_NO = frozenset(("rhel", "centos", "rocky", "almalinux", "ol"))
@@ -142,24 +143,6 @@ def _change(host: HostState, ours: File, reason: str) -> Change:
             do=f"{_READ_AGAIN}{write}; again 'b false'",
             undo=f"{_READ_AGAIN}{restore}; again 'b true'",
         ),
-    )
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    title: str,
-    evidence: tuple[str, ...] = (),
-    fix: str = "",
-) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=kind,
-        label=LABEL,
-        title=title,
-        evidence=evidence,
-        fix=fix,
     )
 
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.plan.compare import differences, groups
 from remedy.probe import HostState, Interface, Network, Sysctls
 from remedy.report.fold import fold
 from remedy.spec import SpecSection
 
 NAME = "network_health"
+_finding = Finder(NAME)
 STRICT = 1
 # The headers of IPv4 and ICMP: what a ping of a full packet does not carry as data (RFC 791, RFC 792).
 PING_HEADERS = 28
@@ -55,7 +56,7 @@ def _mtu(interfaces: dict[str, Interface]) -> Iterator[Finding]:
     lines = differences({host: f"mtu {i.mtu}" for host, i in interfaces.items()})
     if lines:
         largest = max(interface.mtu for interface in interfaces.values())
-        yield _finding(
+        yield _finding.report(
             None,
             "the MTU of the cluster interfaces differs",
             "mtu-mismatch",
@@ -71,7 +72,7 @@ def _speed(interfaces: dict[str, Interface]) -> Iterator[Finding]:
     fastest = max(speeds.values(), default=0)
     slow = {host: speed for host, speed in speeds.items() if speed < fastest}
     if slow:
-        yield _finding(
+        yield _finding.report(
             None,
             "the cluster interfaces differ in speed",
             "wrong-interface",
@@ -113,8 +114,8 @@ def assess(fleet: Fleet, host: HostState, _spec: NetworkHealthSpec) -> Assessmen
         return Assessment()
     return Assessment(
         (
-            _finding(
-                host.host,
+            _finding.report(
+                host,
                 "strict reverse path filtering with two interfaces in the cluster's network",
                 "network-unreachable",
                 tuple(f"{name}: rp_filter {STRICT} (the larger of it and all)" for name in strict),
@@ -134,20 +135,6 @@ def _beside(network: Network, mine: Interface, address: str) -> Iterator[Interfa
             ipaddress.ip_address(own) in subnet for own in interface.ipv4
         ):
             yield interface
-
-
-def _finding(
-    host: str | None, title: str, label: str, evidence: tuple[str, ...], fix: str
-) -> Finding:
-    return Finding(
-        host=host,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label=label,
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 REMEDY = Remedy(

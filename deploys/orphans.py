@@ -26,6 +26,7 @@ from remedy.plan import (
     Assessment,
     Change,
     CommandAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -39,6 +40,7 @@ from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 NAME = "orphans"
+_finding = Finder(NAME)
 PORT_LABEL = "master-port-in-use"
 GPU_LABEL = "stale-process"
 NONE = "none"
@@ -243,9 +245,9 @@ def assess(_fleet: Fleet, host: HostState, spec: OrphansSpec) -> Assessment:
             finding = _finding(
                 host,
                 FindingKind.UNKNOWN,
-                PORT_LABEL,
                 f"the {what} could not be listed",
                 (fact.reason,),
+                label=PORT_LABEL,
             )
             return Assessment((finding,))
     findings, ended = [], []
@@ -260,12 +262,12 @@ def assess(_fleet: Fleet, host: HostState, spec: OrphansSpec) -> Assessment:
             _finding(
                 host,
                 FindingKind.DRIFT if spec.end else FindingKind.BLOCKED,
-                holding.label,
                 f"an orphaned process holds {holding.what}",
                 _evidence(holding),
                 fix=""
                 if spec.end
                 else f"If nobody needs it: orphans.end: true in remedy.yaml, or kill {holding.root.pid}",
+                label=holding.label,
             )
         )
     changes = (_change(host, ended, spec, findings),) if ended and spec.end else ()
@@ -278,10 +280,10 @@ def _in_use(host: HostState, holding: Holding) -> Finding:
     return _finding(
         host,
         FindingKind.REPORT,
-        holding.label,
         f"{holding.what} in use",
         (f"{_told(holding.holder)}: not an orphan, because {holding.alive}",),
         fix=fix,
+        label=holding.label,
     )
 
 
@@ -303,20 +305,6 @@ def _told(process: Process) -> str:
         words = f"{words[:117]}..."
     since = f", started {moment(process.started_at)}" if process.started_at else ""
     return f"pid {process.pid} ({words}), uid {process.uid}{since}"
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    label: str,
-    title: str,
-    evidence: tuple[str, ...],
-    *,
-    fix: str = "",
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=label, title=title, evidence=evidence, fix=fix
-    )
 
 
 def _change(

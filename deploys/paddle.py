@@ -25,6 +25,7 @@ from remedy.plan import (
     Assessment,
     Change,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -39,6 +40,7 @@ from remedy.values import Unknown
 
 NAME = "paddle"
 LABEL = "firewall-ports"
+_finding = Finder(NAME, LABEL)
 PATH = "/usr/local/bin/paddle-fixed-ports"
 LONGEST = 120_000
 """Characters of one variable: the kernel takes 128 KiB for each (execve(2), MAX_ARG_STRLEN)."""
@@ -179,26 +181,6 @@ def _name_advice(fleet: Fleet, host: HostState) -> Iterator[Finding]:
             "Set hosts_file.manage: true. The launcher's --host does not reach Paddle's gloo.",
             label="loopback-hostname",
         )
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    title: str,
-    evidence: tuple[str, ...] = (),
-    fix: str = "",
-    *,
-    label: str = LABEL,
-) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=kind,
-        label=label,
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 REMEDY = Remedy(

@@ -27,6 +27,7 @@ from remedy.plan import (
     Change,
     CommandAction,
     FileAction,
+    Finder,
     Finding,
     FindingKind,
     Fleet,
@@ -39,6 +40,7 @@ from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 NAME = "port_range"
+_finding = Finder(NAME, "firewall-ports")
 PATH = "/etc/sysctl.d/90-remedy-ports.conf"
 RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
 WHY = "ports for new sockets, and those that launchers listen on"
@@ -251,20 +253,6 @@ def _change(
         reason=finding.title,
         label=finding.label,
         action=action,
-    )
-
-
-def _finding(
-    host: HostState,
-    kind: FindingKind,
-    title: str,
-    evidence: tuple[str, ...] = (),
-    *,
-    fix: str = "",
-    label: str = "firewall-ports",
-) -> Finding:
-    return Finding(
-        host=host.host, remedy=NAME, kind=kind, label=label, title=title, evidence=evidence, fix=fix
     )
 
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.probe import HostState, Session, Software
 from remedy.spec import SpecSection
 
 NAME = "pythons"
+LABEL = "multi-python"
+_finding = Finder(NAME, LABEL)
 FRAMEWORKS = ("torch", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
 NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
 
@@ -57,9 +59,10 @@ def _first_on_path(host: HostState, software: Software) -> Iterator[Finding]:
     first = on_path(host, software)
     places = {path.rpartition("/")[0] for path in first.values()}
     if len(places) > 1:
-        yield _finding(
+        yield _finding.report(
             host,
             f"{', '.join(sorted(first))} on the PATH belong to different installations",
+            LABEL,
             tuple(f"{name}: {path}" for name, path in sorted(first.items())),
             "Start jobs by the absolute path of the interpreter, such as /opt/venv/bin/python -m "
             "torch.distributed.run, on every host.",
@@ -70,9 +73,10 @@ def _twice(host: HostState, software: Software) -> Iterator[Finding]:
     for name in FRAMEWORKS:
         found = software.versions(name)
         if len({package.version for package in found}) > 1:
-            yield _finding(
+            yield _finding.report(
                 host,
                 f"{name} is installed in {len({p.version for p in found})} versions",
+                LABEL,
                 tuple(f"{package.site}: {name} {package.version}" for package in found),
                 "Remove all but one, or start jobs by the absolute path of the interpreter that is meant.",
             )
@@ -84,24 +88,13 @@ def _two_nccls(host: HostState, software: Software) -> Iterator[Finding]:
         by_site.setdefault(package.site, []).append(f"{package.name} {package.version}")
     for site, wheels in by_site.items():
         if len(wheels) > 1:
-            yield _finding(
+            yield _finding.report(
                 host,
                 "NCCL wheels of two CUDA versions overwrite each other in one environment",
+                LABEL,
                 (f"{site}: {', '.join(wheels)}",),
                 "Make the environment anew with one framework in it: both wheels write nvidia/nccl/lib.",
             )
-
-
-def _finding(host: HostState, title: str, evidence: tuple[str, ...], fix: str) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label="multi-python",
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 REMEDY = Remedy(
@@ -109,7 +102,7 @@ REMEDY = Remedy(
     title="Several Pythons",
     text=__doc__,
     cures=(),
-    finds=("multi-python",),
+    finds=(LABEL,),
     spec=PythonsSpec,
     assess=assess,
     order=90,

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.plan.compare import differences
 from remedy.probe import Gpus, HostState, Kernel, RdmaPort
 from remedy.spec import SpecSection
 
 NAME = "rdma_health"
+_finding = Finder(NAME)
 ACTIVE = "ACTIVE"
 PEERMEM = frozenset(("nvidia_peermem", "nv_peer_mem"))
 
@@ -50,13 +51,13 @@ def _down(fleet: Fleet) -> Iterator[Finding]:
         for port in ports(state)
         if port.state == ACTIVE
     }
-    for host, state in fleet.states.items():
+    for state in fleet.states.values():
         own = ports(state)
         none_is_up = not any(port.state == ACTIVE for port in own)
         down = [p for p in own if p.state != ACTIVE and (none_is_up or (p.device, p.port) in used)]
         if down:
-            yield _finding(
-                host,
+            yield _finding.report(
+                state,
                 f"{len(down)} RDMA ports are not active",
                 "ib-link-fault",
                 tuple(f"{p.device} port {p.port}: {p.state}, {p.physical_state}" for p in down),
@@ -76,7 +77,7 @@ def _layers(fleet: Fleet) -> Iterator[Finding]:
     if not evidence and mixed:
         evidence = (f"{known[mixed[0]]}: every host",)
     if evidence:
-        yield _finding(
+        yield _finding.report(
             None,
             "InfiniBand and Ethernet (RoCE) ports are mixed",
             "ib-roce-mixed",
@@ -95,7 +96,7 @@ def _rates(fleet: Fleet) -> Iterator[Finding]:
     for where, by_host in rates.items():
         evidence = differences(by_host)
         if evidence:
-            yield _finding(
+            yield _finding.report(
                 None,
                 f"{where} differs in rate between the hosts",
                 "ib-link-fault",
@@ -111,8 +112,8 @@ def assess(_fleet: Fleet, host: HostState, _spec: RdmaHealthSpec) -> Assessment:
     active = [port for port in ports(host) if port.state == ACTIVE]
     if not active or not isinstance(host.kernel, Kernel) or host.kernel.modules & PEERMEM:
         return Assessment()
-    finding = _finding(
-        host.host,
+    finding = _finding.report(
+        host,
         "nvidia_peermem is not loaded, so RDMA cannot reach the memory of the GPUs",
         "gdr-peermem",
         (
@@ -122,20 +123,6 @@ def assess(_fleet: Fleet, host: HostState, _spec: RdmaHealthSpec) -> Assessment:
         "modules DMA-BUF does the same.",
     )
     return Assessment((finding,))
-
-
-def _finding(
-    host: str | None, title: str, label: str, evidence: tuple[str, ...], fix: str
-) -> Finding:
-    return Finding(
-        host=host,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label=label,
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 REMEDY = Remedy(

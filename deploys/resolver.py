@@ -15,11 +15,13 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.probe import HostState, Names
 from remedy.spec import SpecSection
 
 NAME = "resolver"
+LABEL = "hostname-unresolvable"
+_finding = Finder(NAME, LABEL)
 # These read /etc/hosts by themselves (nss-resolve(8), nss-myhostname(8) does not; nscd caches what files said).
 KNOWS_HOSTS_FILE = ("files", "resolve", "db")
 
@@ -43,9 +45,10 @@ def _order(host: HostState, names: Names) -> Iterator[Finding]:
         return
     before = services[: services.index("dns")]
     if not any(service in KNOWS_HOSTS_FILE for service in before):
-        yield _finding(
+        yield _finding.report(
             host,
             "DNS is asked before the hosts file",
+            LABEL,
             (f"/etc/nsswitch.conf: hosts: {' '.join(names.order)}",),
             "Put `files` before `dns` in that line.",
         )
@@ -56,9 +59,10 @@ def _slow(fleet: Fleet, host: HostState, names: Names, spec: ResolverSpec) -> It
     if took < spec.slow_seconds or not names.servers:
         return
     asked = len(fleet.inventory.names)
-    yield _finding(
+    yield _finding.report(
         host,
         "looking up the names of the cluster is slow: a name server does not answer",
+        LABEL,
         (
             f"{asked} names took {took:.1f} s, {asked - len(names.peers)} of them were not asked in time",
             f"/etc/resolv.conf: {', '.join(f'nameserver {server}' for server in names.servers)}",
@@ -68,24 +72,12 @@ def _slow(fleet: Fleet, host: HostState, names: Names, spec: ResolverSpec) -> It
     )
 
 
-def _finding(host: HostState, title: str, evidence: tuple[str, ...], fix: str) -> Finding:
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label="hostname-unresolvable",
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
-
-
 REMEDY = Remedy(
     name=NAME,
     title="Resolver",
     text=__doc__,
     cures=(),
-    finds=("hostname-unresolvable",),
+    finds=(LABEL,),
     spec=ResolverSpec,
     assess=assess,
     order=90,

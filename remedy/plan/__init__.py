@@ -15,6 +15,7 @@ from remedy.plan.change import (
     sha256,
     undo_id,
 )
+from remedy.plan.finder import Finder
 from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
 from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
 from remedy.plan.planner import Origin, make_plan
@@ -27,6 +28,7 @@ __all__ = [
     "ClusterAddress",
     "CommandAction",
     "FileAction",
+    "Finder",
     "Finding",
     "FindingKind",
     "Fleet",
