@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from remedy.cli.common import explained
 from remedy.errors import LabError
 from remedy.lab import faults, machine
 from remedy.lab.cluster import Lab
@@ -28,7 +30,16 @@ def _say(event: LabEvent) -> None:
     click.echo(f"{event.host}: {event.text}" if event.host else event.text, err=True)
 
 
-@click.group()
+class Explained(click.Group):
+    """A group in which what is expected to go wrong is told as it is by every other command."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        with explained():
+            return super().invoke(ctx)
+
+
+@click.group(cls=Explained)
 @click.option("--name", envvar=NAME_VARIABLE, help="Which lab; several can run side by side.")
 @click.pass_context
 def lab(context: click.Context, name: str | None) -> None:

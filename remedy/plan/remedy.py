@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from remedy.errors import UsageError
@@ -80,16 +80,39 @@ class Remedy(Generic[S]):
 
 @cache
 def remedies() -> tuple[Remedy[Any], ...]:
-    """Return every remedy there is, in the order in which they act."""
+    """Return every remedy there is, in the order in which they act.
+
+    Raises:
+        UsageError: a third party's cannot be loaded, is none, or has the name of another.
+    """
     package = importlib.import_module("remedy.deploys")
     modules = [
         importlib.import_module(f"{package.__name__}.{info.name}")
         for info in pkgutil.iter_modules(package.__path__)
         if not info.name.startswith("_")
     ]
-    modules += [point.load() for point in entry_points(group=ENTRY_POINTS)]
-    found = [module.REMEDY for module in modules]
+    found: list[Remedy[Any]] = [module.REMEDY for module in modules]
+    for point in entry_points(group=ENTRY_POINTS):
+        found.append(_third_party(point, {remedy.name for remedy in found}))
     return tuple(sorted(found, key=lambda remedy: (remedy.order, remedy.name)))
+
+
+def _third_party(point: EntryPoint, taken: Set[str]) -> Remedy[Any]:
+    """Return the remedy of an entry point; ``taken`` are the names that others have."""
+    package = point.dist.name if point.dist else "that names it"
+    next_step = f"Repair the package {package}, or uninstall it."
+    try:
+        remedy = point.load().REMEDY
+    except Exception as error:  # whatever the code of others raises
+        text = f"the remedy {point.value} cannot be loaded: {type(error).__name__}: {error}"
+        raise UsageError(text, next_step=next_step) from error
+    if not isinstance(remedy, Remedy):
+        text = f"{point.value} has a REMEDY that is none but {type(remedy).__name__}"
+        raise UsageError(text, next_step=next_step)
+    if remedy.name in taken:
+        text = f"{point.value} calls itself {remedy.name!r}, as another remedy does"
+        raise UsageError(text, next_step=next_step)
+    return remedy
 
 
 def find_remedy(name: str) -> Remedy[Any]:

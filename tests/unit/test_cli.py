@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sysconfig
 from collections.abc import Sequence
@@ -27,11 +28,17 @@ def remedy(*words: str | Path) -> Result:
     return result
 
 
-def program(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def program(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the installed program, with standard output and standard error apart."""
     command = Path(sysconfig.get_path("scripts")) / "remedy"
     return subprocess.run(
-        [str(command), *words], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        [str(command), *words],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
 
@@ -175,6 +182,38 @@ def test_a_torn_plan_file(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     assert_refused(remedy("show", path), "plan.json", "remedy plan")
     assert_refused(remedy("apply", inventory(tmp_path), "--plan", path), "plan.json")
+
+
+def test_what_the_lab_cannot_do_is_told_as_everything_else_is() -> None:
+    result = remedy("lab", "--name", "../up", "down")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "error: A lab cannot be called '../up'.",
+        "  Use up to 31 lower-case letters, digits and dashes.",
+    ]
+
+
+THIRD_PARTY = {
+    "import nowhere": "cannot be loaded: ModuleNotFoundError: No module named 'nowhere'",
+    "": "cannot be loaded: AttributeError",
+    "REMEDY = 1": "has a REMEDY that is none but int",
+    "from remedy.deploys.hosts_file import REMEDY": "calls itself 'hosts_file', as another remedy does",
+}
+
+
+@pytest.mark.parametrize("code", THIRD_PARTY)
+def test_a_third_partys_remedy_that_is_broken(tmp_path: Path, code: str) -> None:
+    (tmp_path / "theirs.py").write_text(f"{code}\n")
+    about = tmp_path / "theirs-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[remedy.deploys]\ntheirs = theirs\n")
+    path = inventory(tmp_path)
+    done = program(tmp_path, "check", str(path), PYTHONPATH=str(tmp_path))
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 2, done.stderr
+    assert THIRD_PARTY[code] in told
+    assert "Repair the package theirs, or uninstall it." in told
 
 
 def test_a_remedy_that_does_not_exist() -> None:
