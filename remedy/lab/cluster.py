@@ -261,14 +261,13 @@ class Lab:
         with record.locked(self.paths, self.listener):
             self._break(name, fault_names)
 
-    def reboot(self, name: str, seconds: float = 60.0) -> None:
+    def reboot(self, name: str) -> None:
         """Reboot a host and wait until it answers.
 
         Args:
             name: its inventory name.
-            seconds: how long at most.
         """
-        self.host(name).reboot(seconds)
+        self.host(name).reboot()
 
     def start(self, name: str) -> None:
         """Boot a host that is off, and wait until it answers.

@@ -34,6 +34,8 @@ ff02::2 ip6-allrouters
 # systemd's own signal for "power off" to PID 1 is what nspawn sends on SIGTERM; a host that does
 # not follow within this time is killed.
 POWER_OFF_SECONDS = 15.0
+# A host boots in two or three; on a machine that gives this one little time it took over a minute.
+PATIENCE_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class Host:
         command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
         processes.launch(command, name=name, log=folder / "boot.log")
 
-    def wait(self, seconds: float = 60.0, *, unlike: str | None = None) -> None:
+    def wait(self, seconds: float = PATIENCE_SECONDS, *, unlike: str | None = None) -> None:
         """Wait until its sshd answers.
 
         Args:
@@ -203,7 +205,7 @@ class Host:
         """Take its power away."""
         processes.kill_hosts(self.paths, [self.name])
 
-    def reboot(self, seconds: float = 60.0) -> None:
+    def reboot(self, seconds: float = PATIENCE_SECONDS) -> None:
         """Let it reboot itself, and wait until it answers again.
 
         Args:
@@ -251,7 +253,7 @@ class Host:
         return None
 
     def run(
-        self, command: Sequence[str] | str, *, stdin: str = "", seconds: float = 60.0
+        self, command: Sequence[str] | str, *, stdin: str = "", seconds: float = PATIENCE_SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in it as root, without ssh, so that it works whatever is broken.
 
