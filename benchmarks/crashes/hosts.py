@@ -45,10 +45,11 @@ LEFT = (
     " /etc/systemd/system/remedy-guard.service 2>/dev/null; :"
 )
 BUSY = "pgrep -f '[s]h -s'; ls /var/lib/remedy/pending 2>/dev/null"
-# The cut and the loss of power come while a host works: there each flush takes that long.
+# The cut and the loss of power come while a host works: there whatever goes to the disk takes that long.
 SLOW = (
-    "printf '#!/bin/sh\\nsleep {seconds}\\nexec /usr/bin/sync \"$@\"\\n' >/usr/local/bin/sync;"
-    " chmod 755 /usr/local/bin/sync"
+    "for tool in sync dd; do"
+    " printf '#!/bin/sh\\nsleep {seconds}\\nexec /usr/bin/'$tool' \"$@\"\\n' >/usr/local/bin/$tool;"
+    " chmod 755 /usr/local/bin/$tool; done"
 )
 STEP_SECONDS = 0.1
 KEEP = (
