@@ -15,6 +15,8 @@ _VENDORS = frozenset((NVIDIA, AMD, HUAWEI, "1da3"))
 _MODALIAS = re.compile(
     r"/sys/bus/pci/devices/([^/]+)/modalias:pci:v0000(\w{4})d0000(\w{4})sv\w{8}sd\w{8}bc(\w\w)sc(\w\w)"
 )
+_LINKED = re.compile(r"GPU (\d+):")
+_LINK = re.compile(r"\s+Link \d+: (\d+(?:\.\d+)?) GB/s")
 _RDMA = re.compile(r"/sys/class/infiniband/([^/]+)/(?:ports/(\d+)/)?(.+)")
 
 
@@ -63,8 +65,9 @@ class Gpus(Record):
 
     ``pci`` are the devices on the bus, driver or not; ``driver`` is the loaded NVIDIA driver's version, "" for
     none, ``open_kernel`` whether it is the one with open kernel modules; ``devices`` and ``processes`` are
-    unknown where there is an NVIDIA GPU and nvidia-smi is missing or broken; ``acs`` are lspci's ACSCtl lines
-    by PCI address, read only where there is an NVIDIA driver.
+    unknown where there is an NVIDIA GPU and nvidia-smi is missing or broken; ``links`` is what all active
+    NVLinks of a GPU carry in one direction, in GB/s, by its number; ``acs`` are lspci's ACSCtl lines by PCI
+    address, read only where there is an NVIDIA driver.
     """
 
     pci: tuple[PciDevice, ...]
@@ -72,6 +75,7 @@ class Gpus(Record):
     devices: Fact[tuple[Gpu, ...]]
     processes: Fact[tuple[GpuProcess, ...]]
     acs: Fact[Mapping[str, str]]
+    links: Fact[Mapping[int, float]]
     open_kernel: bool = False
 
     @property
@@ -117,6 +121,7 @@ def parse_gpus(sections: Sections) -> Gpus:
             )
         ),
         acs=fact(lambda: _acs(sections)),
+        links=fact(lambda: _links(sections)),
         open_kernel="Open Kernel Module" in version[0],
     )
 
@@ -205,6 +210,20 @@ def _gpu(row: list[str]) -> Gpu:
 
 def _gpu_process(row: list[str]) -> GpuProcess:
     return GpuProcess(pid=int(row[0]), gpu=row[1], memory=_number(row[2]))
+
+
+def _links(sections: Sections) -> Mapping[int, float]:
+    """Read ``nvidia-smi nvlink --status``: a line a GPU, below it one a link, "<inactive>" where it is down."""
+    if sections.absent("nvidia-links"):
+        return {}
+    found: dict[int, float] = {}
+    for line in sections.tool("nvidia-links").splitlines():
+        if gpu := _LINKED.match(line):
+            number = int(gpu[1])
+            found[number] = 0.0
+        elif found and (link := _LINK.match(line)):
+            found[number] += float(link[1])
+    return found
 
 
 def _number(text: str) -> int | None:

@@ -59,7 +59,18 @@ def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: in
 
 
 def link_limit(state: HostState, address: str) -> float | None:
-    """What the links of a host can carry, in GB/s: its active RDMA ports, else the card with its address."""
+    """What the links of a host can carry, in GB/s.
+
+    Its active RDMA ports, else the card with its address; and no more than the NVLinks of one of its GPUs,
+    where it has several: whatever leaves the host went through all of them.
+    """
+    wires = _wires(state, address)
+    links = () if isinstance(state.gpus, Unknown) else state.gpus.links
+    joined = min(links.values()) if isinstance(links, Mapping) and len(links) > 1 else 0.0
+    return min(wires, joined) if wires and joined else wires
+
+
+def _wires(state: HostState, address: str) -> float | None:
     if not isinstance(state.rdma, Unknown):
         active = [port.rate for port in state.rdma if port.state == "ACTIVE"]
         if active:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import gzip
+import re
+from importlib.resources import files
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +35,10 @@ GROUPS = (
 
 
 def test_every_section_of_the_script_is_in_a_recorded_answer() -> None:
-    assert len(SECTIONS) == 35
+    script = (files("remedy.probe") / "host" / "run.sh").read_text(encoding="utf-8")
+    asked = re.findall(r"^ +section ([a-z0-9-]+) ", script, re.MULTILINE)
+    # It came after the recordings; tests/lab/test_orphans.py has it from hosts.
+    assert [name for name in asked if name != "process-outputs"] == list(SECTIONS)
     assert state("lab-busy").complete
 
 

@@ -136,11 +136,30 @@ def test_a_docker_that_does_not_answer_is_unknown(output: str, reason: str) -> N
     assert reason in docker.reason
 
 
+# As nvidia-smi's manual and its users show it; not taken from a machine of ours.
+NVLINK = """\
+GPU 0: NVIDIA H200 (UUID: GPU-5c1d)
+\t Link 0: 26.562 GB/s
+\t Link 1: 26.562 GB/s
+GPU 10: NVIDIA H200 (UUID: GPU-6c1d)
+\t Link 0: 26.562 GB/s
+\t Link 1: <inactive>
+GPU 2: NVIDIA H200 (UUID: GPU-7c1d)"""
+
+
+def test_nvlinks_that_are_not_told_are_unknown() -> None:
+    asked = with_kernel(H200, nvidia_links=("Invalid combination of input arguments.\n\n1", "ok"))
+    links = known(asked.gpus).links
+    assert isinstance(links, Unknown)
+    assert "Invalid combination" in links.reason
+
+
 def test_gpus() -> None:
     found = with_kernel(
         H200 + NVSWITCH + DRIVER,
         nvidia_gpus=(GPU_ROW + "\n0", "ok"),
         nvidia_processes=("4711, GPU-5c1d, 1000\n815, GPU-5c1d, [N/A]\n\n0", "ok"),
+        nvidia_links=(NVLINK + "\n\n0", "ok"),
         acs=("18:00.0 3D controller\n\t\tACSCtl:\tSrcValid+ TransBlk-\n\n0", "ok"),
     )
     gpus: Gpus = known(found.gpus)
@@ -156,6 +175,7 @@ def test_gpus() -> None:
     assert (gpus.driver, gpus.nvswitches) == ("570.133.20", 1)
     assert [device.address for device in gpus.pci if device.is_gpu] == ["0000:18:00.0"]
     assert "SrcValid+" in known(gpus.acs)["18:00.0"]
+    assert known(gpus.links) == {0: 53.124, 10: 26.562, 2: 0.0}
 
 
 def test_a_gpu_without_its_tool_is_not_no_gpu() -> None:

@@ -144,7 +144,15 @@ def gpus(count: int = 2, *, driver: str = "580.65.06", **given: Any) -> dict[str
         Gpu(n, f"GPU-{n}", f"0000:0{n}:00.0", "H100", driver, True, "Default", 81559, 4, 0)
         for n in range(count)
     )
-    facts = {"pci": pci, "driver": driver, "devices": listed, "processes": (), "acs": {}, **given}
+    facts = {
+        "pci": pci,
+        "driver": driver,
+        "devices": listed,
+        "processes": (),
+        "acs": {},
+        "links": {},
+    }
+    facts |= given
     return {"gpus": Gpus(**facts)}
 
 

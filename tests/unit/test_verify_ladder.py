@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from remedy.probe import Clock, HostState
+from remedy.probe import Clock, Gpus, HostState, RdmaPort
+from remedy.values import Unknown
 from remedy.verify import Candidate, RankHost, Rung, Sight, Verdict, VerifySpec, climb, plan_ranks
 from remedy.verify import knock as knock_module
 from remedy.verify.agent import MARK
@@ -256,6 +257,23 @@ def test_a_share_of_an_unknown_limit_is_never_reached() -> None:
 
 def test_a_limit_of_unknown_links_is_unknown() -> None:
     assert link_limit(states()["gpu01"], ADDRESSES["gpu01"]) is None
+
+
+@pytest.mark.parametrize(
+    ("links", "limit"),
+    [
+        ({0: 478.1, 1: 478.1}, 100.0),  # the wires carry less
+        ({0: 56.2, 1: 53.1}, 53.1),  # all goes through each GPU
+        ({0: 56.2}, 100.0),  # one GPU: nothing goes over its links
+        ({0: 0.0, 1: 0.0}, 100.0),  # no link is up: not by them, then
+        (Unknown(reason="nvidia-smi did not answer"), 100.0),
+    ],
+)
+def test_the_links_of_a_gpu_are_a_limit_too(links: Any, limit: float) -> None:
+    port = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", 400.0, "InfiniBand", "", (), {})
+    gpus = Gpus(pci=(), driver="580.65.06", devices=(), processes=(), acs={}, links=links)
+    changed = {"rdma": (port, port._replace(device="mlx5_1")), "gpus": gpus}
+    assert link_limit(states(gpu01=changed)["gpu01"], ADDRESSES["gpu01"]) == limit
 
 
 def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() -> None:

@@ -14,6 +14,12 @@ nvidia_processes() {
     guarded $((tool_limit * 2)) nvidia-smi --format=csv,noheader,nounits --query-compute-apps=pid,gpu_uuid,used_memory
 }
 
+nvidia_links() {
+    has nvidia-smi || { absent 'nvidia-smi is not installed'; return; }
+    if [ "$nvidia_status" = timeout ]; then status=timeout; return; fi
+    guarded $((tool_limit * 2)) nvidia-smi nvlink --status
+}
+
 ascend_npus() {
     has npu-smi || { absent 'npu-smi is not installed'; return; }
     guarded "$tool_limit" npu-smi info -l

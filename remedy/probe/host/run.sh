@@ -39,6 +39,7 @@ probe() {
     section rdma rdma
     section nvidia-gpus nvidia_gpus
     section nvidia-processes nvidia_processes
+    section nvidia-links nvidia_links
     section ascend ascend_npus
     section acs pcie_acs
     kill "$dog"
