@@ -17,13 +17,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.plan.compare import differences
 from remedy.probe import Gpus, HostState, Software
 from remedy.report.fold import fold
 from remedy.spec import SpecSection
 
 NAME = "fleet_versions"
+_finding = Finder(NAME)
 NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
 FRAMEWORKS = ("torch", "torch_npu", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
 NONE = "none"
@@ -133,7 +134,9 @@ def assess_fleet(fleet: Fleet, spec: FleetVersionsSpec) -> tuple[Finding, ...]:
         lines = differences(_values(fleet, value))
         if lines:
             plural = "differ" if what.endswith("s") else "differs"
-            findings.append(_finding(f"{what} {plural} between the hosts", label, lines, fix))
+            findings.append(
+                _finding.report(None, f"{what} {plural} between the hosts", label, lines, fix)
+            )
     return tuple(findings)
 
 
@@ -157,7 +160,8 @@ def _old_nccl(fleet: Fleet, minimum: str) -> list[Finding]:
     if not old:
         return []
     return [
-        _finding(
+        _finding.report(
+            None,
             f"NCCL is older than {minimum}",
             "nccl-version-mismatch",
             tuple(f"{fold(hosts)}: {where}" for where, hosts in old.items()),
@@ -168,18 +172,6 @@ def _old_nccl(fleet: Fleet, minimum: str) -> list[Finding]:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:4])
-
-
-def _finding(title: str, label: str, evidence: tuple[str, ...], fix: str) -> Finding:
-    return Finding(
-        host=None,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label=label,
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 def assess(_fleet: Fleet, _host: HostState, _spec: FleetVersionsSpec) -> Assessment:

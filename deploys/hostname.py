@@ -33,7 +33,8 @@ from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 NAME = "hostname"
-_finding = Finder(NAME, "duplicate-hostname")
+LABEL = "duplicate-hostname"
+_finding = Finder(NAME, LABEL)
 STATIC = "/etc/hostname"
 CLOUD_FILE = DROP_INS + "99-remedy-hostname.cfg"
 CLOUD_TEXT = (
@@ -85,7 +86,7 @@ def assess(fleet: Fleet, host: HostState, spec: HostnameSpec) -> Assessment:
             continue
         blocked = blocker(file, NAME)
         if blocked is not None:
-            findings.append(blocked.on(host.host, "duplicate-hostname"))
+            findings.append(blocked.on(host.host, LABEL))
             continue
         changes.append(_file_change(host, file, content, findings))
         blobs |= {sha256(data): data for data in (file.content, content)}
@@ -137,7 +138,7 @@ def _file_change(host: HostState, file: File, content: bytes, findings: list[Fin
         if file.path == STATIC
         else f"write {CLOUD_FILE}: cloud-init leaves the host name alone",
         reason=findings[0].title,
-        label="duplicate-hostname",
+        label=LABEL,
         action=FileAction(
             path=file.path,
             real_path=file.real_path,
@@ -154,7 +155,7 @@ def _live_change(host: HostState, identity: Identity, findings: list[Finding]) -
         remedy=NAME,
         title=f"set the running host name to {host.host!r}",
         reason=findings[0].title,
-        label="duplicate-hostname",
+        label=LABEL,
         disrupts="running programs keep the name that they read at their start",
         action=CommandAction(
             observe="uname -n",
@@ -185,8 +186,10 @@ def _short_collisions(fleet: Fleet) -> Iterator[Finding]:
         by_short[name.split(".")[0].lower()].append(name)
     for short, names in by_short.items():
         if len(names) > 1:
-            yield _fleet_finding(
+            yield _finding.report(
+                None,
                 f"{len(names)} hosts of the inventory have the short name {short!r}",
+                LABEL,
                 tuple(names),
                 "Launchers that cut a name at its first dot take them for one host: rename all but one.",
             )
@@ -200,8 +203,10 @@ def _prefix_collisions(fleet: Fleet) -> Iterator[Finding]:
         for cut in range(1, len(parts)):
             shorter = names.get("-".join(parts[:cut]))
             if shorter is not None:
-                yield _fleet_finding(
+                yield _finding.report(
+                    None,
                     f"the name {shorter!r} is the beginning of {name!r}",
+                    LABEL,
                     (shorter, name),
                     "Some libraries compare only as many characters as the shorter name has: rename one.",
                 )
@@ -214,23 +219,13 @@ def _machine_id_twins(fleet: Fleet) -> Iterator[Finding]:
             by_id[state.identity.machine_id].append(state.host)
     for twins in by_id.values():
         if len(twins) > 1:
-            yield _fleet_finding(
+            yield _finding.report(
+                None,
                 f"{len(twins)} hosts have one machine-id, as cloned images do",
+                LABEL,
                 tuple(twins),
                 "On all but one: rm /etc/machine-id && systemd-machine-id-setup, then reboot (machine-id(5)).",
             )
-
-
-def _fleet_finding(title: str, evidence: tuple[str, ...], fix: str) -> Finding:
-    return Finding(
-        host=None,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label="duplicate-hostname",
-        title=title,
-        evidence=evidence,
-        fix=fix,
-    )
 
 
 def promise(state: HostState, change: Change) -> HostState:
@@ -249,7 +244,7 @@ REMEDY = Remedy(
     name=NAME,
     title="Unique host names",
     text=__doc__,
-    cures=("duplicate-hostname",),
+    cures=(LABEL,),
     spec=HostnameSpec,
     assess=assess,
     assess_fleet=assess_fleet,

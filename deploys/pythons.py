@@ -19,7 +19,7 @@ from remedy.spec import SpecSection
 
 NAME = "pythons"
 LABEL = "multi-python"
-_finding = Finder(NAME, LABEL)
+_finding = Finder(NAME)
 FRAMEWORKS = ("torch", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
 NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
 

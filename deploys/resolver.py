@@ -21,7 +21,7 @@ from remedy.spec import SpecSection
 
 NAME = "resolver"
 LABEL = "hostname-unresolvable"
-_finding = Finder(NAME, LABEL)
+_finding = Finder(NAME)
 # These read /etc/hosts by themselves (nss-resolve(8), nss-myhostname(8) does not; nscd caches what files said).
 KNOWS_HOSTS_FILE = ("files", "resolve", "db")
 

@@ -51,7 +51,7 @@ def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: in
     known = [limit for limit in limits.values() if limit]
     return Facts(
         culprits=tuple(culprits),
-        warnings=tuple(_warnings(states)),
+        warnings=(*_warnings(states), *_joined(states, limits)),
         nameless=nameless,
         limit=min(known) if known and len(known) == len(limits) else None,
         unknown=tuple(name for name, limit in limits.items() if not limit),
@@ -59,18 +59,10 @@ def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: in
 
 
 def link_limit(state: HostState, address: str) -> float | None:
-    """What the links of a host can carry, in GB/s.
+    """What the links of a host can carry, in GB/s: its active RDMA ports, else the card with its address.
 
-    Its active RDMA ports, else the card with its address; and no more than the NVLinks of one of its GPUs,
-    where it has several: whatever leaves the host went through all of them.
+    NVLinks do not count: a broken one would lower the mark that a share of this sets (``_joined`` tells of it).
     """
-    wires = _wires(state, address)
-    links = () if isinstance(state.gpus, Unknown) else state.gpus.links
-    joined = min(links.values()) if isinstance(links, Mapping) and len(links) > 1 else 0.0
-    return min(wires, joined) if wires and joined else wires
-
-
-def _wires(state: HostState, address: str) -> float | None:
     if not isinstance(state.rdma, Unknown):
         active = [port.rate for port in state.rdma if port.state == "ACTIVE"]
         if active:
@@ -153,6 +145,21 @@ def _held(
                 f" {', '.join(map(str, one.holders)) or 'of another user'}",
             )
             return
+
+
+def _joined(states: Mapping[str, HostState], limits: Mapping[str, float | None]) -> Iterator[str]:
+    """GPUs whose NVLinks carry less than those of another one in the host, or than the host's wires."""
+    for name, state in states.items():
+        links = None if isinstance(state.gpus, Unknown) else state.gpus.links
+        if not isinstance(links, Mapping) or len(links) < 2 or not any(links.values()):
+            continue
+        usual = max(max(links.values()), limits[name] or 0.0)
+        for gpu, rate in links.items():
+            if rate < usual:
+                yield (
+                    f"{name}: the NVLinks of GPU {gpu} carry {rate:g} GB/s, and other links there {usual:g}:"
+                    " figures may be low"
+                )
 
 
 def _warnings(states: Mapping[str, HostState]) -> Iterator[str]:

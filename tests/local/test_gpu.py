@@ -43,7 +43,8 @@ def _no_gpu() -> str:
     return "" if torch.distributed.is_nccl_available() else "this torch was built without NCCL"
 
 
-on_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(_no_gpu()), reason=_no_gpu() or "-")]
+NO_GPU = _no_gpu()
+on_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU or "there is one")]
 RANKS = (2, 4, 8)
 WORLDS = [("gloo", 2), *(pytest.param("nccl", count, marks=on_gpu) for count in RANKS)]
 

@@ -260,20 +260,29 @@ def test_a_limit_of_unknown_links_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("links", "limit"),
+    ("links", "told"),
     [
-        ({0: 478.1, 1: 478.1}, 100.0),  # the wires carry less
-        ({0: 56.2, 1: 53.1}, 53.1),  # all goes through each GPU
-        ({0: 56.2}, 100.0),  # one GPU: nothing goes over its links
-        ({0: 0.0, 1: 0.0}, 100.0),  # no link is up: not by them, then
-        (Unknown(reason="nvidia-smi did not answer"), 100.0),
+        ({0: 478.1, 1: 478.1}, []),
+        ({0: 478.1, 1: 451.6}, ["GPU 1 carry 451.6 GB/s, and other links there 478.1"]),
+        ({0: 478.1, 1: 0.0}, ["GPU 1 carry 0 GB/s, and other links there 478.1"]),
+        (
+            {0: 56.2, 1: 56.2},  # the wires are quicker
+            [f"GPU {gpu} carry 56.2 GB/s, and other links there 100" for gpu in (0, 1)],
+        ),
+        ({0: 56.2}, []),  # one GPU: nothing goes over its links
+        ({0: 0.0, 1: 0.0}, []),  # none has any
+        (Unknown(reason="nvidia-smi did not answer"), []),
     ],
 )
-def test_the_links_of_a_gpu_are_a_limit_too(links: Any, limit: float) -> None:
+def test_slow_links_of_a_gpu_are_told_and_lower_no_mark(links: Any, told: list[str]) -> None:
     port = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", 400.0, "InfiniBand", "", (), {})
     gpus = Gpus(pci=(), driver="580.65.06", devices=(), processes=(), acs={}, links=links)
     changed = {"rdma": (port, port._replace(device="mlx5_1")), "gpus": gpus}
-    assert link_limit(states(gpu01=changed)["gpu01"], ADDRESSES["gpu01"]) == limit
+    found = states(gpu01=changed)
+    assert link_limit(found["gpu01"], ADDRESSES["gpu01"]) == 100.0
+    warnings = look(found, ADDRESSES, 29500).warnings
+    lines = [line for line in warnings if "NVLinks" in line]
+    assert lines == [f"gpu01: the NVLinks of {text}: figures may be low" for text in told]
 
 
 def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() -> None:
