@@ -13,8 +13,10 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from remedy.verify.engine import ENGINES
 from remedy.verify.launch import RankPlan
 from remedy.verify.report import HostReport, phase_index, read
 
@@ -40,6 +42,8 @@ _MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
 # What a worker says of the ranks of its own host: ``worker.work``.
 INSIDE = "inside this host: "
 
+# Phases before a worker can meet others: importing, and the sum inside its host.
+_STARTING = ("", "started")
 _NEVER_RAN = {
     "no-python": "has no Python 3",
     "no-torch": "has no torch",
@@ -125,10 +129,17 @@ def names(hosts: Iterable[str]) -> str:
 
 
 class Hints(NamedTuple):
-    """What a failed group said of itself: hosts that were missing, and ways that nobody answered."""
+    """What a group said of itself.
+
+    Args:
+        missing: hosts that were not there.
+        unanswered: ways that nobody answered.
+        ready: seconds until all ranks of a host could meet others, of the hosts that came as far.
+    """
 
     missing: frozenset[str] = frozenset()
     unanswered: frozenset[tuple[str, str]] = frozenset()
+    ready: Mapping[str, float] = MappingProxyType({})
 
 
 def hints(plan: RankPlan, outputs: Mapping[str, Output]) -> Hints:
@@ -151,7 +162,12 @@ def hints(plan: RankPlan, outputs: Mapping[str, Output]) -> Hints:
         for address, _, _ in report.end.unanswered
         if (peer := case.host_at(address)) in known and peer != name
     }
-    return Hints(frozenset(missing), frozenset(ways))
+    ready = {
+        name: max(rank.times["inside"] for rank in report.ranks)
+        for name, report in reports.items()
+        if report.ranks and all("inside" in rank.times for rank in report.ranks)
+    }
+    return Hints(frozenset(missing), frozenset(ways), ready)
 
 
 def find(case: Case) -> Blame | None:
@@ -332,7 +348,9 @@ def _absent(case: Case) -> Blame | None:
     absent = dict.fromkeys(hosts[rank] for rank in sorted(ranks) if rank < len(hosts))
     if not absent or len(absent) == len(case.plan.hosts):
         return None
-    return Blame(tuple(absent), f"{names(absent)} did not join the others")
+    starting = [name for name in absent if case.reports[name].least_phase in _STARTING]
+    more = f": {_still_starting(case, starting)}" if starting else ""
+    return Blame(tuple(absent), f"{names(absent)} did not join the others{more}")
 
 
 def _behind(case: Case) -> Blame | None:
@@ -340,6 +358,18 @@ def _behind(case: Case) -> Blame | None:
     least = min(phases.values(), key=phase_index)
     behind = [name for name, phase in phases.items() if phase == least]
     word = f"the phase {least!r}" if least else "the start of a worker"
+    more = f": {_still_starting(case, behind)}" if least in _STARTING else ""
     if len(behind) == len(phases):
-        return Blame((), f"all hosts came as far as {word}, and none any farther")
-    return Blame(tuple(behind), f"{names(behind)} came no farther than {word}")
+        return Blame((), f"all hosts came as far as {word}, and none any farther{more}")
+    return Blame(tuple(behind), f"{names(behind)} came no farther than {word}{more}")
+
+
+def _still_starting(case: Case, hosts: Iterable[str]) -> str:
+    """What slow hosts were at, and what gives them more time: a cold file system is no fault of a network."""
+    ends = [end for name in hosts if (end := case.reports[name].end)]
+    title = ENGINES[case.plan.engine].title
+    after = f" after {max(end.seconds for end in ends):.0f} s" if ends else ""
+    return (
+        f"{title} had not started there{after} (where that is just slow, "
+        "give it more time: `verify: {deadline: SECONDS}`)"
+    )

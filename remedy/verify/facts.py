@@ -9,13 +9,13 @@ from statistics import median_low
 
 from remedy.probe import HostState
 from remedy.values import Unknown
+from remedy.verify import capacity
+from remedy.verify.launch import RankPlan
 from remedy.verify.verdict import Culprit
 
 # c10d's rendezvous drops a host whose heart-beats look 15 seconds old; three intervals of five seconds.
 # Source: torch 2.13, dynamic_rendezvous.py, keep_alive_interval and keep_alive_max_attempt.
 CLOCK_TOLERANCE = 10.0
-# Link types whose speed is that of a wire; a veth claims 10 Gb/s whatever the machine can do.
-WIRES = ("physical", "bond", "vlan")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Facts:
         culprits: what will make training fail.
         warnings: what will not, but should be known.
         nameless: ways whose source resolves the target's name wrongly, with what it gets.
-        limit: GB/s that the slowest host's links can carry; None where it is not known.
+        limit: GB/s that the links of the slowest host can carry; None where it is not known.
         unknown: the hosts whose links' speed is not known.
     """
 
@@ -37,43 +37,25 @@ class Facts:
     unknown: tuple[str, ...] = ()
 
 
-def look(states: Mapping[str, HostState], addresses: Mapping[str, str], port: int) -> Facts:
+def look(states: Mapping[str, HostState], plan: RankPlan) -> Facts:
     """Compare the hosts.
 
     Args:
         states: of all hosts that take part.
-        addresses: the cluster address of each.
-        port: of the rendezvous, on the first host.
+        plan: who they are to each other.
     """
+    addresses = {host.name: host.address for host in plan.hosts}
     nameless = dict(_nameless(states, addresses))
-    culprits = [*_same_names(states), *_clocks(states), *_held(states, addresses, port)]
-    limits = {name: link_limit(state, addresses[name]) for name, state in states.items()}
+    culprits = [*_same_names(states), *_clocks(states), *_held(states, plan)]
+    limits = capacity.limits(states, plan.hosts, plan.backend)
     known = [limit for limit in limits.values() if limit]
     return Facts(
         culprits=tuple(culprits),
-        warnings=(*_warnings(states), *_joined(states, limits)),
+        warnings=(*_warnings(states), *_joined(states, plan)),
         nameless=nameless,
         limit=min(known) if known and len(known) == len(limits) else None,
         unknown=tuple(name for name, limit in limits.items() if not limit),
     )
-
-
-def link_limit(state: HostState, address: str) -> float | None:
-    """What the links of a host can carry, in GB/s: its active RDMA ports, else the card with its address.
-
-    NVLinks do not count: a broken one would lower the mark that a share of this sets (``_joined`` tells of it).
-    """
-    if not isinstance(state.rdma, Unknown):
-        active = [port.rate for port in state.rdma if port.state == "ACTIVE"]
-        if active:
-            return sum(active) / 8
-    if isinstance(state.network, Unknown):
-        return None
-    for interface in state.network.interfaces:
-        own = address in (found.address for found in interface.addresses)
-        if own and interface.kind in WIRES and interface.speed:
-            return interface.speed / 8000
-    return None
 
 
 def _same_names(states: Mapping[str, HostState]) -> Iterator[Culprit]:
@@ -129,36 +111,33 @@ def _clocks(states: Mapping[str, HostState]) -> Iterator[Culprit]:
             )
 
 
-def _held(
-    states: Mapping[str, HostState], addresses: Mapping[str, str], port: int
-) -> Iterator[Culprit]:
-    first = next(iter(addresses))
+def _held(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[Culprit]:
+    first = plan.hosts[0].name
     listeners = states[first].listeners
     if isinstance(listeners, Unknown):
         return
     for one in listeners:
-        if one.port == port:
+        if one.port == plan.port:
             yield Culprit(
                 what=first,
                 hosts=(first,),
-                reason=f"the rendezvous port {port} on {first} is held by process"
+                reason=f"the rendezvous port {plan.port} on {first} is held by process"
                 f" {', '.join(map(str, one.holders)) or 'of another user'}",
             )
             return
 
 
-def _joined(states: Mapping[str, HostState], limits: Mapping[str, float | None]) -> Iterator[str]:
+def _joined(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[str]:
     """GPUs whose NVLinks carry less than those of another one in the host, or than the host's wires."""
-    for name, state in states.items():
-        links = None if isinstance(state.gpus, Unknown) else state.gpus.links
-        if not isinstance(links, Mapping) or len(links) < 2 or not any(links.values()):
-            continue
-        usual = max(max(links.values()), limits[name] or 0.0)
+    for host in plan.hosts:
+        links = capacity.nvlinks(states[host.name])
+        outside = capacity.wires(states[host.name], host.address, plan.backend)
+        usual = max(*links.values(), outside or 0.0) if links else 0.0
         for gpu, rate in links.items():
             if rate < usual:
                 yield (
-                    f"{name}: the NVLinks of GPU {gpu} carry {rate:g} GB/s, and other links there {usual:g}:"
-                    " figures may be low"
+                    f"{host.name}: the NVLinks of GPU {gpu} carry {rate:g} GB/s, and other links there"
+                    f" {usual:g}: figures may be low"
                 )
 
 

@@ -83,7 +83,7 @@ def climb(
         rungs.append(rung)
         told(rung)
 
-    seen = facts.look(states, addresses, ranks.port) if len(states) == len(addresses) else None
+    seen = facts.look(states, ranks) if len(states) == len(addresses) else None
     seen = seen or facts.Facts()
     ranks = plan_ranks(sight.candidates, spec, seen.limit, seen.unknown).model_copy(
         update={"port": ranks.port}
@@ -164,7 +164,8 @@ def _new_ones(
     """Test each new host with its partner, all at once; returns those that failed."""
     if not pairs:
         return []
-    plans = [part(ranks, pair) for pair in pairs]
+    # Nothing was imported there yet: these are first starts, as those of a whole fleet are.
+    plans = [part(ranks, pair, ranks.deadline) for pair in pairs]
     failed = [
         Culprit(what=new, hosts=(new,), reason=f"{new} does not work with {old}: {verdict.reason}")
         for (new, old), (verdict, _) in zip(pairs, launch(plans, run), strict=True)

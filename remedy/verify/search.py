@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 
 from remedy.verify import reach
 from remedy.verify.culprit import Hints, names
@@ -21,14 +22,34 @@ from remedy.verify.ways import judge
 
 # Seconds for a test: two imports of torch on busy processors, and a group that hangs.
 BASE, PER_HOST, MOST = 25.0, 0.2, 90.0
+# Where hosts are known to start slowly: so many times as long, and these seconds for the rest.
+STARTS, REST = 2.0, 15.0
 
 
-def part(plan: RankPlan, members: Collection[str]) -> RankPlan:
-    """The plan of a part of a fleet, in the order of the fleet, with a short deadline of its own."""
+def patience(members: Collection[str], ready: Mapping[str, float]) -> float:
+    """Seconds that a group may take: several GPUs a host, or a slow file system, need more than the usual.
+
+    Args:
+        members: of the group.
+        ready: seconds until a host could meet others in the run of the whole fleet; those that never could
+            are taken to be like most.
+    """
+    like_most = median(ready.values()) if ready else 0.0
+    slowest = max((ready.get(host, like_most) for host in members), default=0.0)
+    return min(max(BASE, STARTS * slowest + REST) + PER_HOST * len(members), MOST)
+
+
+def part(plan: RankPlan, members: Collection[str], seconds: float) -> RankPlan:
+    """The plan of a part of a fleet, in the order of the fleet, with a deadline of its own.
+
+    Args:
+        plan: of the fleet.
+        members: of the part.
+        seconds: that torch may take; other engines get what they need beyond that.
+    """
     wanted = set(members)
     hosts = tuple(host for host in plan.hosts if host.name in wanted)
-    usual = min(BASE + PER_HOST * len(hosts), MOST) + ENGINES[plan.engine].patience
-    deadline = min(usual, plan.deadline)
+    deadline = min(seconds + ENGINES[plan.engine].patience, plan.deadline)
     # A single size tells what is asked; the largest only where slowness is what may fail.
     sizes = plan.sizes or (None if plan.min_busbw else (65_536,))
     return plan.model_copy(
@@ -60,6 +81,7 @@ class Search:
         self.plan = plan
         self.doors = doors
         self.budget = budget
+        self.ready: Mapping[str, float] = {}
         self.tests: list[GroupTest] = []
         self.reasons: dict[frozenset[str], str] = {}
         self.isolation = Isolation([host.name for host in plan.hosts])
@@ -68,7 +90,8 @@ class Search:
         """Find the faults, and return the verdict with them."""
         end = time.monotonic() + self.budget
         (fleet,) = self.isolation.next_round()
-        self.isolation.take([Result(fleet, False, *hints)])
+        self.ready = hints.ready
+        self.isolation.take([Result(fleet, False, hints.missing, hints.unanswered)])
         while not self.isolation.unexplained and time.monotonic() < end:
             tests = self.isolation.next_round()
             if not tests:
@@ -97,12 +120,13 @@ class Search:
         dead = self._ways([test for test in tests if test.purpose == "ways"])
         # Where connections are good it is the pair itself that has to be tried.
         groups = [test for test in tests if not dead.get(test)]
-        verdicts = launch([part(self.plan, test.hosts) for test in groups], self.run)
+        plans = [part(self.plan, one.hosts, patience(one.hosts, self.ready)) for one in groups]
+        verdicts = launch(plans, self.run)
         results = [Result(test, False, frozenset(), ways) for test, ways in dead.items() if ways]
         for test, (verdict, hints) in zip(groups, verdicts, strict=True):
             self.reasons[frozenset(test.hosts)] = verdict.reason
             told = Hints() if verdict.passed or test.purpose == "ways" else hints
-            results.append(Result(test, verdict.passed, *told))
+            results.append(Result(test, verdict.passed, told.missing, told.unanswered))
         seconds = round(time.monotonic() - began, 3)
         self.tests += [
             GroupTest(

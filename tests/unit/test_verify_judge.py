@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from remedy.errors import RemedyError, UnreachableError
 from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks
 from remedy.verify.agent import MARK
+from remedy.verify.culprit import hints, swap_ports
 from remedy.verify.doubts import expected_sum
 from remedy.verify.judge import judge
 from remedy.verify.launch import CPU_SIZES, GPU_SIZES
@@ -460,6 +461,30 @@ def test_ranks_that_did_not_join_are_named_by_host() -> None:
     assert verdict.reason == "gpu03 did not join the others"
 
 
+@pytest.mark.parametrize("phase", ["", "started"])
+def test_a_host_that_only_starts_slowly_is_told_as_such(phase: str) -> None:
+    """On a cold file system torch takes longer to import than a run may last."""
+    plan = make_plan()
+    records = failed_records(plan, "rendezvous", seconds=92.4)
+    records["gpu03"][0]["phase"] = phase
+    slow = "torch had not started there after 92 s (where that is just slow, give it more time:"
+    assert slow in judge(plan, answers(plan, records)).reason
+    records["gpu01"][0]["missing"] = [2]
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.startswith(f"gpu03 did not join the others: {slow}")
+    assert outcomes(verdict)["gpu02"] == "not-tested"
+
+
+def test_when_a_host_could_meet_others_is_known_where_all_its_ranks_say_so() -> None:
+    plan = make_plan(ranks_per_host=2)
+    records = failed_records(plan, "rendezvous")
+    for number, line in enumerate(records["gpu01"][:2]):
+        line["times"] = {"started": 2.0, "inside": 11.0 + number}
+    records["gpu02"][0]["times"] = {"started": 2.0, "inside": 9.0}
+    records["gpu02"][1]["times"] = {"started": 2.0}
+    assert hints(plan, answers(plan, records)).ready == {"gpu01": 12.0}
+
+
 def test_a_monitored_barrier_names_hosts() -> None:
     plan = make_plan()
     records = failed_records(plan, "group")
@@ -491,8 +516,6 @@ def test_who_is_farthest_behind_is_the_last_resort() -> None:
 
 @given(st.integers(0, 65535))
 def test_swapping_a_port_twice_gives_it_back(port: int) -> None:
-    from remedy.verify.culprit import swap_ports
-
     text = f"remote=[10.0.0.1]:{port}"
     assert swap_ports(swap_ports(text)) == text
 
