@@ -22,10 +22,17 @@ from remedy.verify.report import HostReport, Measured, RankReport, Result
 
 
 class Problem(Record):
-    """Something that is missing from the proof; ``hosts`` are those it speaks against by itself."""
+    """Something that is missing from the proof.
+
+    Args:
+        text: a sentence.
+        hosts: those it speaks against by itself.
+        of_speed: whether it is about the bandwidth, and what was measured is therefore to be seen.
+    """
 
     text: str
     hosts: tuple[str, ...] = ()
+    of_speed: bool = False
 
 
 def expected_sum(plan: RankPlan) -> str:
@@ -133,7 +140,8 @@ def _disagreements(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterat
         # A mark that cannot be judged is nobody's fault.
         slow_ones = () if plan.unjudged else slow(pace_of(plan, [one for _, one in complete]))
         more = f"; {told_slow(slow_ones)}" if slow_ones else ""
-        yield Problem(text=too_little + more, hosts=tuple(one.host for one in slow_ones))
+        slow_hosts = tuple(one.host for one in slow_ones)
+        yield Problem(text=too_little + more, hosts=slow_hosts, of_speed=True)
 
 
 def _not_asked(plan: RankPlan, complete: list[tuple[str, Result]]) -> Iterator[Problem]:

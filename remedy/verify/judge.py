@@ -129,8 +129,11 @@ def _told(
             }
         )
     accused, reason = _reason(plan, reports, missing, whole=whole)
+    # What ranks measured that are not proved to be one group is no bandwidth of the fleet.
+    unproved = {} if all(one.of_speed for one in missing) else {"bandwidth": (), "busbw_gbps": None}
     return verdict.model_copy(
         update={
+            **unproved,
             "reason": reason,
             "outcomes": tuple(_outcomes(reports, accused, reason)),
             "evidence": tuple(_evidence(reports, accused, missing)),

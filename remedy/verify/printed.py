@@ -157,7 +157,7 @@ def _table(plan: RankPlan, seen: Printed) -> Iterator[Problem]:
             _busbw(plan, seen.rows[-1].size, seen.rows[-1].in_place), plan.min_busbw, plan.unjudged
         )
         if too_little:
-            yield Problem(text=too_little)
+            yield Problem(text=too_little, of_speed=True)
 
 
 def _wrong(half: object) -> bool:

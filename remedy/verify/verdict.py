@@ -101,6 +101,7 @@ class Verdict(Record):
         world_size: ranks whose part in the sum is proved.
         hosts: distinct machines (by boot-id) among them.
         sum_exact: whether every rank that reported has exactly the sum of the whole world.
+        bandwidth: of each size; empty where the group itself is not proved.
         busbw_gbps: of the largest size.
         torch, nccl, software: versions that took part; the last of an engine that is not torch.
         reason: one sentence; on failure it names the host or the way, where it can be told.

@@ -295,6 +295,8 @@ def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
     verdict = judge(plan, outputs)
     assert not verdict.passed
     assert {outcome.host for outcome in verdict.outcomes} == set(names)
+    assert not verdict.bandwidth
+    assert verdict.busbw_gbps is None
 
 
 @given(st.binary(max_size=400), st.booleans())
@@ -369,6 +371,7 @@ def test_too_slow_fails_when_a_mark_is_set() -> None:
     plan = make_plan(min_busbw=100.0)
     verdict = judge(plan, answers(plan, good_records(plan)))
     assert verdict.reason == "bus bandwidth 2.67 GB/s is below 100 GB/s"
+    assert verdict.bandwidth
 
 
 def test_an_unreachable_host_is_named() -> None:
