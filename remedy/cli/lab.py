@@ -53,12 +53,20 @@ def lab(context: click.Context, name: str | None) -> None:
 @click.option("--fault", "broken", multiple=True, metavar="FAULT", help="Break every new host so.")
 @click.option("--docker", is_flag=True, help="Hosts in which dockerd can run.")
 @click.option("--mpi", is_flag=True, help="Hosts in which Open MPI is installed.")
+@click.option("--release", default="", metavar="NAME", help="Hosts of another release (bullseye).")
 @click.pass_obj
 def up(
-    this: Lab, count: int, prefix: str, broken: tuple[str, ...], docker: bool, mpi: bool
+    this: Lab,
+    count: int,
+    prefix: str,
+    broken: tuple[str, ...],
+    docker: bool,
+    mpi: bool,
+    release: str,
 ) -> None:
     """Start the lab, or let it grow; the first time takes a minute or two."""
-    record = this.up(UpOptions(count=count, prefix=prefix, faults=broken, docker=docker, mpi=mpi))
+    options = UpOptions(count, prefix, broken, docker=docker, mpi=mpi, release=release)
+    record = this.up(options)
     click.echo(
         f"{len(record.hosts)} hosts are up: {record.hosts[0].name} to {record.hosts[-1].name}."
     )

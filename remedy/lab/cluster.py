@@ -165,8 +165,8 @@ class Lab:
         """
         paths = self.paths
         lab = record.read(paths)
-        kind = (options.prefix, options.docker, options.mpi)
-        if lab is not None and (lab.prefix, lab.docker, lab.mpi) != kind:
+        kind = (options.prefix, options.docker, options.mpi, options.release)
+        if lab is not None and (lab.prefix, lab.docker, lab.mpi, lab.release) != kind:
             raise LabError(
                 f"The lab {paths.name!r} runs already, with other names or another kind of host.",
                 next_step="`remedy lab down` first.",
@@ -211,9 +211,7 @@ class Lab:
             options: what kind of lab.
         """
         paths = self.paths
-        root = rootfs.ensure(
-            paths.base, docker=options.docker, mpi=options.mpi, listener=self.listener
-        )
+        root = rootfs.ensure(paths.base, options, self.listener)
         # What a lab of that name may have left behind when its folder was removed by hand.
         processes.kill_hosts(paths, None)
         net.down(paths)
@@ -235,6 +233,7 @@ class Lab:
             root=str(root),
             docker=options.docker,
             mpi=options.mpi,
+            release=options.release,
             management=management,
             cluster=cluster,
             key=str(paths.key),

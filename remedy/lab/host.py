@@ -151,6 +151,9 @@ class Host:
             "--console=read-only",
             *(f"--bind-ro={path}" for path in self.lab.binds),
             *(["--tmpfs=/var/lib/docker"] if self.lab.docker else []),
+            # What systemd reads as the kernel's command line: 256 and newer refuse control groups of
+            # version 1, where this machine has these, unless told so.
+            "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
         ]
         command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
         processes.launch(command, name=name, log=folder / "boot.log")

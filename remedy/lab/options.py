@@ -10,6 +10,7 @@ from remedy.lab import net
 
 # Host names are made of it, and those must be legal ones.
 _PREFIX = re.compile(r"[a-z](?:[a-z0-9-]{0,19}[a-z0-9])?")
+_RELEASE = re.compile(r"[a-z]*")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class UpOptions:
         faults: what to break on each of them once they are up.
         docker: whether dockerd can run in them.
         mpi: whether Open MPI is installed in them.
+        release: code name of the release they run, of this machine's distribution; "" is this machine's own.
     """
 
     count: int = 4
@@ -29,6 +31,7 @@ class UpOptions:
     faults: tuple[str, ...] = ()
     docker: bool = False
     mpi: bool = False
+    release: str = ""
 
     def check(self) -> None:
         """Refuse what cannot become a lab.
@@ -44,6 +47,11 @@ class UpOptions:
             raise LabError(
                 f"Host names cannot begin with {self.prefix!r}.",
                 next_step="Use a short prefix of lower-case letters, digits and dashes, such as gpu.",
+            )
+        if not _RELEASE.fullmatch(self.release):
+            raise LabError(
+                f"{self.release!r} is not a release's code name.",
+                next_step="Give one of this machine's distribution, such as trixie for Debian 13.",
             )
 
     def names(self) -> list[str]:

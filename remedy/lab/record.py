@@ -37,6 +37,7 @@ class LabRecord(Record):
     root: str
     docker: bool = False
     mpi: bool = False
+    release: str = ""
     management: str
     cluster: str
     key: str

@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from remedy.errors import LabError
 from remedy.lab import sources
 from remedy.lab.events import Listener, emit
 from remedy.lab.machine import processes, remove_tree, tool
+from remedy.lab.options import UpOptions
 
 # What a minimal installation of a GPU server has, as far as remedies and the probe look at it.
 BASE = [
@@ -78,13 +80,12 @@ _FIREWALLS = ("ufw.service", "firewalld.service", "nftables.service")
 _DISABLED = [*_FIREWALLS, "docker.service", "docker.socket"]
 
 
-def ensure(base: Path, *, docker: bool, mpi: bool = False, listener: Listener | None) -> Path:
+def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     """Have the root file system, building it if there is none of this recipe.
 
     Args:
         base: the folder of all labs.
-        docker: whether Docker is to be in it.
-        mpi: whether Open MPI is to be in it.
+        options: what kind of hosts it is for.
         listener: told what happens.
 
     Returns:
@@ -94,9 +95,12 @@ def ensure(base: Path, *, docker: bool, mpi: bool = False, listener: Listener | 
         LabError: it could not be built.
     """
     archive = sources.find()
-    extra = EXTRA + (DOCKER if docker else []) + (MPI if mpi else [])
+    if options.release:
+        archive = replace(archive, suite=options.release)
+    extra = EXTRA + (DOCKER if options.docker else []) + (MPI if options.mpi else [])
     stamp = _stamp([str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *extra, *_MASKED])
-    variant = "-".join(["root", *(["docker"] if docker else []), *(["mpi"] if mpi else [])])
+    parts = (options.release, options.docker and "docker", options.mpi and "mpi")
+    variant = "-".join(["root", *(part for part in parts if part)])
     target = base / f"{variant}-{stamp}"
     if target.is_dir():
         return target
@@ -109,7 +113,7 @@ def ensure(base: Path, *, docker: bool, mpi: bool = False, listener: Listener | 
     remove_tree(part)
     _bootstrap(base, part, archive)
     _install(part, archive, extra)
-    _configure(part, docker=docker)
+    _configure(part, docker=options.docker)
     part.rename(target)
     _remove_old(base, variant, target)
     emit(listener, "root", f"built {target}")

@@ -4,6 +4,8 @@
 ``module_cluster``  the same, fresh once a module: for tests that look at what one run did
 ``idle_cluster``    the same as it is left by whoever used it: only for reading
 ``new_cluster``     a factory of clusters of a test's own, gone when it ends
+
+With REMEDY_TEST_RELEASE=bullseye all of them run that release of this machine's distribution.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from remedy.lab.paths import LabPaths
 # The process id is in the name, so that what a crashed run left behind is told from what runs.
 PREFIX = "test-"
 HOSTS = 4
+RELEASE = os.environ.get("REMEDY_TEST_RELEASE", "")
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def _shared_lab(_no_leftovers: None) -> Iterator[Lab]:
     """The one lab of this test run."""
     lab = Lab(LabPaths.of(f"{PREFIX}{os.getpid()}"))
     try:
-        lab.up(UpOptions(count=HOSTS))
+        lab.up(UpOptions(count=HOSTS, release=RELEASE))
         yield lab
     finally:
         lab.down()
@@ -180,7 +183,7 @@ def clusters(folder: Path) -> Iterator[Callable[..., Cluster]]:
     def make(**options: object) -> Cluster:
         lab = Lab(LabPaths.of(f"{PREFIX}{os.getpid()}-{next(_numbers)}"))
         made.append(lab)
-        lab.up(UpOptions(**options))  # type: ignore[arg-type]
+        lab.up(UpOptions(**{"release": RELEASE, **options}))  # type: ignore[arg-type]
         return _as_cluster(lab, folder / str(len(made)))
 
     try:

@@ -20,7 +20,7 @@ from remedy.lab.cluster import Lab
 from remedy.lab.host import FRESH_NAME
 from remedy.lab.options import UpOptions
 from remedy.lab.paths import LabPaths
-from tests.lab.conftest import PREFIX, Cluster
+from tests.lab.conftest import PREFIX, RELEASE, Cluster
 
 pytestmark = pytest.mark.lab
 
@@ -185,11 +185,11 @@ def test_the_inventory_lists_what_runs(cluster: Cluster) -> None:
 def test_a_lab_grows_and_boots_what_is_off(new_cluster: Callable[..., Cluster]) -> None:
     cluster = new_cluster(count=1, prefix="node", faults=("hosts-crlf",))
     cluster.lab.kill("node01")
-    cluster.lab.up(UpOptions(count=2, prefix="node"))
+    cluster.lab.up(UpOptions(count=2, prefix="node", release=RELEASE))
     assert [host.state for host in cluster.lab.status().hosts] == ["up", "up"]
     assert cluster.host("node01").record.faults == ["hosts-crlf"]
     with pytest.raises(LabError, match="runs already"):
-        cluster.lab.up(UpOptions(count=1, prefix="node"))
+        cluster.lab.up(UpOptions(count=1, prefix="node", release=RELEASE))
     cluster.lab.stop("node02")
     assert cluster.lab.status().hosts[1].state == "off"
 

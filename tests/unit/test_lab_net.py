@@ -66,3 +66,6 @@ def test_names_sort_and_odd_wishes_are_refused() -> None:
             options.check()
     with pytest.raises(LabError):
         UpOptions(prefix="-x").check()
+    with pytest.raises(LabError, match="not a release's code name"):
+        UpOptions(release="../trixie").check()
+    UpOptions(release="trixie").check()

@@ -14,7 +14,7 @@ from remedy.report.ladder import render_details
 from remedy.report.page import page
 from remedy.verify import RankPlan, Verdict
 from remedy.verify.judge import judge
-from remedy.verify.worker.pairs import PARTNERS, partners
+from remedy.verify.worker.pairs import PARTNERS, partners, takes
 from tests.unit.test_verify_judge import answers, good_records, make_plan
 
 
@@ -96,3 +96,12 @@ def test_slow_hosts_are_in_the_text_the_document_and_the_page() -> None:
     text = page(verdict, "inventory")
     assert '<td class="bad">gpu04</td><td class=n>2.5</td><td class=n>25%</td>' in text
     assert "Slow hosts" not in page(verdict_of(plan, dict.fromkeys(gbps, 10.0)), "inventory")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wanted"), [(0.0, 20), (0.005, 20), (0.02, 10), (0.5, 2), (9, 2)]
+)
+def test_quick_pairs_exchange_often_and_slow_ones_hold_nobody_up(
+    seconds: float, wanted: int
+) -> None:
+    assert takes(seconds) == wanted

@@ -80,6 +80,13 @@ def together(torch: Any, rank: Rank, device: Any) -> None:
         dist.monitored_barrier(timeout=limit, wait_all_ranks=True)
 
 
+def slowest(torch: Any, seconds: float, device: Any) -> float:
+    """The longest of all ranks' times, by which all of them decide alike."""
+    value = torch.tensor([seconds], dtype=torch.float64, device=device)
+    torch.distributed.all_reduce(value, op=torch.distributed.ReduceOp.MAX)
+    return float(value.item())
+
+
 def farewell(store: Any, world: int) -> None:
     """Wait shortly until all ranks are done, so that leaving cuts nobody's last message off."""
     end = time.monotonic() + FAREWELL

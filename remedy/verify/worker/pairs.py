@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from remedy.verify.worker.meet import together
+from remedy.verify.worker.meet import slowest, together
 from remedy.verify.worker.rank import Rank
 
 # Partners of each host: it counts by the best of them, since a slow partner is no fault of its own.
@@ -17,7 +17,9 @@ PARTNERS = 3
 CPU_BYTES = 4_194_304
 GPU_BYTES = 67_108_864
 WARM_BYTES = 65_536
-TAKES = 2  # of which the quicker counts
+# How often a pair exchanges, of which the quickest counts, since noise only ever slows it down: as often as the
+# slowest pair can in so many seconds, within these bounds.
+TAKES, SECONDS = (2, 20), 0.2
 
 
 def partners(count: int, me: int) -> list[int | None]:
@@ -63,14 +65,23 @@ def exchange(
     for other in partners(len(groups), place):
         there = () if other is None else groups[other]
         peer = there[mine] if mine < len(there) else None
-        seconds = []
-        for length in (WARM_BYTES, *[size] * TAKES):
+
+        def take(length: int, peer: int | None = peer) -> float:
             together(torch, rank, device)
-            if peer is not None:
-                seconds.append(swap(torch, peer, outgoing[:length], incoming[:length]))
+            return 0.0 if peer is None else swap(torch, peer, outgoing[:length], incoming[:length])
+
+        take(WARM_BYTES)
+        quickest = take(size)
+        for _ in range(takes(slowest(torch, quickest, device)) - 1):
+            quickest = min(quickest, take(size))
         if peer is not None:
-            rows.append({"rank": peer, "bytes": size, "seconds": min(seconds[1:])})
+            rows.append({"rank": peer, "bytes": size, "seconds": quickest})
     return rows
+
+
+def takes(seconds: float) -> int:
+    """How often to exchange where the slowest pair needs so many seconds; the same on every rank."""
+    return min(TAKES[1], max(TAKES[0], int(SECONDS / max(seconds, 1e-6))))
 
 
 def swap(torch: Any, peer: int, outgoing: Any, incoming: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from remedy.verify.worker.meet import together
+from remedy.verify.worker.meet import slowest, together
 from remedy.verify.worker.rank import Rank
 
 WARM_UP = 2
@@ -49,11 +49,6 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
         if device.type == "cuda":
             torch.cuda.synchronize()
 
-    def slowest(seconds: float) -> float:
-        value = torch.tensor([seconds], dtype=torch.float64, device=device)
-        dist.all_reduce(value, op=dist.ReduceOp.MAX)
-        return float(value.item())
-
     def timed(rounds: int, source: Any = None) -> float:
         settle()
         start = time.perf_counter()
@@ -62,7 +57,7 @@ def measure(torch: Any, rank: Rank, size: int, device: Any) -> dict[str, Any]:
                 buffer.copy_(source)
             dist.all_reduce(buffer)
         settle()
-        return slowest(time.perf_counter() - start) / rounds
+        return slowest(torch, time.perf_counter() - start, device) / rounds
 
     buffer = torch.zeros(size // 4, dtype=torch.float32, device=device)
     exact = checked(torch, rank, buffer)
