@@ -12,7 +12,7 @@ reboot. A firewall that is off stays off; one that is on is switched off only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
@@ -155,7 +155,9 @@ def assess(fleet: Fleet, host: HostState, spec: FirewallSpec) -> Assessment:
     changes: list[Change] = []
     blobs: dict[str, bytes] = {}
     present: Opening | None = None
-    for wall in walls_of(host, host.firewalls, traffic, path):
+    walls = tuple(walls_of(host, host.firewalls, traffic, path))
+    findings += _powerless(host, host.firewalls, walls)
+    for wall in walls:
         if wall.leftover:
             findings += _left_over(host, wall)
             continue
@@ -220,6 +222,21 @@ def _explained(
         if wall.name == AT_BOOT:
             title = f"{AT_BOOT} does not let in whom the cluster needs now"
         yield _finding(host, FindingKind.DRIFT, title, tuple(files))
+
+
+def _powerless(host: HostState, found: Firewalls, walls: Sequence[Wall]) -> Iterator[Finding]:
+    """Yield that firewalld runs and holds nothing back: a reload that failed leaves it so."""
+    if (
+        isinstance(found.firewalld, str)
+        and not isinstance(found.nft, Unknown)
+        and not any(wall.name == "firewalld" for wall in walls)
+    ):
+        yield _finding(
+            host,
+            FindingKind.REPORT,
+            "firewalld runs, but none of its rules is in force: every port is open to everybody",
+            fix="See why: journalctl -u firewalld; its rules come back with: firewall-cmd --reload",
+        )
 
 
 def _left_over(host: HostState, wall: Wall) -> Iterator[Finding]:

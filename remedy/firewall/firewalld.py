@@ -30,6 +30,7 @@ _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
 
 # Zones and direct rules as they are in force and as they are kept; interfaces are bound again after the reload.
+# A reload that fails leaves no rule at all in force, so the former files are kept until it has not.
 _DO = r"""
 listing() {
     firewall-cmd "$@" --list-all-zones | sed -e '/^[^ ]/s/ (.*)$//' -e '/^  interfaces:/d'
@@ -52,9 +53,32 @@ if [ "$(listing)" != "$(listing --permanent)" ]; then
     echo 'Keep them with: firewall-cmd --runtime-to-permanent'
     exit 1
 fi
+if [ "$ipset" ] && [ -z "$(firewall-cmd --get-ipset-types)" ]; then
+    echo 'firewalld cannot use sets of addresses here, which would hold the hosts of the cluster.'
+    echo 'Install the package ipset, and restart firewalld.'
+    exit 1
+fi
+running() { [ "$(firewall-cmd --state 2>&1)" = running ]; }
 before=$(bound)
-put "$ipset_file" "$ipset" && put "$policy_file" "$policy" &&
-    firewall-cmd --quiet --check-config && firewall-cmd --quiet --reload || exit 1
+for file in "$ipset_file" "$policy_file"; do
+    rm -f -- "$file.old"
+    [ ! -e "$file" ] || cp -p -- "$file" "$file.old" || exit 1
+done
+if said=$({
+    put "$ipset_file" "$ipset" && put "$policy_file" "$policy" &&
+        firewall-cmd --check-config && firewall-cmd --reload && running
+} 2>&1); then
+    rm -f -- "$ipset_file.old" "$policy_file.old"
+else
+    for file in "$ipset_file" "$policy_file"; do
+        if [ -e "$file.old" ]; then mv -f -- "$file.old" "$file"; else rm -f -- "$file"; fi
+    done
+    firewall-cmd --quiet --reload
+    now='has no rules in force'
+    ! running || now='has its former rules again'
+    echo "firewalld did not take the rules, and $now: $said"
+    exit 1
+fi
 after=$(bound)
 printf '%s\n' "$before" | while read -r zone interface; do
     case $after in

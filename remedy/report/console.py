@@ -17,7 +17,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.apply.outcome import HostStatus, RunOutcome
+from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.apply.report import ChangeStatus
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
 from remedy.report.count import counted
 from remedy.report.fold import fold
@@ -32,6 +33,7 @@ COMMAND_LINES = 4
 # A command may compare its object by digest; two of those tell a reader nothing.
 DIGEST = re.compile(r"[0-9a-f]{128}")
 EVIDENCE_LINES = 4
+MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
 
 STATUS_STYLE = {
     HostStatus.OK: "green",
@@ -126,16 +128,42 @@ def _convergence(outcome: RunOutcome) -> Text:
 
 
 def _errors(outcome: RunOutcome) -> Iterator[RenderableType]:
+    titles = {(change.host, change.id): change.title for change in outcome.plan.changes}
     for name, host in outcome.hosts.items():
         if host.error is not None:
             yield Text(f"  {host.error.message}", style="red")
             if host.error.next_step:
                 yield Text(f"    {host.error.next_step}", style="cyan")
         for result in host.results:
-            if result.detail and result.status.value not in ("done", "already"):
-                told = f"  {name}: {result.id}: {result.status.value}: {result.detail}"
-                yield Text(told, style="red")
-                yield from (Text(f"    {line}", style="dim") for line in result.lines)
+            if result.status in MADE or not (result.detail or result.status is ChangeStatus.FAILED):
+                continue
+            title = titles.get((name, result.id), "")
+            about = f"{result.id} ({title})" if title else result.id
+            first, *more = (result.detail or "no reason was given").splitlines()
+            yield Text(f"  {name}: {about}: {result.status.value}: {first}", style="red")
+            yield from (Text(f"    {line}", style="red") for line in more)
+            yield from (Text(f"    {line}", style="dim") for line in result.lines)
+        yield from _consequences(name, host)
+
+
+def _consequences(name: str, host: HostOutcome) -> Iterator[Text]:
+    """Yield what was not tried because a change failed, what a second look still finds, and what to do."""
+    if host.status is not HostStatus.FAILED:
+        return
+    statuses = [result.status for result in host.results]
+    skipped = statuses.count(ChangeStatus.SKIPPED)
+    if ChangeStatus.FAILED in statuses and skipped:
+        yield Text(f"  {name}: {counted(skipped, 'change')} after it not tried", style="red")
+    if host.results:
+        left = [finding for finding in host.findings if finding.kind is FindingKind.DRIFT]
+        yield from (
+            Text(f"  {name}: still so: {finding.title}", style="yellow") for finding in left
+        )
+    if ChangeStatus.FAILED in statuses:
+        step = (
+            "Put that right on the host, then run the same command again: what is done stays done."
+        )
+        yield Text(f"    {step}", style="cyan")
 
 
 def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:

@@ -235,6 +235,29 @@ def test_what_others_write_later_stays_and_off_is_asked_for_twice(site: Site) ->
     assert "8081/tcp" in site.cluster.host(second).must("firewall-cmd --list-ports")
 
 
+def test_a_firewalld_that_refuses_keeps_the_rules_that_it_had(site: Site) -> None:
+    """A reload that fails would leave the host without any rule, open to everybody."""
+    first, *_ = site.cluster.hosts
+    host = site.cluster.host(first)
+    limit = ("--limit", first)
+    site.cluster.fault(first, "firewall-firewalld")
+    in_force = host.must("nft -s list table inet firewalld")
+    bad = "/etc/firewalld/services/theirs.xml"
+    host.write(bad, b"<service><port protocol='tcp' port='none'/></service>")
+    refused = site.remedy("apply", "--yes", "--no-verify", *limit)
+    assert refused.code == 1
+    assert "firewalld did not take the rules, and has its former rules again: " in refused.text
+    assert f"{first}: still so: firewalld keeps the cluster's hosts out" in refused.text
+    assert host.must("nft -s list table inet firewalld") == in_force
+    assert host.must("firewall-cmd --state 2>&1").strip() == "running"
+    ours = "ls /etc/firewalld/ipsets /etc/firewalld/policies"
+    assert not [name for name in host.must(ours).splitlines() if "remedy" in name]
+
+    host.must(f"rm {bad}")
+    assert site.remedy("apply", *APPLY, *limit).code == 0
+    assert site.remedy("apply", *APPLY, *limit).document["plan"]["changes"] == []
+
+
 def test_verification_fails_before_and_passes_after(site: Site) -> None:
     if not site.cluster.lab.record().python:
         pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")

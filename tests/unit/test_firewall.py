@@ -174,6 +174,19 @@ def several(*, spec: FirewallSpec | None = None) -> Fleet:
     )  # fmt: skip
 
 
+def test_a_firewalld_without_any_rule_is_told() -> None:
+    """So it is left by a reload that failed: it runs, and everybody gets in."""
+    bare = NftRuleset(tables=(("inet", "firewalld"),), chains=(), sets=())
+    plan = plan_of(fleet(walled("fwd", "10.0.0.3", nft=bare, firewalld="public\n")))
+    assert [(f.kind, f.title) for f in plan.findings] == [
+        (
+            FindingKind.REPORT,
+            "firewalld runs, but none of its rules is in force: every port is open to everybody",
+        )
+    ]
+    assert plan.changes == ()
+
+
 def plan_of(given_fleet: Fleet) -> Plan:
     return make_plan(given_fleet, WHEN, only="firewall")
 

@@ -133,6 +133,13 @@ def test_a_command_that_changes_nothing_is_a_failure_and_stops_the_host(bench: B
     assert not later.exists()
 
 
+def test_a_command_that_fails_without_a_word_is_told_by_its_status(bench: Bench) -> None:
+    bench.command("echo off", "off", "on", "exit 7", "true")
+    (result,) = bench.apply().results.values()
+    assert result.status.value == "failed"
+    assert result.detail == "the command ended with status 7 and said nothing"
+
+
 def test_pre_images_and_receipt_are_there_before_the_first_write(
     bench: Bench, tmp_path: Path
 ) -> None:

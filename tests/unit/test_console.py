@@ -1,0 +1,92 @@
+"""What people read at the end of a run: of every host that is not right, what is wrong and what to do."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.apply.report import ChangeResult, ChangeStatus
+from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Risk
+from remedy.report.console import render_outcome
+
+ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
+
+
+def change(number: int) -> Change:
+    return Change(
+        id=f"0{number}-firewall",
+        host="gpu01",
+        remedy="firewall",
+        label="firewall-ports",
+        title=f"step {number}",
+        reason="it is closed",
+        risk=Risk.LOW,
+        action=ACTION,
+    )
+
+
+def finding(kind: FindingKind, title: str) -> Finding:
+    return Finding(host="gpu01", remedy="firewall", label="firewall-ports", kind=kind, title=title)
+
+
+def told(*results: ChangeResult, findings: tuple[Finding, ...] = ()) -> str:
+    """What is printed of a run in which one host failed."""
+    plan = Plan(
+        tool_version="test",
+        created="",
+        author="",
+        inventory="",
+        inventory_digest="",
+        spec_digest="",
+        changes=(change(1), change(2), change(3)),
+    )
+    outcome = RunOutcome(
+        run="r",
+        inventory="inventory.py",
+        hosts={"gpu01": HostOutcome(HostStatus.FAILED, results, findings)},
+        plan=plan,
+        converged=False,
+    )
+    text = io.StringIO()
+    Console(file=text, width=200).print(render_outcome(outcome))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ("no such zone\nsee the log", "failed: no such zone\n    see the log\n"),
+        ("", "failed: no reason was given\n"),
+    ],
+)
+def test_a_change_that_failed_is_never_told_without_a_word(detail: str, words: str) -> None:
+    text = told(ChangeResult(id="01-firewall", status=ChangeStatus.FAILED, detail=detail))
+    assert f"  gpu01: 01-firewall (step 1): {words}" in text
+    assert "then run the same command again" in text
+
+
+def test_what_a_failure_kept_from_being_done_and_what_is_left_is_told() -> None:
+    text = told(
+        ChangeResult(id="01-firewall", status=ChangeStatus.DONE),
+        ChangeResult(id="02-firewall", status=ChangeStatus.FAILED, detail="no"),
+        ChangeResult(id="03-firewall", status=ChangeStatus.SKIPPED),
+        findings=(
+            finding(FindingKind.DRIFT, "the firewall is closed"),
+            finding(FindingKind.REPORT, "the clock is late"),
+        ),
+    )
+    assert "01-firewall" not in text
+    assert "  gpu01: 1 change after it not tried\n" in text
+    assert "  gpu01: still so: the firewall is closed\n" in text
+    assert "the clock is late" not in text
+
+
+def test_drift_that_outlived_its_change_is_told() -> None:
+    text = told(
+        ChangeResult(id="01-firewall", status=ChangeStatus.DONE),
+        findings=(finding(FindingKind.DRIFT, "the firewall is closed"),),
+    )
+    assert "  gpu01: still so: the firewall is closed\n" in text
