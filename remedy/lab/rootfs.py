@@ -25,6 +25,8 @@ BASE = [
 # These need a configured system to be installed in.
 EXTRA = ["ufw", "firewalld"]
 DOCKER = ["docker.io", "podman"]
+# Which a release may lack: docker itself was part of docker.io before Debian 13.
+SPLIT_OFF = {"docker.io": "docker-cli"}
 # Open MPI, and what the frameworks that are no torch load from the system.
 MPI = ["openmpi-bin", "libgomp1"]
 # debootstrap looks for the dependencies of BASE in the components it is given; Ubuntu keeps some of
@@ -191,24 +193,31 @@ def _install(part: Path, archive: sources.Archive, packages: list[str]) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     log = part.parent / "build.log"
     with log.open("a", encoding="utf-8") as out:
-        for words in (
-            ["update"],
-            ["install", "-y", "--no-install-recommends", *packages],
-            ["clean"],
-        ):
-            done = subprocess.run(
-                ["chroot", str(part), "apt-get", "-q", *words],
+
+        def apt(program: str, *words: str) -> int:
+            """Run a program of apt in the new root."""
+            return subprocess.run(
+                ["chroot", str(part), program, "-q", *words],
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=environment,
-            )
-            if done.returncode != 0:
+            ).returncode
+
+        def must(*words: str) -> None:
+            """Run apt-get in the new root, to its good end."""
+            if apt("apt-get", *words) != 0:
                 raise LabError(
                     f"apt-get {words[0]} failed in the hosts' new root file system.",
                     next_step=f"Its output is in {log}.",
                 )
+
+        must("update")
+        more = [SPLIT_OFF[name] for name in packages if name in SPLIT_OFF]
+        more = [name for name in more if apt("apt-cache", "show", name) == 0]
+        must("install", "-y", "--no-install-recommends", *packages, *more)
+        must("clean")
     policy.unlink()
     shutil.rmtree(part / "var/lib/apt/lists", ignore_errors=True)
 

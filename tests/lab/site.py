@@ -150,7 +150,7 @@ class Site:
         seen = {}
         for host, mark in marks.items():
             log = self.cluster.host(host).must(
-                f"journalctl --sync; journalctl -q -o cat -t sshd --after-cursor '{mark}'"
+                f"journalctl --sync; journalctl -q -o cat -t sshd -t sshd-session --after-cursor '{mark}'"
             )
             self.cluster.host(host).must(
                 "rm /etc/ssh/sshd_config.d/0-test.conf; systemctl reload ssh"
