@@ -67,9 +67,9 @@ def up(
     """Start the lab, or let it grow; the first time takes a minute or two."""
     options = UpOptions(count, prefix, broken, docker=docker, mpi=mpi, release=release)
     record = this.up(options)
-    click.echo(
-        f"{len(record.hosts)} hosts are up: {record.hosts[0].name} to {record.hosts[-1].name}."
-    )
+    first, last = record.hosts[0].name, record.hosts[-1].name
+    named = f"{len(record.hosts)} hosts are up: {first} to {last}." if last != first else ""
+    click.echo(named or f"1 host is up: {first}.")
     click.echo(f"Inventory: {this.paths.inventory}")
 
 

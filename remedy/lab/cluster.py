@@ -217,7 +217,14 @@ class Lab:
         net.down(paths)
         machine.remove_tree(paths.folder)
         environment = venv.find(root)
-        if environment is None:
+        if environment and options.release and not venv.runs(environment, root):
+            emit(
+                self.listener,
+                "torch",
+                "this machine's Python does not run in these hosts, so they have no torch",
+            )
+            environment = None
+        elif environment is None:
             emit(
                 self.listener,
                 "torch",

@@ -88,6 +88,24 @@ def plan(python: Path, answer: dict[str, str], root: Path) -> Environment | None
     return Environment(inside or f"{prefix}/bin/python3", tuple(dict.fromkeys(binds)))
 
 
+def runs(environment: Environment, root: Path) -> bool:
+    """Whether an interpreter of this machine runs in hosts of another release: its libraries may be too old.
+
+    Args:
+        environment: as ``plan`` made it.
+        root: the hosts' root file system.
+    """
+    command = [
+        *("systemd-nspawn", "--quiet", "--keep-unit", "--register=no"),
+        # The root stays as it is: folders to bind to are made above it.
+        *("--volatile=overlay", f"--directory={root}"),
+        *(f"--bind-ro={path}" for path in environment.binds),
+        *("--", environment.python, "-c", ""),
+    ]
+    done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True)
+    return done.returncode == 0
+
+
 def _ask(python: Path) -> dict[str, str] | None:
     """Let an interpreter tell about itself.
 
