@@ -67,9 +67,9 @@ def up(
     """Start the lab, or let it grow; the first time takes a minute or two."""
     options = UpOptions(count, prefix, broken, docker=docker, mpi=mpi, release=release)
     record = this.up(options)
-    first, last = record.hosts[0].name, record.hosts[-1].name
-    named = f"{len(record.hosts)} hosts are up: {first} to {last}." if last != first else ""
-    click.echo(named or f"1 host is up: {first}.")
+    names = [host.name for host in record.hosts]
+    several = f"{len(names)} hosts are up: {names[0]} to {names[-1]}."
+    click.echo(several if len(names) > 1 else f"1 host is up: {names[0]}.")
     click.echo(f"Inventory: {this.paths.inventory}")
 
 

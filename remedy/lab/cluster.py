@@ -216,20 +216,10 @@ class Lab:
         processes.kill_hosts(paths, None)
         net.down(paths)
         machine.remove_tree(paths.folder)
-        environment = venv.find(root)
-        if environment and options.release and not venv.runs(environment, root):
-            emit(
-                self.listener,
-                "torch",
-                "this machine's Python does not run in these hosts, so they have no torch",
-            )
-            environment = None
-        elif environment is None:
-            emit(
-                self.listener,
-                "torch",
-                f"no torch here, so the hosts have none; {venv.VARIABLE} may name where it is",
-            )
+        environment = venv.find(root, foreign=bool(options.release))
+        if environment is None:
+            none = "no torch here that runs in the hosts, so they have none"
+            emit(self.listener, "torch", f"{none}; {venv.VARIABLE} may name where it is")
         management, cluster = net.choose(net.taken())
         for folder in (paths.folder.parent, paths.folder):
             folder.mkdir(mode=0o700, exist_ok=True)

@@ -38,14 +38,15 @@ class Environment:
     binds: tuple[str, ...]
 
 
-def find(root: Path) -> Environment | None:
+def find(root: Path, *, foreign: bool = False) -> Environment | None:
     """Find the environment to bind: the one the user names, else the one remedy runs in.
 
     Args:
         root: the hosts' root file system, which may bring the interpreter itself.
+        foreign: whether it is of another release, so that this has to be tried.
 
     Returns:
-        None where the environment remedy runs in has no torch.
+        None where the environment remedy runs in has no torch, or does not run in the hosts.
 
     Raises:
         LabError: the user names one, and it has no torch.
@@ -60,7 +61,10 @@ def find(root: Path) -> Environment | None:
                 next_step=f"Name a virtual environment that has torch, or unset {VARIABLE}.",
             )
         return None
-    return plan(python, answer, root)
+    environment = plan(python, answer, root)
+    if environment is None or (foreign and not _runs(environment, root)):
+        return None
+    return environment
 
 
 def plan(python: Path, answer: dict[str, str], root: Path) -> Environment | None:
@@ -88,7 +92,7 @@ def plan(python: Path, answer: dict[str, str], root: Path) -> Environment | None
     return Environment(inside or f"{prefix}/bin/python3", tuple(dict.fromkeys(binds)))
 
 
-def runs(environment: Environment, root: Path) -> bool:
+def _runs(environment: Environment, root: Path) -> bool:
     """Whether an interpreter of this machine runs in hosts of another release: its libraries may be too old.
 
     Args:

@@ -66,6 +66,25 @@ def test_several_ranks_a_host(make: Callable[..., Hosts]) -> None:
     hosts.assert_nothing_left()
 
 
+def test_gpus_that_torch_cannot_use_are_no_proof_and_each_host_says_why(
+    make: Callable[..., Hosts],
+) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU, which torch can use")
+    hosts = make(backend="nccl", ranks_per_host=1, sizes=(8,))
+    hosts.start(*NAMES)
+    verdict = hosts.verdict()
+    assert not verdict.passed
+    assert (verdict.backend, verdict.sum_exact) == ("gloo", True)
+    assert not verdict.bandwidth
+    why = f"torch.cuda is not available (torch {torch.__version__}, built for no CUDA)"
+    assert "NCCL could not be used" in verdict.reason
+    assert all(f"{name}: {why}" in verdict.reason for name in NAMES)
+    hosts.assert_nothing_left()
+
+
 def test_two_names_for_one_machine_do_not_pass(make: Callable[..., Hosts]) -> None:
     hosts = make(sizes=(8,))
     hosts.start(*NAMES, own_boot_id=False)
