@@ -5,7 +5,8 @@ device" in containers that were started without ``--shm-size``: both engines giv
 
 ``default-shm-size`` is put into /etc/docker/daemon.json, whose other keys, order and layout stay, and dockerd
 is made to read it: a reload, no container stops. Whether it did is asked of dockerd itself; if not, the
-file is put back. A file that is no JSON is left as it is. Podman gets a drop-in file for containers.conf.
+file is put back. A file that is no JSON is left as it is. Podman gets a drop-in file for containers.conf,
+which Podman 3.0 (Debian 11) does not read: its containers have to be given ``--shm-size`` each.
 Without a spec it acts only where there are GPUs and containers get 64 MB or less. Containers that are
 there already keep what they have until they are made anew: they are listed.
 """
