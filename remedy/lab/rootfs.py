@@ -22,7 +22,7 @@ BASE = [
     *("nftables", "iptables", "iproute2", "iputils-ping"),
     *("kmod", "e2fsprogs", "util-linux", "lsof", "psmisc"),
 ]
-# These need a configured system to be installed in. firewalld recommends ipset, and before 1.0 needs it for sets.
+# These need a configured system to be installed in. firewalld recommends ipset, and 0.9 needs it for sets.
 EXTRA = ["ufw", "firewalld", "ipset"]
 DOCKER = ["docker.io", "podman"]
 # Which a release may lack: docker itself was part of docker.io before Debian 13.
