@@ -64,6 +64,7 @@ for file in "$ipset_file" "$policy_file"; do
     rm -f -- "$file.old"
     [ ! -e "$file" ] || cp -p -- "$file" "$file.old" || exit 1
 done
+refused=
 if said=$({
     put "$ipset_file" "$ipset" && put "$policy_file" "$policy" &&
         firewall-cmd --check-config && firewall-cmd --reload && running
@@ -77,7 +78,7 @@ else
     now='has no rules in force'
     ! running || now='has its former rules again'
     echo "firewalld did not take the rules, and $now: $said"
-    exit 1
+    refused=1
 fi
 after=$(bound)
 printf '%s\n' "$before" | while read -r zone interface; do
@@ -86,7 +87,7 @@ printf '%s\n' "$before" | while read -r zone interface; do
     esac
     [ -n "$interface" ] || continue # nothing is bound
     firewall-cmd --quiet --zone="$zone" --change-interface="$interface" || exit 1
-done
+done && [ -z "$refused" ]
 """
 
 

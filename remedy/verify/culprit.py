@@ -42,8 +42,6 @@ _MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
 # What a worker says of the ranks of its own host: ``worker.work``.
 INSIDE = "inside this host: "
 
-# Phases before a worker can meet others: importing, and the sum inside its host.
-_STARTING = ("", "started")
 _NEVER_RAN = {
     "no-python": "has no Python 3",
     "no-torch": "has no torch",
@@ -348,7 +346,7 @@ def _absent(case: Case) -> Blame | None:
     absent = dict.fromkeys(hosts[rank] for rank in sorted(ranks) if rank < len(hosts))
     if not absent or len(absent) == len(case.plan.hosts):
         return None
-    starting = [name for name in absent if case.reports[name].least_phase in _STARTING]
+    starting = [name for name in absent if _is_starting(case, case.reports[name].least_phase)]
     more = f": {_still_starting(case, starting)}" if starting else ""
     return Blame(tuple(absent), f"{names(absent)} did not join the others{more}")
 
@@ -358,10 +356,15 @@ def _behind(case: Case) -> Blame | None:
     least = min(phases.values(), key=phase_index)
     behind = [name for name, phase in phases.items() if phase == least]
     word = f"the phase {least!r}" if least else "the start of a worker"
-    more = f": {_still_starting(case, behind)}" if least in _STARTING else ""
+    more = f": {_still_starting(case, behind)}" if _is_starting(case, least) else ""
     if len(behind) == len(phases):
         return Blame((), f"all hosts came as far as {word}, and none any farther{more}")
     return Blame(tuple(behind), f"{names(behind)} came no farther than {word}{more}")
+
+
+def _is_starting(case: Case, phase: str) -> bool:
+    """Whether a worker in a phase cannot meet others yet; without the sum inside its host it may be at that."""
+    return phase == "" or (phase == "started" and ENGINES[case.plan.engine].inside)
 
 
 def _still_starting(case: Case, hosts: Iterable[str]) -> str:

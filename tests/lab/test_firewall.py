@@ -241,6 +241,9 @@ def test_a_firewalld_that_refuses_keeps_the_rules_that_it_had(site: Site) -> Non
     host = site.cluster.host(first)
     limit = ("--limit", first)
     site.cluster.fault(first, "firewall-firewalld")
+    # An interface that was bound at run time, as NetworkManager does it, is bound again as well.
+    card = site.cluster.lab.record().host(first).cluster_interface
+    host.must(f"firewall-cmd -q --zone=internal --change-interface={card}")
     in_force = host.must("nft -s list table inet firewalld")
     bad = "/etc/firewalld/services/theirs.xml"
     host.write(bad, b"<service><port protocol='tcp' port='none'/></service>")

@@ -478,6 +478,17 @@ def test_a_host_that_only_starts_slowly_is_told_as_such(phase: str) -> None:
     assert outcomes(verdict)["gpu02"] == "not-tested"
 
 
+def test_who_hangs_while_meeting_others_is_not_said_to_be_starting() -> None:
+    """Engines other than torch leave no word between their start and the group."""
+    plan = make_plan(engine="mpi")
+    records = failed_records(plan, "started")
+    records["gpu01"][0]["missing"] = [2]
+    reason = judge(plan, answers(plan, records)).reason
+    assert reason == "gpu03 did not join the others"
+    records = failed_records(plan, "started")
+    assert "had not started" not in judge(plan, answers(plan, records)).reason
+
+
 def test_when_a_host_could_meet_others_is_known_where_all_its_ranks_say_so() -> None:
     plan = make_plan(ranks_per_host=2)
     records = failed_records(plan, "rendezvous")
