@@ -9,40 +9,29 @@ from rich.console import Console
 
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeResult, ChangeStatus
-from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Risk
+from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.console import render_outcome
+from tests.unit.build import record
 
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
 
 
 def change(number: int) -> Change:
-    return Change(
-        id=f"0{number}-firewall",
-        host="gpu01",
-        remedy="firewall",
-        label="firewall-ports",
-        title=f"step {number}",
-        reason="it is closed",
-        risk=Risk.LOW,
-        action=ACTION,
+    title = f"step {number}"
+    made: Change = record(
+        Change, id=f"0{number}-firewall", host="gpu01", title=title, action=ACTION
     )
+    return made
 
 
 def finding(kind: FindingKind, title: str) -> Finding:
-    return Finding(host="gpu01", remedy="firewall", label="firewall-ports", kind=kind, title=title)
+    made: Finding = record(Finding, host="gpu01", kind=kind, title=title)
+    return made
 
 
 def told(*results: ChangeResult, findings: tuple[Finding, ...] = ()) -> str:
     """What is printed of a run in which one host failed."""
-    plan = Plan(
-        tool_version="test",
-        created="",
-        author="",
-        inventory="",
-        inventory_digest="",
-        spec_digest="",
-        changes=(change(1), change(2), change(3)),
-    )
+    plan = record(Plan, changes=(change(1), change(2), change(3)))
     outcome = RunOutcome(
         run="r",
         inventory="inventory.py",

@@ -22,6 +22,7 @@ from remedy.audit import Journal
 from remedy.cli.main import main
 from remedy.plan import Finding, FindingKind, Plan
 from remedy.verify import Verdict
+from tests.unit.build import record
 
 OK = HostOutcome(HostStatus.OK)
 CHANGED = HostOutcome(HostStatus.CHANGED, (ChangeResult(id="1", status=ChangeStatus.DONE),))
@@ -36,17 +37,6 @@ PROVED = Verdict(passed=True, reason="the sum is exact")
 UNPROVED = Verdict(passed=False, reason="the sum is wrong")
 
 
-def plan() -> Plan:
-    return Plan(
-        tool_version="test",
-        created="",
-        author="",
-        inventory="",
-        inventory_digest="",
-        spec_digest="",
-    )
-
-
 def code(
     *hosts: HostOutcome,
     converged: bool | None = True,
@@ -57,7 +47,7 @@ def code(
         run="r",
         inventory="inventory.py",
         hosts={str(number): host for number, host in enumerate(hosts)},
-        plan=plan(),
+        plan=record(Plan),
         converged=converged,
         verdict=verdict,
         pending_counts=pending,
