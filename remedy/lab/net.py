@@ -106,9 +106,11 @@ def switch_batch(host: HostRecord, netns: str) -> str:
         (cluster, host.cluster_interface, "cluster", f"02:4c:41:42:02:{host.number:02x}"),
     ):
         lines += [
+            # The link of the boot before, whose namespace goes in its own time and takes it along.
             f"link del {link}",
-            f"link add {link} type veth peer name {inside} address {mac} netns {netns}",
-            f"link set {link} master {bridge} up",
+            # One line: where the old link goes by itself at this moment, ip keeps its number in mind, and
+            # a line of its own that plugs the link in would ask for that one and leave the host unplugged.
+            f"link add {link} up master {bridge} type veth peer name {inside} address {mac} netns {netns}",
         ]
     return "\n".join(lines) + "\n"
 

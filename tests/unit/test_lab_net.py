@@ -50,6 +50,22 @@ def test_neighbours_name_their_cluster_interface_differently() -> None:
     )
 
 
+def test_a_link_is_made_and_plugged_in_by_one_line() -> None:
+    # ip remembers the number of a link by its name: a second line would mean the link of the boot before
+    # where that vanished while ip was about to remove it.
+    host = net.make_host("gpu", 2, "10.213.0.0/24", "10.214.0.0/24")
+    lines = [line.split() for line in net.switch_batch(host, "n").splitlines()]
+    made = [line for line in lines if line[1] == "add"]
+    assert [line[2:6] for line in made] == [
+        ["m2", "up", "master", "management"],
+        ["c2", "up", "master", "cluster"],
+    ]
+    assert [line for line in lines if line not in made] == [
+        ["link", "del", "m2"],
+        ["link", "del", "c2"],
+    ]
+
+
 def test_interface_names_fit_the_kernel() -> None:
     host = net.make_host("gpu", net.MAX_HOSTS, "10.213.0.0/24", "10.214.0.0/24")
     words = net.switch_batch(host, "n").split() + net.host_batch(host, "10.213.0.0/24").split()
