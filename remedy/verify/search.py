@@ -20,9 +20,10 @@ from remedy.verify.proof import Run, launch
 from remedy.verify.verdict import Culprit, GroupTest, HostOutcome, Rung, Verdict
 from remedy.verify.ways import judge
 
-# Seconds for a test: two imports of torch on busy processors, and a group that hangs.
+# Seconds for a test: two imports of torch on busy processors, and a group that hangs; at most so many.
 BASE, PER_HOST, MOST = 25.0, 0.2, 90.0
-# Where hosts are known to start slowly: so many times as long, and these seconds for the rest.
+# Where hosts are known to start slowly: so many times as long, and these seconds for the rest. What was
+# measured has no limit of its own: it would accuse hosts that are merely slower than it.
 STARTS, REST = 2.0, 15.0
 
 
@@ -36,7 +37,8 @@ def patience(members: Collection[str], ready: Mapping[str, float]) -> float:
     """
     like_most = median(ready.values()) if ready else 0.0
     slowest = max((ready.get(host, like_most) for host in members), default=0.0)
-    return min(max(BASE, STARTS * slowest + REST) + PER_HOST * len(members), MOST)
+    more = PER_HOST * len(members)
+    return max(min(BASE + more, MOST), STARTS * slowest + min(REST + more, MOST))
 
 
 def part(plan: RankPlan, members: Collection[str], seconds: float) -> RankPlan:
@@ -45,7 +47,8 @@ def part(plan: RankPlan, members: Collection[str], seconds: float) -> RankPlan:
     Args:
         plan: of the fleet.
         members: of the part.
-        seconds: that torch may take; other engines get what they need beyond that.
+        seconds: that torch may take, never more than the fleet had; other engines get what they need beyond
+            that.
     """
     wanted = set(members)
     hosts = tuple(host for host in plan.hosts if host.name in wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import select
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -78,18 +79,26 @@ def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) 
         bufsize=0,
     )
     assert process.stdin is not None
-    assert process.stdout is not None
     shown = b""
+    # A command that waits for something else must not hold up all tests.
+    end = time.monotonic() + 240
+
+    def more() -> bytes:
+        left = end - time.monotonic()
+        if left < 0 or not select.select([process.stdout], [], [], left)[0]:
+            process.kill()
+            pytest.fail(f"nothing more was shown after: {shown.decode(errors='replace')}")
+        assert process.stdout is not None
+        return process.stdout.read(4096)
+
     for question, answer in dialogue:
-        end = time.monotonic() + 60
         while question.encode() not in shown:
-            assert time.monotonic() < end, shown
-            piece = process.stdout.read(4096)
+            piece = more()
             assert piece, shown
             shown += piece
         time.sleep(0.2)  # getpass throws away what was typed before it asked
         process.stdin.write(answer.encode() + b"\n")
-    while piece := process.stdout.read(4096):
+    while piece := more():
         shown += piece
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
     return Answer(process.wait(timeout=60), plain, "")

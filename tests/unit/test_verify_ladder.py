@@ -231,15 +231,21 @@ def test_new_hosts_have_the_time_of_a_first_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ready", "wanted"), [(0.0, 25.4), (4.0, 25.4), (20.0, 55.4), (80.0, 90.0)]
+    ("ready", "wanted"), [(0.0, 25.4), (4.0, 25.4), (20.0, 55.4), (80.0, 175.4)]
 )
 def test_groups_of_hosts_that_start_slowly_have_more_time(ready: float, wanted: float) -> None:
     hints = {"gpu01": ready, "gpu02": 1.0} if ready else {}
     assert patience(("gpu01", "gpu02"), hints) == wanted
     # One that never was ready is taken to be like most.
     assert patience(("gpu03",), {"gpu01": ready, "gpu02": ready}) == pytest.approx(
-        min(90.0, max(25.0, 2 * ready + 15) + 0.2)
+        max(25.0, 2 * ready + 15) + 0.2
     )
+
+
+def test_a_large_group_has_no_more_than_a_minute_and_a_half_beyond_its_start() -> None:
+    hosts = [f"gpu{number:04d}" for number in range(2048)]
+    assert patience(hosts, dict.fromkeys(hosts, 3.0)) == 2 * 3.0 + 90.0
+    assert patience(hosts, {}) == 90.0
 
 
 def test_a_search_gives_slow_starters_the_time_that_they_took() -> None:
