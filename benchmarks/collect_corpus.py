@@ -15,7 +15,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.corpus.scenarios import Scenario, scenarios
+from benchmarks.corpus.scenario import Scenario
+from benchmarks.corpus.scenarios import scenarios
 from remedy.lab.cluster import Lab
 from remedy.lab.host import Host
 from remedy.lab.paths import LabPaths

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How long remedy takes on a fleet, side by side with what else could be used.
 
 Everything is measured in one run on the same lab hosts: remedy, plain pyinfra running the probe as a fact (the
@@ -20,14 +19,13 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from harness import contenders, machine
-from harness.cluster import Cluster
-from harness.contenders import Contender
-from harness.figures import Goal, Spread, ratio
-from harness.report import Results, as_json, as_markdown, as_text
-from harness.run import BenchmarkError, measured
-
 import remedy
+from benchmarks.harness import contenders, machine
+from benchmarks.harness.cluster import Cluster
+from benchmarks.harness.contenders import Contender
+from benchmarks.harness.figures import Goal, Spread, ratio
+from benchmarks.harness.report import Results, as_json, as_markdown, as_text
+from benchmarks.harness.run import BenchmarkError, measured
 from remedy.errors import RemedyError
 from remedy.lab.paths import NAME_VARIABLE
 
@@ -232,7 +230,7 @@ def _turned(items: Sequence[Contender], by: int) -> list[Contender]:
 
 def _command() -> str:
     """Return this command line, as one types it in a checkout."""
-    return " ".join(["python benchmarks/fleet.py", *sys.argv[1:]])
+    return " ".join(["python -m benchmarks.fleet", *sys.argv[1:]])
 
 
 def _versions(changing: Sequence[Contender]) -> dict[str, str]:

@@ -39,11 +39,11 @@ def bare(words: list[str]) -> None:
 
     Journal.write = nothing  # type: ignore[method-assign]
     Journal.__init__ = lambda *_, **__: None  # type: ignore[method-assign]
-    pipeline.keep = nothing  # type: ignore[assignment]
+    pipeline.keep = nothing  # type: ignore[attr-defined,assignment]
     witness.words = lambda *_: ""
     Past.tell = nothing  # type: ignore[method-assign,assignment]
-    script._by_hand = lambda *_: b""  # type: ignore[assignment]
-    script._record = lambda *_: b""  # type: ignore[assignment]
+    script._by_hand = lambda *_: b""
+    script._record = lambda *_: b""
     whole = script._library()
     script._library = lambda: f"{whole}\nnote() {{ :; }}\nsettle() {{ :; }}\n"  # type: ignore[assignment]
     command(words)

@@ -46,7 +46,8 @@ def two_pass(fleet: Fleet) -> tuple[set[Fault], int]:
     pairs = list(zip(hosts[::2], hosts[1::2], strict=False))
     if len(hosts) % 2:
         pairs.append((hosts[-1], hosts[0]))
-    passed, suspects = [], []
+    passed: list[str] = []
+    suspects: list[str] = []
     for pair in pairs:
         (passed if _passes(fleet, *pair) else suspects).extend(pair)
     if not suspects or not passed:
@@ -68,7 +69,7 @@ def two_rounds(fleet: Fleet) -> tuple[set[Fault], int]:
         groups = [list(order[at : at + 2]) for at in range(0, len(order) - 1, 2)]
         if len(order) % 2:
             groups[-1].append(order[-1])
-        worked = {}
+        worked: dict[str, bool] = {}
         for group in groups:
             worked |= dict.fromkeys(group, fleet.run(Test(tuple(group), "screen")).passed)
         return worked
@@ -85,7 +86,9 @@ def bisection(fleet: Fleet) -> tuple[set[Fault], int]:
     """Halve what fails, both halves at once, down to pairs; then each survivor with a host that passed."""
     if fleet.run(Test(fleet.hosts, "fleet")).passed:
         return set(), 1
-    level, rounds, good, suspects = [fleet.hosts], 1, [], []
+    level, rounds = [fleet.hosts], 1
+    good: list[str] = []
+    suspects: list[str] = []
     while level:
         rounds += 1
         below = []
@@ -115,7 +118,7 @@ def _passes(fleet: Fleet, one: str, other: str) -> bool:
 
 
 def _pair(one: str, other: str) -> PairFault:
-    return PairFault(*sorted((one, other)))
+    return PairFault(min(one, other), max(one, other))
 
 
 ALL: dict[str, Search] = {

@@ -77,6 +77,6 @@ def fleet(
         faults.append(
             PairFault(one, other, "one-way")
             if random.random() < one_way
-            else PairFault(*sorted((one, other)), "both")
+            else PairFault(min(one, other), max(one, other), "both")
         )
     return Fleet(hosts, tuple(faults), telling, random)

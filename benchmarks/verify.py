@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """How long verification takes: with faults, of reachability alone, and beside torchrun by hand.
 
-    benchmarks/verify.py PART...
+    python -m benchmarks.verify PART...
 
 Each part boots lab hosts of its own; its figures replace its last ones in results/verify.json and
 results/verify.md. Needs Linux, root, and the environment that remedy is installed in, with torch.
@@ -19,12 +18,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from harness import machine
-from harness.cluster import Cluster
-from harness.figures import Goal, Spread
-from harness.run import BenchmarkError
-from verifying.parts import PARTS, Part
-
+from benchmarks.harness import machine
+from benchmarks.harness.cluster import Cluster
+from benchmarks.harness.figures import Goal, Spread
+from benchmarks.harness.run import BenchmarkError
+from benchmarks.verifying.parts import PARTS, Part
 from remedy.errors import RemedyError
 from remedy.lab.paths import NAME_VARIABLE
 
@@ -78,7 +76,7 @@ def _entry(name: str, part: Part, load: float, options: argparse.Namespace) -> d
     return {
         **asdict(part),
         "goals": [{**asdict(goal), "verdict": goal.verdict} for goal in part.goals],
-        "command": f"benchmarks/verify.py {name} --rounds {options.rounds}{hosts}",
+        "command": f"python -m benchmarks.verify {name} --rounds {options.rounds}{hosts}",
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
         "machine": machine.describe(),
         "load": round(load, 2),

@@ -48,7 +48,7 @@ def main() -> None:
         boundary()
         told(session, event)
 
-    common.Session.told = listen  # type: ignore[method-assign]
+    common.Session.told = listen  # type: ignore[method-assign,assignment]
     command(words)
 
 

@@ -157,7 +157,7 @@ class Sweep:
     def cuts(self, points: int) -> Iterator[Outcome]:
         """Yield what follows from a connection that is cut while a host makes its changes."""
         kill = "pkill -9 -f 'sshd: root@notty'"
-        yield from self._while_working(points, "ssh cut", lambda host: host.run(kill) and None)
+        yield from self._while_working(points, "ssh cut", lambda host: host.run(kill))
 
     def powers(self, points: int) -> Iterator[Outcome]:
         """Yield what follows from a host whose power goes while it makes its changes."""
@@ -169,7 +169,7 @@ class Sweep:
         yield from self._while_working(points, "the host powered off", off)
 
     def _while_working(
-        self, points: int, kind: str, strike: Callable[[Host], None]
+        self, points: int, kind: str, strike: Callable[[Host], object]
     ) -> Iterator[Outcome]:
         victim = self.site.hosts[0]
         for number in range(points):

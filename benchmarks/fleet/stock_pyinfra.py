@@ -4,7 +4,7 @@ import json
 from io import StringIO
 from pathlib import Path
 
-from pyinfra import host, inventory
+from pyinfra import host, inventory  # type: ignore[attr-defined]
 from pyinfra.operations import files, server, systemd
 
 wanted = json.loads(Path(__file__).with_name("state.json").read_text(encoding="utf-8"))

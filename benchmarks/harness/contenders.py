@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cluster import Cluster
+from benchmarks.harness.cluster import Cluster
 
 STATE = Path(__file__).parents[1] / "fleet"
 # Beside this Python: the commands that the dependencies of remedy, and remedy itself, install.

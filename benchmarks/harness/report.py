@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from harness.figures import Goal, Sample, Spread
+from benchmarks.harness.figures import Goal, Sample, Spread
 
 SCHEMA = "remedy.benchmark/1"
 

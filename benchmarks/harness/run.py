@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.figures import Sample
+from benchmarks.harness.figures import Sample
 
 MEASURE = Path(__file__).with_name("measure.py")
 # Nothing that is compared here takes a quarter of it on 64 hosts; a command that hangs must not hang the rest.

@@ -9,9 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.cluster import Cluster, each
-from harness.run import BenchmarkError
-
+from benchmarks.harness.cluster import Cluster, each
+from benchmarks.harness.run import BenchmarkError
 from remedy.lab.host import Host
 from remedy.verify import Candidate, RankPlan, plan_ranks
 from remedy.verify.agent import unload

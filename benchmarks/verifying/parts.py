@@ -10,11 +10,10 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
-from harness.cluster import Cluster
-from harness.figures import Goal, Spread, ratio
-from harness.run import BenchmarkError, measured
-
-from verifying import by_hand
+from benchmarks.harness.cluster import Cluster
+from benchmarks.harness.figures import Goal, Spread, ratio
+from benchmarks.harness.run import BenchmarkError, measured
+from benchmarks.verifying import by_hand
 
 REMEDY = str(Path(sys.executable).parent / "remedy")
 EXIT_UNPROVED = 3

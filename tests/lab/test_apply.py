@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def story(module_cluster: Cluster) -> Story:
     site = Site(module_cluster)
     for host, faults in FAULTS.items():
         module_cluster.fault(host, *faults)
-    told = {"site": site, "broken": site.all_names()}
+    told: dict[str, Any] = {"site": site, "broken": site.all_names()}
     told["check"] = site.remedy("check", "--json")
     told["checked"] = site.remedy("check", "--exit-code")
     told["unasked"] = site.remedy("apply")

@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ class Trail:
 @pytest.fixture(scope="module")
 def trail(module_cluster: Cluster) -> Trail:
     site = Site(module_cluster)
-    told = {"site": site, "broken": site.all_names()}
+    told: dict[str, Any] = {"site": site, "broken": site.all_names()}
     # The second wave is not begun: the first host has no room for its receipts.
     module_cluster.host("gpu01").must("echo no folder >/var/lib/remedy")
     told["stopped"] = site.remedy(

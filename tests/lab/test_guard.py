@@ -117,7 +117,7 @@ def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
     work = pipeline(cluster.inventory_path, 10)
     path = f"/etc/remedy-test-{secrets.token_hex(4)}"
     action, blobs = new_file(path)
-    work._carrier._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
     work._carrier.make(plan_of(host, action, blobs), new_run_id())
     assert cluster.run(host, f"cat {path}").stdout == "guarded\n"
     refused = pipeline(cluster.inventory_path, 10)._carrier.make(
@@ -136,7 +136,7 @@ def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(cluster:
     host = cluster.hosts[2]
     work = pipeline(cluster.inventory_path, 3000)
     action, blobs = new_file(path := f"/etc/remedy-test-{secrets.token_hex(4)}")
-    work._carrier._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
     work._carrier.make(plan_of(host, action, blobs), run := new_run_id())
     other, others = new_file(f"{path}-2")
     second = pipeline(cluster.inventory_path, 60)
@@ -181,7 +181,7 @@ def test_a_reboot_before_the_confirmation(new_cluster: Callable[..., Cluster]) -
     host = fresh.hosts[0]
     work = pipeline(fresh.inventory_path, 3000)
     action, blobs = new_file("/etc/remedy-test")
-    work._carrier._confirm = no_confirmation  # type: ignore[method-assign]
+    work._carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
     work._carrier.make(plan_of(host, action, blobs), new_run_id())
     assert fresh.run(host, "cat /etc/remedy-test").stdout == "guarded\n"
     fresh.reboot(host)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def sudo(module_cluster: Cluster) -> Sudo:
     site = Site(module_cluster)
     module_cluster.fault("gpu04", "no-sudo")
     site.edit_inventory({host: {"ssh_user": user} for host, user in USERS.items()})
-    told = {"site": site, "fresh": site.all_names()}
+    told: dict[str, Any] = {"site": site, "fresh": site.all_names()}
     told["without"] = site.remedy("apply", "--yes", "--no-verify", "--json")
     told["refused"] = site.all_names()
     _start_looking(module_cluster, "gpu02")
@@ -78,18 +79,20 @@ def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) 
         stdout=subprocess.PIPE,
         bufsize=0,
     )
-    assert process.stdin is not None
     shown = b""
     # A command that waits for something else must not hold up all tests.
     end = time.monotonic() + 240
 
+    assert process.stdin is not None
+    assert process.stdout is not None
+    output = process.stdout
+
     def more() -> bytes:
         left = end - time.monotonic()
-        if left < 0 or not select.select([process.stdout], [], [], left)[0]:
+        if left < 0 or not select.select([output], [], [], left)[0]:
             process.kill()
             pytest.fail(f"nothing more was shown after: {shown.decode(errors='replace')}")
-        assert process.stdout is not None
-        return process.stdout.read(4096)
+        return output.read(4096)
 
     for question, answer in dialogue:
         while question.encode() not in shown:

@@ -157,6 +157,13 @@ def prove(tmp_path: Path) -> Iterator[Callable[..., Verdict]]:
         hosts.kill()
 
 
+def nccl() -> tuple[int, ...]:
+    """The version of NCCL that torch uses."""
+    import torch
+
+    return tuple(torch.cuda.nccl.version())  # type: ignore[no-untyped-call]
+
+
 def kept(verdict: Verdict, record: Record) -> None:
     """Keep what was seen for the report."""
     import torch
@@ -164,7 +171,7 @@ def kept(verdict: Verdict, record: Record) -> None:
     record("torch", torch.__version__)
     if verdict.backend == "nccl":
         record("gpu", torch.cuda.get_device_name(0))
-        record("nccl", ".".join(map(str, torch.cuda.nccl.version())))
+        record("nccl", ".".join(map(str, nccl())))
     for name in ("backend", "world_size", "busbw_gbps", "seconds"):
         record(name, getattr(verdict, name))
 
@@ -212,10 +219,9 @@ WAYS = {
 def test_ranks_of_one_machine_reduce_on_one_gpu(
     prove: Callable[..., Verdict], way: str, count: int, record_property: Record
 ) -> None:
-    import torch
 
-    if way == "one GPU for several ranks" and torch.cuda.nccl.version() < (2, 30):
-        pytest.skip(f"NCCL {torch.cuda.nccl.version()} has no such setting: it came with 2.30")
+    if way == "one GPU for several ranks" and nccl() < (2, 30):
+        pytest.skip(f"NCCL {nccl()} has no such setting: it came with 2.30")
     names = [f"gpu{number:02d}" for number in range(1, count + 1)]
     verdict = prove(
         names,

@@ -34,7 +34,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Hosts]]:
     def build(deadline: float = 60.0, **spec: object) -> Hosts:
         plan = plan_ranks(
             [Candidate(name=name, address="127.0.0.1", python=sys.executable) for name in NAMES],
-            VerifySpec(deadline=deadline, **spec),  # type: ignore[arg-type]
+            VerifySpec(deadline=deadline, **spec),
         )
         made.append(Hosts(plan, tmp_path))
         return made[-1]

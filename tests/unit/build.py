@@ -5,7 +5,9 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from remedy.inventory import Inventory, Node
 from remedy.plan import Fleet, section_models
@@ -23,6 +25,8 @@ from remedy.probe import (
 from remedy.spec import Spec, SpecSection, load_spec
 from remedy.values import Unknown
 
+M = TypeVar("M", bound=BaseModel)
+
 NOT_ASKED = Unknown(reason="not part of this test")
 NO_FIREWALL = Firewalls(
     nft=NftRuleset(tables=(), chains=(), sets=()),
@@ -35,7 +39,7 @@ NO_FIREWALL = Firewalls(
 )
 
 
-def record(model: type[Any], **given: Any) -> Any:
+def record(model: type[M], **given: Any) -> M:
     """Return a ``model`` with the fields given; all others have their default, or are empty or unknown."""
     values = dict(given)
     for name, field in model.model_fields.items():

@@ -140,6 +140,7 @@ def test_a_remedy_has_a_legal_name_and_words(remedy: Remedy[Any]) -> None:
     assert module.REMEDY is remedy
     assert remedy.title
     assert remedy.text is module.__doc__
+    assert remedy.text is not None
     first, _, rest = remedy.text.strip().partition("\n")
     assert first.endswith("."), "the first line is one sentence: `remedy explain` lists it"
     assert len(rest) > 100
@@ -312,7 +313,6 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@cache
 def accepted(model: type[SpecSection]) -> dict[str, list[Any]]:
     """Return for each setting of a section the values above that it accepts."""
     found: dict[str, list[Any]] = {}

@@ -248,7 +248,7 @@ def conforms(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> 
         return any(conforms(value, one, root) for one in schema.get("anyOf", schema.get("oneOf")))
     if "const" in schema or "enum" in schema:
         return value in schema.get("enum", [schema.get("const")])
-    types = {
+    types: dict[str, type | tuple[type, ...]] = {
         "object": dict,
         "array": list,
         "string": str,

@@ -78,7 +78,7 @@ def assert_refused(result: Result, code: int, *parts: str) -> None:
     assert "\n  " in result.output.partition("error: ")[2], "no next step"
 
 
-def edited(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None]:
+def edited(change: Callable[[dict[str, object]], object]) -> Callable[[Path], None]:
     def edit(path: Path) -> None:
         document = json.loads(path.read_text())
         change(document["plan"])
@@ -146,7 +146,8 @@ def test_a_plan_that_was_exchanged_after_its_run(inventory: Path, plan: Path) ->
     journal.write("planned", digest="another", changes={"gpu01": ["t"]}, waves=1)
     (home / "runs" / "r1").mkdir(parents=True)
     (home / "runs" / "r1" / "plan.json").write_bytes(plan.read_bytes())
-    for words in (["apply", inventory, "--resume", "r1"], ["rollback", "r1", inventory]):
+    resume: list[str | Path] = ["apply", inventory, "--resume", "r1"]
+    for words in (resume, ["rollback", "r1", inventory]):
         assert_refused(remedy(*words, "--yes"), 4, "is not the plan that the journal names")
 
 

@@ -23,7 +23,9 @@ FILLER = b"step 12 of many, and nothing of note\n"
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_compressed_logs_are_read_by_their_first_bytes(tmp_path: Path, compress) -> None:
+def test_compressed_logs_are_read_by_their_first_bytes(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
     log = tmp_path / "train.log"
     log.write_bytes(compress(FILLER * 1000 + ERROR))
     found = diagnose_paths([log])

@@ -6,7 +6,7 @@ The samples are made by the printf formats of that file (snapshot a0b82b2); no G
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,12 @@ def half(size: int, world: int, microseconds: float, wrong: str = "     0") -> s
     return f"  {number(microseconds, 7)}  {number(algbw, 6)}  {number(busbw, 6)}  {wrong}"
 
 
+SWEEP = [8 * 2**n for n in range(18)]
+
+
 def table(
     world: int = 4,
-    sizes: tuple[int, ...] = tuple(8 * 2**n for n in range(18)),
+    sizes: Sequence[int] = SWEEP,
     wrong: dict[int, str] | None = None,
 ) -> str:
     """All lines of one run on rank 0."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import runpy
 import socket
 import struct
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -43,7 +45,7 @@ def test_every_engine_has_a_name_that_the_user_can_give() -> None:
         assert engine.name == name
         assert VerifySpec(engine=name).engine == name
     with pytest.raises(ValidationError):
-        VerifySpec(engine="pvm")  # type: ignore[arg-type]
+        VerifySpec(engine="pvm")
 
 
 def test_only_torch_has_a_choice_of_backends() -> None:
@@ -134,7 +136,7 @@ def joined(head: dict[str, Any], node: int, secret: str) -> dict[int, _openmpi.L
         thread = threading.Thread(target=follower)
         thread.start()
         # With nobody else to come the head would wait for its whole time.
-        soon = {**head, "began": _openmpi.time.monotonic(), "join_seconds": 0.5}
+        soon = {**head, "began": time.monotonic(), "join_seconds": 0.5}
         found = _openmpi.gathered(soon, door)
         thread.join()
     return found
@@ -317,7 +319,7 @@ def test_a_framework_is_told_the_first_host_by_address_and_who_it_is(engine: Any
 
 def test_paddles_own_check_has_to_say_that_it_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(paddle.runpy, "run_module", lambda *_, **__: print(*said))
+    monkeypatch.setattr(runpy, "run_module", lambda *_, **__: print(*said))
     with pytest.raises(RuntimeError, match="without saying"):
         paddle.own_check()
     said.append(paddle.COMPLETED)

@@ -338,7 +338,7 @@ def test_the_ports_come_with_their_reasons() -> None:
         "needed: 8000: firewall.ports of the spec",
         "needed: 9000-9100: firewall.ports of the spec",
     )
-    content = plan.contents[plan.for_host("ufw")[0].action.after].decode()  # type: ignore[union-attr,index]
+    content = plan.contents[plan.for_host("ufw")[0].action.after].decode()  # type: ignore[index]
     assert (
         "--dports 6070,6767,8000,9000:9100,29400,29500:29563,32768:64000 -s 10.0.0.1 -j" in content
     )
@@ -350,7 +350,7 @@ def test_a_node_that_left_is_shut_out_and_one_that_is_down_is_not() -> None:
     fewer = fleet(*(s for n, s in after.states.items() if n != "leg"))
     plan = settled(fewer)
     assert {c.host for c in plan.changes} == {"ufw", "fwd", "nft", "ipt"}
-    content = plan.contents[plan.for_host("nft")[1].action.after].decode()  # type: ignore[union-attr,index]
+    content = plan.contents[plan.for_host("nft")[1].action.after].decode()  # type: ignore[index]
     assert "ip saddr { 10.0.0.1-10.0.0.5 }" in content
     # A host that cannot be read, and whose cluster address is therefore not known, stays welcome.
     spec = load_spec(None, section_models())
@@ -376,7 +376,7 @@ def test_a_rule_ahead_of_ours_blocks_in_words() -> None:
         "-A INPUT -j ufw-before-input",
         "-A INPUT -s 10.0.0.0/8 -j DROP\n-A INPUT -j ufw-before-input",
     )
-    walls = after.states["ufw"].firewalls.model_copy(update={"iptables": worse})  # type: ignore[union-attr]
+    walls = after.states["ufw"].firewalls.model_copy(update={"iptables": worse})
     states = {**after.states, "ufw": after.states["ufw"].model_copy(update={"firewalls": walls})}
     plan = plan_of(Fleet(after.inventory, states, after.spec))
     (finding,) = plan.blocked("ufw")

@@ -107,7 +107,7 @@ def test_switching_off_everywhere_is_written_and_in_force() -> None:
         f"write {PATH}, for the next boot",
         "switch IPv6 off everywhere",
     ]
-    content = plan.contents[plan.changes[0].action.after].decode()  # type: ignore[union-attr,index]
+    content = plan.contents[plan.changes[0].action.after].decode()  # type: ignore[index]
     assert content.splitlines()[1:] == [
         "net.ipv6.conf.all.disable_ipv6 = 1",
         "net.ipv6.conf.default.disable_ipv6 = 1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_a_full_disk_leaves_the_journal_whole_and_stops_the_run(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(journal.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RemedyError, match="No space left") as caught:
         make(tmp_path, 1)
     assert "make room" in caught.value.next_step

@@ -232,6 +232,8 @@ def test_a_plan_ends_what_it_names(
     assert again.changes == ()
     assert not end or [f for f in again.findings if f.kind is not FindingKind.REPORT] == []
     left = after.states["gpu01"].processes
+    everything = state.processes
     assert not isinstance(left, Unknown)
+    assert not isinstance(everything, Unknown)
     assert {1, 41} <= {one.pid for one in left}
-    assert all(not one.terminal for one in set(state.processes) - set(left))  # type: ignore[arg-type]
+    assert all(not one.terminal for one in set(everything) - set(left))

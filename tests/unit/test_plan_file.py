@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,12 @@ OLD = Path(__file__).parent / "data" / "plans" / "format-1.json"
 
 
 def plan() -> Plan:
-    common = {"host": "gpu01", "remedy": "hosts_file", "reason": "r", "label": "loopback-hostname"}
+    common: dict[str, Any] = {
+        "host": "gpu01",
+        "remedy": "hosts_file",
+        "reason": "r",
+        "label": "loopback-hostname",
+    }
     before, after = b"127.0.1.1 gpu01\n\xff", b"10.0.0.1 gpu01\n\xff"
     return Plan(
         tool_version="0.1.0",

@@ -91,7 +91,7 @@ def test_a_node_that_left_is_dropped_and_a_node_that_is_down_is_kept() -> None:
     after = promised(before, make_plan(before, WHEN))
     smaller = fleet(*list(after.states.values())[:2], absent=("gpu09",))
     plan = make_plan(smaller, WHEN)
-    content = plan.contents[plan.for_host("gpu01")[0].action.after].decode()  # type: ignore[union-attr,index]
+    content = plan.contents[plan.for_host("gpu01")[0].action.after].decode()  # type: ignore[index]
     assert "gpu03" not in content
     assert "10.0.0.200\tgpu09" in content
     assert any("left the inventory" in f.title for f in plan.findings)
@@ -110,7 +110,7 @@ def test_the_long_form_of_the_own_name_stays_the_canonical_one() -> None:
     state = host_state("gpu01", "10.0.0.1", hosts=line, peers={"gpu01": ("127.0.1.1",)})
     before = fleet(state, host_state("gpu02", "10.0.0.2"))
     plan = make_plan(before, WHEN)
-    content = plan.contents[plan.for_host("gpu01")[0].action.after]  # type: ignore[union-attr,index]
+    content = plan.contents[plan.for_host("gpu01")[0].action.after]  # type: ignore[index]
     assert b"10.0.0.1\tgpu01.example.org gpu01\n" in content
     assert make_plan(promised(before, plan), WHEN).changes == ()
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.firewall import FirewallSpec
-from remedy.deploys.port_range import PATH, RANGE_KEY, RESERVED_KEY, PortRangeSpec
+from remedy.deploys.port_range import PATH, RESERVED_KEY, PortRangeSpec
 from remedy.edit import sysctl
 from remedy.errors import SpecError
+from remedy.firewall.ports import RANGE_KEY
 from remedy.plan import (
     CommandAction,
     FindingKind,
@@ -80,7 +81,7 @@ def settled(before: Fleet) -> Plan:
 
 
 def written(plan: Plan, host: str = "a") -> str:
-    return plan.contents[plan.for_host(host)[0].action.after].decode()  # type: ignore[union-attr,index]
+    return plan.contents[plan.for_host(host)[0].action.after].decode()  # type: ignore[index]
 
 
 def test_a_usual_host_needs_nothing() -> None:

@@ -144,7 +144,7 @@ def gpus(count: int = 2, *, driver: str = "580.65.06", **given: Any) -> dict[str
         Gpu(n, f"GPU-{n}", f"0000:0{n}:00.0", "H100", driver, True, "Default", 81559, 4, 0)
         for n in range(count)
     )
-    facts = {
+    facts: dict[str, Any] = {
         "pci": pci,
         "driver": driver,
         "devices": listed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -98,7 +99,7 @@ def test_names_tell_whose_a_file_is(name: str, who: str) -> None:
         ({"uid": 0}, True),
     ],
 )
-def test_age_and_owner_decide(given: dict[str, int], drift: bool) -> None:
+def test_age_and_owner_decide(given: dict[str, Any], drift: bool) -> None:
     plan = plan_of(host(file(**given)))
     assert bool(plan.findings) is bool(plan.changes) is drift
 

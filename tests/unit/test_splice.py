@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,7 +79,8 @@ def test_the_inverse_names_the_same_places_the_other_way_round() -> None:
 
 
 def test_a_new_file_and_one_that_goes_are_whole() -> None:
-    common = {"id": "01-x", "host": "h", "remedy": "x", "title": "t", "reason": "r", "label": "l"}
+    common: dict[str, Any] = {"id": "01-x", "host": "h", "remedy": "x", "title": "t"}
+    common |= {"reason": "r", "label": "l"}
     new = FileAction(path="/a", real_path="/a", before=None, after=sha256(b"x"))
     gone = FileAction(path="/b", real_path="/b", before=sha256(b"y"), after=None)
     changes = [Change(action=action, **common) for action in (new, gone)]

@@ -71,13 +71,17 @@ def test_between_hosts_it_is_what_leaves_them(facts: dict[str, Any], wanted: flo
     ],
 )
 def test_inside_one_host_no_wire_counts(links: Any, wanted: float | None) -> None:
-    fast = {"rdma": (PORT,), "network": card(10_000), "gpus": gpus(links)}
+    fast: dict[str, Any] = {"rdma": (PORT,), "network": card(10_000), "gpus": gpus(links)}
     assert limit("nccl", hosts=1, **fast) == wanted
     assert limit("gloo", hosts=1, **fast) is None
 
 
 def test_sockets_use_one_card_whatever_else_there_is() -> None:
-    facts = {"rdma": (PORT,), "network": card(10_000), "gpus": gpus(WHOLE)}
+    facts: dict[str, Any] = {
+        "rdma": (PORT,),
+        "network": card(10_000),
+        "gpus": gpus(WHOLE),
+    }
     assert limit("gloo", **facts) == limit("mccl", **facts) == limit("auto", **facts) == 1.25
     assert limit("mpi", ranks=1, **facts) == 50.0
 

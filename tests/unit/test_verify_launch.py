@@ -87,13 +87,13 @@ def test_the_deadline_grows_with_the_fleet_and_the_script_outlasts_it() -> None:
 @pytest.mark.parametrize("bad", [{"ranks_per_host": 0}, {"sizes": ()}, {"sizes": (2,)}])
 def test_impossible_numbers_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(SpecError):
-        plan_ranks(hosts(0, 0), VerifySpec(**bad))  # type: ignore[arg-type]
+        plan_ranks(hosts(0, 0), VerifySpec(**bad))
 
 
 @pytest.mark.parametrize("bad", [{"port": 70000}, {"deadline": 1.0}, {"nonsense": 1}])
 def test_the_spec_is_closed(bad: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        VerifySpec(**bad)  # type: ignore[arg-type]
+        VerifySpec(**bad)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "busybox"])

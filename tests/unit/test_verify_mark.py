@@ -20,13 +20,13 @@ from remedy.verify import VerifySpec, mark
     ],
 )
 def test_a_mark_is_gbps_or_a_share(written: object, meant: object) -> None:
-    assert VerifySpec(min_busbw=written).min_busbw == meant  # type: ignore[arg-type]
+    assert VerifySpec(min_busbw=written).min_busbw == meant
 
 
 @pytest.mark.parametrize("bad", [0, -1, "0%", "101%", "fast", "%", "1e3", True, [1], float("nan")])
 def test_anything_else_is_refused_in_words(bad: object) -> None:
     with pytest.raises(ValidationError, match="such as 60%"):
-        VerifySpec(min_busbw=bad)  # type: ignore[arg-type]
+        VerifySpec(min_busbw=bad)
 
 
 def test_the_command_line_is_read_as_the_spec_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import time
 from typing import Any
@@ -49,6 +50,6 @@ def test_without_the_right_to_send_that_is_said(monkeypatch: pytest.MonkeyPatch)
     def refused(*kind: Any) -> Any:
         raise PermissionError(1, f"Operation not permitted for {kind}")
 
-    monkeypatch.setattr(whole.socket, "socket", refused)
+    monkeypatch.setattr(socket, "socket", refused)
     said = whole.ask("127.0.0.1", {1: "127.0.0.1"}, time.monotonic() + 1)
     assert "Operation not permitted" in said["reason"]
