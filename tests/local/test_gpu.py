@@ -219,7 +219,6 @@ WAYS = {
 def test_ranks_of_one_machine_reduce_on_one_gpu(
     prove: Callable[..., Verdict], way: str, count: int, record_property: Record
 ) -> None:
-
     if way == "one GPU for several ranks" and nccl() < (2, 30):
         pytest.skip(f"NCCL {nccl()} has no such setting: it came with 2.30")
     names = [f"gpu{number:02d}" for number in range(1, count + 1)]
