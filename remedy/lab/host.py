@@ -63,6 +63,10 @@ class Host:
         return self.paths.host(self.name)
 
     @property
+    def _boot_log(self) -> Path:
+        return self.folder / "boot.log"
+
+    @property
     def disk(self) -> Disk:
         """Its disk, to be written to only while it is off."""
         return Disk(self.folder, Path(self.lab.root))
@@ -156,7 +160,7 @@ class Host:
             "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
         ]
         command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
-        processes.launch(command, name=name, log=folder / "boot.log")
+        processes.launch(command, name=name, log=self._boot_log)
 
     def wait(self, seconds: float = PATIENCE_SECONDS, *, unlike: str | None = None) -> None:
         """Wait until its sshd answers.
@@ -175,8 +179,9 @@ class Host:
                 return
             time.sleep(0.05)
         raise LabError(
-            f"{self.name} did not come up within {seconds:.0f} seconds.",
-            next_step=f"Its boot log is {self.folder}/boot.log.",
+            f"{self.name} did not come up within {seconds:g} seconds; its boot log ends with: "
+            f"{self._end_of_boot_log()}",
+            next_step=f"The whole log is {self._boot_log}.",
         )
 
     def answers(self) -> bool:
@@ -188,6 +193,15 @@ class Host:
                 return connection.recv(4) == b"SSH-"
         except OSError:
             return False
+
+    def _end_of_boot_log(self) -> str:
+        """Its last lines: a test that fails takes its lab down, and what was not told is gone."""
+        try:
+            text = self._boot_log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            text = ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return " | ".join(lines[-5:]) or "nothing"
 
     def boot_id(self) -> str | None:
         """The kernel's name for its present boot, or None while it is off."""

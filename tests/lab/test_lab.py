@@ -149,6 +149,9 @@ def test_an_unreachable_host_and_a_lost_one_are_told_apart(cluster: Cluster) -> 
     assert states == {"gpu01": "no-ssh", "gpu02": "off", "gpu03": "up", "gpu04": "up"}
     with pytest.raises(LabError, match="not running"):
         cluster.run("gpu02", ["true"])
+    # One that booted and does not answer is told from one that stopped half way.
+    with pytest.raises(LabError, match="boot log ends with: .*Reached target"):
+        cluster.host("gpu01").wait(0.5)
     cluster.reboot("gpu01")
     cluster.lab.start("gpu02")
     assert {host.state for host in cluster.lab.status().hosts} == {"up"}
