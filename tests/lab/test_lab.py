@@ -150,7 +150,7 @@ def test_an_unreachable_host_and_a_lost_one_are_told_apart(cluster: Cluster) -> 
     with pytest.raises(LabError, match="not running"):
         cluster.run("gpu02", ["true"])
     # One that booted and does not answer is told from one that stopped half way.
-    with pytest.raises(LabError, match="boot log ends with: .*Reached target"):
+    with pytest.raises(LabError, match=r"boot log ends with: .*Reached target"):
         cluster.host("gpu01").wait(0.5)
     cluster.reboot("gpu01")
     cluster.lab.start("gpu02")
