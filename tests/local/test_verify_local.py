@@ -155,11 +155,14 @@ def test_who_stops_amid_the_sweep_is_noted_by_those_who_wait(make: Callable[...,
 class Ras(socketserver.StreamRequestHandler):
     """Answers as NCCL's RAS service does of a job whose rank 1 has stopped."""
 
+    asked = threading.Event()
+
     def handle(self) -> None:
         for raw in self.rfile:
             word = raw.decode().strip()
             if word == "STATUS":
                 self.wfile.write(document([lost(1, True, False)], {0: 7}).encode())
+                self.asked.set()
                 return
             self.wfile.write(b"SERVER PROTOCOL 2\n" if word.startswith("CLIENT") else b"OK\n")
 
@@ -171,9 +174,11 @@ def test_nccl_is_asked_while_a_phase_does_not_end(
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ras) as service:
         threading.Thread(target=service.serve_forever, daemon=True).start()
         monkeypatch.setenv("NCCL_RAS_ADDR", f"127.0.0.1:{service.server_address[1]}")
-        hosts = make(deadline=20.0, backend="nccl", ranks_per_host=1)
+        hosts = make(deadline=60.0, backend="nccl", ranks_per_host=1)
         hosts.start(*NAMES)
-        os.kill(hosts.worker("gpu02"), signal.SIGSTOP)
+        os.kill(worker := hosts.worker("gpu02"), signal.SIGSTOP)
+        assert Ras.asked.wait(60)
+        os.kill(worker, signal.SIGCONT)
         outputs = hosts.outputs()
         service.shutdown()
     said = report.read("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
