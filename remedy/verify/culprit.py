@@ -358,6 +358,10 @@ def _behind(case: Case) -> Blame | None:
     word = f"the phase {least!r}" if least else "the start of a worker"
     more = f": {_still_starting(case, behind)}" if _is_starting(case, least) else ""
     if len(behind) == len(phases):
+        ranks = [rank for report in case.reports.values() for rank in report.ranks]
+        texts = {swap_ports(rank.error.text) if rank.error else "" for rank in ranks}
+        # What all of them say is no one host's fault, and all that there is to go by.
+        more = f"; each says: {texts.pop()}" if len(texts) == 1 and "" not in texts else more
         return Blame((), f"all hosts came as far as {word}, and none any farther{more}")
     return Blame(tuple(behind), f"{names(behind)} came no farther than {word}{more}")
 

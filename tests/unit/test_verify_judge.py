@@ -528,6 +528,18 @@ def test_who_is_farthest_behind_is_the_last_resort() -> None:
     assert set(outcomes(verdict).values()) == {"fail"}
 
 
+def test_what_all_ranks_say_alike_is_told() -> None:
+    plan = make_plan()
+    records = failed_records(plan, "paired")
+    text = "the rendezvous was lost: AttributeError: 'PrefixStore' object has no attribute 'check'"
+    for lines in records.values():
+        for line in lines:
+            if line["kind"] == "rank":
+                line["error"] = peer_error(text, "paired")
+    verdict = judge(plan, answers(plan, records))
+    assert verdict.reason.endswith(f"'paired', and none any farther; each says: {text}")
+
+
 @given(st.integers(0, 65535))
 def test_swapping_a_port_twice_gives_it_back(port: int) -> None:
     text = f"remote=[10.0.0.1]:{port}"

@@ -8,7 +8,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from remedy.verify.worker.rank import Rank, first_line
+from remedy.verify.worker.rank import Rank, first_line, is_raised, raise_flag
 
 # How long a rank that is done waits for the others, so that nobody's last message is cut off.
 FAREWELL = 5.0
@@ -46,6 +46,7 @@ def agree(rank: Rank, store: Any, usable: bool, why: str) -> dict[str, Any]:
         ``backend`` ("nccl" or "gloo"), ``missing`` ranks, and ``unusable``: why by rank.
     """
     store.set(f"here/{rank.rank}", json.dumps({"usable": usable, "why": why}))
+    raise_flag(store, f"came/{rank.rank}")
     limit = rank.within(rank.config["join_seconds"])
     if rank.rank:
         store.wait(["go"], limit + timedelta(seconds=2))
@@ -56,7 +57,7 @@ def agree(rank: Rank, store: Any, usable: bool, why: str) -> dict[str, Any]:
     try:
         store.wait(keys, limit)
     except Exception:  # the type differs between torch versions; what counts is who is there
-        missing = [number for number, key in enumerate(keys) if not store.check([key])]
+        missing = [one for one in range(rank.world) if not is_raised(store, f"came/{one}")]
     present = [number for number in range(rank.world) if number not in set(missing)]
     told = {number: json.loads(store.get(keys[number])) for number in present}
     unusable = {str(number): value["why"] for number, value in told.items() if not value["usable"]}

@@ -19,6 +19,20 @@ HEED_AFTER = 3.0
 ROLL_CALL = 2.5
 
 
+def raise_flag(store: Any, name: str) -> None:
+    """Say something over the store that others can ask for at any time, as often as they like.
+
+    By a counter: a store could not be asked from Python whether it has a key before torch 2.3
+    (pytorch/pytorch#116144), but add up, without waiting, from the first.
+    """
+    store.add(name, 1)
+
+
+def is_raised(store: Any, name: str) -> bool:
+    """Whether anybody has raised a flag; does not wait."""
+    return bool(store.add(name, 0))
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error, shortened: torch appends whole C++ stacks."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:600]
@@ -71,12 +85,12 @@ class Rank:
     def alarm(self) -> None:
         """Tell the other hosts, as far as the store can still be reached, that there is no more hope."""
         with contextlib.suppress(Exception):
-            (self.line or self.store).set("failed", str(self.rank))
+            raise_flag(self.line or self.store, "failed")
 
     def answer(self) -> None:
         """Say that this rank is still there: what has stopped, or is stuck in a driver, can't."""
         with contextlib.suppress(Exception):
-            (self.line or self.store).set(f"still/{self.rank}", self.phase)
+            raise_flag(self.line or self.store, f"still/{self.rank}")
 
     def roll_call(self) -> None:
         """Wait for the answers of all; the first and the last host note who gave none.
@@ -84,14 +98,14 @@ class Rank:
         Two of them, because one may itself be what is missing. Nothing has been killed by then.
         """
         end = time.monotonic() + ROLL_CALL
-        store, keys = self.line or self.store, [f"still/{one}" for one in range(self.world)]
+        store, silent = self.line or self.store, list(range(self.world))
         if store is None or self.rank not in (0, self.world - self.local_world):
             time.sleep(ROLL_CALL)
             return
         with contextlib.suppress(Exception):
-            while not store.check(keys) and time.monotonic() < end:
+            while silent and time.monotonic() < end:
                 time.sleep(0.1)
-            silent = [one for one, key in enumerate(keys) if not store.check([key])]
+                silent = [one for one in silent if not is_raised(store, f"still/{one}")]
             self.leave("missing", {"ranks": silent})
         time.sleep(max(0.0, end - time.monotonic()))
 
@@ -112,7 +126,7 @@ class Rank:
             )
             store = torch.distributed.PrefixStore(f"remedy/{self.config['nonce']}", store)
             self.line = store
-            while not store.check(["failed"]):
+            while not is_raised(store, "failed"):
                 time.sleep(HEED_EVERY)
             self.answer()
         except Exception as error:
