@@ -34,7 +34,8 @@ ff02::2 ip6-allrouters
 # systemd's own signal for "power off" to PID 1 is what nspawn sends on SIGTERM; a host that does
 # not follow within this time is killed.
 POWER_OFF_SECONDS = 15.0
-# A host boots in two or three; on a machine that gives this one little time it took over a minute.
+# A host boots in two or three, and in five where twelve boot at a time on two cores; the rest is for machines
+# that are given little time themselves.
 PATIENCE_SECONDS = 180.0
 
 

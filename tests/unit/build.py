@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 
 from pydantic import BaseModel
 
@@ -24,6 +27,7 @@ from remedy.probe import (
 )
 from remedy.spec import Spec, SpecSection, load_spec
 from remedy.values import Unknown
+from remedy.verify.worker.rank import Rank
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -135,3 +139,13 @@ def _interface(address: str) -> Interface:
 def _address(state: HostState) -> str:
     assert isinstance(state.network, Network)
     return state.network.interfaces[0].addresses[0].address
+
+
+def first_rank(folder: Path, store: Any, **config: Any) -> Rank:
+    """Return rank 0 of three hosts with a rank each, as it is once it has met the others at a store."""
+    usual = {"backend": "gloo", "join_seconds": 1.0, "began": time.monotonic(), "deadline": 60.0}
+    places = {"RANK": "0", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "WORLD_SIZE": "3"}
+    with mock.patch.dict(os.environ, places):
+        rank = Rank({**usual, "directory": str(folder), **config})
+    rank.store = store
+    return rank

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from remedy.verify.worker.meet import agree, usable_gpu
-from remedy.verify.worker.rank import Rank
+from tests.unit.build import first_rank
 
 torch = pytest.importorskip("torch")
 
@@ -81,15 +82,12 @@ def test_visible_devices_are_told_only_where_they_are_set(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("wanted", ["auto", "nccl"])
-def test_one_rank_without_a_gpu_has_all_use_gloo_and_is_named(wanted: str) -> None:
+def test_one_rank_without_a_gpu_has_all_use_gloo_and_is_named(tmp_path: Path, wanted: str) -> None:
     """The store is torch's own; the other ranks have said their part before."""
     store = torch.distributed.HashStore()
     store.set("here/1", '{"usable": true, "why": ""}')
     store.set("here/2", '{"usable": false, "why": "8 ranks but 4 visible GPUs"}')
-    first = Rank.__new__(Rank)
-    first.rank, first.world = 0, 3
-    first.config = {"backend": wanted, "join_seconds": 5.0, "began": 0.0, "deadline": 1e12}
-    decided = agree(first, store, True, "")
+    decided = agree(first_rank(tmp_path, store, backend=wanted), store, True, "")
     assert decided == {
         "backend": "gloo",
         "missing": [],

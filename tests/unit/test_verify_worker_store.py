@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from remedy.verify.worker import rank as worker
 from remedy.verify.worker.meet import agree
-from remedy.verify.worker.rank import Rank, is_raised, raise_flag
+from remedy.verify.worker.rank import is_raised, raise_flag
+from tests.unit.build import first_rank
 
 torch = pytest.importorskip("torch")
 
@@ -22,26 +20,7 @@ class OldStore:
 
     def __init__(self) -> None:
         store = torch.distributed.HashStore()
-        self.set, self.get, self.add = store.set, store.get, store.add
-        self._wait = store.wait
-
-    def wait(self, keys: list[str], timeout: timedelta) -> None:
-        self._wait(keys, timeout)
-
-
-def a_rank(tmp_path: Path, store: Any, world: int = 3) -> Rank:
-    one = Rank.__new__(Rank)
-    one.rank = one.local_rank = 0
-    one.world, one.local_world = world, 1
-    one.directory = tmp_path
-    one.store, one.line = store, None
-    one.config = {
-        "backend": "gloo",
-        "join_seconds": 1.0,
-        "began": time.monotonic(),
-        "deadline": 60.0,
-    }
-    return one
+        self.set, self.get, self.add, self.wait = store.set, store.get, store.add, store.wait
 
 
 def test_a_flag_is_there_once_it_was_raised_and_asking_raises_none() -> None:
@@ -58,7 +37,7 @@ def test_who_did_not_come_is_named(tmp_path: Path) -> None:
     store = OldStore()
     store.set("here/1", '{"usable": false, "why": ""}')
     raise_flag(store, "came/1")
-    assert agree(a_rank(tmp_path, store), store, False, "")["missing"] == [2]
+    assert agree(first_rank(tmp_path, store), store, False, "")["missing"] == [2]
 
 
 def test_who_does_not_answer_the_roll_call_is_noted(
@@ -66,7 +45,7 @@ def test_who_does_not_answer_the_roll_call_is_noted(
 ) -> None:
     monkeypatch.setattr(worker, "ROLL_CALL", 0.5)
     store = OldStore()
-    one = a_rank(tmp_path, store)
+    one = first_rank(tmp_path, store)
     one.answer()
     raise_flag(store, "still/2")
     one.roll_call()
