@@ -21,7 +21,7 @@ from remedy.verify import Candidate, VerifySpec, plan_ranks, report
 from remedy.verify.judge import judge
 from remedy.verify.procs import ESTABLISHED, read, sockets
 from tests.local.hosts import NEEDS, Hosts, wait_for
-from tests.unit.test_verify_ras import document, lost
+from tests.unit.verify.onhost.test_ras import document, lost
 
 pytestmark = NEEDS
 NAMES = ("gpu01", "gpu02")

@@ -1,0 +1,94 @@
+"""Remedies and causes in words, and the pages that are made from the same source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from remedy import explain
+from remedy.causes import NO_HOST_FIX, causes
+from remedy.cli.main import COMMANDS, main
+from remedy.errors import UsageError
+from remedy.plan import remedies
+
+ROOT = Path(__file__).parents[3]
+# Remedies that docs/problems.yaml may name before they are there.
+MEANT = {
+    *("firewall", "port_range", "ipv6", "docker_shm", "sysv_ipc", "shm_leftovers", "orphans"),
+    *("environment", "limits", "logind", "ascend", "paddle", "dev_shm"),
+}
+
+
+def problems() -> list[dict[str, Any]]:
+    documents = yaml.safe_load((ROOT / "docs" / "problems.yaml").read_text())
+    assert len(documents) == 5
+    return [problem for those in documents.values() for problem in those]
+
+
+def test_the_pages_are_what_the_remedies_say() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "docs"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("remedy", remedies(), ids=lambda remedy: remedy.name)
+def test_a_remedy_is_told_with_its_causes_and_settings(remedy: Any) -> None:
+    text = explain.explain(remedy.name)
+    assert explain.plain(remedy.text) in text
+    for label in (*remedy.cures, *remedy.finds):
+        assert label in text
+        assert remedy.name in explain.explain(label)
+    for key, default in explain.settings(remedy):
+        assert f"{key}: {default}" in text
+        assert key in explain.settings_text(remedy), f"what is the setting {key!r} for?"
+
+
+@pytest.mark.parametrize("name", list(causes()))
+def test_a_cause_is_told_with_who_deals_with_it(name: str) -> None:
+    cause = causes()[name]
+    text = explain.explain(name)
+    assert cause.cause
+    assert cause.fix or cause.group == NO_HOST_FIX
+    assert any(
+        w in text for w in ("Cured by", "Reported by", "the fix is yours", "Not a host-state")
+    )
+
+
+def test_without_a_name_everything_is_listed() -> None:
+    shown = CliRunner().invoke(main, ["explain"])
+    assert shown.exit_code == 0
+    for name in (*(remedy.name for remedy in remedies()), *causes()):
+        assert name in shown.output
+    assert max(map(len, shown.output.splitlines())) <= explain.WIDTH
+
+
+def test_an_unknown_name_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="hosts_file"):
+        explain.explain("hostsfile")
+    with pytest.raises(UsageError, match="All names"):
+        explain.explain("zzzz")
+    assert CliRunner().invoke(main, ["explain", "clock-scew"]).exit_code == 2
+
+
+def test_every_problem_has_an_answer_or_says_why_not() -> None:
+    known = {remedy.name for remedy in remedies()} | set(COMMANDS) | MEANT
+    for problem in problems():
+        assert set(problem) <= {"problem", "answers", "note", "kind"}
+        assert problem.get("kind", "host") in ("host", "diagnose", "none")
+        assert set(problem.get("answers", ())) <= known, problem
+        assert problem.get("answers") or problem.get("kind"), problem
+
+
+def test_a_cause_is_told_with_the_texts_that_speak_for_it() -> None:
+    text = explain.explain("hostname-unresolvable")
+    assert "IPv6 network addresses of" in text
+    assert "remedy diagnose LOG" in text
+    assert max(map(len, text.splitlines())) <= explain.WIDTH
+    assert "What is printed" not in explain.explain("unknown")

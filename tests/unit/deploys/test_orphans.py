@@ -1,0 +1,238 @@
+"""Orphaned training processes: what proves that nobody owns them, and what ending them promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remedy.deploys.orphans import NAME, OrphansSpec
+from remedy.errors import SpecError
+from remedy.plan import (
+    CommandAction,
+    FindingKind,
+    Origin,
+    Plan,
+    inverse,
+    make_plan,
+    promised,
+    section_models,
+)
+from remedy.probe import HostState, Listener, Process, Session
+from remedy.probe.accelerators import GpuProcess, Gpus
+from remedy.probe.processes import NO_READER
+from remedy.spec import load_spec
+from remedy.values import Unknown
+from tests.unit import probe_data
+from tests.unit.build import fleet, host_state, record, with_section
+
+WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
+LOGIN = "/user.slice/user-0.slice/session-4444.scope"
+CLOSED = (NO_READER, NO_READER)
+END = OrphansSpec(end=True)
+
+
+def process(pid: int, parent: int, **given: object) -> Process:
+    values = {"group": pid, "session": pid, "terminal": False, "state": "S", "name": "python"}
+    values |= {"started_ticks": pid * 100, "started_at": 1_000_000, **given}
+    return Process(pid=pid, parent=parent, **values)  # type: ignore[arg-type]
+
+
+INIT = process(1, 0, name="systemd")
+SSHD = process(41, 1, name="sshd")
+ORPHAN = process(
+    89,
+    1,
+    uid=0,
+    cgroup=LOGIN,
+    arguments=("torchrun", "train.py"),
+    outputs=CLOSED,
+    name="pt_elastic",
+)
+WORKER = process(90, 89, uid=0, cgroup=LOGIN)
+
+
+def host(*processes: Process, port: int = 29500, gpu: int = 0, holder: int = 89) -> HostState:
+    return host_state("gpu01", "10.0.0.1").model_copy(
+        update={
+            "processes": (INIT, SSHD, *processes),
+            "listeners": (Listener("*", 22, 0, (41,)), Listener("*", port, 0, (holder,))),
+            "gpus": record(
+                Gpus, devices=(), processes=(GpuProcess(gpu, "GPU-1", 512),) if gpu else (), acs={}
+            ),
+        }
+    )
+
+
+def plan_of(state: HostState, spec: OrphansSpec | None = None) -> Plan:
+    settled = fleet(state, spec=with_section(NAME, spec or OrphansSpec()))
+    return make_plan(settled, WHEN, only=NAME)
+
+
+def test_an_orphan_is_found_and_ended_only_where_asked_for() -> None:
+    state = host(ORPHAN, WORKER, gpu=90)
+    (finding,) = plan_of(state).findings
+    assert finding.kind is FindingKind.BLOCKED
+    assert finding.title == "an orphaned process holds port 29500 and 1 GPU"
+    assert finding.evidence[:2] == (
+        "pid 89 (torchrun train.py), uid 0, started 1970-01-12 13:46:40Z, holds port 29500 and 1 GPU",
+        "below it: 90",
+    )
+    assert finding.evidence[2] == (
+        f"adopted by PID 1; started from a login that is over ({LOGIN}); no terminal; its output goes to "
+        "a pipe that nobody reads"
+    )
+    assert "kill 89" in finding.fix
+    assert plan_of(state).changes == ()
+
+    plan = plan_of(state, END)
+    assert [f.kind for f in plan.findings] == [FindingKind.DRIFT]
+    (change,) = plan.changes
+    assert change.title == "end 2 orphaned processes"
+    assert isinstance(change.action, CommandAction)
+    assert change.action.before == "orphans 89"
+    assert "orphan 89 8900" in change.action.do
+    assert inverse(plan.changes) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"parent": 41}, "a daemon started it"),  # its ssh client lives
+        ({"outputs": ("/root/train.log", "/root/train.log")}, "writes to /root/train.log"),
+        ({"outputs": (NO_READER, "/dev/null")}, "writes to /dev/null"),
+        ({"outputs": ("pipe:[77]", NO_READER)}, "writes to pipe:[77]"),
+        ({"outputs": ("socket:[5]", "socket:[5]")}, "writes to socket:[5]"),
+        ({"outputs": ("/dev/pts/3", "/dev/pts/3")}, "writes to /dev/pts/3"),
+        ({"outputs": ()}, "where its output goes is not known"),
+        ({"outputs": None}, "where its output goes is not known"),
+        ({"terminal": True}, "it has a terminal"),
+        ({"cgroup": "/system.slice/train.service"}, "belongs to /system.slice/train.service"),
+        ({"cgroup": "/slurm/uid_1000/job_7/step_0"}, "belongs to /slurm"),
+        ({"cgroup": "/docker/0123456789ab"}, "belongs to /docker"),
+        ({"cgroup": f"/machine.slice/lxc{LOGIN}"}, "belongs to /machine.slice"),
+        (
+            {"cgroup": "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service"},
+            "belongs",
+        ),
+        ({"cgroup": "/"}, "belongs to /"),
+        ({"cgroup": None}, "a daemon started it"),
+    ],
+)
+def test_what_may_be_somebodys_is_left_alone(given: dict[str, object], why: str) -> None:
+    plan = plan_of(host(ORPHAN._replace(**given)), END)  # type: ignore[arg-type]
+    assert plan.changes == ()
+    (finding,) = plan.findings
+    assert (finding.kind, finding.title) == (FindingKind.REPORT, "port 29500 in use")
+    assert why in finding.evidence[0]
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [CLOSED, ("/dev/pts/3 (deleted)", NO_READER)],
+)
+def test_outputs_that_lead_nowhere(outputs: tuple[str, ...]) -> None:
+    assert plan_of(host(ORPHAN._replace(outputs=outputs)), END).changes
+
+
+def test_a_terminal_below_it_is_somebodys() -> None:
+    """A detached tmux: its server is adopted and silent, the job in it has a terminal."""
+    assert plan_of(host(ORPHAN, WORKER._replace(terminal=True)), END).changes == ()
+
+
+def test_what_cannot_be_seen_proves_nothing() -> None:
+    state = host(ORPHAN)
+    for update in (
+        {"root": False},
+        {"session": record(Session, present=frozenset({"/.dockerenv"}))},
+        {"processes": (INIT._replace(name="bash"), SSHD, ORPHAN)},
+        {"processes": (SSHD, ORPHAN)},
+    ):
+        assert plan_of(state.model_copy(update=update), END).changes == ()
+    for group in ("processes", "listeners"):
+        blind = state.model_copy(update={group: Unknown(reason="no answer")})
+        assert [f.kind for f in plan_of(blind, END).findings] == [FindingKind.UNKNOWN]
+
+
+def test_only_what_holds_something_is_looked_at() -> None:
+    assert plan_of(host(ORPHAN, port=8080), END).findings == ()
+    assert plan_of(host(ORPHAN, port=8080), OrphansSpec(end=True, ports=(8080,))).changes
+    (finding,) = plan_of(host(ORPHAN, WORKER, port=8080, gpu=90), END).findings
+    assert (finding.label, finding.title) == ("stale-process", "an orphaned process holds 1 GPU")
+    # A job on the GPU that lives is not this remedy's business; another namespace's pid is nobody here.
+    living = ORPHAN._replace(parent=41)
+    assert plan_of(host(living, WORKER, port=8080, gpu=90), END).findings == ()
+    assert plan_of(host(port=8080, gpu=4242), END).findings == ()
+
+
+def test_a_wrong_port_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "remedy.yaml"
+    path.write_text("orphans: {ports: [70000]}\n")
+    with pytest.raises(SpecError, match=r"orphans\.ports: .*70000 is no TCP port"):
+        load_spec(path, section_models())
+
+
+def test_the_probe_tells_where_adopted_processes_write() -> None:
+    stats = "\n".join(
+        f"/proc/{pid}/stat:{pid} (python) S 1 {pid} {pid} 0 -1 " + " ".join(["0"] * 13) + " 100 0"
+        for pid in (89, 90, 91)
+    )
+    outputs = (
+        "l-wx------ 1 root root 64 Nov 20 23:04 /proc/89/fd/1 -> pipe:[11]\n"
+        "l-wx------ 1 root root 64 Nov 20 23:04 /proc/89/fd/2 -> pipe:[12]\n"
+        "l-wx------ 1 root root 64 Nov 20 23:04 /proc/90/fd/1 -> /root/a b -> c.log\n"
+        "reader pipe:[12]\n"
+    )
+    for end, told in (("end\n", (NO_READER, "pipe:[12]")), ("", None)):
+        body = probe_data.recorded("lab-idle")
+        body = probe_data.replaced(body, "processes", stats)
+        body += probe_data.section("process-outputs", outputs + end)
+        processes = probe_data.parse(body).processes
+        assert not isinstance(processes, Unknown)
+        by_pid = {one.pid: one for one in processes}
+        assert by_pid[89].outputs == told
+        assert by_pid[90].outputs == (("/root/a b -> c.log",) if told else None)
+        assert by_pid[91].outputs is None
+
+
+parents = st.sampled_from([1, 1, 41, 89, 90, 91])
+groups = st.sampled_from([LOGIN, LOGIN, None, "/docker/1", "/system.slice/ssh.service"])
+ways_out = st.sampled_from([CLOSED, CLOSED, None, ("/a", "/a")])
+threads = st.tuples(parents, groups, ways_out, st.sampled_from([False, False, True]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(threads, min_size=1, max_size=4),
+    st.sampled_from([89, 90, 91]),
+    st.sampled_from([0, 90, 91]),
+    st.booleans(),
+)
+def test_a_plan_ends_what_it_names(
+    drawn: list[tuple[int, str | None, tuple[str, ...] | None, bool]],
+    holder: int,
+    gpu: int,
+    end: bool,
+) -> None:
+    processes = [
+        process(pid, parent, cgroup=group, outputs=outputs, terminal=terminal)
+        for pid, (parent, group, outputs, terminal) in enumerate(drawn, 89)
+    ]
+    state = host(*processes, holder=holder, gpu=gpu)
+    before = fleet(state, spec=with_section(NAME, OrphansSpec(end=end)))
+    plan = make_plan(before, WHEN, only=NAME)
+    drift = [f for f in plan.findings if f.kind is FindingKind.DRIFT]
+    assert bool(plan.changes) is bool(drift)
+    assert end or not drift
+    after = promised(before, plan)
+    again = make_plan(after, WHEN, only=NAME)
+    assert again.changes == ()
+    assert not end or [f for f in again.findings if f.kind is not FindingKind.REPORT] == []
+    left = after.states["gpu01"].processes
+    everything = state.processes
+    assert not isinstance(left, Unknown)
+    assert not isinstance(everything, Unknown)
+    assert {1, 41} <= {one.pid for one in left}
+    assert all(not one.terminal for one in set(everything) - set(left))

@@ -1,0 +1,149 @@
+"""A failed verification explains itself: its own logs, what it saw, and what the hosts say to that."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from remedy.diagnose.diagnosis import Explained
+from remedy.diagnose.diagnosis import Verdict as Told
+from remedy.diagnose.verification import explain_verdict, logs_of
+from remedy.plan import Finding, FindingKind
+from remedy.report.console import render_verdict
+from remedy.verify import Culprit, Verdict
+from remedy.verify.logs import logs_of as logs_of_reports
+from remedy.verify.report import EndReport, Failure, HostReport, LauncherReport, RankReport
+from remedy.verify.ways import WORDS, DeadWay
+from tests.unit.cli.test_diagnose import _plan
+
+HOSTS = ("gpu01", "gpu02")
+
+
+def failed(**more: object) -> Verdict:
+    return Verdict(passed=False, reason="rank 1 came to 'rendezvous', not to a result", **more)  # type: ignore[arg-type]
+
+
+def way(outcome: str, detail: str = "", port: int = 41235) -> DeadWay:
+    return DeadWay(source="gpu01", target="gpu02", port=port, outcome=outcome, detail=detail)  # type: ignore[arg-type]
+
+
+def explained(verdict: Verdict, *findings: Finding) -> Explained:
+    found = explain_verdict(verdict, _plan(*findings), HOSTS, "inventory.py")
+    assert found is not None
+    return found
+
+
+def test_what_passed_needs_no_cause() -> None:
+    assert explain_verdict(Verdict(passed=True, reason=""), _plan(), HOSTS, "i.py") is None
+
+
+@pytest.mark.parametrize(
+    ("dead", "label"),
+    [
+        (way("dropped", "4.0 s"), "firewall-ports"),
+        (way("rejected", "EHOSTUNREACH"), "firewall-ports"),
+        (way("refused", "ECONNREFUSED"), "firewall-ports"),
+        (way("stalled"), "mtu-mismatch"),
+        (way("no name", "does not resolve", 0), "hostname-unresolvable"),
+        (way("no name", "gpu02 is 127.0.1.1", 0), "loopback-hostname"),
+        (way("no name", "gpu02 is 10.9.9.9", 0), "hostname-unresolvable"),
+    ],
+    ids=lambda one: one.outcome if isinstance(one, DeadWay) else one,
+)
+def test_a_way_that_does_not_work_has_a_cause(dead: DeadWay, label: str) -> None:
+    assert explained(failed(dead_ways=(dead,))).diagnosis.label == label
+
+
+def test_a_way_that_was_not_tested_has_none() -> None:
+    for outcome in set(WORDS) - {"dropped", "rejected", "refused", "stalled", "no name"}:
+        assert explained(failed(dead_ways=(way(outcome),))).diagnosis.label == "unknown", outcome
+
+
+def test_the_logs_of_the_ranks_are_read() -> None:
+    log = ("RuntimeError: [enforce fail at device.cc:83] Unable to find address for: eno7",)
+    found = explained(failed(logs={"gpu02/rank0": log}))
+    assert found.diagnosis.label == "wrong-interface"
+    assert found.diagnosis.lead is not None
+    assert found.diagnosis.lead.file == "gpu02/rank0"
+    assert found.remedy == "environment"
+    assert found.command is None  # this host does not show it
+
+
+def test_a_report_gives_its_logs() -> None:
+    rank = RankReport(
+        kind="rank",
+        local_rank=1,
+        phase="started",
+        times={},
+        result=None,
+        error=Failure(phase="started", text="e", long="Traceback\nValueError: x"),
+        missing=(),
+        exit_code=1,
+        network=("NCCL INFO Bootstrap : Using docker0",),
+        log=("a", "ValueError: x"),
+    )
+    report = HostReport(
+        host="gpu02",
+        end=EndReport(kind="end", how="exited", unanswered=(("10.0.0.9", 41235, 3.1),)),
+        ranks=(rank,),
+        launcher=LauncherReport(kind="launcher", exit_code=1, log=()),
+    )
+    assert logs_of_reports({"gpu02": report, "gpu03": HostReport(host="gpu03", lost="x")}) == {
+        "gpu02/rank1": ("NCCL INFO Bootstrap : Using docker0", "a", "ValueError: x", "Traceback"),
+        "gpu02/network": ("no answer from 10.0.0.9 port 41235 for 3.1 s",),
+    }
+
+
+def test_what_verification_itself_says_counts() -> None:
+    reason = "2 hosts call themselves 'node'"
+    cause = Culprit(what="gpu01, gpu02", hosts=HOSTS, reason=reason)
+    verdict = failed(causes=(cause,))
+    assert logs_of(verdict) == {"remedy verify": [reason]}
+    assert explained(verdict).diagnosis.label == "duplicate-hostname"
+
+
+def test_a_failure_is_never_healthy() -> None:
+    logs = {"gpu01/rank0": ("step 1 loss 0.1", "training finished")}
+    assert explained(failed(logs=logs)).diagnosis.label == "unknown"
+
+
+def test_what_the_hosts_confirm_comes_first_with_its_command() -> None:
+    found = explained(
+        failed(dead_ways=(way("rejected"),)),
+        Finding(
+            host="gpu02",
+            remedy="network_health",
+            kind=FindingKind.REPORT,
+            label="network-unreachable",
+            title="eno2 is down",
+            evidence=("state down",),
+        ),
+    )
+    assert found.diagnosis.label == "network-unreachable"
+    own = found.of("network-unreachable")
+    assert own is not None
+    assert (own.verdict, own.hosts) == (Told.CONFIRMED, ("gpu02",))
+    other = found.of("firewall-ports")
+    assert other is not None
+    assert other.verdict is Told.REFUTED
+
+
+def test_people_see_cause_command_and_where_to_read_on() -> None:
+    verdict = failed(dead_ways=(way("dropped"),))
+    found = explained(verdict).model_copy(update={"command": "remedy apply i.py --limit gpu02"})
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(render_verdict(verdict.model_copy(update={"explained": found})))
+    text = console.export_text()
+    for part in ("firewall-ports", "remedy apply i.py --limit gpu02", "explain firewall-ports"):
+        assert part in text
+
+
+def test_logs_are_not_kept_and_the_cause_is() -> None:
+    verdict = failed(logs={"gpu01/rank0": ("x",)}, dead_ways=(way("dropped"),))
+    kept = verdict.model_copy(update={"explained": explained(verdict)}).model_dump_json()
+    again = Verdict.model_validate_json(kept)
+    assert again.logs == {}
+    assert again.explained is not None
+    assert again.explained.diagnosis.label == "firewall-ports"
