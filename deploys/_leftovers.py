@@ -73,16 +73,3 @@ def unknown(host: HostState, remedy: str, title: str, reason: str) -> Finding:
 def moment(epoch: int) -> str:
     """Return an epoch second as people read it, in UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(epoch))
-
-
-def amount(size: int) -> str:
-    """Return a number of bytes as people read it."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size} bytes"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from remedy.deploys._leftovers import amount
 from remedy.probe import HostState, Kernel
+from remedy.text import amount
 from remedy.values import Unknown
 
 MIB, GIB = 1 << 20, 1 << 30

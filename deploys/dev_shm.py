@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
-from remedy.deploys._leftovers import amount, shared_with, unread
+from remedy.deploys._leftovers import shared_with, unread
 from remedy.deploys._sizes import Size, derived, gpu_number, least, parse_size, short
 from remedy.edit.fstab import mount_option, set_mount_option
 from remedy.plan import (
@@ -32,6 +32,7 @@ from remedy.plan import (
 from remedy.plan.files import blocker
 from remedy.probe import File, HostState, Kernel
 from remedy.spec import SpecSection
+from remedy.text import amount
 from remedy.values import Unknown
 
 NAME = "dev_shm"

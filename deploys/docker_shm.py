@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
-from remedy.deploys._leftovers import amount, plural
 from remedy.deploys._sizes import MIB, Size, derived, gpu_number, parse_size, short
 from remedy.edit.containers_conf import container_setting
 from remedy.edit.json_text import JsonTextError, read_members, set_member
@@ -39,6 +38,7 @@ from remedy.plan import (
 from remedy.plan.files import blocker
 from remedy.probe import Container, Docker, File, HostState, Session
 from remedy.spec import SpecSection
+from remedy.text import amount, counted
 from remedy.values import Unknown
 
 NAME = "docker_shm"
@@ -302,7 +302,7 @@ def _small_containers(host: HostState) -> Iterator[Finding]:
             yield _finding(
                 host,
                 FindingKind.REPORT,
-                f"{plural(len(small), 'running container')} of {engine} have 64 MB of /dev/shm or less",
+                f"{counted(len(small), 'running container')} of {engine} have 64 MB of /dev/shm or less",
                 tuple(f"{one.name} ({one.image}): {amount(one.shm)}" for one in small),
                 "If one of them trains: make it anew; its size is fixed when it is created.",
             )

@@ -20,8 +20,8 @@ from pydantic import AfterValidator
 from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.plan.compare import differences
 from remedy.probe import Gpus, HostState, Software
-from remedy.report.fold import fold
 from remedy.spec import SpecSection
+from remedy.text import fold
 
 NAME = "fleet_versions"
 _finding = Finder(NAME)

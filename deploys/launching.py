@@ -18,8 +18,8 @@ from pydantic import Field
 
 from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.probe import HostState, Mention
-from remedy.report.fold import fold
 from remedy.spec import SpecSection
+from remedy.text import fold
 from remedy.values import Unknown
 
 NAME = "launching"

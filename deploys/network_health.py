@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
 from remedy.plan.compare import differences, groups
 from remedy.probe import HostState, Interface, Network, Sysctls
-from remedy.report.fold import fold
 from remedy.spec import SpecSection
+from remedy.text import fold
 
 NAME = "network_health"
 _finding = Finder(NAME)

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator
 from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
-from remedy.deploys._leftovers import moment, plural, shared_with, unread
+from remedy.deploys._leftovers import moment, shared_with, unread
 from remedy.plan import (
     Assessment,
     Change,
@@ -37,6 +37,7 @@ from remedy.plan import (
 from remedy.probe import HostState, Process
 from remedy.probe.processes import NO_READER
 from remedy.spec import SpecSection
+from remedy.text import counted
 from remedy.values import Unknown
 
 NAME = "orphans"
@@ -147,7 +148,7 @@ class Holding:
     def what(self) -> str:
         """What it holds, in words."""
         held = [f"port {port}" for port in self.ports]
-        return " and ".join([*held, *([plural(len(self.gpus), "GPU")] if self.gpus else [])])
+        return " and ".join([*held, *([counted(len(self.gpus), "GPU")] if self.gpus else [])])
 
     @property
     def label(self) -> str:

@@ -22,16 +22,7 @@ from pydantic import AfterValidator, Field
 from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
-from remedy.deploys._leftovers import (
-    amount,
-    is_service,
-    moment,
-    now,
-    plural,
-    shared_with,
-    unknown,
-    unread,
-)
+from remedy.deploys._leftovers import is_service, moment, now, shared_with, unknown, unread
 from remedy.plan import (
     Assessment,
     Change,
@@ -45,6 +36,7 @@ from remedy.plan import (
 )
 from remedy.probe import HostState, SharedMemory, ShmFile
 from remedy.spec import SpecSection
+from remedy.text import amount, counted
 from remedy.values import Unknown
 
 NAME = "shm_leftovers"
@@ -140,7 +132,7 @@ def assess(_fleet: Fleet, host: HostState, spec: ShmLeftoversSpec) -> Assessment
         return Assessment()
     if isinstance(memory.holders, Unknown):
         title = (
-            f"whether anybody uses {plural(len(found), 'file')} of jobs in /dev/shm is not known"
+            f"whether anybody uses {counted(len(found), 'file')} of jobs in /dev/shm is not known"
         )
         return Assessment((unknown(host, NAME, title, memory.holders.reason),))
     left = [(file, who) for file, who in found if file.inode not in memory.holders]
@@ -153,7 +145,7 @@ def assess(_fleet: Fleet, host: HostState, spec: ShmLeftoversSpec) -> Assessment
         remedy=NAME,
         kind=FindingKind.DRIFT if removed else FindingKind.REPORT,
         label=LABEL,
-        title=f"{plural(len(left), 'file')} left in /dev/shm by dead jobs, "
+        title=f"{counted(len(left), 'file')} left in /dev/shm by dead jobs, "
         f"{amount(sum(file.allocated for file, _ in left))}",
         evidence=tuple(_evidence(file, who) for file, who in left),
         fix=""
@@ -186,7 +178,7 @@ def _change(host: HostState, files: Sequence[ShmFile], reason: str) -> Change:
         id="",
         host=host.host,
         remedy=NAME,
-        title=f"remove {plural(len(files), 'file')} of /dev/shm that nobody holds",
+        title=f"remove {counted(len(files), 'file')} of /dev/shm that nobody holds",
         reason=reason,
         label=LABEL,
         risk=Risk.MEDIUM,

@@ -23,12 +23,10 @@ from pyinfra.api.deploy import deploy
 
 from remedy.apply.carry import carry_out
 from remedy.deploys._leftovers import (
-    amount,
     booted_at,
     is_service,
     moment,
     now,
-    plural,
     shared_with,
     unknown,
     unread,
@@ -46,6 +44,7 @@ from remedy.plan import (
 )
 from remedy.probe import HostState, Process, Queue, Segment, Semaphores, SysvIpc
 from remedy.spec import SpecSection
+from remedy.text import amount, counted
 from remedy.values import Unknown
 
 NAME = "sysv_ipc"
@@ -324,7 +323,7 @@ def _finding(
         remedy=NAME,
         kind=kind,
         label=LABEL,
-        title=f"{plural(len(found), what.noun)}{whose} left by dead processes"
+        title=f"{counted(len(found), what.noun)}{whose} left by dead processes"
         + (f", {amount(size)}" if size else ""),
         evidence=tuple(one.evidence for one in found),
         fix=fix,
@@ -343,7 +342,7 @@ def _change(host: HostState, kind: Kind, going: Sequence[Leftover], reason: str)
         id="",
         host=host.host,
         remedy=NAME,
-        title=f"remove {plural(len(going), kind.noun)} that nobody uses",
+        title=f"remove {counted(len(going), kind.noun)} that nobody uses",
         reason=reason,
         label=LABEL,
         risk=Risk.MEDIUM,

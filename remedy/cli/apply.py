@@ -19,7 +19,7 @@ from remedy.cli.common import (
 )
 from remedy.cli.proof import proof_options
 from remedy.errors import RefusedError, StaleError, UsageError
-from remedy.report.count import counted
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.audit.agreement import Agreement
@@ -179,8 +179,8 @@ def _check_inventory(session: Session, path: Path, plan: Plan) -> None:
 def _tell_strangers(session: Session, probed: Probed, plan: Plan) -> None:
     """Say which hosts are not as they were when the plan was made; what it changes is compared there."""
     from remedy.plan.seal import other_secrets
-    from remedy.report.fold import fold
     from remedy.secret import read_seal
+    from remedy.text import fold
 
     now = session.pipeline.observed(
         probed, plan.restricted(host for host in plan.hosts if host in probed.fleet.states)

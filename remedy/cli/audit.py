@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from remedy.cli.common import Options, Session, explained, home_of, host_options, out, print_json
-from remedy.report.count import counted
+from remedy.text import counted
 
 
 @click.group()

@@ -10,7 +10,7 @@ import click
 from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
-from remedy.report.count import counted
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.audit.survival import Survival
@@ -74,7 +74,7 @@ def check(exit_code: bool, after_reboot: bool, **options: Any) -> None:
 def _show(session: Session, found: Mapping[str, Survival]) -> None:
     """Show what became of the hosts since their last run, hosts that share it together."""
     from remedy.audit.survival import Boot
-    from remedy.report.fold import fold
+    from remedy.text import fold
 
     words = {
         Boot.SURVIVED: ("booted since their last run; what was applied is there", "green"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import Options, Session, err, explained, out, print_json
-from remedy.report.count import counted
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis

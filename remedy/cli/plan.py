@@ -10,7 +10,7 @@ import click
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
 from remedy.errors import RemedyError
-from remedy.report.count import counted
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.plan import Plan

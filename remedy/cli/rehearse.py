@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from remedy.cli.common import Session, print_json
-from remedy.report.count import counted
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.apply.report import HostReport
@@ -87,7 +87,7 @@ def _show(
     session: Session, reports: Mapping[str, HostReport], errors: Mapping[str, RemedyError]
 ) -> None:
     """Show what would become of each change, hosts that share it together."""
-    from remedy.report.fold import fold
+    from remedy.text import fold
 
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)
     for host, report in reports.items():

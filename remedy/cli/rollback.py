@@ -11,7 +11,7 @@ from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, out, print_json
 from remedy.errors import RefusedError, UsageError
-from remedy.report.count import counted
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.apply.report import HostReport

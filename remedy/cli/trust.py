@@ -10,7 +10,7 @@ from rich.text import Text
 
 from remedy.cli.common import explained, out
 from remedy.errors import HostKeyError, RefusedError, UsageError
-from remedy.report.count import counted
+from remedy.text import counted
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from remedy.cli.common import Options, Session, explained, host_options, print_json
-from remedy.report.count import counted
+from remedy.text import counted
 
 # What is said of each state, and whether the lock is open then.
 STATES = {

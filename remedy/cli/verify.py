@@ -18,7 +18,7 @@ from remedy.cli.common import (
     print_json,
 )
 from remedy.cli.proof import proof_options
-from remedy.report.count import counted
+from remedy.text import counted
 
 
 @click.command()

@@ -19,6 +19,7 @@ from remedy.diagnose.diagnosis import (
     Verdict,
 )
 from remedy.plan import Finding, FindingKind, Plan, Remedy, remedies
+from remedy.text import counted
 
 __all__ = ["Confirmation", "Verdict", "command_for", "confirm", "explain", "remedy_for", "settled"]
 
@@ -142,7 +143,7 @@ def _confirmed(candidate: Candidate, plan: Plan, hosts: list[str]) -> Confirmati
     return Confirmation(
         label=label,
         verdict=Verdict.REFUTED,
-        evidence=(f"nothing of it is found on {len(hosts)} host{'s' * (len(hosts) != 1)}",),
+        evidence=(f"nothing of it is found on {counted(len(hosts), 'host')}",),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remedy.report.fold import fold
+from remedy.text import fold
 
 
 def groups(values: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

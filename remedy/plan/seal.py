@@ -11,8 +11,8 @@ from functools import cache
 from remedy.inventory import Inventory, Node
 from remedy.plan.change import Change, FileAction, sha256
 from remedy.plan.plan import Plan
-from remedy.report.fold import fold
 from remedy.secret import Seal, looks_secret
+from remedy.text import fold
 
 # Of longer files only the digest as a whole is compared; 500 lines are 2 KiB of marks.
 LINES = 500

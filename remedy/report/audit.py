@@ -11,7 +11,7 @@ from rich.text import Text
 from remedy.audit.story import Story
 from remedy.plan import Plan
 from remedy.report.console import render_plan
-from remedy.report.fold import fold
+from remedy.text import fold
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
 # What only looks proves nothing, and is not expected to.

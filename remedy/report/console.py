@@ -20,9 +20,8 @@ from rich.text import Text
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeStatus
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
-from remedy.report.count import counted
-from remedy.report.fold import fold
 from remedy.report.ladder import render_details
+from remedy.text import counted, fold
 
 if TYPE_CHECKING:
     from remedy.verify import Verdict

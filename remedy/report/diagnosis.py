@@ -17,7 +17,7 @@ from remedy.diagnose.diagnosis import (
     Explained,
     Verdict,
 )
-from remedy.report.fold import fold
+from remedy.text import fold
 
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all

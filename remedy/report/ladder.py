@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.report.fold import fold
+from remedy.text import fold
 
 if TYPE_CHECKING:
     from remedy.verify import Culprit, Pace, Rung, Verdict

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from remedy.report.fold import fold
+from remedy.text import fold
 
 if TYPE_CHECKING:
     from remedy.verify import Verdict
