@@ -28,11 +28,11 @@ VARIANTS = ("with", "without")
 
 def bare(words: list[str]) -> None:
     """Run remedy without journal and receipts."""
-    from remedy import pipeline
     from remedy.apply import script
     from remedy.audit import Head, Journal, witness
     from remedy.cli.main import main as command
-    from remedy.past import Past
+    from remedy.runs import pipeline
+    from remedy.runs.past import Past
 
     def nothing(*_: Any, **__: Any) -> Head:
         return Head("", 0, "")

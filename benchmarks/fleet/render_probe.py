@@ -6,9 +6,9 @@ Usage: python render_probe.py INVENTORY
 import sys
 from pathlib import Path
 
+from remedy.apply.start import probe_request
 from remedy.inventory import load_inventory
 from remedy.probe import render_probe
-from remedy.run import probe_request
 
 if __name__ == "__main__":
     sys.stdout.write(render_probe(probe_request(load_inventory(Path(sys.argv[1])))))

@@ -74,8 +74,8 @@ def carry_out(remedy: str) -> None:
 
     What cannot be changed is logged as a warning with the reason, as pyinfra's own operations do.
     """
+    from remedy.apply.start import new_run_id, origin
     from remedy.plan import make_plan
-    from remedy.run import new_run_id, origin
 
     # pyinfra prepares all hosts at once: the first probes for all of them.
     with _probing:
@@ -104,10 +104,10 @@ _probing = Lock()
 @cache
 def _fleet(source: Any) -> Fleet:
     """Probe every host of a pyinfra inventory, once a run of pyinfra."""
+    from remedy.apply.start import probe_request
     from remedy.inventory import from_source
     from remedy.plan import Fleet, section_models
     from remedy.probe import parse_probe, render_probe
-    from remedy.run import probe_request
     from remedy.spec import FILE_NAME, load_spec
 
     inventory = from_source(Path("inventory.py"), source)

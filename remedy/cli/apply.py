@@ -23,8 +23,8 @@ from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.audit.agreement import Agreement
-    from remedy.pipeline import Probed
     from remedy.plan import Plan
+    from remedy.runs.pipeline import Probed
 
 
 @click.command()
@@ -85,8 +85,8 @@ def apply(
                 next_step="Give one of them.",
             )
         session = Session(opts)
+        from remedy.apply.start import new_run_id
         from remedy.report.console import render_outcome, render_plan
-        from remedy.run import new_run_id
 
         pipeline = session.pipeline
         pipeline.spec.override("apply", waves=waves, max_failures=max_failures)
@@ -128,11 +128,11 @@ def apply(
 
 def _saved(path: Path | None, session: Session, approvals: int) -> Agreement | None:
     """Read a plan that is to be carried out; refuse one of another inventory, or one that was used."""
+    from remedy.apply.start import origin
     from remedy.audit.agreement import Agreement
     from remedy.audit.journal import FILE_NAME
     from remedy.audit.story import hosts_of_plan
     from remedy.plan import read_plan
-    from remedy.run import origin
 
     if path is None:
         _check_approval(session, None, None, approvals)
@@ -152,8 +152,8 @@ def _saved(path: Path | None, session: Session, approvals: int) -> Agreement | N
 
 def _resumed(run: str, session: Session, approvals: int) -> tuple[Agreement, tuple[str, ...]]:
     """Return what was agreed to for a run, and the hosts on which it is left to be done."""
+    from remedy.apply.start import origin
     from remedy.audit.agreement import Agreement, plan_path
-    from remedy.run import origin
 
     plan, left = session.pipeline.past.unfinished(run)
     path = plan_path(session.pipeline.inventory.home, run)

@@ -81,8 +81,8 @@ class Session:
         from pydantic import SecretStr
 
         from remedy.inventory import load_inventory
-        from remedy.pipeline import Pipeline
         from remedy.plan import section_models
+        from remedy.runs.pipeline import Pipeline
         from remedy.spec import load_spec
         from remedy.transport import Transport
 
@@ -116,8 +116,8 @@ class Session:
             data: what is to be known of it.
         """
         from remedy import __version__
+        from remedy.apply.start import new_run_id, origin
         from remedy.audit import Journal
-        from remedy.run import new_run_id, origin
 
         common = {
             "by": origin().author,

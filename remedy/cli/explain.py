@@ -12,7 +12,7 @@ from remedy.cli.common import explained, out
 def explain(name: str | None) -> None:
     """Tell what a remedy does, or what a cause is and who cures it; without a NAME, list them."""
     with explained():
-        from remedy import explain as words
+        from remedy.report import explain as words
 
         text = words.overview() if name is None else words.explain(name)
         out.print(text, markup=False)

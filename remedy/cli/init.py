@@ -11,7 +11,7 @@ from remedy.cli.common import explained, out
 from remedy.errors import UsageError
 
 if TYPE_CHECKING:
-    from remedy.starter import StarterHost
+    from remedy.report.starter import StarterHost
 
 
 @click.command()
@@ -32,7 +32,7 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
     """Write inventory.py and a commented remedy.yaml; files that are there already are left alone."""
     with explained():
         from remedy.plan import section_models
-        from remedy.starter import EXAMPLE, render_inventory, render_spec
+        from remedy.report.starter import EXAMPLE, render_inventory, render_spec
 
         hosts = EXAMPLE if source is None else _read(*source)
         directory.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
 
 
 def _read(kind: str, path: str) -> tuple[StarterHost, ...]:
-    from remedy.starter import READERS, read_hosts
+    from remedy.report.starter import READERS, read_hosts
 
     if kind not in READERS:
         raise UsageError(

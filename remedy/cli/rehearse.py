@@ -38,8 +38,8 @@ def rehearse(
         the exit code: what an apply of this plan would end with, as far as that is known before.
     """
     from remedy.apply.outcome import exit_code_of, most_severe
+    from remedy.apply.start import new_run_id
     from remedy.audit.agreement import titles
-    from remedy.run import new_run_id
 
     run = new_run_id()
     with session.stage(f"Rehearsing on {counted(len(plan.hosts), 'host')}"):

@@ -32,8 +32,8 @@ def rollback(run: str, yes: bool, **options: Any) -> None:
     with explained(verbose=opts.verbose):
         session = Session(opts)
         from remedy.apply.outcome import exit_code_of
+        from remedy.apply.start import new_run_id
         from remedy.report.console import render_plan
-        from remedy.run import new_run_id
 
         past = session.pipeline.past
         plan = past.undoing(run, session.hosts)

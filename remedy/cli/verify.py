@@ -48,11 +48,11 @@ def verify(
         session = Session(opts)
         from dataclasses import replace
 
+        from remedy.apply.start import new_run_id
         from remedy.report.console import render_outcome
         from remedy.report.document import run_document
         from remedy.report.ladder import render_rung
         from remedy.report.page import page
-        from remedy.run import new_run_id
 
         pipeline = session.pipeline
         pipeline.spec.override("verify", **proof)

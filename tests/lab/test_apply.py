@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from remedy.apply.start import new_run_id
 from remedy.audit.journal import FILE_NAME, read_records, verify_chain
 from remedy.inventory import load_inventory
 from remedy.lab.faults.hosts_file import HUGE_LINES
-from remedy.pipeline import Pipeline
 from remedy.plan import section_models, sha256
-from remedy.run import new_run_id
+from remedy.runs.pipeline import Pipeline
 from remedy.spec import load_spec
 from remedy.transport import Transport
 from tests.lab.conftest import Cluster

@@ -12,10 +12,10 @@ import pytest
 from remedy.apply.job import Job
 from remedy.apply.outcome import HostStatus
 from remedy.apply.report import HostReport
+from remedy.apply.start import new_run_id, origin
 from remedy.inventory import load_inventory
-from remedy.pipeline import Pipeline
 from remedy.plan import Change, CommandAction, FileAction, Plan, section_models, sha256
-from remedy.run import new_run_id, origin
+from remedy.runs.pipeline import Pipeline
 from remedy.spec import ApplySpec, load_spec
 from remedy.transport import Transport
 

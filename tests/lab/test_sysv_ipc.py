@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from remedy.apply.start import new_run_id
 from remedy.inventory import load_inventory
-from remedy.pipeline import Pipeline
 from remedy.plan import CommandAction, section_models
-from remedy.run import new_run_id
+from remedy.runs.pipeline import Pipeline
 from remedy.spec import load_spec
 from remedy.transport import Transport
 from tests.lab.conftest import Cluster

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from remedy import explain
 from remedy.causes import NO_HOST_FIX, causes
 from remedy.cli.main import COMMANDS, main
 from remedy.errors import UsageError
 from remedy.plan import remedies
+from remedy.report import explain
 
 ROOT = Path(__file__).parents[3]
 # Remedies that docs/problems.yaml may name before they are there.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
 from remedy.apply.report import HostReport, Unlocked
+from remedy.apply.start import origin
 from remedy.audit import Head, Journal, Story, agreement, read_stories, witness
 from remedy.audit.journal import FILE_NAME
 from remedy.audit.survival import Survival, survival
@@ -13,7 +14,6 @@ from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.plan import Change, Plan
 from remedy.probe import HostState
-from remedy.run import origin
 from remedy.transport import Root, Script, Transport
 
 

@@ -14,15 +14,15 @@ from remedy.apply.carrier import Carrier
 from remedy.apply.job import Guard
 from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeStatus, HostReport
+from remedy.apply.start import PROBE_SECONDS, origin, probe_request
 from remedy.apply.waves import waves
 from remedy.audit import Journal, witness
 from remedy.audit.agreement import Agreement, keep
 from remedy.errors import LockedError, ProbeError, RefusedError, RemedyError
 from remedy.inventory import Inventory
-from remedy.past import Past
 from remedy.plan import Fleet, Plan, make_plan
 from remedy.probe import HostState, fingerprint, parse_probe, render_probe
-from remedy.run import PROBE_SECONDS, origin, probe_request
+from remedy.runs.past import Past
 from remedy.secret import Seal, read_seal
 from remedy.spec import Spec
 from remedy.transport import Listener, Output, Root, Script, Transport
@@ -156,7 +156,7 @@ class Pipeline:
         converged = not remaining.changes and not again.errors
         verdict = None
         if prove:
-            from remedy.proving import record
+            from remedy.runs.proving import record
 
             verdict = self._prove(again, hosts)
             record(verdict, journal, self.inventory.home)
@@ -206,7 +206,7 @@ class Pipeline:
         Raises:
             RemedyError: that cannot be written.
         """
-        from remedy.proving import record
+        from remedy.runs.proving import record
 
         journal = Journal(self.inventory.home, run=run, mode="verify")
         record(verdict, journal, self.inventory.home)
@@ -318,7 +318,7 @@ class Pipeline:
         incremental: bool = False,
     ) -> Verdict:
         """Climb the ladder with every host that is right."""
-        from remedy.proving import (  # verification is not needed where nothing is proved
+        from remedy.runs.proving import (  # verification is not needed where nothing is proved
             Scene,
             prove,
         )

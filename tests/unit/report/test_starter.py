@@ -11,8 +11,8 @@ from remedy.cli.main import main
 from remedy.errors import UsageError
 from remedy.inventory import load_inventory
 from remedy.plan import section_models
+from remedy.report.starter import read_hosts, render_inventory, render_spec
 from remedy.spec import load_spec
-from remedy.starter import read_hosts, render_inventory, render_spec
 
 HOSTFILE = "# mpi\ngpu01 slots=8\ngpu02:8\n\n10.0.0.3 slots=8\n"
 ANSIBLE = """
