@@ -41,7 +41,6 @@ from remedy.plan import (
 from remedy.probe import Firewalls, HostState, Network, Sysctls
 from remedy.spec import SpecSection
 from remedy.values import Unknown
-from remedy.verify import VerifySpec
 
 NAME = "firewall"
 LABEL = "firewall-ports"
@@ -98,7 +97,7 @@ def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]
         found.append(Need(*bounds, f"{RANGE_KEY}: NCCL, gloo, MPI and c10d between the workers"))
     found += [need for name in spec.frameworks for need in FRAMEWORKS[name]]
     found.append(VERIFICATION)
-    own = fleet.spec.section("verify", VerifySpec).port
+    own = fleet.spec.verify.port
     if own is not None:
         found.append(Need(own, own, "verify.port of the spec"))
     found += [Need(*parse_ports(text), "firewall.ports of the spec") for text in spec.ports]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from remedy.verify.section import PORTS
+from remedy.spec.verify import PORTS
 
 RANGE_KEY = "net.ipv4.ip_local_port_range"
 

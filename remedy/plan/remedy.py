@@ -18,8 +18,7 @@ from remedy.errors import UsageError
 from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.probe import HostState
-from remedy.spec import ApplySpec, ApprovalSpec, ClusterSpec, SpecSection
-from remedy.verify import VerifySpec
+from remedy.spec import SECTIONS, SpecSection
 
 ENTRY_POINTS = "remedy.deploys"
 
@@ -132,10 +131,4 @@ def find_remedy(name: str) -> Remedy[Any]:
 
 def section_models() -> dict[str, type[SpecSection]]:
     """Return the model of every section that ``remedy.yaml`` may have."""
-    own: dict[str, type[SpecSection]] = {
-        "cluster": ClusterSpec,
-        "apply": ApplySpec,
-        "approval": ApprovalSpec,
-        "verify": VerifySpec,
-    }
-    return {**own, **{remedy.name: remedy.spec for remedy in remedies()}}
+    return {**SECTIONS, **{remedy.name: remedy.spec for remedy in remedies()}}

@@ -18,7 +18,7 @@ from remedy.probe.accelerators import NVIDIA
 from remedy.spec import Spec
 from remedy.transport import HostEvent, Listener
 from remedy.values import Unknown
-from remedy.verify import Candidate, Rung, Sight, Verdict, VerifySpec, climb
+from remedy.verify import Candidate, Rung, Sight, Verdict, climb
 from remedy.verify.proof import Run
 from remedy.verify.store import Increment, increment, load, save
 
@@ -69,7 +69,7 @@ def prove(
         listen(HostEvent(candidate.name, "verifying"))
     names = [candidate.name for candidate in tested]
     marks = {name: fingerprint(scene.fleet.states[name]) for name in names}
-    section = spec.section("verify", VerifySpec)
+    section = spec.verify
     less = increment(load(inventory.home), marks, section.engine) if incremental else ""
     if incremental and isinstance(less, str):
         on_rung(Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}"))

@@ -4,7 +4,7 @@
 rung fails. ``plan_ranks``, ``verify`` and ``judge.judge`` are its topmost rung alone. What touches a network
 does so only through the function it is given.
 
-A module is imported when something of it is asked for: most commands need the spec's section alone.
+A module is imported when something of it is asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from remedy.verify.launch import Candidate, RankHost, RankPlan, default_deadline, plan_ranks
     from remedy.verify.pace import Pace
     from remedy.verify.proof import verify
-    from remedy.verify.section import VerifySpec
     from remedy.verify.verdict import Bandwidth, Culprit, HostOutcome, Rung, Verdict
 
 # Where each name comes from; the same as above.
@@ -34,7 +33,6 @@ _HOME = {
     "Rung": "verdict",
     "Sight": "ladder",
     "Verdict": "verdict",
-    "VerifySpec": "section",
     "climb": "ladder",
     "default_deadline": "launch",
     "plan_ranks": "launch",
@@ -53,7 +51,6 @@ __all__ = [
     "Rung",
     "Sight",
     "Verdict",
-    "VerifySpec",
     "climb",
     "default_deadline",
     "plan_ranks",

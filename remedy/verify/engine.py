@@ -18,7 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-EngineName = Literal["torch", "nccl-tests", "mpi", "paddle", "mindspore"]
+from remedy.spec import EngineName
+
 Backend = Literal["nccl", "gloo", "mpi", "mccl", "hccl"]
 
 

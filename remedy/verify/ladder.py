@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import SystemRandom
 
 from remedy.probe import HostState
+from remedy.spec import VerifySpec
 from remedy.values import Unknown
 from remedy.verify import facts, preflight, reach
 from remedy.verify.culprit import Hints, names
@@ -20,7 +21,6 @@ from remedy.verify.engine import ENGINES
 from remedy.verify.launch import Candidate, RankPlan, plan_ranks
 from remedy.verify.proof import Run, launch
 from remedy.verify.search import Search, part
-from remedy.verify.section import VerifySpec
 from remedy.verify.verdict import Culprit, HostOutcome, Rung, Verdict, impossible
 from remedy.verify.ways import DeadWay, Reach, judge
 

@@ -16,12 +16,13 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from remedy.errors import SpecError
+from remedy.spec import EngineName, VerifySpec
+from remedy.spec.verify import PORTS
 from remedy.values import Record
 from remedy.verify import mark
 from remedy.verify.agent import GRACE, MARK
 from remedy.verify.cargo import start
-from remedy.verify.engine import ENGINES, Backend, EngineName
-from remedy.verify.section import PORTS, VerifySpec
+from remedy.verify.engine import ENGINES, Backend
 
 # Where torch is often found when the user's own ``python3`` has none; the first that has it is taken.
 INTERPRETERS = (

@@ -6,34 +6,9 @@ that is known; where it is not, a share cannot be judged, and what cannot be jud
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Annotated
-
-from pydantic import BeforeValidator
 
 SHOWN = 4  # hosts in a sentence
-EXPECTED = "give GB/s, such as 40, or a share of what the links can carry, such as 60%"
-
-
-def read(value: object) -> object:
-    """A mark from what was written: a number above 0, or a text such as "60%".
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if value is None:
-        return None
-    text = str(value).replace(" ", "")
-    if isinstance(value, bool) or not re.fullmatch(r"\d+(\.\d+)?%?", text):
-        raise ValueError(EXPECTED)
-    number = float(text.rstrip("%"))
-    if number <= 0 or (text.endswith("%") and number > 100):
-        raise ValueError(EXPECTED)
-    return text if text.endswith("%") else number
-
-
-Wanted = Annotated[float | str | None, BeforeValidator(read)]
 
 
 def in_gbps(wanted: float | str | None, limit: float | None) -> float | None:

@@ -10,10 +10,10 @@ import secrets
 from collections.abc import Collection, Sequence
 from random import Random
 
+from remedy.spec.verify import PORTS
 from remedy.values import Record
 from remedy.verify.cargo import KNOCK, start
 from remedy.verify.launch import INTERPRETERS, given
-from remedy.verify.section import PORTS
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)

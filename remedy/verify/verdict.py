@@ -8,9 +8,10 @@ from typing import Literal
 from pydantic import Field
 
 from remedy.diagnose.diagnosis import Explained
+from remedy.spec import EngineName
 from remedy.values import Record
 from remedy.verify.culprit import names
-from remedy.verify.engine import Backend, EngineName
+from remedy.verify.engine import Backend
 from remedy.verify.launch import RankPlan
 from remedy.verify.pace import Pace
 from remedy.verify.ways import DeadWay

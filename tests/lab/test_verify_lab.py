@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks, verify
+from remedy.spec import VerifySpec
+from remedy.verify import Candidate, RankPlan, Verdict, plan_ranks, verify
 from remedy.verify.agent import MARKER
 from remedy.verify.launch import script, script_deadline
 from tests.lab.conftest import Cluster

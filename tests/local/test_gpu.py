@@ -23,7 +23,8 @@ import pytest
 from remedy.firewall.nftables import rule_text
 from remedy.firewall.spans import of_networks
 from remedy.firewall.step import Opening
-from remedy.verify import Candidate, Verdict, VerifySpec, plan_ranks
+from remedy.spec import VerifySpec
+from remedy.verify import Candidate, Verdict, plan_ranks
 from tests.local.hosts import NEEDS, Hosts
 
 pytestmark = NEEDS

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from remedy.verify import Candidate, VerifySpec, plan_ranks, report
+from remedy.spec import VerifySpec
+from remedy.verify import Candidate, plan_ranks, report
 from remedy.verify.judge import judge
 from remedy.verify.procs import ESTABLISHED, read, sockets
 from tests.local.hosts import NEEDS, Hosts, wait_for

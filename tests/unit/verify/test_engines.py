@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from remedy.verify import Candidate, RankPlan, Sight, VerifySpec, climb, plan_ranks
+from remedy.spec import VerifySpec
+from remedy.verify import Candidate, RankPlan, Sight, climb, plan_ranks
 from remedy.verify.agent import MARK
 from remedy.verify.engine import ENGINES, NAMES
 from remedy.verify.engines import _openmpi, _rank, mindspore, paddle

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from remedy.probe import Clock, Gpus, HostState, RdmaPort
+from remedy.spec import VerifySpec
 from remedy.values import Unknown
-from remedy.verify import Candidate, RankHost, Rung, Sight, Verdict, VerifySpec, climb, plan_ranks
+from remedy.verify import Candidate, RankHost, Rung, Sight, Verdict, climb, plan_ranks
 from remedy.verify import knock as knock_module
 from remedy.verify.agent import MARK
 from remedy.verify.facts import Facts

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks
+from remedy.spec import VerifySpec
+from remedy.verify import Candidate, RankPlan, Verdict, plan_ranks
 from remedy.verify.agent import MARK
 from remedy.verify.engines import _openmpi, nccl_tests
 from remedy.verify.judge import judge

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from remedy.probe import Address, Gpus, Interface, Network, RdmaPort
+from remedy.spec import VerifySpec
 from remedy.values import Unknown
-from remedy.verify import RankHost, VerifySpec, plan_ranks
+from remedy.verify import RankHost, plan_ranks
 from remedy.verify.capacity import limits
 from remedy.verify.facts import look
 from remedy.verify.launch import Candidate

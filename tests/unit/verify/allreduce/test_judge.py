@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
-from remedy.verify import Candidate, RankPlan, Verdict, VerifySpec, plan_ranks
+from remedy.spec import VerifySpec
+from remedy.verify import Candidate, RankPlan, Verdict, plan_ranks
 from remedy.verify.agent import MARK
 from remedy.verify.culprit import hints, swap_ports
 from remedy.verify.doubts import expected_sum

@@ -15,11 +15,12 @@ from pydantic import ValidationError
 
 import remedy.verify
 from remedy.errors import SpecError
-from remedy.verify import Candidate, RankPlan, VerifySpec, default_deadline, plan_ranks
+from remedy.spec import VerifySpec
+from remedy.spec.verify import PORTS
+from remedy.verify import Candidate, RankPlan, default_deadline, plan_ranks
 from remedy.verify.engine import ENGINES
 from remedy.verify.launch import INTERPRETERS, config, script, script_deadline
 from remedy.verify.procs import endpoint
-from remedy.verify.section import PORTS
 
 HOME = Path(remedy.verify.__file__).parent
 

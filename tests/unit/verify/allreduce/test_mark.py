@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from remedy.errors import SpecError
-from remedy.spec import load_spec
-from remedy.verify import VerifySpec, mark
+from remedy.spec import VerifySpec, load_spec
+from remedy.verify import mark
 
 
 @pytest.mark.parametrize(

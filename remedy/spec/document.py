@@ -1,86 +1,34 @@
-"""The spec: what the user wants, read from ``remedy.yaml`` beside the inventory.
-
-Every field has a default that works, so no file is needed at all. Each remedy brings its own section; a
-section is called like its remedy.
-"""
+"""Reading ``remedy.yaml`` and checking it against the models of its sections."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import ipaddress
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from remedy.errors import SpecError
+from remedy.spec.apply import ApplySpec
+from remedy.spec.approval import ApprovalSpec
+from remedy.spec.cluster import ClusterSpec
+from remedy.spec.section import SpecSection
+from remedy.spec.verify import VerifySpec
 
 FILE_NAME = "remedy.yaml"
 
-Section = TypeVar("Section", bound="SpecSection")
+# The sections that belong to no remedy.
+SECTIONS: Mapping[str, type[SpecSection]] = {
+    "cluster": ClusterSpec,
+    "apply": ApplySpec,
+    "approval": ApprovalSpec,
+    "verify": VerifySpec,
+}
 
-
-class SpecSection(BaseModel):
-    """A section of ``remedy.yaml``: closed to unknown keys, never changed after reading."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def _subnet(text: str) -> str:
-    network = ipaddress.ip_network(text, strict=False)
-    if network.version != 4:
-        raise ValueError("the cluster network must be IPv4")
-    return str(network)
-
-
-def _wave_sizes(text: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]*%?(,[1-9][0-9]*%?)*", text.replace(" ", "")):
-        raise ValueError("give numbers or percentages above 0, such as 1,10%,100%")
-    return text
-
-
-class ClusterSpec(SpecSection):
-    """Which network carries the training traffic.
-
-    ``subnet`` (CIDR) picks each host's cluster address by its network. None: the address used for ssh where the
-    host has it on an interface, else the first address in a subnet that all hosts share.
-    """
-
-    subnet: Annotated[str, AfterValidator(_subnet)] | None = None
-
-
-class ApplySpec(SpecSection):
-    """How changes are made.
-
-    ``confirm_seconds``: a change that can cut the connection is taken back by the host itself unless a new
-    connection confirms it within this time. ``without_systemd``: on a host without systemd the timer does not
-    survive a reboot; "refuse" then refuses such changes, "fallback" makes them. ``waves``: how many hosts are
-    changed at a time, such as "1,10%,100%"; each wave is looked at again before the next. ``max_failures``: no
-    further wave is begun once more hosts of the run have failed, unreachable ones included; null: go on.
-    """
-
-    confirm_seconds: int = Field(default=60, ge=10, le=3600)
-    without_systemd: Literal["fallback", "refuse"] = "fallback"
-    waves: Annotated[str, AfterValidator(_wave_sizes)] = "100%"
-    max_failures: int | None = Field(default=None, ge=0)
-
-
-class ApprovalSpec(SpecSection):
-    """Who has to agree before anything is changed.
-
-    ``required``: how many valid signatures of the plan file are needed; with more than one, none may be the
-    author's. ``allowed_signers``: the file that says whose count, relative to the inventory; it MUST NOT be
-    writable by those who write plans. ``revoked_keys``: a file of keys that count no more, a list of public
-    keys or a KRL.
-    """
-
-    required: int = Field(default=0, ge=0, le=10)
-    allowed_signers: str = "allowed_signers"
-    revoked_keys: str | None = None
+Section = TypeVar("Section", bound=SpecSection)
 
 
 class Spec:
@@ -123,6 +71,11 @@ class Spec:
     def approval(self) -> ApprovalSpec:
         """The ``approval`` section."""
         return self.section("approval", ApprovalSpec)
+
+    @property
+    def verify(self) -> VerifySpec:
+        """The ``verify`` section."""
+        return self.section("verify", VerifySpec)
 
     @property
     def digest(self) -> str:

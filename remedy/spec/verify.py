@@ -1,21 +1,34 @@
-"""What a user may say of verification: the section ``verify`` of the spec.
-
-Apart from the rest, because every command reads the spec and few verify.
-"""
+"""The section ``verify``: how the all-reduce is run and what it has to reach."""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from remedy.spec import SpecSection
-from remedy.verify import mark
-from remedy.verify.engine import EngineName
+from remedy.spec.section import SpecSection
+
+EngineName = Literal["torch", "nccl-tests", "mpi", "paddle", "mindspore"]
 
 # torchrun's own port and its neighbours: below the kernel's default range for outgoing connections (so that
 # none of those can hold it by chance), and together with 29500 one rule in a firewall.
 PORTS = range(29500, 29564)
+
+_BUSBW = "give GB/s, such as 40, or a share of what the links can carry, such as 60%"
+
+
+def _busbw(value: object) -> object:
+    """Return a bandwidth as it was written: a number above 0, or a text such as "60%"."""
+    if value is None:
+        return None
+    text = str(value).replace(" ", "")
+    if isinstance(value, bool) or not re.fullmatch(r"\d+(\.\d+)?%?", text):
+        raise ValueError(_BUSBW)
+    number = float(text.rstrip("%"))
+    if number <= 0 or (text.endswith("%") and number > 100):
+        raise ValueError(_BUSBW)
+    return text if text.endswith("%") else number
 
 
 class VerifySpec(SpecSection):
@@ -45,7 +58,7 @@ class VerifySpec(SpecSection):
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
     sizes: tuple[int, ...] | None = Field(default=None)
-    min_busbw: mark.Wanted = None
+    min_busbw: Annotated[float | str | None, BeforeValidator(_busbw)] = None
     reach: bool = True
     isolate: bool = True
     isolate_seconds: float = Field(default=600, ge=10)

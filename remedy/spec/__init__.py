@@ -1,0 +1,27 @@
+"""The spec: what the user wants, read from ``remedy.yaml`` beside the inventory.
+
+Every setting has a default that works, so no file is needed at all. Here are the sections that belong to no
+remedy; each remedy brings one of its own, called like the remedy.
+"""
+
+from __future__ import annotations
+
+from remedy.spec.apply import ApplySpec
+from remedy.spec.approval import ApprovalSpec
+from remedy.spec.cluster import ClusterSpec
+from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec
+from remedy.spec.section import SpecSection
+from remedy.spec.verify import EngineName, VerifySpec
+
+__all__ = [
+    "FILE_NAME",
+    "SECTIONS",
+    "ApplySpec",
+    "ApprovalSpec",
+    "ClusterSpec",
+    "EngineName",
+    "Spec",
+    "SpecSection",
+    "VerifySpec",
+    "load_spec",
+]

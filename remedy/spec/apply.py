@@ -1,0 +1,32 @@
+"""The section ``apply``: how changes are made."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from remedy.spec.section import SpecSection
+
+
+def _wave_sizes(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]*%?(,[1-9][0-9]*%?)*", text.replace(" ", "")):
+        raise ValueError("give numbers or percentages above 0, such as 1,10%,100%")
+    return text
+
+
+class ApplySpec(SpecSection):
+    """How changes are made.
+
+    ``confirm_seconds``: a change that can cut the connection is taken back by the host itself unless a new
+    connection confirms it within this time. ``without_systemd``: on a host without systemd the timer does not
+    survive a reboot; "refuse" then refuses such changes, "fallback" makes them. ``waves``: how many hosts are
+    changed at a time, such as "1,10%,100%"; each wave is looked at again before the next. ``max_failures``: no
+    further wave is begun once more hosts of the run have failed, unreachable ones included; null: go on.
+    """
+
+    confirm_seconds: int = Field(default=60, ge=10, le=3600)
+    without_systemd: Literal["fallback", "refuse"] = "fallback"
+    waves: Annotated[str, AfterValidator(_wave_sizes)] = "100%"
+    max_failures: int | None = Field(default=None, ge=0)
