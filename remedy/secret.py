@@ -7,7 +7,6 @@ for an inventory, lies in ``.remedy`` where only its owner reads it, and is in n
 from __future__ import annotations
 
 import hmac
-import os
 import re
 import secrets
 from contextlib import suppress
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.errors import RefusedError, RemedyError
+from remedy.files import create_whole
 
 KEY_NAME = "secret.key"
 KEY_BYTES = 32
@@ -104,27 +104,17 @@ def make_seal(home: Path) -> Seal:
         RemedyError: it cannot be made.
     """
     path = home / KEY_NAME
-    part = home / f".{KEY_NAME}.{os.getpid()}"
     try:
         if not path.exists():
             home.mkdir(mode=0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            with os.fdopen(os.open(part, flags, 0o600), "w", encoding="ascii") as file:
-                file.write(secrets.token_hex(KEY_BYTES) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            with suppress(
-                FileExistsError
-            ):  # of two that make one at the same time, the first stays
-                path.hardlink_to(part)
+            # Of two that make one at the same time, the first stays.
+            with suppress(FileExistsError):
+                create_whole(path, secrets.token_hex(KEY_BYTES) + "\n", mode=0o600)
     except OSError as error:
         raise RemedyError(
             f"the key {path} cannot be made: {error.strerror}",
             next_step="Make room or give write access, and run the command again.",
         ) from error
-    finally:
-        if part.exists():
-            part.unlink()
-    found = read_seal(home)
-    assert found is not None
-    return found
+    seal = read_seal(home)
+    assert seal is not None
+    return seal

@@ -11,6 +11,7 @@ from remedy import __version__
 from remedy.audit.approval import Approval
 from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
+from remedy.files import write_whole
 from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
 from remedy.plan.plan import FORMAT
 
@@ -148,4 +149,4 @@ def irreversible(plan: Plan, story: Story) -> tuple[Change, ...]:
 
 def _copy(signatures: Iterable[Path], plan: Path) -> None:
     for number, signature in enumerate(signatures, 1):
-        plan.with_name(f"{plan.name}.{number}.sig").write_bytes(signature.read_bytes())
+        write_whole(plan.with_name(f"{plan.name}.{number}.sig"), signature.read_bytes())

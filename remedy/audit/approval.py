@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.errors import RefusedError, UsageError
+from remedy.files import write_whole
 from remedy.plan import Plan
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
@@ -61,7 +62,7 @@ def sign(plan: Plan, path: Path, key: Path) -> Path:
             next_step="Give a private key that you can read, or a public key whose other half is in the agent.",
         )
     signature = path.with_name(f"{path.name}.{key.stem}.sig")
-    signature.write_bytes(done.stdout)
+    write_whole(signature, done.stdout)
     return signature
 
 

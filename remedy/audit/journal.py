@@ -25,6 +25,7 @@ from typing import IO, Any
 from pydantic import Field
 
 from remedy.errors import RefusedError, RemedyError
+from remedy.files import flush_folder, write_whole
 from remedy.values import Document
 
 GENESIS = "0" * 64
@@ -120,8 +121,10 @@ class Journal:
             }
             own = _digest(body)
             _append(file, _line({**body, "hash": own}))
+            if last is None:
+                flush_folder(self.path.parent)
             head = Head(last.journal if last else own, seq, own)
-            _write_head(self.path.with_name(HEAD_NAME), head)
+            write_whole(self.path.with_name(HEAD_NAME), canonical(vars(head)) + "\n")
             return head
 
 
@@ -262,12 +265,6 @@ def _append(file: IO[bytes], line: bytes) -> None:
         with suppress(OSError):
             os.ftruncate(file.fileno(), end)
         raise
-
-
-def _write_head(path: Path, head: Head) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(canonical(vars(head)) + "\n", encoding="utf-8")
-    part.replace(path)
 
 
 def _last_record(file: IO[bytes]) -> dict[str, Any] | None:

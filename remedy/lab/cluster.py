@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from remedy.errors import LabError
+from remedy.files import write_whole
 from remedy.lab import faults, machine, net, processes, record, rootfs, venv
 from remedy.lab.events import Listener, emit
 from remedy.lab.host import Host
@@ -371,7 +372,7 @@ class Lab:
         lines = [line for line in lines if old.isdisjoint(line.split(" ", 1)[0].split(","))]
         for host in hosts:
             lines.append(f"{host.record.management_address},{host.name} {host.public_key()}")
-        record.replace_file(self.paths.known_hosts, "\n".join(lines) + "\n")
+        write_whole(self.paths.known_hosts, "\n".join(lines) + "\n", mode=0o600)
 
     def _answering(self, host: Host) -> None:
         """Wait for a host, and say when it is there.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
-from pathlib import Path
 from typing import Literal
 
 from remedy.errors import LabError
+from remedy.files import write_whole
 from remedy.lab.events import Listener, emit
 from remedy.lab.paths import LabPaths
 from remedy.values import Record
@@ -101,21 +100,7 @@ def write(paths: LabPaths, record: LabRecord) -> None:
     """
     document = record.model_dump(mode="json")
     document = {"schema": document.pop("schema_"), **document}
-    replace_file(paths.state, json.dumps(document, indent=1) + "\n")
-
-
-def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file by way of a temporary one, so that a reader never meets half of it.
-
-    Args:
-        path: the file.
-        text: its new content.
-        mode: its permissions.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.chmod(mode)
-    temporary.replace(path)
+    write_whole(paths.state, json.dumps(document, indent=1) + "\n", mode=0o600)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError
 
 from remedy.errors import PlanFileError, RemedyError
+from remedy.files import write_whole
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.values import Document
 
@@ -126,16 +126,7 @@ def write_plan(plan: Plan, path: Path) -> None:
         if path.exists() and not path.is_file():  # a pipe, /dev/stdout
             path.write_text(text, encoding="utf-8")
             return
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with part.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        write_whole(path, text)
     except OSError as error:
         raise RemedyError(
             f"the plan {path} cannot be written: {error.strerror}",

@@ -7,14 +7,13 @@ then the fleet as a whole.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from remedy.files import write_whole
 from remedy.verify.verdict import Verdict
 
 NAME = "verdict.json"
@@ -30,12 +29,7 @@ class Increment:
 def save(home: Path, verdict: Verdict) -> None:
     """Keep a verdict as the last one; a reader never sees half of it."""
     home.mkdir(parents=True, mode=0o700, exist_ok=True)
-    descriptor, part = tempfile.mkstemp(dir=home, prefix=f".{NAME}.")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(verdict.model_dump_json(indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    Path(part).replace(home / NAME)
+    write_whole(home / NAME, verdict.model_dump_json(indent=1), mode=0o600)
 
 
 def load(home: Path) -> Verdict | str:

@@ -1,0 +1,75 @@
+"""Writing files whole: a reader, and a crash, sees the old content or the new, never half of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
+    """Replace a file, or create it, and return once it is on disk.
+
+    Args:
+        path: the file; a link at this place is replaced, not followed.
+        content: text is written as UTF-8.
+        mode: its permissions; None keeps those of the file that is there, and leaves a new one to the umask.
+
+    Raises:
+        OSError: it cannot be written; what was there is as it was.
+    """
+    if mode is None:
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(path.lstat().st_mode) if not path.is_symlink() else None
+    _write(path, content, mode, Path.replace)
+
+
+def create_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
+    """Create a file and return once it is on disk; of two writers at the same time, the first wins.
+
+    Args:
+        path: the file.
+        content: text is written as UTF-8.
+        mode: its permissions; None leaves them to the umask.
+
+    Raises:
+        FileExistsError: it is there already.
+        OSError: it cannot be written.
+    """
+    _write(path, content, mode, lambda part, target: target.hardlink_to(part))
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the names in a folder on disk, where its file system can do that."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _write(
+    path: Path, content: str | bytes, mode: int | None, publish: Callable[[Path, Path], object]
+) -> None:
+    # Nobody can guess the name and have a link ready there; O_EXCL refuses where somebody did.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(part, flags, 0o666 if mode is None else 0o600), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        publish(part, path)
+    finally:
+        # A rename has taken it away; a link, or an error, has not.
+        part.unlink(missing_ok=True)
+    flush_folder(path.parent)
