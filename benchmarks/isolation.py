@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks.rivals import ALL, Search, remedy
 from benchmarks.simulated import fleet
-from remedy.verify.isolate import Fault
+from remedy.verify.isolate.model import Fault
 
 RESULTS = Path(__file__).parent / "results" / "isolation.md"
 # What is broken: hosts, pairs.

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from benchmarks.simulated import Fleet
-from remedy.verify.isolate import Fault, Isolation, NodeFault, PairFault, Test
+from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Test
+from remedy.verify.isolate.planner import Isolation
 
 Search = Callable[[Fleet], tuple[set[Fault], int]]
 

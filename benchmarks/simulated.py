@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from remedy.verify.isolate import Fault, NodeFault, PairFault, Result, Test
+from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Result, Test
 
 
 @dataclass

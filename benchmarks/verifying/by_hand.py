@@ -12,12 +12,11 @@ from pathlib import Path
 from benchmarks.harness.cluster import Cluster, each
 from benchmarks.harness.run import BenchmarkError
 from remedy.lab.host import Host
-from remedy.verify import Candidate, RankPlan, plan_ranks
-from remedy.verify.agent import unload
-from remedy.verify.cargo import sources
-from remedy.verify.engine import ENGINES
-from remedy.verify.engines import torch
-from remedy.verify.launch import config
+from remedy.verify.allreduce.engines import ENGINES
+from remedy.verify.allreduce.plan import Candidate, RankPlan, config, plan_ranks
+from remedy.verify.onhost.agent import unload
+from remedy.verify.onhost.engines import torch
+from remedy.verify.packing import sources
 
 FOLDER = "/root/by-hand"
 SECONDS = 300

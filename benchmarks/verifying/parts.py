@@ -105,7 +105,8 @@ def reachability(cluster: Cluster, rounds: int) -> Part:
     """Every ordered pair on three ports, without the rest of the verification."""
     from remedy.inventory import load_inventory
     from remedy.transport import Script, Transport
-    from remedy.verify import reach, ways
+    from remedy.verify.reach import plan as reach
+    from remedy.verify.reach import result as ways
 
     inventory = load_inventory(cluster.inventory)
     transport = Transport(inventory)

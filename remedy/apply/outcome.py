@@ -13,7 +13,7 @@ from remedy.plan.change import Finding
 from remedy.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from remedy.verify import Verdict
+    from remedy.verify.verdict import Verdict
 
 OK, FAILED, REFUSED, NOT_PROVED, UNREACHABLE, PENDING = 0, 1, 4, 3, 5, 10
 # The most severe first; the exit code of a command is the first of these that applies.

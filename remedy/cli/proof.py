@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from remedy.verify.engine import NAMES
+from remedy.verify.allreduce.engines import NAMES
 
 
 def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:

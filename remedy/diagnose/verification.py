@@ -9,10 +9,10 @@ from remedy.diagnose.confirm import explain
 from remedy.diagnose.diagnosis import HEALTHY, UNKNOWN, Explained
 from remedy.diagnose.run import diagnose_lines
 from remedy.plan import Plan
-from remedy.verify.ways import WORDS
+from remedy.verify.reach.result import WORDS
 
 if TYPE_CHECKING:
-    from remedy.verify import Verdict
+    from remedy.verify.verdict import Verdict
 
 OWN = "remedy verify"
 """The name of the log that holds what the verification itself saw."""

@@ -24,7 +24,7 @@ from remedy.report.ladder import render_details
 from remedy.text import counted, fold
 
 if TYPE_CHECKING:
-    from remedy.verify import Verdict
+    from remedy.verify.verdict import Verdict
 
 # Longer diffs are cut in the summary; the plan file has them whole.
 DIFF_LINES = 40

@@ -11,7 +11,7 @@ from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeResult
 from remedy.plan import Change, Finding
 from remedy.values import Document
-from remedy.verify import Verdict
+from remedy.verify.verdict import Verdict
 
 
 class PlannedChange(Change):

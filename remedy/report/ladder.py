@@ -12,7 +12,8 @@ from rich.text import Text
 from remedy.text import fold
 
 if TYPE_CHECKING:
-    from remedy.verify import Culprit, Pace, Rung, Verdict
+    from remedy.verify.allreduce.slow import Pace
+    from remedy.verify.verdict import Culprit, Rung, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
 FACTS = 4

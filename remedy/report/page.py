@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from remedy.text import fold
 
 if TYPE_CHECKING:
-    from remedy.verify import Verdict
+    from remedy.verify.verdict import Verdict
 
 # The outcomes of a way, the worst last; each with its colour in the map.
 COLOURS = {

@@ -29,7 +29,7 @@ from remedy.transport import Listener, Output, Root, Script, Transport
 from remedy.values import Unknown
 
 if TYPE_CHECKING:
-    from remedy.verify import Rung, Verdict
+    from remedy.verify.verdict import Rung, Verdict
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ from remedy.probe.accelerators import NVIDIA
 from remedy.spec import Spec
 from remedy.transport import HostEvent, Listener
 from remedy.values import Unknown
-from remedy.verify import Candidate, Rung, Sight, Verdict, climb
-from remedy.verify.proof import Run
-from remedy.verify.store import Increment, increment, load, save
+from remedy.verify.allreduce.plan import Candidate
+from remedy.verify.allreduce.run import Run
+from remedy.verify.ladder import Sight, climb
+from remedy.verify.last import Increment, increment, load, save
+from remedy.verify.verdict import Rung, Verdict
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from statistics import median_low
 
 from remedy.probe import HostState
 from remedy.values import Unknown
-from remedy.verify import capacity
-from remedy.verify.launch import RankPlan
+from remedy.verify.allreduce import links as capacity
+from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.verdict import Culprit
 
 # c10d's rendezvous drops a host whose heart-beats look 15 seconds old; three intervals of five seconds.

@@ -15,14 +15,16 @@ from random import SystemRandom
 from remedy.probe import HostState
 from remedy.spec import VerifySpec
 from remedy.values import Unknown
-from remedy.verify import facts, preflight, reach
-from remedy.verify.culprit import Hints, names
-from remedy.verify.engine import ENGINES
-from remedy.verify.launch import Candidate, RankPlan, plan_ranks
-from remedy.verify.proof import Run, launch
-from remedy.verify.search import Search, part
+from remedy.verify import facts
+from remedy.verify.allreduce import preflight
+from remedy.verify.allreduce.blame import Hints, names
+from remedy.verify.allreduce.engines import ENGINES
+from remedy.verify.allreduce.plan import Candidate, RankPlan, plan_ranks
+from remedy.verify.allreduce.run import Run, launch
+from remedy.verify.isolate.search import Search, part
+from remedy.verify.reach import plan as reach
+from remedy.verify.reach.result import DeadWay, Reach, judge
 from remedy.verify.verdict import Culprit, HostOutcome, Rung, Verdict, impossible
-from remedy.verify.ways import DeadWay, Reach, judge
 
 Told = Callable[[Rung], None]
 

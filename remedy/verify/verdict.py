@@ -10,11 +10,11 @@ from pydantic import Field
 from remedy.diagnose.diagnosis import Explained
 from remedy.spec import EngineName
 from remedy.values import Record
-from remedy.verify.culprit import names
-from remedy.verify.engine import Backend
-from remedy.verify.launch import RankPlan
-from remedy.verify.pace import Pace
-from remedy.verify.ways import DeadWay
+from remedy.verify.allreduce.blame import names
+from remedy.verify.allreduce.engines import Backend
+from remedy.verify.allreduce.plan import RankPlan
+from remedy.verify.allreduce.slow import Pace
+from remedy.verify.reach.result import DeadWay
 
 
 class Bandwidth(Record):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remedy.lab import venv
-from remedy.verify.engines import mpi as engine_mpi
+from remedy.verify.onhost.engines import mpi as engine_mpi
 from tests.lab.conftest import clusters
 from tests.lab.site import Site
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from remedy.spec import VerifySpec
-from remedy.verify import Candidate, RankPlan, Verdict, plan_ranks, verify
-from remedy.verify.agent import MARKER
-from remedy.verify.launch import script, script_deadline
+from remedy.verify.allreduce.plan import Candidate, RankPlan, plan_ranks, script, script_deadline
+from remedy.verify.allreduce.run import verify
+from remedy.verify.onhost.agent import MARKER
+from remedy.verify.verdict import Verdict
 from tests.lab.conftest import Cluster
 
 pytestmark = pytest.mark.lab
@@ -255,7 +256,7 @@ def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Control
     controller.begin(plan)
     controller.cluster.run(victim, f"pkill -9 -f {WORKER}")
     from remedy.transport import Output
-    from remedy.verify.judge import judge
+    from remedy.verify.allreduce.judge import judge
 
     answers = {}
     for name, client in controller.clients.items():

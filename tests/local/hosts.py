@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from remedy.errors import RemedyError
-from remedy.verify import RankPlan, Verdict
-from remedy.verify.agent import MARKER
-from remedy.verify.judge import judge
-from remedy.verify.launch import script
-from remedy.verify.procs import LISTEN, marked, read, sockets
+from remedy.verify.allreduce.judge import judge
+from remedy.verify.allreduce.plan import RankPlan, script
+from remedy.verify.onhost.agent import MARKER
+from remedy.verify.onhost.procs import LISTEN, marked, read, sockets
+from remedy.verify.verdict import Verdict
 
 NEEDS = [
     pytest.mark.skipif(sys.platform != "linux", reason="the agent reads /proc: Linux only"),

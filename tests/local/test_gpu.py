@@ -24,7 +24,8 @@ from remedy.firewall.nftables import rule_text
 from remedy.firewall.spans import of_networks
 from remedy.firewall.step import Opening
 from remedy.spec import VerifySpec
-from remedy.verify import Candidate, Verdict, plan_ranks
+from remedy.verify.allreduce.plan import Candidate, plan_ranks
+from remedy.verify.verdict import Verdict
 from tests.local.hosts import NEEDS, Hosts
 
 pytestmark = NEEDS

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from remedy.verify.reach import Door, ReachPlan, draw_ports, plan_reach, script
-from remedy.verify.ways import Reach, judge
+from remedy.verify.reach.plan import Door, ReachPlan, draw_ports, plan_reach, script
+from remedy.verify.reach.result import Reach, judge
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is Linux's")
 

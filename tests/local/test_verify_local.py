@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from remedy.spec import VerifySpec
-from remedy.verify import Candidate, plan_ranks, report
-from remedy.verify.judge import judge
-from remedy.verify.procs import ESTABLISHED, read, sockets
+from remedy.verify.allreduce import answers as report
+from remedy.verify.allreduce.judge import judge
+from remedy.verify.allreduce.plan import Candidate, plan_ranks
+from remedy.verify.onhost.procs import ESTABLISHED, read, sockets
 from tests.local.hosts import NEEDS, Hosts, wait_for
-from tests.unit.verify.onhost.test_ras import document, lost
+from tests.unit.verify.onhost.test_nccl_ras import document, lost
 
 pytestmark = NEEDS
 NAMES = ("gpu01", "gpu02")

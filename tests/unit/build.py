@@ -27,7 +27,7 @@ from remedy.probe import (
 )
 from remedy.spec import Spec, SpecSection, load_spec
 from remedy.values import Unknown
-from remedy.verify.worker.rank import Rank
+from remedy.verify.onhost.engines.torch_rank.rank import Rank
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -23,7 +23,7 @@ from remedy.errors import UsageError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.document import RunDocument, run_document
 from remedy.report.schema import MODELS, schema_of
-from remedy.verify import Verdict
+from remedy.verify.verdict import Verdict
 
 
 def change(host: str, number: int, title: str = "set the name") -> Change:

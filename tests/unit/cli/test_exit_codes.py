@@ -21,7 +21,7 @@ from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit import Journal
 from remedy.cli.main import main
 from remedy.plan import Finding, FindingKind, Plan
-from remedy.verify import Verdict
+from remedy.verify.verdict import Verdict
 from tests.unit.build import record
 
 OK = HostOutcome(HostStatus.OK)

@@ -12,10 +12,16 @@ from remedy.diagnose.diagnosis import Verdict as Told
 from remedy.diagnose.verification import explain_verdict, logs_of
 from remedy.plan import Finding, FindingKind
 from remedy.report.console import render_verdict
-from remedy.verify import Culprit, Verdict
-from remedy.verify.logs import logs_of as logs_of_reports
-from remedy.verify.report import EndReport, Failure, HostReport, LauncherReport, RankReport
-from remedy.verify.ways import WORDS, DeadWay
+from remedy.verify.allreduce.answers import (
+    EndReport,
+    Failure,
+    HostReport,
+    LauncherReport,
+    RankReport,
+)
+from remedy.verify.allreduce.logs import logs_of as logs_of_reports
+from remedy.verify.reach.result import WORDS, DeadWay
+from remedy.verify.verdict import Culprit, Verdict
 from tests.unit.cli.test_diagnose import _plan
 
 HOSTS = ("gpu01", "gpu02")

@@ -13,12 +13,14 @@ import pytest
 from remedy.probe import Clock, Gpus, HostState, RdmaPort
 from remedy.spec import VerifySpec
 from remedy.values import Unknown
-from remedy.verify import Candidate, RankHost, Rung, Sight, Verdict, climb, plan_ranks
-from remedy.verify import knock as knock_module
-from remedy.verify.agent import MARK
+from remedy.verify.allreduce.plan import Candidate, RankHost, plan_ranks
 from remedy.verify.facts import Facts
 from remedy.verify.facts import look as look_at
-from remedy.verify.search import patience
+from remedy.verify.isolate.search import patience
+from remedy.verify.ladder import Sight, climb
+from remedy.verify.onhost import knock as knock_module
+from remedy.verify.onhost.agent import MARK
+from remedy.verify.verdict import Rung, Verdict
 from tests.unit.build import host_state, record
 from tests.unit.verify.allreduce.test_judge import failed_records, good_records
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
 from remedy.spec import VerifySpec
-from remedy.verify import Candidate, RankPlan, Verdict, plan_ranks
-from remedy.verify.agent import MARK
-from remedy.verify.culprit import hints, swap_ports
-from remedy.verify.doubts import expected_sum
-from remedy.verify.judge import judge
-from remedy.verify.launch import CPU_SIZES, GPU_SIZES
+from remedy.verify.allreduce.blame import hints, swap_ports
+from remedy.verify.allreduce.checks import expected_sum
+from remedy.verify.allreduce.judge import judge
+from remedy.verify.allreduce.plan import CPU_SIZES, GPU_SIZES, Candidate, RankPlan, plan_ranks
+from remedy.verify.onhost.agent import MARK
+from remedy.verify.verdict import Verdict
 
 SIZES = (8, 2_000_000)
 Records = dict[str, list[dict[str, Any]]]
@@ -558,7 +558,7 @@ def test_hosts_left_out_are_told() -> None:
 
 
 def test_a_plan_without_hosts_is_not_possible() -> None:
-    from remedy.verify import verify
+    from remedy.verify.allreduce.run import verify
 
     verdict = verify(lambda _: {}, plan_ranks([]))
     assert not verdict.possible

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulated import Fleet, fleet
-from remedy.verify.isolate import Fault, Isolation, NodeFault, PairFault, Result, Test
+from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Result, Test
+from remedy.verify.isolate.planner import Isolation
 
 # More rounds than any fleet of these tests needs: a planner that goes in circles fails.
 ENOUGH = 400

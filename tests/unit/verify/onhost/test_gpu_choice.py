@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remedy.verify.worker.meet import agree, usable_gpu
+from remedy.verify.onhost.engines.torch_rank.meet import agree, usable_gpu
 from tests.unit.build import first_rank
 
 torch = pytest.importorskip("torch")

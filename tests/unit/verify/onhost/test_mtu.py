@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.verify import whole
+from remedy.verify.onhost import mtu as whole
 
 
 @given(st.integers(0, 65535), st.integers(whole.HEADERS, 9000), st.integers(0, 65535))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from remedy.verify.worker import rank as worker
-from remedy.verify.worker.meet import agree
-from remedy.verify.worker.rank import is_raised, raise_flag
+from remedy.verify.onhost.engines.torch_rank import rank as worker
+from remedy.verify.onhost.engines.torch_rank.meet import agree
+from remedy.verify.onhost.engines.torch_rank.rank import is_raised, raise_flag
 from tests.unit.build import first_rank
 
 torch = pytest.importorskip("torch")

@@ -1,0 +1,382 @@
+"""Who is to blame for a proof that failed: from what each host saw, the strongest witness first.
+
+A broken group makes all its members complain, most of them about the loss of somebody else. So the
+witnesses are ranked: a host that never came to a word, a worker that died by itself, an error that speaks
+of the host's own state, a connection that nobody answered, a refusal, a rank that did not join, a name
+that leads to loopback; and only then who is farthest behind.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from remedy.verify.allreduce.answers import HostReport, phase_index, read
+from remedy.verify.allreduce.engines import ENGINES
+from remedy.verify.allreduce.plan import RankPlan
+
+if TYPE_CHECKING:
+    from remedy.transport import Output
+
+# Words that torch, gloo and NCCL use when the trouble is with a peer or the way to it.
+_ABOUT_PEERS = re.compile(
+    r"clos|reset|refus|tim(ed|e)[ -]?out|connect|route|broken pipe|did not join|monitoredBarrier|"
+    r"remote|wait|peer|ncclSystemError|ncclInternalError|DistNetwork|DistStore|heartbeat|socket|"
+    r"told to stop|was lost",
+    re.IGNORECASE,
+)
+# gloo, gloo/transport/tcp/address.cc: "remote=[10.0.0.2]:14766", the port in the wrong byte order.
+_GLOO_ADDRESS = re.compile(r"\b(remote|local)=\[([^\]]+)\]:(\d+)")
+_REFUSED = re.compile(r"refused|no route to host|unreachable|prohibited", re.IGNORECASE)
+# torch's own socket: "The client socket has failed to connect to any network address of (10.0.0.1, 29500)"
+_STORE_ADDRESS = re.compile(
+    r"(?:network address of|connect to) \(?\[?([0-9A-Fa-f:.]+?)\]?[,:] ?(\d+)"
+)
+_MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
+
+# What a worker says of the ranks of its own host: ``onhost.engines.torch_rank.work``.
+INSIDE = "inside this host: "
+
+_NEVER_RAN = {
+    "no-python": "has no Python 3",
+    "no-torch": "has no torch",
+    "no-engine": "lacks what the engine needs",
+    "no-address": "does not have its cluster address",
+    "port-in-use": "cannot hold the rendezvous",
+    "no-space": "cannot write",
+    "terminated": "was told to stop",
+    "orphaned": "lost its connection to this machine",
+}
+
+
+# proc_pid_stat(5): a process in such a state when its time was up.
+_STATES = {
+    "T": "is stopped (SIGSTOP)",
+    "t": "is held by a debugger",
+    "D": "is stuck in the kernel (a device or a file system does not answer)",
+}
+
+
+class Blame(NamedTuple):
+    """The hosts that are named, and one sentence."""
+
+    hosts: tuple[str, ...]
+    reason: str
+
+
+class Case(NamedTuple):
+    """All that is known of a failed run."""
+
+    plan: RankPlan
+    reports: Mapping[str, HostReport]
+
+    def host_at(self, address: str) -> str:
+        """The name of the host that has this cluster address, or the address itself."""
+        for host in self.plan.hosts:
+            if same_address(host.address, address):
+                return host.name
+        return address
+
+    def texts(self, report: HostReport) -> str:
+        """Everything the host's ranks and launcher said went wrong."""
+        parts = [rank.error.long for rank in report.ranks if rank.error]
+        parts += [line for rank in report.ranks for line in rank.log]
+        parts += report.launcher.log if report.launcher else ()
+        return "\n".join(parts)
+
+
+def same_address(one: str, other: str) -> bool:
+    """Whether two texts are one address, also where IPv4 comes wrapped in IPv6."""
+    try:
+        pair = [ipaddress.ip_address(text) for text in (one, other)]
+    except ValueError:
+        return one == other
+    plain = [getattr(address, "ipv4_mapped", None) or address for address in pair]
+    return bool(plain[0] == plain[1])
+
+
+def swap_ports(text: str) -> str:
+    """Put the ports that gloo prints byte-swapped right: they are what a user would open."""
+
+    def right(match: re.Match[str]) -> str:
+        port = int(match[3])
+        swapped = (port & 0xFF) << 8 | port >> 8 if port < 65536 else port
+        return f"{match[1]}=[{match[2]}]:{swapped}"
+
+    return _GLOO_ADDRESS.sub(right, text)
+
+
+def signal_name(number: int) -> str:
+    """What a signal is called here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def names(hosts: Iterable[str]) -> str:
+    """Host names as a list in a sentence."""
+    known = list(dict.fromkeys(hosts))
+    head = ", ".join(known[:8])
+    return head if len(known) <= 8 else f"{head} and {len(known) - 8} more"
+
+
+class Hints(NamedTuple):
+    """What a group said of itself.
+
+    Args:
+        missing: hosts that were not there.
+        unanswered: ways that nobody answered.
+        ready: seconds until all ranks of a host could meet others, of the hosts that came as far.
+    """
+
+    missing: frozenset[str] = frozenset()
+    unanswered: frozenset[tuple[str, str]] = frozenset()
+    ready: Mapping[str, float] = MappingProxyType({})
+
+
+def hints(plan: RankPlan, outputs: Mapping[str, Output]) -> Hints:
+    """Gather from the hosts' reports whom a failed group itself names; pure."""
+    reports = {h.name: read(h.name, plan.nonce, outputs.get(h.name)) for h in plan.hosts}
+    case = Case(plan, reports)
+    certain = [
+        found
+        for witness in (_silent, _unfit, _died, _own_error, _stuck)
+        if (found := witness(case))
+    ]
+    missing = {host for blame in certain for host in blame.hosts}
+    for witness in (_missed, _absent):
+        missing.update(blame.hosts if (blame := witness(case)) else ())
+    known = {host.name for host in plan.hosts}
+    ways = {
+        (name, peer)
+        for name, report in reports.items()
+        if report.end
+        for address, _, _ in report.end.unanswered
+        if (peer := case.host_at(address)) in known and peer != name
+    }
+    ready = {
+        name: max(rank.times["inside"] for rank in report.ranks)
+        for name, report in reports.items()
+        if report.ranks and all("inside" in rank.times for rank in report.ranks)
+    }
+    return Hints(frozenset(missing), frozenset(ways), ready)
+
+
+def find(case: Case) -> Blame | None:
+    """What the first witness says; without a host where none can be told from the others."""
+    witnesses: tuple[Callable[[Case], Blame | None], ...] = (
+        _silent,
+        _unfit,
+        _died,
+        _own_error,
+        _stuck,
+        _unanswered,
+        _refused,
+        _missed,
+        _absent,
+        _loopback,
+        _behind,
+    )
+    return next((found for witness in witnesses if (found := witness(case))), None)
+
+
+def _silent(case: Case) -> Blame | None:
+    lost = {name: report.lost for name, report in case.reports.items() if report.end is None}
+    if not lost:
+        return None
+    first, why = next(iter(lost.items()))
+    return Blame(
+        tuple(lost), f"{names(lost)} did not take part: {first}: {why.removeprefix(first + ': ')}"
+    )
+
+
+def _unfit(case: Case) -> Blame | None:
+    unfit = {
+        name: report.end
+        for name, report in case.reports.items()
+        if report.end and report.end.how in _NEVER_RAN
+    }
+    if not unfit:
+        return None
+    first = next(iter(unfit.values()))
+    detail = f": {first.detail}" if first.detail else ""
+    return Blame(tuple(unfit), f"{names(unfit)} {_NEVER_RAN[first.how]}{detail}")
+
+
+def _died(case: Case) -> Blame | None:
+    for name, report in case.reports.items():
+        for rank in report.ranks:
+            if rank.exit_code is not None and rank.exit_code < 0:
+                word = signal_name(-rank.exit_code)
+                after = f"after the phase {rank.phase!r}" if rank.phase else "before it began"
+                return Blame((name,), f"a worker on {name} was killed by {word} {after}")
+    for name, report in case.reports.items():
+        code = report.launcher.exit_code if report.launcher else None
+        # By our own hand only where something else had ended the run.
+        if code is not None and code < 0 and report.end and report.end.how == "exited":
+            return Blame((name,), f"the launcher on {name} was killed by {signal_name(-code)}")
+    return None
+
+
+def _own_error(case: Case) -> Blame | None:
+    guilty: dict[str, str] = {}
+    for name, report in case.reports.items():
+        for rank in report.ranks:
+            own = rank.error and INSIDE in rank.error.text
+            if rank.error and (own or not _ABOUT_PEERS.search(rank.error.long or rank.error.text)):
+                guilty.setdefault(name, rank.error.text)
+        code = report.launcher.exit_code if report.launcher else None
+        started = any(rank.phase for rank in report.ranks)
+        if code and not started and not _ABOUT_PEERS.search(case.texts(report)):
+            last = report.launcher.log[-1:] if report.launcher else ()
+            guilty.setdefault(name, f"the launcher ended with {code}: {' '.join(last)}")
+    if not guilty:
+        return None
+    return Blame(tuple(guilty), f"{names(guilty)} failed by itself: {next(iter(guilty.values()))}")
+
+
+def _stuck(case: Case) -> Blame | None:
+    """Processes that do not run, where others do: the rest of the group only waits for these."""
+    stuck = {
+        name: _STATES[rank.state]
+        for name, report in case.reports.items()
+        for rank in report.ranks
+        if rank.state in _STATES
+    }
+    if not stuck or len(stuck) == len(case.plan.hosts):
+        return None
+    return Blame(
+        tuple(stuck), f"a worker on {names(stuck)} does not run: it {next(iter(stuck.values()))}"
+    )
+
+
+def _unanswered(case: Case) -> Blame | None:
+    pairs = {
+        (name, case.host_at(address)): port
+        for name, report in case.reports.items()
+        if report.end
+        for address, port, _ in report.end.unanswered
+    }
+    return _explain(case, pairs, "is not answered (packets, or the answers to them, are dropped)")
+
+
+def _refused(case: Case) -> Blame | None:
+    pairs: dict[tuple[str, str], int] = {}
+    for name, report in case.reports.items():
+        # Errors alone: a refusal in a log may only say that the store was not up yet.
+        texts = [rank.error.long for rank in report.ranks if rank.error]
+        if report.launcher and not any(rank.phase for rank in report.ranks):
+            texts += report.launcher.log
+        for line in swap_ports("\n".join(texts)).splitlines():
+            if not _REFUSED.search(line):
+                continue
+            for match in _GLOO_ADDRESS.finditer(line):
+                if match[1] == "remote":
+                    pairs[name, case.host_at(match[2])] = int(match[3])
+            for match in _STORE_ADDRESS.finditer(line):
+                pairs[name, case.host_at(match[1])] = int(match[2])
+    return _explain(case, pairs, "is refused (a firewall that rejects, or nobody listens there)")
+
+
+def _explain(case: Case, pairs: Mapping[tuple[str, str], int], what: str) -> Blame | None:
+    """Name a host when all the failed ways share it, else the pairs themselves."""
+    known = {host.name for host in case.plan.hosts}
+    pairs = {pair: port for pair, port in pairs.items() if pair[1] in known and pair[0] != pair[1]}
+    if not pairs:
+        return None
+    ways = [f"{source} -> {target} port {port}" for (source, target), port in pairs.items()]
+    text = f"{names(ways)} {what}"
+    counted = Counter(host for pair in pairs for host in pair)
+    most, often = counted.most_common(1)[0]
+    if len(pairs) > 1 and often == len(pairs):
+        return Blame((most,), f"{most} is cut off: {text}")
+    return Blame(tuple(dict.fromkeys(host for pair in pairs for host in pair)), text)
+
+
+def _loopback(case: Case) -> Blame | None:
+    guilty: dict[str, str] = {}
+    for name, report in case.reports.items():
+        # Only where the group was being made: gloo publishes the address that its own name leads to.
+        stuck = any(rank.phase == "rendezvous" for rank in report.ranks)
+        own = report.end.own_name if report.end else ""
+        if stuck and (own.startswith(("127.", "::1")) or "not resolve" in own):
+            guilty[name] = own
+    if not guilty or case.plan.backend == "nccl":
+        return None
+    first, own = next(iter(guilty.items()))
+    says = own if "not resolve" in own else f"leads to {own}"
+    return Blame(
+        tuple(guilty),
+        f"the own name of {names(guilty)} {says} there ({first}), so peers are told a loopback address",
+    )
+
+
+def _missed(case: Case) -> Blame | None:
+    """Whom NCCL itself misses; those that are only behind count where nobody is worse off."""
+    hosts = case.plan.rank_hosts
+    told = {
+        rank: how
+        for report in case.reports.values()
+        if report.end
+        for rank, how in report.end.missed
+        if rank < len(hosts)
+    }
+    gone = {rank: how for rank, how in told.items() if how != "behind"} or told
+    lost = dict.fromkeys(hosts[rank] for rank in sorted(gone))
+    if not lost or len(lost) == len(case.plan.hosts):
+        return None
+    ranks = names(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
+    return Blame(tuple(lost), f"NCCL waits for {names(lost)} (its RAS service says: {ranks})")
+
+
+def _absent(case: Case) -> Blame | None:
+    hosts = case.plan.rank_hosts
+    ranks: set[int] = set()
+    for report in case.reports.values():
+        for rank in report.ranks:
+            ranks.update(rank.missing)
+        for match in _MONITORED.finditer(case.texts(report)):
+            ranks.update(int(number) for number in re.findall(r"\d+", match[1]))
+    absent = dict.fromkeys(hosts[rank] for rank in sorted(ranks) if rank < len(hosts))
+    if not absent or len(absent) == len(case.plan.hosts):
+        return None
+    starting = [name for name in absent if _is_starting(case, case.reports[name].least_phase)]
+    more = f": {_still_starting(case, starting)}" if starting else ""
+    return Blame(tuple(absent), f"{names(absent)} did not join the others{more}")
+
+
+def _behind(case: Case) -> Blame | None:
+    phases = {name: report.least_phase for name, report in case.reports.items()}
+    least = min(phases.values(), key=phase_index)
+    behind = [name for name, phase in phases.items() if phase == least]
+    word = f"the phase {least!r}" if least else "the start of a worker"
+    more = f": {_still_starting(case, behind)}" if _is_starting(case, least) else ""
+    if len(behind) == len(phases):
+        ranks = [rank for report in case.reports.values() for rank in report.ranks]
+        texts = {swap_ports(rank.error.text) if rank.error else "" for rank in ranks}
+        # What all of them say is no one host's fault, and all that there is to go by.
+        more = f"; each says: {texts.pop()}" if len(texts) == 1 and "" not in texts else more
+        return Blame((), f"all hosts came as far as {word}, and none any farther{more}")
+    return Blame(tuple(behind), f"{names(behind)} came no farther than {word}{more}")
+
+
+def _is_starting(case: Case, phase: str) -> bool:
+    """Whether a worker in a phase cannot meet others yet; without the sum inside its host it may be at that."""
+    return phase == "" or (phase == "started" and ENGINES[case.plan.engine].inside)
+
+
+def _still_starting(case: Case, hosts: Iterable[str]) -> str:
+    """What slow hosts were at, and what gives them more time: a cold file system is no fault of a network."""
+    ends = [end for name in hosts if (end := case.reports[name].end)]
+    title = ENGINES[case.plan.engine].title
+    after = f" after {max(end.seconds for end in ends):.0f} s" if ends else ""
+    return (
+        f"{title} had not started there{after} (where that is just slow, "
+        "give it more time: `verify: {deadline: SECONDS}`)"
+    )

@@ -1,0 +1,120 @@
+"""The interface of engines: one way of running an all-reduce over all hosts, as a value.
+
+An engine is one file in ``remedy/verify/onhost/engines/``. It travels to the hosts, so it needs the standard
+library alone (Python >= 3.8), and it has
+
+- ``unfit(config)``: why this host cannot take part, as (how, detail), or None; asked before anything runs;
+- ``command(config, directory)``: what the agent starts, and what it adds to the environment;
+- ``WORKER``: the module whose ``main`` is a rank; it MUST leave what ``rank/rank.py`` leaves, from which
+  the controller works the verdict out by itself; where ``printed`` is said below, a "who" and an ``OUTPUT``;
+- ``LOGS``: where a rank's output lies, below the folder of the run.
+
+Deadlines, process groups, cleaning up and reading what came back are the agent's and ``judge``'s, and are the
+same for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from remedy.spec import EngineName
+
+Backend = Literal["nccl", "gloo", "mpi", "mccl", "hccl"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the controller knows of an engine.
+
+    Args:
+        name: as the user gives it.
+        module: its file, without ``.py``.
+        modules: further files that travel, below ``remedy.verify.onhost``.
+        needs: Python distributions of which an interpreter must have one; () is any interpreter.
+        title: what a host lacks when it is not there.
+        install: what to do then.
+        backend: what it runs on, where that is one thing only.
+        cpu: what it runs on where no host has GPUs; "auto" is what it says itself.
+        own_check: whether each rank also has to come through a test of the engine's own.
+        printed: whether its proof is what it prints, and not what its ranks leave.
+        inside: whether a host's own ranks are tried before the others are waited for.
+        patience: seconds that it needs beyond what torch needs.
+    """
+
+    name: EngineName
+    module: str
+    modules: tuple[str, ...]
+    title: str
+    install: str
+    needs: tuple[str, ...] = ()
+    backend: Backend | None = None
+    cpu: Backend | Literal["auto"] = "gloo"
+    own_check: bool = False
+    printed: bool = False
+    inside: bool = False
+    patience: float = 0.0
+
+    @property
+    def cargo(self) -> tuple[str, ...]:
+        """All modules that travel, the agent's own among them."""
+        return ("procs", "nccl_ras", "watch", "agent", *self.modules, f"engines.{self.module}")
+
+
+ENGINES: dict[EngineName, Engine] = {
+    one.name: one
+    for one in (
+        Engine(
+            name="torch",
+            module="torch",
+            modules=tuple(
+                f"engines.torch_rank.{part}"
+                for part in ("rank", "inside", "meet", "pairs", "prove", "sweep", "work")
+            ),
+            needs=("torch",),
+            title="torch",
+            install="Install torch there, or name the Python that has it: `python` in the inventory.",
+            inside=True,
+        ),
+        Engine(
+            name="nccl-tests",
+            module="nccl_tests",
+            modules=("engines.openmpi", "rank.rank"),
+            title="nccl-tests and Open MPI",
+            install="Install openmpi-bin there, build nccl-tests with MPI=1, and name the program: "
+            "`verify: {all_reduce_perf: PATH}`.",
+            backend="nccl",
+            printed=True,
+            patience=60.0,
+        ),
+        Engine(
+            name="mpi",
+            module="mpi",
+            modules=("engines.openmpi", "rank.rank"),
+            title="Open MPI",
+            install="Install it there: apt-get install openmpi-bin.",
+            backend="mpi",
+        ),
+        Engine(
+            name="paddle",
+            module="paddle",
+            modules=("rank.rank",),
+            needs=("paddlepaddle", "paddlepaddle-gpu"),
+            title="Paddle",
+            install="Install paddlepaddle there, or name the Python that has it: `python` in the inventory.",
+            own_check=True,
+            patience=60.0,
+        ),
+        Engine(
+            name="mindspore",
+            module="mindspore",
+            modules=("rank.rank",),
+            needs=("mindspore", "mindspore-gpu", "mindspore-ascend"),
+            title="MindSpore",
+            install="Install mindspore there, or name the Python that has it: `python` in the inventory.",
+            cpu="auto",
+            patience=60.0,
+        ),
+    )
+}
+NAMES: tuple[str, ...] = get_args(EngineName)

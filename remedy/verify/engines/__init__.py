@@ -1,1 +1,0 @@
-"""The engines, one file each: what travels to the hosts; see ``remedy.verify.engine``."""

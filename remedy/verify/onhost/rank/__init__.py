@@ -1,0 +1,1 @@
+"""A rank of any engine: what it proves, measures and leaves behind."""

@@ -1,0 +1,1 @@
+"""Reachability: every ordered pair of hosts, on ports that training would use there."""

@@ -1,0 +1,71 @@
+"""Failed ways explained by the fewest hosts and pairs, and outliers."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remedy.verify.allreduce.outliers import outliers
+from remedy.verify.reach.explain import explain_ways
+
+HOSTS = tuple("abcdefgh")
+TRIED = frozenset(permutations(HOSTS, 2))
+
+
+def told(failed: set[tuple[str, str]]) -> list[str]:
+    return [str(cause) for cause in explain_ways(failed, len(HOSTS) - 1)]
+
+
+def test_a_host_that_nobody_reaches_is_one_cause() -> None:
+    assert told({(s, "c") for s in HOSTS if s != "c"}) == ["c is not reached"]
+
+
+def test_a_host_that_reaches_nobody_is_one_cause() -> None:
+    assert told({("c", t) for t in HOSTS if t != "c"}) == ["c reaches nobody"]
+
+
+def test_a_dead_host_does_not_drag_its_peers_along() -> None:
+    failed = {way for way in TRIED if "c" in way}
+    assert told(failed) == ["c reaches nobody", "c is not reached"] or told(failed) == [
+        "c is not reached",
+        "c reaches nobody",
+    ]
+
+
+def test_one_way_is_one_way() -> None:
+    assert told({("a", "b")}) == ["a -> b"]
+    assert told({("a", "b"), ("b", "a")}) == ["a -> b", "b -> a"]
+
+
+def test_a_host_and_a_way_are_two_causes() -> None:
+    failed = {(s, "c") for s in HOSTS if s != "c"} | {("a", "b")}
+    assert told(failed) == ["c is not reached", "a -> b"]
+
+
+@given(st.sets(st.sampled_from(sorted(TRIED))))
+def test_every_failed_way_is_explained_once(failed: set[tuple[str, str]]) -> None:
+    causes = explain_ways(failed, len(HOSTS) - 1)
+    ways = [way for cause in causes for way in cause.ways]
+    assert sorted(ways) == sorted(failed)
+
+
+def test_outliers_are_far_below_the_median() -> None:
+    rates = {f"gpu{n}": 46.0 + n % 3 for n in range(12)} | {"slow": 20.0}
+    assert list(outliers(rates)) == ["slow"]
+
+
+def test_a_slow_one_is_seen_among_few_that_are_far_apart() -> None:
+    # As six hosts on two busy processors were measured, the fourth with a link of 100 Mbit/s.
+    rates = dict(enumerate([0.592, 1.364, 0.584, 0.0168, 0.815, 0.704]))
+    assert list(outliers(rates)) == [3]
+    del rates[3]
+    assert outliers(rates | {3: 0.4}) == {}
+    assert list(outliers(rates | {3: 0.0})) == [3]
+
+
+def test_noise_and_small_groups_have_no_outliers() -> None:
+    assert outliers({"a": 1.0, "b": 9.0, "c": 9.0}) == {}
+    assert outliers({f"h{n}": 40.0 + n for n in range(8)}) == {}
+    assert outliers({}) == {}

@@ -1,0 +1,202 @@
+"""Reachability: which ports are tried, who calls whom, and what the answers mean."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remedy.errors import RemedyError, UnreachableError
+from remedy.verify.onhost.knock import MARK
+from remedy.verify.reach.plan import GROUP, Door, ReachPlan, draw_ports, plan_reach
+from remedy.verify.reach.result import judge
+
+PORTS = (33000, 55000, 29500)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the transport gives: see ``remedy.transport.Output``."""
+
+    host: str
+    stdout: str = ""
+    stderr: str = ""
+    error: RemedyError | None = None
+
+
+UNCUT: dict[str, Any] = {"narrow": [], "mute": [], "reason": ""}
+
+
+def make_plan(hosts: int = 4) -> ReachPlan:
+    return plan_reach(
+        [Door(name=f"gpu{n}", address=f"10.0.0.{n + 1}", ports=PORTS) for n in range(hosts)]
+    )
+
+
+def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) -> dict[str, Any]:
+    """What the hosts print; ``bad`` are calls by source, ``changed`` whole reports by host."""
+    found = {}
+    for me, door in enumerate(plan.doors):
+        failed = bad.get(door.name, [])
+        said = {
+            "good": len(plan.order(me)) * len(PORTS) - len(failed),
+            "bad": failed,
+            "listening": list(PORTS),
+            "busy": [],
+            "ended": "answered",
+            "whole": UNCUT,
+            "seconds": 1.0,
+            **changed.get(door.name, {}),
+        }
+        found[door.name] = Answer(door.name, f"{MARK} {plan.nonce} {json.dumps(said)}\n")
+    return found
+
+
+@given(st.integers(2, 600))
+def test_everybody_calls_everybody_once(hosts: int) -> None:
+    plan = make_plan(hosts)
+    for me in {0, hosts // 2, hosts - 1}:
+        order = plan.order(me)
+        assert sorted(order) == [n for n in range(hosts) if n != me]
+
+
+def test_a_large_fleet_goes_group_by_group() -> None:
+    plan = make_plan(2 * GROUP)
+    own = set(range(GROUP))
+    assert set(plan.order(5)[: GROUP - 1]) == own - {5}
+    # Nobody is the first whom many call.
+    firsts = Counter(plan.order(me)[0] for me in range(2 * GROUP))
+    assert max(firsts.values()) == 1
+
+
+@given(st.integers(1024, 60000), st.integers(2, 4000), st.integers(0, 9))
+def test_ports_are_drawn_from_both_halves_of_the_range(low: int, size: int, seed: int) -> None:
+    between = (low, low + size)
+    first, second, last = draw_ports(between, {low}, 29500, Random(seed))  # noqa: S311
+    assert low < first <= low + size // 2 < second <= low + size
+    assert last == 29500
+
+
+def test_a_range_without_a_free_port_leaves_the_launchers() -> None:
+    assert draw_ports((40000, 40000), {40000}, 29500, Random(1)) == (29500,)  # noqa: S311
+
+
+def test_all_ways_good() -> None:
+    plan = make_plan()
+    reach = judge(plan, answers(plan, {}))
+    assert reach.passed
+    assert reach.tried == 4 * 3 * 3
+    assert reach.causes == ()
+
+
+def test_one_direction_is_one_way() -> None:
+    plan = make_plan()
+    bad = {"gpu1": [[3, port, "dropped", "3.5 s"] for port in PORTS]}
+    reach = judge(plan, answers(plan, bad))
+    assert [str(cause) for cause in reach.causes] == ["gpu1 -> gpu3"]
+    assert {(d.source, d.target, d.outcome) for d in reach.dead} == {("gpu1", "gpu3", "dropped")}
+
+
+def test_a_closed_range_on_one_host_is_that_host() -> None:
+    plan = make_plan(6)
+    bad = {
+        f"gpu{n}": [[2, port, "rejected", "EHOSTUNREACH"] for port in PORTS[:2]]
+        for n in range(6)
+        if n != 2
+    }
+    reach = judge(plan, answers(plan, bad))
+    (cause,) = reach.causes
+    assert (cause.kind, cause.host) == ("in", "gpu2")
+    assert "5 of 5 hosts port 33000, 55000 is rejected" in reach.told(cause)
+
+
+@pytest.mark.parametrize(
+    ("seen", "listening", "means"),
+    [
+        ("refused", True, "refused"),
+        ("refused", False, "no listener"),
+        ("dropped", False, "dropped"),
+        ("stalled", True, "stalled"),
+        ("foreign", True, "foreign"),
+        ("foreign", False, None),
+        ("mute", False, None),
+        ("mute", True, "mute"),
+        ("untried", True, "not tested"),
+    ],
+)
+def test_what_a_failed_call_means(seen: str, listening: bool, means: str | None) -> None:
+    plan = make_plan(2)
+    ports = list(PORTS) if listening else list(PORTS[1:])
+    given = answers(plan, {"gpu0": [[1, PORTS[0], seen, ""]]}, gpu1={"listening": ports})
+    assert [one.outcome for one in judge(plan, given).dead] == ([means] if means else [])
+
+
+def test_a_host_that_says_nothing_is_not_tested_and_has_no_listener() -> None:
+    plan = make_plan()
+    bad = {f"gpu{n}": [[2, port, "refused", ""] for port in PORTS] for n in (0, 1, 3)}
+    given = answers(plan, bad)
+    given["gpu2"] = Answer("gpu2", error=UnreachableError("gpu2: no connection"))
+    reach = judge(plan, given)
+    by = {(d.source, d.target): d.outcome for d in reach.dead}
+    assert by["gpu2", "gpu0"] == "not tested"
+    assert by["gpu0", "gpu2"] == "no listener"
+    assert {cause.host for cause in reach.causes} == {"gpu2"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"good": 1},
+        {"bad": [[7, 33000, "dropped", ""]]},
+        {"bad": [[1, 1, "dropped", ""]]},
+        {"listening": "all"},
+        {"unheard": 1},
+    ],
+)
+def test_a_report_that_does_not_add_up_counts_for_nothing(change: dict[str, Any]) -> None:
+    plan = make_plan()
+    reach = judge(plan, answers(plan, {}, gpu0=change))
+    assert {(d.source, d.outcome) for d in reach.dead} == {("gpu0", "not tested")}
+
+
+def test_the_report_of_another_run_counts_for_nothing() -> None:
+    plan, other = make_plan(), make_plan()
+    assert len(judge(plan, answers(other, {})).dead) == 4 * 3
+
+
+def test_names_that_do_not_resolve_rightly_are_dead_ways() -> None:
+    plan = make_plan()
+    reach = judge(plan, answers(plan, {}), {("gpu0", "gpu1"): "10.9.9.9"})
+    assert [(d.source, d.target, d.outcome) for d in reach.dead] == [("gpu0", "gpu1", "no name")]
+    assert reach.told(reach.causes[0]) == "gpu0 -> gpu1 has no right name there"
+
+
+def test_packets_that_must_not_be_cut_tell_where_the_mtu_is_smaller() -> None:
+    plan = make_plan(3)
+    found = judge(plan, answers(plan, {}, gpu0={"whole": {**UNCUT, "narrow": [[2, 9000]]}}))
+    assert found.passed
+    assert found.asked == 6
+    assert [(way.source, way.target, way.size) for way in found.narrow] == [("gpu0", "gpu2", 9000)]
+    assert "gpu0 -> gpu2 (9000 bytes)" in found.cut
+
+
+def test_an_mtu_that_nobody_could_measure_is_said_to_be_unknown() -> None:
+    plan = make_plan(2)
+    mute = {"gpu0": {"whole": {**UNCUT, "mute": [1]}}, "gpu1": {"whole": {**UNCUT, "mute": [0]}}}
+    assert judge(plan, answers(plan, {}, **mute)).cut.startswith("MTU not known")
+    refused = {f"gpu{n}": {"whole": {**UNCUT, "reason": "no"}} for n in range(2)}
+    assert judge(plan, answers(plan, {}, **refused)).cut.startswith("MTU not known")
+    assert judge(plan, answers(plan, {})).cut == ""
+
+
+@pytest.mark.parametrize("change", [{"narrow": [[0, 9000]]}, {"mute": [7]}])
+def test_a_report_about_others_than_were_asked_counts_for_nothing(change: dict[str, Any]) -> None:
+    plan = make_plan(3)
+    found = judge(plan, answers(plan, {}, gpu0={"whole": {**UNCUT, **change}}))
+    assert found.lost == {"gpu0": "its report is not about what was asked"}
