@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from remedy.answers import read_answer
+from remedy.apply import heads
 from remedy.apply.job import Guard, Job
 from remedy.apply.report import (
     HostReport,
@@ -25,7 +27,6 @@ from remedy.apply.script import (
     render_unlock,
 )
 from remedy.apply.stale import answers, differences, question
-from remedy.audit.witness import statement
 from remedy.errors import RemedyError, UnreachableError
 from remedy.plan import Change, Plan
 from remedy.secret import Seal
@@ -130,8 +131,17 @@ class Carrier:
 
     def tell(self, hosts: Iterable[str], head: str) -> None:
         """Have hosts keep the journal's last record; one that cannot be told is no reason to stop."""
-        script = Script(statement(head), CONFIRM_DEADLINE, root=Root.REQUIRED)
+        script = Script(heads.store(head), CONFIRM_DEADLINE, root=Root.REQUIRED)
         self._transport.run(dict.fromkeys(hosts, script))
+
+    def heads(self, hosts: Iterable[str]) -> dict[str, tuple[str, ...] | RemedyError | None]:
+        """Return the heads that each host keeps, or why it could not be asked; None as in ``heads.parse``."""
+        nonce = secrets.token_hex(8)
+        script = Script(heads.question(nonce), CONFIRM_DEADLINE, root=Root.REQUIRED)
+        return {
+            name: output.error or heads.parse(output.stdout, nonce)
+            for name, output in self._transport.run(dict.fromkeys(hosts, script)).items()
+        }
 
     def unlock(
         self, hosts: Iterable[str], run: str, *, force: bool, by: str
@@ -184,7 +194,9 @@ class Carrier:
         if report.finished or report.refused:
             return report
         # A connection that broke may have carried the script; a refusal by sudo has not.
-        began = job.nonce in output.stdout or isinstance(output.error, UnreachableError)
+        began = read_answer(output.stdout, job.nonce).began or isinstance(
+            output.error, UnreachableError
+        )
         return report.without_answer(output.error or _overdue(name), began=began)
 
     def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:

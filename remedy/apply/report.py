@@ -10,6 +10,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from remedy.answers import read_answer
 from remedy.apply.job import Job
 from remedy.errors import RemedyError
 from remedy.plan.change import Change
@@ -126,38 +127,37 @@ def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport
 
     Only lines that begin with the nonce count, so that nothing a host prints can pass for an outcome.
     """
-    told: dict[str, ChangeResult] = {}
+    results: dict[str, ChangeResult] = {}
     refused, finished, armed = "", False, False
-    for line in stdout.splitlines():
-        nonce, *words = line.split(" ")
-        if nonce != job.nonce or len(words) < 2:
-            continue
-        detail = _decode(words[2]) if len(words) > 2 else ""
-        if words[:2] == ["-", "finished"]:
-            finished = True
-        elif words[:2] == ["-", "armed"]:
-            armed = True
-        elif words[:2] == ["-", "refused"]:
-            refused = detail
-        elif words[1] in ChangeStatus._value2member_map_:
-            told[words[0]] = ChangeResult(id=words[0], status=ChangeStatus(words[1]), detail=detail)
+    for subject, status, *rest in _said(job, stdout):
+        detail = _decode(rest[0]) if rest else ""
+        if subject == "-":
+            finished |= status == "finished"
+            armed |= status == "armed"
+            refused = detail if status == "refused" else refused
+        elif status in ChangeStatus._value2member_map_:
+            results[subject] = ChangeResult(id=subject, status=ChangeStatus(status), detail=detail)
     missing = ChangeStatus.SKIPPED if refused or finished else ChangeStatus.LOST
-    results = {c.id: told.get(c.id, ChangeResult(id=c.id, status=missing)) for c in changes}
-    return HostReport(refused, results, finished, armed)
+    every = {c.id: results.get(c.id, ChangeResult(id=c.id, status=missing)) for c in changes}
+    return HostReport(refused, every, finished, armed)
 
 
 def parse_unlocked(job: Job, stdout: str) -> Unlocked:
     """Read what became of a lock; "unknown" where the host did not say."""
-    for line in stdout.splitlines():
-        nonce, *words = line.split(" ")
-        if nonce == job.nonce and len(words) > 1 and words[1] != "begun":
-            return Unlocked(words[1], _decode(words[2]) if len(words) > 2 else "")
+    for _, state, *rest in _said(job, stdout):
+        if state != "begun":
+            return Unlocked(state, _decode(rest[0]) if rest else "")
     return Unlocked("unknown", "the host did not say")
 
 
 def parse_confirmation(job: Job, stdout: str) -> bool:
-    """Whether the host says that it was told in time."""
-    return f"{job.nonce} - confirmed" in stdout.splitlines()
+    """Whether the confirmation reached the host in time."""
+    return ("-", "confirmed") in _said(job, stdout)
+
+
+def _said(job: Job, stdout: str) -> list[tuple[str, ...]]:
+    """Return the words of each line: the change or "-", its status, and for some a text in base64."""
+    return [words for words in read_answer(stdout, job.nonce).words if len(words) > 1]
 
 
 def _decode(text: str) -> str:

@@ -1,23 +1,18 @@
-"""What the hosts know of the journal: each was told, when it was changed, which record came last.
+"""The hosts as witnesses of the journal: when a host is changed, it keeps the head of the journal.
 
-A journal that somebody wrote anew has a whole chain, and other records than those that the hosts were told of.
+A journal that somebody wrote anew has a whole chain, and other records than those on the hosts.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shlex
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from remedy.audit.journal import Head, read_records
 
-HEADS = "/var/lib/remedy/heads"
-MARK = "remedy-heads"
-# A host keeps one line a run; what it was told years ago is compared as well, up to this many.
-LINES = 1000
-# So many hosts are told the last record of a run as well, when all is done: one command each, side by side. Who
+# So many hosts keep the last record of a run as well, when all is done: one command each, side by side. Who
 # would change that record unnoticed has to be root on all of them.
 LAST_WITNESSES = 3
 
@@ -33,51 +28,41 @@ def place(home: Path) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def question() -> str:
-    """Return the sh text that prints what a host was told; run as root."""
-    place = shlex.quote(HEADS)
-    read = f"if [ -e {place} ]; then tail -n {LINES} {place}; fi"
-    return f"echo {MARK} begin; {read} && echo {MARK} end\n"
-
-
-def statement(told: str) -> str:
-    """Return the sh text that has a host keep a head (``words``); run as root on one that a run changed."""
-    line, place = shlex.quote(told), shlex.quote(HEADS)
-    return f"printf '%s\\n' {line} >>{place} && {{ sync -- {place} 2>/dev/null || sync; }}\n"
-
-
 def hashes(path: Path) -> Mapping[int, str]:
     """Return the hash of every record of a journal."""
     return {record.number: str(record.body.get("hash")) for record in read_records(path)}
 
 
-def judge(answer: str, known: Mapping[int, str], here: str, runs: Collection[str]) -> str:
-    """Compare what a host was told with the journal.
+def judge(
+    heads: Iterable[str] | None, hashes: Mapping[int, str], here: str, runs: Collection[str]
+) -> str:
+    """Compare the heads that a host keeps with the journal.
 
     Args:
-        answer: what the host printed.
-        known: the hash of every record of the journal.
+        heads: as the host keeps them; None where it did not print them.
+        hashes: the hash of every record of the journal.
         here: the ``place`` of the journal.
         runs: those that changed this host, as the journal has it.
 
     Returns:
         "", or what does not agree. Records of journals that lie elsewhere say nothing of this one.
     """
-    lines = answer.splitlines()
-    if f"{MARK} begin" not in lines or f"{MARK} end" not in lines:
-        return "the host did not say what it was told"
-    told = [line.split(" ") for line in lines[lines.index(f"{MARK} begin") + 1 :]]
-    heads = [words for words in told if len(words) == 5 and words[1].isdigit()]
-    for journal, number, claimed, where, run in heads:
+    if heads is None:
+        return "the host did not print which records it keeps"
+    lines = [line.split(" ") for line in heads]
+    kept = [words for words in lines if len(words) == 5 and words[1].isdecimal()]
+    for journal, number, claimed, where, run in kept:
         seq = int(number)
-        if journal != known.get(0):
+        if journal != hashes.get(0):
             if where == here:
-                return f"run {run} told it of another journal that lay here, so this one was begun anew"
-        elif seq not in known:
-            return f"run {run} told it of record {seq}, and the journal ends with {max(known)}"
-        elif known[seq] != claimed:
-            return f"record {seq} is not the one that run {run} told it of"
-    unheard = [run for run in runs if run not in {words[4] for words in heads}]
-    if unheard:
-        return f"it knows nothing of run {unheard[0]}, which changed it as the journal has it"
+                return (
+                    f"run {run} was recorded in a different journal here, so this one was restarted"
+                )
+        elif seq not in hashes:
+            return f"run {run} left record {seq} on it, and the journal ends with {max(hashes)}"
+        elif hashes[seq] != claimed:
+            return f"record {seq} is not the one that run {run} left on it"
+    missing = [run for run in runs if run not in {words[4] for words in kept}]
+    if missing:
+        return f"run {missing[0]}, which changed it as the journal has it, left no record on it"
     return ""

@@ -13,13 +13,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from remedy.answers import EXCERPT, read_block
 from remedy.errors import ProbeError
 from remedy.values import Unknown
 
 T = TypeVar("T")
-
-EXCERPT = 200
-"""Characters of a host's own words that go into a message."""
 
 MOST = 256 * 1024 * 1024
 """Bytes that a probe's answer can have, unpacked; it reads files up to 4 MiB each."""
@@ -168,17 +166,16 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
 
 def _decode(stdout: str, nonce: str) -> tuple[bytes, bool]:
     """Return the bytes between the outer marks, as far as they came, and whether the last mark is there."""
-    match = re.search(rf"remedy-probe {nonce} (gzip|base64|hex)\r?\n", stdout)
-    if match is None:
+    block = read_block(stdout, nonce, "remedy-probe", ("gzip", "base64", "hex"))
+    if block is None:
         return b"", False
-    end = stdout.find(f"remedy-probe {nonce} end", match.end())
-    packed = "".join((stdout[match.end() : end] if end >= 0 else stdout[match.end() :]).split())
-    if match[1] == "hex":
+    packed = "".join(block.text.split())
+    if block.kind == "hex":
         digits = re.match(r"(?:[0-9a-f]{2})*", packed)
-        return binascii.unhexlify(digits[0] if digits else ""), end >= 0
+        return binascii.unhexlify(digits[0] if digits else ""), block.complete
     letters = re.match(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", packed)
     data = binascii.a2b_base64(letters[0] if letters else "")
-    return _unpacked(data) if match[1] == "gzip" else data, end >= 0
+    return _unpacked(data) if block.kind == "gzip" else data, block.complete
 
 
 def _unpacked(data: bytes) -> bytes:

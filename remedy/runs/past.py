@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from remedy.apply.carrier import CONFIRM_DEADLINE, Carrier
+from remedy.apply.carrier import Carrier
 from remedy.apply.report import HostReport, Unlocked
 from remedy.apply.start import origin
 from remedy.audit import Head, Journal, Story, agreement, read_stories, witness
 from remedy.audit.journal import FILE_NAME
 from remedy.audit.survival import Survival, survival
-from remedy.errors import UsageError
+from remedy.errors import RemedyError, UsageError
 from remedy.inventory import Inventory
 from remedy.plan import Change, Plan
 from remedy.probe import HostState
-from remedy.transport import Root, Script, Transport
+from remedy.transport import Transport
 
 
 class Past:
@@ -172,16 +172,17 @@ class Past:
         path = self._inventory.home / FILE_NAME
         known, here = witness.hashes(path), witness.place(self._inventory.home)
         runs = read_stories(path).values()
-        script = Script(witness.question(), deadline=CONFIRM_DEADLINE, root=Root.REQUIRED)
-        found = {}
-        for name, output in self._transport.run(dict.fromkeys(hosts, script)).items():
-            changed = [one.run for one in runs if "done" in one.results.get(name, {}).values()]
-            found[name] = (
-                f"it could not be asked: {output.error.message}"
-                if output.error
-                else witness.judge(output.stdout, known, here, changed)
+        result = {}
+        for name, heads in self._carrier.heads(hosts).items():
+            changed = [
+                story.run for story in runs if "done" in story.results.get(name, {}).values()
+            ]
+            result[name] = (
+                f"it could not be asked: {heads.message}"
+                if isinstance(heads, RemedyError)
+                else witness.judge(heads, known, here, changed)
             )
-        return found
+        return result
 
     def _story(self, run: str) -> Story:
         story = read_stories(self._inventory.home / FILE_NAME).get(run)

@@ -147,7 +147,7 @@ def test_a_last_record_that_was_written_anew_is_found_by_the_hosts(trail: Trail)
         found = trail.site.remedy("audit verify", "--hosts")
         assert found.code == 1
         assert (
-            f"record {body['seq']} is not the one that run {body['run']} told it of" in found.stdout
+            f"record {body['seq']} is not the one that run {body['run']} left on it" in found.stdout
         )
     finally:
         (home / FILE_NAME).write_bytes(whole)

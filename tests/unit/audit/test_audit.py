@@ -198,11 +198,7 @@ def test_an_inventory_that_is_not_there_is_no_empty_journal(
     assert "no such inventory" in done.output
 
 
-# ---- what hosts were told
-
-
-def answer(*lines: str, end: bool = True) -> str:
-    return "\n".join([f"{witness.MARK} begin", *lines, *([f"{witness.MARK} end"] if end else [])])
+# ---- what hosts keep of the journal
 
 
 KNOWN = {0: "genesis", 1: "one", 2: "two"}
@@ -215,20 +211,21 @@ def line(
 
 
 @pytest.mark.parametrize(
-    ("said", "runs", "problem"),
+    ("heads", "runs", "problem"),
     [
-        (answer(line(1, "one"), line(2, "two", run="r2")), ["r1", "r2"], ""),
-        (answer(line(9, "x", journal="another", place="there")), [], ""),
-        (answer(line(1, "other")), ["r1"], "record 1 is not the one"),
-        (answer(line(7, "seven")), ["r1"], "told it of record 7, and the journal ends with 2"),
-        (answer(line(1, "one", journal="another")), ["r1"], "begun anew"),
-        (answer(line(1, "one")), ["r1", "r2"], "knows nothing of run r2"),
-        (answer(line(1, "one"), end=False), ["r1"], "did not say"),
-        ("", [], "did not say"),
+        ([line(1, "one"), line(2, "two", run="r2")], ["r1", "r2"], ""),
+        ([line(9, "x", journal="another", place="there")], [], ""),
+        ([line(1, "other")], ["r1"], "record 1 is not the one"),
+        ([line(7, "seven")], ["r1"], "left record 7 on it, and the journal ends with 2"),
+        ([line(1, "one", journal="another")], ["r1"], "restarted"),
+        ([line(1, "one")], ["r1", "r2"], "run r2, which changed it as the journal has it, left no"),
+        (["no head", line(1, "one").replace(" 1 ", " ² ")], ["r1"], "left no record"),
+        ([], ["r1"], "left no record"),
+        (None, ["r1"], "did not print"),
     ],
 )
-def test_a_host_is_a_witness(said: str, runs: list[str], problem: str) -> None:
-    found = witness.judge(said, KNOWN, "here", runs)
+def test_a_host_is_a_witness(heads: list[str] | None, runs: list[str], problem: str) -> None:
+    found = witness.judge(heads, KNOWN, "here", runs)
     assert (problem in found) if problem else found == ""
 
 
