@@ -19,9 +19,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import Field
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys._once import once_a_fleet
 from remedy.edit.rank_table import Server, parse_hccn, rank_table
 from remedy.plan import (
@@ -31,10 +29,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -269,7 +267,7 @@ def _finding(
     return _report(title, evidence, fix).model_copy(update={"host": host.host, "kind": kind})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Ascend rank table",
     text=__doc__,
@@ -280,9 +278,3 @@ REMEDY = Remedy(
     order=55,
     reads=(TABLE,),
 )
-
-
-@deploy("Ascend rank table")
-def ascend() -> None:
-    """Bring the rank table of the current host in order; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

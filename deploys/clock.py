@@ -16,7 +16,8 @@ from statistics import median_high, median_low
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finding, FindingKind, Fleet
+from remedy.plan.legacy import old_remedy
 from remedy.probe import Clock, HostState
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -104,7 +105,7 @@ def assess(_fleet: Fleet, _host: HostState, _spec: ClockSpec) -> Assessment:
     return Assessment()
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Clocks",
     text=__doc__,

@@ -11,33 +11,14 @@ very least. A size is a limit, no reservation: memory is taken only as files are
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
-from remedy.apply.carry import carry_out
-from remedy.deploys._leftovers import shared_with, unread
+from remedy.deploys._leftovers import shared_with
 from remedy.deploys._sizes import Size, derived, gpu_number, least, parse_size, short
 from remedy.edit.fstab import mount_option, set_mount_option
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    FileAction,
-    Finder,
-    FindingKind,
-    Fleet,
-    Remedy,
-    command,
-    sha256,
-)
-from remedy.plan.files import blocker
-from remedy.probe import File, HostState, Kernel
+from remedy.plan import Change, CommandAction, Workbench, command, remedy
+from remedy.probe import File, HostState, Kernel, SharedMemory
 from remedy.spec import SpecSection
 from remedy.text import amount
-from remedy.values import Unknown
 
-NAME = "dev_shm"
-LABEL = "shm-too-small"
-_finding = Finder(NAME, LABEL)
 POINT = "/dev/shm"  # noqa: S108 - the mount point, no file in it
 FSTAB = "/etc/fstab"
 OBSERVE = f"set -- $(stat -f -c '%S %b' {POINT}); echo $(($1 * $2))"
@@ -51,73 +32,68 @@ class DevShmSpec(SpecSection):
     size: Size | None = None
 
 
-def wanted(host: HostState, spec: DevShmSpec) -> tuple[int, str]:
-    """Return how large /dev/shm shall be, in whole pages, and why."""
-    size, why = (spec.size, "dev_shm.size of the spec") if spec.size else derived(host)
+def target_size(host: HostState, settings: DevShmSpec) -> tuple[int, str]:
+    """Return how large /dev/shm is to be, in whole pages, and why."""
+    size, why = (settings.size, "dev_shm.size of the spec") if settings.size else derived(host)
     return -(-size // PAGE) * PAGE, why
 
 
-def assess(_fleet: Fleet, host: HostState, spec: DevShmSpec) -> Assessment:
+@remedy("Size of /dev/shm", DevShmSpec, cures=("shm-too-small",), order=60)
+def dev_shm(bench: Workbench[DevShmSpec]) -> None:
     """Decide whether /dev/shm of one host has to be larger."""
-    if spec.size is None and not gpu_number(host):
-        return Assessment()
-    memory, fstab = host.shared_memory, host.file(FSTAB)
-    if isinstance(memory, Unknown):
-        if not unread(memory):
-            return Assessment()
-        return Assessment(
-            (
-                _finding(
-                    host, FindingKind.UNKNOWN, "the size of /dev/shm is not known", (memory.reason,)
-                ),
-            )
-        )
-    size, why = wanted(host, spec)
-    live = _wrong(memory.size, size, host, spec)
-    content = fstab.content if isinstance(fstab, File) else b""
-    persistent = mount_option(content, POINT, "size")
-    stored = _stored(host, persistent[1]) if persistent else None
-    kept = stored is not None and not _wrong(stored, size, host, spec)
-    boot = (stored is not None and not kept) or (live and not kept)
-    if not (live or boot):
-        return Assessment()
-    evidence = [f"size of {POINT}: {amount(memory.size)}; wanted: {amount(size)}, {why}"]
-    if persistent and boot and stored is not None:
-        evidence.append(f"{FSTAB}:{persistent[0]}: size={persistent[1]}")
-    title = f"{POINT} {'is too small' if spec.size is None else 'has another size than asked for'}"
-    if not live:
+    host, settings = bench.host, bench.settings
+    if settings.size is None and not gpu_number(host):
+        return
+    current = bench.need(host.shared_memory, f"the size of {POINT}").size
+    size, why = target_size(host, settings)
+    fstab = host.file(FSTAB)
+    line = mount_option(fstab.content, POINT, "size") if isinstance(fstab, File) else None
+    stored = _stored(host, line[1]) if line else None
+    live_wrong = _is_wrong(current, size, host, settings)
+    boot_wrong = live_wrong if stored is None else _is_wrong(stored, size, host, settings)
+    if not (live_wrong or boot_wrong):
+        return
+    title = (
+        f"{POINT} is too small" if settings.size is None else f"{POINT} has not the size asked for"
+    )
+    if not live_wrong:
         title += f" after a reboot, by {FSTAB}"
+    evidence = [f"size of {POINT}: {amount(current)}, needs {amount(size)}, {why}"]
+    if line and boot_wrong and stored is not None:
+        evidence.append(f"{FSTAB}:{line[0]}: size={line[1]}")
     if reason := shared_with(host):
-        fix = "Start the container with --ipc=host, or with --shm-size=" + short(size) + "."
-        return Assessment(
-            (_finding(host, FindingKind.BLOCKED, f"{title}, and {reason}", tuple(evidence), fix),)
+        fix = f"Start the container with --ipc=host, or with --shm-size={short(size)}."
+        bench.blocked(f"{title}, and {reason}", evidence, fix)
+        return
+    content = bench.file(FSTAB).content
+    finding = bench.drift(title, evidence)
+    if live_wrong:
+        bench.run(
+            f"give {POINT} {amount(size)} instead of {amount(current)}",
+            because=finding,
+            observe=OBSERVE,
+            before=str(current),
+            after=str(size),
+            do=_remount(size),
+            undo=_remount(current),
         )
-    if isinstance(fstab, Unknown):
-        blind = _finding(host, FindingKind.UNKNOWN, f"{FSTAB} could not be read", (fstab.reason,))
-        return Assessment((blind,))
-    findings = [_finding(host, FindingKind.DRIFT, title, tuple(evidence))]
-    changes: list[Change] = []
-    blobs: dict[str, bytes] = {}
-    if live:
-        changes.append(_remount(host, memory.size, size, title))
-    if boot:
-        if blocked := blocker(fstab, NAME):
-            findings.append(blocked.on(host.host, LABEL))
-        else:
-            line = f"tmpfs {POINT} tmpfs rw,nosuid,nodev,size={short(size)} 0 0"
-            after = set_mount_option(content, POINT, "size", short(size), line)
-            changes.append(_persist(host, fstab, after, size, title))
-            blobs = {sha256(data): data for data in (content, after)}
-    return Assessment(tuple(findings), tuple(changes), blobs)
+    if boot_wrong:
+        new_line = f"tmpfs {POINT} tmpfs rw,nosuid,nodev,size={short(size)} 0 0"
+        bench.write(
+            FSTAB,
+            set_mount_option(content, POINT, "size", short(size), new_line),
+            f"write size={short(size)} for {POINT} into {FSTAB}",
+            because=finding,
+        )
 
 
-def _wrong(present: int, size: int, host: HostState, spec: DevShmSpec) -> bool:
+def _is_wrong(current: int, size: int, host: HostState, settings: DevShmSpec) -> bool:
     """Return whether a size is not what is asked for, or not enough; 0 is no limit at all."""
-    if not present:
+    if not current:
         return False
-    if spec.size is not None:
-        return abs(present - size) > PAGE
-    return present < least(host) and present < size
+    if settings.size is not None:
+        return abs(current - size) > PAGE
+    return current < least(host) and current < size
 
 
 def _stored(host: HostState, text: str) -> int | None:
@@ -127,63 +103,22 @@ def _stored(host: HostState, text: str) -> int | None:
     return parse_size(text)
 
 
-def _remount(host: HostState, before: int, after: int, reason: str) -> Change:
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"give /dev/shm {amount(after)} instead of {amount(before)}",
-        reason=reason,
-        label=LABEL,
-        action=CommandAction(
-            observe=OBSERVE,
-            before=str(before),
-            after=str(after),
-            do=command(["mount", "-o", f"remount,size={after}", POINT]),
-            undo=command(["mount", "-o", f"remount,size={before}", POINT]),
-        ),
-    )
+def _remount(size: int) -> str:
+    return command(["mount", "-o", f"remount,size={size}", POINT])
 
 
-def _persist(host: HostState, fstab: File, after: bytes, size: int, reason: str) -> Change:
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"write size={short(size)} for {POINT} into {FSTAB}",
-        reason=reason,
-        label=LABEL,
-        action=FileAction(
-            path=FSTAB,
-            real_path=fstab.real_path,
-            before=sha256(fstab.content) if fstab.exists else None,
-            after=sha256(after),
-        ),
-    )
-
-
+@dev_shm.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the size is the new one."""
-    memory = state.shared_memory
-    if isinstance(memory, Unknown) or not isinstance(change.action, CommandAction):
+    if not isinstance(change.action, CommandAction):
         return state
-    size = int(change.action.after)
-    return state.model_copy(update={"shared_memory": memory.model_copy(update={"size": size})})
+    assert isinstance(state.shared_memory, SharedMemory)
+    memory = state.shared_memory.model_copy(update={"size": int(change.action.after)})
+    return state.model_copy(update={"shared_memory": memory})
 
 
-REMEDY = Remedy(
-    name=NAME,
-    title="Size of /dev/shm",
-    text=__doc__,
-    cures=(LABEL,),
-    spec=DevShmSpec,
-    assess=assess,
-    order=60,
-    promise=promise,
-)
-
-
-@deploy("Size of /dev/shm")
-def dev_shm() -> None:
-    """Give the current host's /dev/shm its size; for use under plain pyinfra."""
-    carry_out(REMEDY.name)
+@dev_shm.observes
+def observation(state: HostState, _change: Change) -> str:
+    """Return the size of /dev/shm in bytes."""
+    assert isinstance(state.shared_memory, SharedMemory)
+    return str(state.shared_memory.size)

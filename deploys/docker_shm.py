@@ -16,9 +16,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
-from pyinfra.api.deploy import deploy
-
-from remedy.apply.carry import carry_out
 from remedy.deploys._sizes import MIB, Size, derived, gpu_number, parse_size, short
 from remedy.edit.containers_conf import container_setting
 from remedy.edit.json_text import JsonTextError, read_members, set_member
@@ -31,11 +28,11 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     command,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import Container, Docker, File, HostState, Session
 from remedy.spec import SpecSection
 from remedy.text import amount, counted
@@ -338,7 +335,7 @@ def _decoded(word: str) -> bytes:
         return b""
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Shared memory of containers",
     text=__doc__,
@@ -349,9 +346,3 @@ REMEDY = Remedy(
     promise=promise,
     reads=(PODMAN,),
 )
-
-
-@deploy("Shared memory of containers")
-def docker_shm() -> None:
-    """Tell the current host's container engines how much to give; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

@@ -18,9 +18,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys import _interfaces as nic
 from remedy.deploys import ascend
 from remedy.deploys._environment import (
@@ -52,10 +50,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import File, HostState
 from remedy.secret import looks_secret
 from remedy.spec import SpecSection
@@ -360,7 +358,7 @@ def promise(state: HostState, change: Change) -> HostState:
     )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Environment of jobs",
     text=__doc__,
@@ -372,9 +370,3 @@ REMEDY = Remedy(
     reads=(PROFILE,),
     promise=promise,
 )
-
-
-@deploy("Environment of jobs")
-def environment() -> None:
-    """Bring the environment files of the current host in order; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

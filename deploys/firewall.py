@@ -18,9 +18,7 @@ from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.judge import Traffic
 from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Framework, Need, parse_ports
@@ -35,9 +33,9 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     Risk,
 )
+from remedy.plan.legacy import old_remedy
 from remedy.probe import Firewalls, HostState, Network, Sysctls
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -316,7 +314,7 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"firewalls": walls.model_copy(update=found)})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Firewall",
     text=__doc__,
@@ -327,9 +325,3 @@ REMEDY = Remedy(
     promise=promise,
     reads=(nftables.INCLUDED, firewalld.IPSET_FILE, firewalld.POLICY_FILE),
 )
-
-
-@deploy("Firewall")
-def firewall() -> None:
-    """Let the cluster's hosts in through the current host's firewalls; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

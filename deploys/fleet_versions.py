@@ -17,8 +17,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet
 from remedy.plan.compare import differences
+from remedy.plan.legacy import old_remedy
 from remedy.probe import Gpus, HostState, Software
 from remedy.spec import SpecSection
 from remedy.text import fold
@@ -179,7 +180,7 @@ def assess(_fleet: Fleet, _host: HostState, _spec: FleetVersionsSpec) -> Assessm
     return Assessment()
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Versions across the fleet",
     text=__doc__,

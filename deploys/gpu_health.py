@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finder, Finding, FindingKind, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, FindingKind, Fleet
+from remedy.plan.legacy import old_remedy
 from remedy.probe import Containers, Docker, Gpus, HostState, Identity, Session
 from remedy.probe.accelerators import NVIDIA
 from remedy.spec import SpecSection
@@ -182,7 +183,7 @@ def _containers(host: HostState, gpus: Gpus) -> Iterator[Finding]:
         )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="GPUs",
     text=__doc__,

@@ -8,33 +8,15 @@ cloud-init sets back.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pyinfra.api.deploy import deploy
-
-from remedy.apply.carry import carry_out
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    FileAction,
-    Finder,
-    Finding,
-    FindingKind,
-    Fleet,
-    Remedy,
-    command,
-    sha256,
-)
-from remedy.plan.files import blocker
-from remedy.probe import File, HostState, Identity
+from remedy.plan import Change, CommandAction, FleetBench, Workbench, command, remedy
+from remedy.probe import HostState, Identity
 from remedy.spec import SpecSection
+from remedy.text import counted
 from remedy.values import Unknown
 
-NAME = "hostname"
-LABEL = "duplicate-hostname"
-_finding = Finder(NAME, LABEL)
 STATIC = "/etc/hostname"
 CLOUD_FILE = DROP_INS + "99-remedy-hostname.cfg"
 CLOUD_TEXT = (
@@ -48,51 +30,42 @@ class HostnameSpec(SpecSection):
     manage: bool = True
 
 
-def assess(fleet: Fleet, host: HostState, spec: HostnameSpec) -> Assessment:
+@remedy(
+    "Unique host names",
+    HostnameSpec,
+    cures=("duplicate-hostname",),
+    order=20,
+    reads=(MAIN, DROP_INS + "*.cfg", CLOUD_FILE),
+)
+def hostname(bench: Workbench[HostnameSpec]) -> None:
     """Decide what has to change so that the host is called what the inventory calls it, for good."""
-    if isinstance(host.identity, Unknown):
-        return Assessment(
-            (
-                _finding(
-                    host, FindingKind.UNKNOWN, "the host name is not known", (host.identity.reason,)
-                ),
-            )
-        )
-    findings = list(_wrong_names(fleet, host, host.identity))
-    resets = cloud_init_resets(host)
+    name = bench.host.host
+    identity = bench.need(bench.host.identity, "the host name")
+    resets = cloud_init_resets(bench.host)
+    titles = list(_wrong_names(bench, identity))
+    note = bench.drift if bench.settings.manage else bench.report
+    findings = [note(title) for title in titles]
     if resets is not None:
-        findings.append(
-            _finding(
-                host, FindingKind.DRIFT, "cloud-init sets the host name back at boot", (resets,)
-            )
+        findings.append(note("cloud-init sets the host name back at boot", resets))
+    if not findings or not bench.settings.manage:
+        return
+    because = findings[0]
+    if identity.transient_name != name:
+        bench.run(
+            f"set the running host name to {name!r}",
+            because=because,
+            disrupts="running programs keep the name that they read at their start",
+            observe="uname -n",
+            before=identity.transient_name,
+            after=name,
+            do=_set_name(name),
+            undo=_set_name(identity.transient_name),
         )
-    if not spec.manage:
-        return Assessment(
-            tuple(f.model_copy(update={"kind": FindingKind.REPORT}) for f in findings)
-        )
-    changes: list[Change] = []
-    blobs: dict[str, bytes] = {}
-    for path, content, needed in (
-        (STATIC, f"{host.host}\n".encode(), host.identity.static_name != host.host),
-        (CLOUD_FILE, CLOUD_TEXT, resets is not None),
-    ):
-        if not needed:
-            continue
-        file = host.file(path)
-        if isinstance(file, Unknown):
-            findings.append(
-                _finding(host, FindingKind.UNKNOWN, f"{path} could not be read", (file.reason,))
-            )
-            continue
-        blocked = blocker(file, NAME)
-        if blocked is not None:
-            findings.append(blocked.on(host.host, LABEL))
-            continue
-        changes.append(_file_change(host, file, content, findings))
-        blobs |= {sha256(data): data for data in (file.content, content)}
-    if host.identity.transient_name != host.host:
-        changes.append(_live_change(host, host.identity, findings))
-    return Assessment(tuple(findings), tuple(changes), blobs)
+    if identity.static_name != name:
+        bench.write(STATIC, f"{name}\n".encode(), f"write {name!r} into {STATIC}", because=because)
+    if resets is not None:
+        title = f"write {CLOUD_FILE}: cloud-init leaves the host name alone"
+        bench.write(CLOUD_FILE, CLOUD_TEXT, title, because=because)
 
 
 def cloud_init_resets(host: HostState) -> str | None:
@@ -100,71 +73,32 @@ def cloud_init_resets(host: HostState) -> str | None:
 
     ``preserve_hostname`` decides, and its default is false (cloud-init, module set_hostname).
     """
-    said = cloud_setting(host, "preserve_hostname")
-    return None if said is None or said[0] is True else said[1]
+    setting = cloud_setting(host, "preserve_hostname")
+    return None if setting is None or setting[0] is True else setting[1]
 
 
-def _wrong_names(fleet: Fleet, host: HostState, identity: Identity) -> Iterator[Finding]:
-    wrong = {"running": identity.transient_name, "static": identity.static_name}
-    for kind, name in wrong.items():
-        if name == host.host:
+def _wrong_names(bench: Workbench[HostnameSpec], identity: Identity) -> Iterator[str]:
+    """Yield what is wrong with the names that a host has, in words."""
+    target = bench.host.host
+    for kind, name in (("running", identity.transient_name), ("static", identity.static_name)):
+        if name == target:
             continue
-        twins = [
-            state.host
-            for state in fleet.states.values()
-            if state.host != host.host
+        twins = sum(
+            state.host != target
             and isinstance(state.identity, Identity)
-            and name.split(".")[0].lower()
-            in (
-                state.identity.transient_name.split(".")[0].lower(),
-                state.host.split(".")[0].lower(),
-            )
-        ]
+            and _short(name) in (_short(state.identity.transient_name), _short(state.host))
+            for state in bench.fleet.states.values()
+        )
         if name and twins:
-            title = f"the {kind} host name {name!r} is used by {len(twins)} other hosts too"
+            yield f"the {kind} host name {name!r} is used by {counted(twins, 'other host')} too"
         elif not name:
-            title = f"there is no {kind} host name, so it is lost at the next boot"
+            yield f"there is no {kind} host name, so it is lost at the next boot"
         else:
-            title = f"the {kind} host name is {name!r}, the inventory says {host.host!r}"
-        yield _finding(host, FindingKind.DRIFT, title)
+            yield f"the {kind} host name is {name!r}, the inventory says {target!r}"
 
 
-def _file_change(host: HostState, file: File, content: bytes, findings: list[Finding]) -> Change:
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"write {content.decode().strip()!r} into {STATIC}"
-        if file.path == STATIC
-        else f"write {CLOUD_FILE}: cloud-init leaves the host name alone",
-        reason=findings[0].title,
-        label=LABEL,
-        action=FileAction(
-            path=file.path,
-            real_path=file.real_path,
-            before=sha256(file.content) if file.exists else None,
-            after=sha256(content),
-        ),
-    )
-
-
-def _live_change(host: HostState, identity: Identity, findings: list[Finding]) -> Change:
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"set the running host name to {host.host!r}",
-        reason=findings[0].title,
-        label=LABEL,
-        disrupts="running programs keep the name that they read at their start",
-        action=CommandAction(
-            observe="uname -n",
-            before=identity.transient_name,
-            after=host.host,
-            do=_set_name(host.host),
-            undo=_set_name(identity.transient_name),
-        ),
-    )
+def _short(name: str) -> str:
+    return name.split(".")[0].lower()
 
 
 def _set_name(name: str) -> str:
@@ -175,63 +109,53 @@ def _set_name(name: str) -> str:
     )
 
 
-def assess_fleet(fleet: Fleet, _spec: HostnameSpec) -> tuple[Finding, ...]:
+@hostname.fleetwide
+def collisions(bench: FleetBench[HostnameSpec]) -> None:
     """Find names that are different and yet collide in software that compares only a part of them."""
-    return (*_short_collisions(fleet), *_prefix_collisions(fleet), *_machine_id_twins(fleet))
-
-
-def _short_collisions(fleet: Fleet) -> Iterator[Finding]:
     by_short: dict[str, list[str]] = defaultdict(list)
-    for name in fleet.inventory.names:
-        by_short[name.split(".")[0].lower()].append(name)
+    for name in bench.fleet.inventory.names:
+        by_short[_short(name)].append(name)
     for short, names in by_short.items():
         if len(names) > 1:
-            yield _finding.report(
-                None,
+            bench.report(
                 f"{len(names)} hosts of the inventory have the short name {short!r}",
-                LABEL,
-                tuple(names),
+                names,
                 "Launchers that cut a name at its first dot take them for one host: rename all but one.",
             )
-
-
-def _prefix_collisions(fleet: Fleet) -> Iterator[Finding]:
-    """Yield names of which one is another plus a hyphenated part (oneCCL pull request 221)."""
-    names = {name.lower(): name for name in fleet.inventory.names}
-    for lower, name in names.items():
-        parts = lower.split("-")
-        for cut in range(1, len(parts)):
-            shorter = names.get("-".join(parts[:cut]))
-            if shorter is not None:
-                yield _finding.report(
-                    None,
-                    f"the name {shorter!r} is the beginning of {name!r}",
-                    LABEL,
-                    (shorter, name),
-                    "Some libraries compare only as many characters as the shorter name has: rename one.",
-                )
-
-
-def _machine_id_twins(fleet: Fleet) -> Iterator[Finding]:
+    for shorter, name in _prefixes(bench.fleet.inventory.names):
+        bench.report(
+            f"the name {shorter!r} is the beginning of {name!r}",
+            (shorter, name),
+            "Some libraries compare only as many characters as the shorter name has: rename one.",
+        )
     by_id: dict[str, list[str]] = defaultdict(list)
-    for state in fleet.states.values():
+    for state in bench.fleet.states.values():
         if isinstance(state.identity, Identity) and state.identity.machine_id:
             by_id[state.identity.machine_id].append(state.host)
     for twins in by_id.values():
         if len(twins) > 1:
-            yield _finding.report(
-                None,
+            bench.report(
                 f"{len(twins)} hosts have one machine-id, as cloned images do",
-                LABEL,
-                tuple(twins),
+                twins,
                 "On all but one: rm /etc/machine-id && systemd-machine-id-setup, then reboot (machine-id(5)).",
             )
 
 
+def _prefixes(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each name that another one, with a hyphen after it, begins with (oneCCL pull request 221)."""
+    by_lower = {name.lower(): name for name in names}
+    for lower, name in by_lower.items():
+        parts = lower.split("-")
+        for cut in range(1, len(parts)):
+            shorter = by_lower.get("-".join(parts[:cut]))
+            if shorter is not None:
+                yield shorter, name
+
+
+@hostname.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the file decides the static name, the kernel the other."""
-    if isinstance(state.identity, Unknown):
-        return state
+    assert isinstance(state.identity, Identity)
     if isinstance(change.action, CommandAction):
         names = {"transient_name": change.action.after}
     else:
@@ -240,21 +164,8 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"identity": state.identity.model_copy(update=names)})
 
 
-REMEDY = Remedy(
-    name=NAME,
-    title="Unique host names",
-    text=__doc__,
-    cures=(LABEL,),
-    spec=HostnameSpec,
-    assess=assess,
-    assess_fleet=assess_fleet,
-    order=20,
-    promise=promise,
-    reads=(MAIN, DROP_INS + "*.cfg", CLOUD_FILE),
-)
-
-
-@deploy("Unique host names")
-def hostname() -> None:
-    """Give the current host its name of the inventory; for use under plain pyinfra."""
-    carry_out(REMEDY.name)
+@hostname.observes
+def observation(state: HostState, _change: Change) -> str:
+    """Return the kernel's host name."""
+    assert isinstance(state.identity, Identity)
+    return state.identity.transient_name

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pyinfra.api.deploy import deploy
-
-from remedy.apply.carry import carry_out
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.edit.hosts import (
     Disabled,
@@ -27,11 +24,11 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     interface_addresses,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
@@ -282,7 +279,7 @@ def promise(state: HostState, _change: Change) -> HostState:
     return state.model_copy(update={"names": state.names.model_copy(update={"peers": peers})})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Hosts file",
     text=__doc__,
@@ -293,9 +290,3 @@ REMEDY = Remedy(
     reads=(MAIN, DROP_INS + "*.cfg"),
     promise=promise,
 )
-
-
-@deploy("Hosts file")
-def hosts_file() -> None:
-    """Bring /etc/hosts of the current host in order; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

@@ -16,9 +16,6 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pyinfra.api.deploy import deploy
-
-from remedy.apply.carry import carry_out
 from remedy.edit import sysctl
 from remedy.plan import (
     Assessment,
@@ -29,12 +26,12 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     Risk,
     sha256,
 )
 from remedy.plan.change import command
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Kernel, Network, Sysctls
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -358,7 +355,7 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"sysctls": after})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="IPv6",
     text=__doc__,
@@ -370,9 +367,3 @@ REMEDY = Remedy(
     promise=promise,
     reads=(PATH,),
 )
-
-
-@deploy("IPv6")
-def ipv6() -> None:
-    """Switch IPv6 of the current host as the spec says; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Mention
 from remedy.spec import SpecSection
 from remedy.text import fold
@@ -144,7 +145,7 @@ def through_proxy(no_proxy: str, addresses: Mapping[str, str | None]) -> tuple[s
     )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Launching",
     text=__doc__,

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._systemd import deciding, runs_systemd
 from remedy.edit.limits import UNLIMITED, Entry, at_least, decides, parse_limits_file
@@ -33,10 +31,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import File, HostState, Limit
 from remedy.spec import SpecSection
 from remedy.templating import render
@@ -302,7 +300,7 @@ def _session(look: _Host, wanted: Mapping[str, int]) -> Iterator[Finding]:
             )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Resource limits",
     text=__doc__,
@@ -312,9 +310,3 @@ REMEDY = Remedy(
     order=61,
     reads=(PAM, SYSTEMD),
 )
-
-
-@deploy("Resource limits")
-def limits() -> None:
-    """Bring the limits of jobs on the current host in order; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

@@ -14,34 +14,18 @@ from __future__ import annotations
 import base64
 import shlex
 
-from pyinfra.api.deploy import deploy
-
-from remedy.apply.carry import carry_out
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._systemd import FALSE, Line, deciding, runs_systemd
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    Finder,
-    FindingKind,
-    Fleet,
-    Remedy,
-    command,
-    sha256,
-)
-from remedy.plan.files import blocker
+from remedy.plan import Change, CommandAction, Workbench, command, remedy, sha256
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
-NAME = "logind"
-LABEL = "stale-shm"
-_finding = Finder(NAME, LABEL)
 PATH = "/etc/systemd/logind.conf.d/99-remedy.conf"
 TEXT = b"# Written by remedy: logging out removes no shared memory.\n[Login]\nRemoveIPC=no\n"
 DEFAULT_NO = frozenset(("rhel", "centos", "rocky", "almalinux", "ol"))
 """Distributions that build systemd with RemoveIPC=no as the default (PostgreSQL wiki, Systemd)."""
+_MAKE_FOLDER = command(["mkdir", "-p", PATH.rpartition("/")[0]])
 _PROPERTY = command(
     [
         "busctl",
@@ -78,74 +62,54 @@ def removes(host: HostState, *, without: str = "") -> tuple[bool, Line | None]:
     return known not in DEFAULT_NO, None
 
 
-def assess(_fleet: Fleet, host: HostState, spec: LogindSpec) -> Assessment:
+@remedy("Shared memory after logout", LogindSpec, cures=("stale-shm",), order=62, reads=(PATH,))
+def logind(bench: Workbench[LogindSpec]) -> None:
     """Decide whether logind has to be told to leave shared memory alone."""
-    ours = host.file(PATH)
-    needed = spec.remove_ipc is False or (
-        spec.remove_ipc is None and (nic.has_gpu(host) or bool(nic.active_ports(host)))
-    )
-    if not runs_systemd(host):
-        return Assessment()
-    if not needed:
-        return Assessment()
-    if isinstance(ours, Unknown):
-        finding = _finding(host, FindingKind.UNKNOWN, f"{PATH} could not be read", (ours.reason,))
-        return Assessment((finding,))
+    host, remove_ipc = bench.host, bench.settings.remove_ipc
+    trains = nic.has_gpu(host) or bool(nic.active_ports(host))
+    if remove_ipc is True or (remove_ipc is None and not trains) or not runs_systemd(host):
+        return
+    file = bench.file(PATH)
     on, line = removes(host)
     if not on:
-        return Assessment()
-    said = line.shown if line is not None else "systemd's default, no file says otherwise"
-    if ours.exists and ours.content == TEXT:
-        finding = _finding(
-            host,
-            FindingKind.BLOCKED,
-            f"{said} sets RemoveIPC=yes after {PATH}",
+        return
+    place = line.shown if line is not None else "systemd's default, no file says otherwise"
+    if file.exists and file.content == TEXT:
+        bench.blocked(
+            f"{place} sets RemoveIPC=yes after {PATH}",
             fix="Remove that line: of two drop-in files the later name wins.",
         )
-        return Assessment((finding,))
+        return
     title = "the last logout of a user deletes the shared memory of the user's jobs (RemoveIPC)"
-    found = _finding(host, FindingKind.DRIFT, title, (said,))
-    if blocked := blocker(ours, NAME):
-        return Assessment((found, blocked.on(host.host, LABEL)))
-    return Assessment((found,), (_change(host, ours, title),))
-
-
-def _change(host: HostState, ours: File, reason: str) -> Change:
-    """Return the one step that writes the file and has logind read it.
-
-    It is one, because to take it back the file must go first and logind look second, as on the way there.
-    """
-    was = base64.b64encode(ours.content).decode()
-    write = "; ".join(
-        (
-            "umask 022",
-            command(["mkdir", "-p", PATH.rpartition("/")[0]]),
-            f"printf %s {base64.b64encode(TEXT).decode()} | base64 -d >{PATH}.new",
-            f"mv -f {PATH}.new {PATH}",
-        )
-    )
-    restore = (
-        f"umask 022; printf %s {shlex.quote(was)} | base64 -d >{PATH}.new; mv -f {PATH}.new {PATH}"
-        if ours.exists
-        else f"rm -f {PATH}"
-    )
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"write {PATH}: RemoveIPC=no, and have logind read it",
-        reason=reason,
-        label=LABEL,
-        action=CommandAction(
+    finding = bench.drift(title, place)
+    if bench.can_write(PATH, because=finding):
+        # One step: to take it back, too, the file must go first and logind read it second.
+        bench.run(
+            f"write {PATH}: RemoveIPC=no, and have logind read it",
+            because=finding,
             observe=f"if [ -e {PATH} ]; then sha256sum <{PATH} | cut -d' ' -f1; else echo absent; fi",
-            before=sha256(ours.content) if ours.exists else "absent",
+            before=_digest(file),
             after=sha256(TEXT),
-            do=f"{_READ_AGAIN}{write}; again 'b false'",
-            undo=f"{_READ_AGAIN}{restore}; again 'b true'",
-        ),
-    )
+            do=f"{_READ_AGAIN}umask 022; {_MAKE_FOLDER}; {_put(TEXT)}; again 'b false'",
+            undo=f"{_READ_AGAIN}umask 022; {_back(file)}; again 'b true'",
+        )
 
 
+def _digest(file: File) -> str:
+    return sha256(file.content) if file.exists else "absent"
+
+
+def _put(content: bytes) -> str:
+    """Return sh text that gives the file a content, at once."""
+    text = shlex.quote(base64.b64encode(content).decode())
+    return f"printf %s {text} | base64 -d >{PATH}.new; mv -f {PATH}.new {PATH}"
+
+
+def _back(file: File) -> str:
+    return _put(file.content) if file.exists else f"rm -f {PATH}"
+
+
+@logind.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after the change: the file, as its digest tells it."""
     assert isinstance(change.action, CommandAction)
@@ -156,20 +120,9 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"files": {**state.files, PATH: file}})
 
 
-REMEDY = Remedy(
-    name=NAME,
-    title="Shared memory after logout",
-    text=__doc__,
-    cures=(LABEL,),
-    spec=LogindSpec,
-    assess=assess,
-    order=62,
-    reads=(PATH,),
-    promise=promise,
-)
-
-
-@deploy("Shared memory after logout")
-def logind() -> None:
-    """Have logind of the current host leave shared memory alone; for use under plain pyinfra."""
-    carry_out(REMEDY.name)
+@logind.observes
+def observation(state: HostState, _change: Change) -> str:
+    """Return the digest of the file."""
+    file = state.file(PATH)
+    assert isinstance(file, File)
+    return _digest(file)

@@ -16,8 +16,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet
 from remedy.plan.compare import differences, groups
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Interface, Network, Sysctls
 from remedy.spec import SpecSection
 from remedy.text import fold
@@ -137,7 +138,7 @@ def _beside(network: Network, mine: Interface, address: str) -> Iterator[Interfa
             yield interface
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Cluster network",
     text=__doc__,

@@ -18,9 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import Field, field_validator
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys._leftovers import moment, shared_with, unread
 from remedy.plan import (
     Assessment,
@@ -30,10 +28,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     Risk,
     command,
 )
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Process
 from remedy.probe.processes import NO_READER
 from remedy.spec import SpecSection
@@ -369,7 +367,7 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update=update)
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Orphaned training processes",
     text=__doc__,
@@ -379,9 +377,3 @@ REMEDY = Remedy(
     order=70,
     promise=promise,
 )
-
-
-@deploy("Orphaned training processes")
-def orphans() -> None:
-    """End the current host's orphans where the spec asks for it; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys._once import once_a_fleet
 from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.plan import (
@@ -29,10 +27,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
@@ -183,7 +181,7 @@ def _name_advice(fleet: Fleet, host: HostState) -> Iterator[Finding]:
         )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Paddle on fixed ports",
     text=__doc__,
@@ -193,9 +191,3 @@ REMEDY = Remedy(
     order=56,
     reads=(PATH,),
 )
-
-
-@deploy("Paddle on fixed ports")
-def paddle() -> None:
-    """Give the current host the endpoints of all trainers; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

@@ -15,9 +15,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys.firewall import FirewallSpec
 from remedy.edit import sysctl
 from remedy.firewall import spans
@@ -31,10 +29,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     sha256,
 )
 from remedy.plan.files import blocker
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Sysctls
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -268,7 +266,7 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"sysctls": sysctl.persisted_with(state.sysctls, PATH, content)})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Ports for new sockets",
     text=__doc__,
@@ -279,9 +277,3 @@ REMEDY = Remedy(
     promise=promise,
     reads=(PATH,),
 )
-
-
-@deploy("Ports for new sockets")
-def port_range() -> None:
-    """Set the current host's range and its reserved ports; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

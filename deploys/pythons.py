@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Session, Software
 from remedy.spec import SpecSection
 
@@ -97,7 +98,7 @@ def _two_nccls(host: HostState, software: Software) -> Iterator[Finding]:
             )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Several Pythons",
     text=__doc__,

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet
 from remedy.plan.compare import differences
+from remedy.plan.legacy import old_remedy
 from remedy.probe import Gpus, HostState, Kernel, RdmaPort
 from remedy.spec import SpecSection
 
@@ -125,7 +126,7 @@ def assess(_fleet: Fleet, host: HostState, _spec: RdmaHealthSpec) -> Assessment:
     return Assessment((finding,))
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="RDMA ports",
     text=__doc__,

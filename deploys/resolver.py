@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finder, Finding, Fleet, Remedy
+from remedy.plan import Assessment, Finder, Finding, Fleet
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Names
 from remedy.spec import SpecSection
 
@@ -72,7 +73,7 @@ def _slow(fleet: Fleet, host: HostState, names: Names, spec: ResolverSpec) -> It
     )
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Resolver",
     text=__doc__,

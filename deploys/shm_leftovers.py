@@ -19,9 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys._leftovers import is_service, moment, now, shared_with, unknown, unread
 from remedy.plan import (
     Assessment,
@@ -30,10 +28,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     Risk,
     command,
 )
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, SharedMemory, ShmFile
 from remedy.spec import SpecSection
 from remedy.text import amount, counted
@@ -212,7 +210,7 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"shared_memory": memory.model_copy(update=update)})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Leftovers in /dev/shm",
     text=__doc__,
@@ -222,9 +220,3 @@ REMEDY = Remedy(
     order=74,
     promise=promise,
 )
-
-
-@deploy("Leftovers in /dev/shm")
-def shm_leftovers() -> None:
-    """Remove the files that dead jobs left in the current host's /dev/shm; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

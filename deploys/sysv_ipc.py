@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
-from pyinfra.api.deploy import deploy
 
-from remedy.apply.carry import carry_out
 from remedy.deploys._leftovers import (
     booted_at,
     is_service,
@@ -38,10 +36,10 @@ from remedy.plan import (
     Finding,
     FindingKind,
     Fleet,
-    Remedy,
     Risk,
     command,
 )
+from remedy.plan.legacy import old_remedy
 from remedy.probe import HostState, Process, Queue, Segment, Semaphores, SysvIpc
 from remedy.spec import SpecSection
 from remedy.text import amount, counted
@@ -369,7 +367,7 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update={"ipc": state.ipc.model_copy(update={field: kept})})
 
 
-REMEDY = Remedy(
+old_remedy(
     name=NAME,
     title="Stale System V IPC",
     text=__doc__,
@@ -379,9 +377,3 @@ REMEDY = Remedy(
     order=72,
     promise=promise,
 )
-
-
-@deploy("Stale System V IPC")
-def sysv_ipc() -> None:
-    """Remove the current host's stale System V segments; for use under plain pyinfra."""
-    carry_out(REMEDY.name)

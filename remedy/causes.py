@@ -1,4 +1,7 @@
-"""The causes of failed distributed training that remedy knows by name: the labels of its findings."""
+"""The causes of failed distributed training that remedy knows by name: the labels of its findings.
+
+Most are in causes.yaml; a remedy may bring causes of its own (``remedy.plan.all_causes`` has both).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ class Cause(Record):
         cause: what is wrong.
         confirm: how it is seen by hand, "" where there is no one way.
         fix: what ends it, "" where nothing on a host does.
+        silent: why no program prints a text that speaks for it; "" where the catalogue has such a text.
     """
 
     name: str
@@ -29,11 +33,15 @@ class Cause(Record):
     cause: str
     confirm: str = ""
     fix: str = ""
+    silent: str = ""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @cache
 def causes() -> dict[str, Cause]:
-    """Return every cause by its label, in the order of their groups."""
+    """Return the causes of causes.yaml by their labels, in the order of their groups."""
     text = resources.files("remedy").joinpath("causes.yaml").read_text(encoding="utf-8")
     return {
         name: Cause(name=name, group=group, **words)

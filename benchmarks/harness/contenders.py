@@ -122,7 +122,7 @@ def _entry_point(folder: Path) -> Path:
     info = place / "fleet_state-0.dist-info"
     info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fleet-state\nVersion: 0\n")
-    (info / "entry_points.txt").write_text("[remedy.deploys]\ntraining_state = remedy_state\n")
+    (info / "entry_points.txt").write_text("[remedy.deploys]\ntraining_state = training_state\n")
     return place
 
 

@@ -69,8 +69,17 @@ class HostProbe(FactBase[str]):
         return "\n".join(output)
 
 
+def deploy_of(remedy: str, title: str) -> Callable[..., object]:
+    """Return the deploy of pyinfra that carries one remedy out on the current host."""
+
+    def carried() -> None:
+        carry_out(remedy)
+
+    return deploy(title)(carried)
+
+
 def carry_out(remedy: str) -> None:
-    """Bring the current host in order as far as one remedy is concerned; called by that remedy's deploy.
+    """Bring the current host in order as far as one remedy is concerned.
 
     What cannot be changed is logged as a warning with the reason, as pyinfra's own operations do.
     """

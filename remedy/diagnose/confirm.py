@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from remedy.causes import NO_HOST_FIX, causes
+from remedy.causes import NO_HOST_FIX
 from remedy.diagnose.diagnosis import (
     UNKNOWN,
     Candidate,
@@ -18,7 +18,7 @@ from remedy.diagnose.diagnosis import (
     Explained,
     Verdict,
 )
-from remedy.plan import Finding, FindingKind, Plan, Remedy, remedies
+from remedy.plan import Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted
 
 __all__ = ["Confirmation", "Verdict", "command_for", "confirm", "explain", "remedy_for", "settled"]
@@ -26,7 +26,7 @@ __all__ = ["Confirmation", "Verdict", "command_for", "confirm", "explain", "reme
 
 def remedy_for(label: str) -> str | None:
     """Return the remedy that cures a cause, else the one that reports it, None where there is none."""
-    if label not in causes() or causes()[label].group == NO_HOST_FIX:
+    if label not in all_causes() or all_causes()[label].group == NO_HOST_FIX:
         return None
     for those in (_curing(label), _reporting(label)):
         if those:

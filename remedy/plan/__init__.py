@@ -17,27 +17,41 @@ from remedy.plan.change import (
 )
 from remedy.plan.finder import Finder
 from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
+from remedy.plan.legacy import Assessment
 from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
 from remedy.plan.planner import Origin, make_plan
 from remedy.plan.promise import promised
-from remedy.plan.remedy import Assessment, Remedy, find_remedy, remedies, section_models
+from remedy.plan.registry import (
+    Remedy,
+    all_causes,
+    find_remedy,
+    remedies,
+    remedy,
+    remedy_of,
+    section_models,
+)
+from remedy.plan.workbench import Command, FleetBench, Workbench
 
 __all__ = [
     "Assessment",
     "Change",
     "ClusterAddress",
+    "Command",
     "CommandAction",
     "FileAction",
     "Finder",
     "Finding",
     "FindingKind",
     "Fleet",
+    "FleetBench",
     "Origin",
     "Plan",
     "PlanFile",
     "Remedy",
     "Risk",
     "Splice",
+    "Workbench",
+    "all_causes",
     "command",
     "find_remedy",
     "interface_addresses",
@@ -46,6 +60,8 @@ __all__ = [
     "promised",
     "read_plan",
     "remedies",
+    "remedy",
+    "remedy_of",
     "section_models",
     "sha256",
     "undo_id",

@@ -8,7 +8,7 @@ from remedy import __version__
 from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
-from remedy.plan.remedy import remedies
+from remedy.plan.registry import remedies
 from remedy.plan.splice import spliced
 
 
@@ -40,20 +40,19 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     changes: list[Change] = []
     contents: dict[str, bytes] = {}
     chosen = [remedy for remedy in remedies() if only in (None, remedy.name)]
-    sections = {remedy.name: fleet.spec.section(remedy.name, remedy.spec) for remedy in chosen}
+    sections = {remedy.name: fleet.spec.section(remedy.name, remedy.settings) for remedy in chosen}
     for remedy in chosen:
-        if remedy.assess_fleet is not None:
-            findings += remedy.assess_fleet(fleet, sections[remedy.name])
+        findings += remedy.assess_fleet(fleet, sections[remedy.name])
     for host in fleet.inventory.names:
         state = fleet.states.get(host)
         if state is None:
             continue
         of_host: list[Change] = []
         for remedy in chosen:
-            assessment = remedy.assess(fleet, state, sections[remedy.name])
-            findings += assessment.findings
-            of_host += assessment.changes
-            contents.update(assessment.blobs or {})
+            bench = remedy.assess(fleet, state, sections[remedy.name])
+            findings += bench.findings
+            of_host += bench.changes
+            contents.update(bench.contents)
         changes += [
             change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
             for number, change in enumerate(of_host, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from remedy.plan.change import Change, FileAction
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
-from remedy.plan.remedy import find_remedy
+from remedy.plan.registry import find_remedy
 from remedy.probe import File, HostState
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from remedy.causes import causes
 from remedy.diagnose.diagnosis import (
     Candidate,
     Confirmation,
@@ -17,6 +16,7 @@ from remedy.diagnose.diagnosis import (
     Explained,
     Verdict,
 )
+from remedy.plan import all_causes
 from remedy.text import fold
 
 WIDTH = 200  # of a line of a log that is shown
@@ -66,7 +66,7 @@ def render_diagnosis(found: Explained, *, everything: bool) -> RenderableType:
     """
     diagnosis = found.diagnosis
     parts: list[RenderableType] = [_head(diagnosis)]
-    cause = causes().get(diagnosis.label)
+    cause = all_causes().get(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
         parts.append(Folded(Text("  "), Text(cause.cause)))
     own = next((one for one in diagnosis.candidates if one.label == diagnosis.label), None)
@@ -174,7 +174,7 @@ def _fix(found: Explained) -> list[RenderableType]:
                 ),
             )
         ]
-    cause = causes()[label]
+    cause = all_causes()[label]
     parts: list[RenderableType] = []
     if label == "application-error":
         parts.append(

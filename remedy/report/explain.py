@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from remedy.causes import NO_HOST_FIX, Cause, causes
+from remedy.causes import NO_HOST_FIX, Cause
 from remedy.diagnose import texts_of
 from remedy.errors import UsageError
-from remedy.plan import Remedy, remedies
+from remedy.plan import Remedy, all_causes, remedies
 
 WIDTH = 100
 INDENT = 18
@@ -50,9 +50,9 @@ def explain(name: str) -> str:
     for remedy in remedies():
         if remedy.name == name:
             return remedy_text(remedy)
-    if name in causes():
-        return cause_text(causes()[name])
-    names = [*(remedy.name for remedy in remedies()), *causes()]
+    if name in all_causes():
+        return cause_text(all_causes()[name])
+    names = [*(remedy.name for remedy in remedies()), *all_causes()]
     near = get_close_matches(name, names, n=3)
     raise UsageError(
         f"there is no remedy and no cause called {name!r}",
@@ -115,13 +115,13 @@ def labels_of(remedy: Remedy[Any]) -> dict[str, tuple[str, ...]]:
 
 def settings(remedy: Remedy[Any]) -> Iterator[tuple[str, str]]:
     """Yield each setting of a remedy with its default, as YAML would have it."""
-    for key, value in remedy.spec().model_dump(mode="json").items():
+    for key, value in remedy.settings().model_dump(mode="json").items():
         yield key, json.dumps(value)
 
 
 def settings_text(remedy: Remedy[Any]) -> str:
     """Return what a remedy's settings mean."""
-    return inspect.cleandoc(remedy.spec.__doc__ or "")
+    return inspect.cleandoc(remedy.settings.__doc__ or "")
 
 
 def plain(text: str) -> str:
@@ -132,7 +132,7 @@ def plain(text: str) -> str:
 def by_group() -> dict[str, list[str]]:
     """Return the labels of all causes by their groups."""
     groups: dict[str, list[str]] = {}
-    for cause in causes().values():
+    for cause in all_causes().values():
         groups.setdefault(cause.group, []).append(cause.name)
     return groups
 

@@ -16,7 +16,7 @@ from typing import Literal
 import yaml
 from pydantic import Field, model_validator
 
-from remedy.causes import causes
+from remedy.plan import all_causes
 from remedy.values import Record
 
 
@@ -105,7 +105,7 @@ class Symptom(Record):
     def _sound(self) -> Symptom:
         for text in (self.pattern, self.near, self.unless, self.extract):
             re.compile(text)
-        unknown = [says.label for says in self.says if says.label not in causes()]
+        unknown = [says.label for says in self.says if says.label not in all_causes()]
         if unknown:
             raise ValueError(f"{self.id}: no such cause: {', '.join(unknown)}")
         if (self.across == "differs") != bool(self.by):

@@ -195,9 +195,9 @@ def test_what_the_lab_cannot_do_is_told_as_everything_else_is() -> None:
 
 THIRD_PARTY = {
     "import nowhere": "cannot be loaded: ModuleNotFoundError: No module named 'nowhere'",
-    "": "cannot be loaded: AttributeError",
-    "REMEDY = 1": "has a REMEDY that is none but int",
-    "from remedy.deploys.hosts_file import REMEDY": "calls itself 'hosts_file', as another remedy does",
+    "": "cannot be loaded: TypeError",
+    "theirs = 1": "cannot be loaded: TypeError: it has no function theirs() under @remedy(...)",
+    "from remedy.deploys.hosts_file import hosts_file as theirs": "has the name 'hosts_file', as another",
 }
 
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from remedy.causes import NO_HOST_FIX, causes
+from remedy.causes import NO_HOST_FIX
 from remedy.cli.main import COMMANDS, main
 from remedy.errors import UsageError
-from remedy.plan import remedies
+from remedy.plan import all_causes, remedies
 from remedy.report import explain
 
 ROOT = Path(__file__).parents[3]
@@ -50,9 +50,9 @@ def test_a_remedy_is_told_with_its_causes_and_settings(remedy: Any) -> None:
         assert key in explain.settings_text(remedy), f"what is the setting {key!r} for?"
 
 
-@pytest.mark.parametrize("name", list(causes()))
+@pytest.mark.parametrize("name", list(all_causes()))
 def test_a_cause_is_told_with_who_deals_with_it(name: str) -> None:
-    cause = causes()[name]
+    cause = all_causes()[name]
     text = explain.explain(name)
     assert cause.cause
     assert cause.fix or cause.group == NO_HOST_FIX
@@ -64,7 +64,7 @@ def test_a_cause_is_told_with_who_deals_with_it(name: str) -> None:
 def test_without_a_name_everything_is_listed() -> None:
     shown = CliRunner().invoke(main, ["explain"])
     assert shown.exit_code == 0
-    for name in (*(remedy.name for remedy in remedies()), *causes()):
+    for name in (*(remedy.name for remedy in remedies()), *all_causes()):
         assert name in shown.output
     assert max(map(len, shown.output.splitlines())) <= explain.WIDTH
 

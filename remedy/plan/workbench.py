@@ -1,0 +1,319 @@
+"""What a remedy's decision works with: it looks at a host, says what is wrong, and says what makes it right.
+
+>>> def dev_shm(bench):
+...     memory = bench.need(bench.host.shared_memory, "the size of /dev/shm")
+...     if memory.size < 1 << 30:
+...         finding = bench.drift("/dev/shm is too small", f"size: {memory.size}")
+...         bench.write("/etc/fstab", b"...", "give /dev/shm 1 GiB after a reboot", because=finding)
+
+Nothing here reads or changes a host: the outcome is data, from which the plan is made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Generic, TypedDict, TypeVar
+
+from remedy.plan.change import (
+    Change,
+    CommandAction,
+    FileAction,
+    Finding,
+    FindingKind,
+    Risk,
+    sha256,
+)
+from remedy.plan.fleet import Fleet
+from remedy.probe import File, HostState
+from remedy.probe.state import NOT_PROBED
+from remedy.spec import SpecSection
+from remedy.values import Fact, Unknown
+
+T = TypeVar("T")
+S = TypeVar("S", bound=SpecSection)
+
+# A file that says so at its top is written again by that program, over whatever is changed here.
+MANAGED = re.compile(
+    rb"(?:managed|generated|maintained) by (puppet|chef|salt|cfengine|networkmanager)", re.I
+)
+HEADER_BYTES = 1024
+
+
+class Undecided(Exception):  # noqa: N818 - the quiet end of a decision, no error
+    """Ends a decision: what it needs is not known."""
+
+
+class Command(TypedDict):
+    """What ``Workbench.run`` needs to know of a command, where a function makes it.
+
+    ``observe`` is read-only sh text that must print ``before`` now and ``after`` once it is done; ``do`` makes
+    the change and ``undo`` takes it back ("" when nothing can).
+    """
+
+    observe: str
+    before: str
+    after: str
+    do: str
+    undo: str
+
+
+class FleetBench(Generic[S]):
+    """The fleet as a whole, for what belongs to no single host.
+
+    Args:
+        fleet: all hosts.
+        settings: the remedy's section of ``remedy.yaml``.
+        remedy: the remedy's name.
+        label: the cause that its findings have unless they name another.
+    """
+
+    def __init__(self, fleet: Fleet, settings: S, remedy: str, label: str) -> None:
+        self.fleet = fleet
+        self.settings = settings
+        self.remedy = remedy
+        self.label = label
+        self.findings: list[Finding] = []
+
+    @property
+    def _name(self) -> str | None:
+        """The host that findings are about."""
+        return None
+
+    def report(
+        self, title: str, evidence: str | Iterable[str] = (), fix: str = "", *, label: str = ""
+    ) -> Finding:
+        """Note what is worth knowing, and what nobody asked remedy to change.
+
+        Args:
+            title: one sentence, without a full stop.
+            evidence: what was seen, literally, a line each.
+            fix: what the user can do about it.
+            label: the cause, one of those that the remedy declares; by default the first of them.
+        """
+        return self._note(FindingKind.REPORT, title, evidence, fix, label)
+
+    def _note(
+        self, kind: FindingKind, title: str, evidence: str | Iterable[str], fix: str, label: str
+    ) -> Finding:
+        finding = Finding(
+            host=self._name,
+            remedy=self.remedy,
+            kind=kind,
+            label=label or self.label,
+            title=title,
+            evidence=(evidence,) if isinstance(evidence, str) else tuple(evidence),
+            fix=fix,
+        )
+        self.findings.append(finding)
+        return finding
+
+
+class Workbench(FleetBench[S]):
+    """One host, what is wrong with it and what makes it right.
+
+    Args:
+        fleet: all hosts, for decisions that look at the others.
+        host: what the probe found on this one.
+        settings: the remedy's section of ``remedy.yaml``.
+        remedy: the remedy's name.
+        label: the cause that its findings have unless they name another.
+    """
+
+    def __init__(self, fleet: Fleet, host: HostState, settings: S, remedy: str, label: str) -> None:
+        super().__init__(fleet, settings, remedy, label)
+        self.host = host
+        self.changes: list[Change] = []
+        self.contents: dict[str, bytes] = {}
+
+    @property
+    def _name(self) -> str:
+        return self.host.host
+
+    # ---- what is known
+
+    def need(self, fact: Fact[T], what: str, *, label: str = "") -> T:
+        """Return the value of a fact; where it is not known, say so and end the decision.
+
+        Args:
+            fact: what the probe found.
+            what: the fact in words, such as "the size of /dev/shm".
+            label: the cause that cannot be ruled out.
+        """
+        if not isinstance(fact, Unknown):
+            return fact
+        if fact != NOT_PROBED:
+            self.unknown(f"could not read {what}", fact.reason, label=label)
+        raise Undecided
+
+    def known(self, fact: Fact[T]) -> T:
+        """Return the value of a fact; where it is not known, end the decision without a word.
+
+        For reports about things that most hosts do not have. Whoever changes hosts ``need``s.
+        """
+        if isinstance(fact, Unknown):
+            raise Undecided
+        return fact
+
+    def file(self, path: str) -> File:
+        """Return the file at ``path``, which need not exist; where it could not be read, end the decision."""
+        return self.need(self.host.file(path), path)
+
+    # ---- what is wrong
+
+    def drift(self, title: str, evidence: str | Iterable[str] = (), *, label: str = "") -> Finding:
+        """Note what is wrong and what the plan changes; the arguments are those of ``report``."""
+        return self._note(FindingKind.DRIFT, title, evidence, "", label)
+
+    def blocked(
+        self, title: str, evidence: str | Iterable[str] = (), fix: str = "", *, label: str = ""
+    ) -> Finding:
+        """Note what is wrong and what remedy cannot or will not change; ``fix`` says what the user can do."""
+        return self._note(FindingKind.BLOCKED, title, evidence, fix, label)
+
+    def unknown(
+        self, title: str, evidence: str | Iterable[str] = (), fix: str = "", *, label: str = ""
+    ) -> Finding:
+        """Note what could not be found out, so that the host cannot be called right."""
+        return self._note(FindingKind.UNKNOWN, title, evidence, fix, label)
+
+    # ---- what makes it right
+
+    def can_write(self, path: str, *, because: Finding) -> bool:
+        """Return whether nothing keeps a file from being changed; where something does, say so.
+
+        ``write`` and ``remove`` ask this themselves; a command that writes a file has to.
+        """
+        obstacle = _obstacle(self.file(path), self.remedy)
+        if obstacle is not None:
+            title, fix = obstacle
+            self.blocked(title, fix=fix, label=because.label)
+        return obstacle is None
+
+    def write(
+        self,
+        path: str,
+        content: bytes,
+        title: str,
+        *,
+        because: Finding,
+        mode: int = 0o644,
+        risk: Risk = Risk.LOW,
+        guarded: bool = False,
+        disrupts: str = "",
+    ) -> bool:
+        """Plan to give a file another content; return whether that can be done.
+
+        Args:
+            path: the file; links are followed, owner and mode of one that is there are kept.
+            content: all its bytes.
+            title: the step in one line.
+            because: the finding that it mends.
+            mode: permission bits of a file that is made new.
+            risk: how much it can hurt.
+            guarded: whether it can cut the connection; the host takes it back unless a new one confirms it.
+            disrupts: what else notices.
+        """
+        if not self.can_write(path, because=because):
+            return False
+        file = self.file(path)
+        self.contents |= {sha256(data): data for data in (file.content, content)}
+        action = FileAction(
+            path=path,
+            real_path=file.real_path,
+            before=sha256(file.content) if file.exists else None,
+            after=sha256(content),
+            mode=mode,
+        )
+        self._step(action, title, because, risk, guarded, disrupts)
+        return True
+
+    def remove(self, path: str, title: str, *, because: Finding) -> bool:
+        """Plan to remove a file that is there; return whether that can be done."""
+        if not self.can_write(path, because=because):
+            return False
+        file = self.file(path)
+        before = sha256(file.content)
+        self.contents[before] = file.content
+        action = FileAction(path=path, real_path=file.real_path, before=before, after=None)
+        self._step(action, title, because, Risk.LOW, False, "")
+        return True
+
+    def run(
+        self,
+        title: str,
+        *,
+        because: Finding,
+        observe: str,
+        before: str,
+        after: str,
+        do: str,
+        undo: str,
+        risk: Risk = Risk.LOW,
+        guarded: bool = False,
+        disrupts: str = "",
+    ) -> None:
+        """Plan to run a command between two looks at what it changes.
+
+        Args:
+            title: the step in one line.
+            because: the finding that it mends.
+            observe: read-only sh text; the remedy's ``observes`` says the same of a state.
+            before: what ``observe`` must print now.
+            after: what ``observe`` must print when it is done.
+            do: sh text that makes the change.
+            undo: sh text that takes it back; "" when nothing can, and then ``disrupts`` says what is lost.
+            risk: how much it can hurt.
+            guarded: whether it can cut the connection; the host takes it back unless a new one confirms it.
+            disrupts: what else notices.
+        """
+        action = CommandAction(observe=observe, before=before, after=after, do=do, undo=undo)
+        self._step(action, title, because, risk, guarded, disrupts)
+
+    def _step(
+        self,
+        action: FileAction | CommandAction,
+        title: str,
+        because: Finding,
+        risk: Risk,
+        guarded: bool,
+        disrupts: str,
+    ) -> None:
+        self.changes.append(
+            Change(
+                id="",
+                host=self.host.host,
+                remedy=self.remedy,
+                title=title,
+                reason=because.title,
+                label=because.label,
+                risk=risk,
+                disrupts=disrupts,
+                reversible=isinstance(action, FileAction) or bool(action.undo),
+                guarded=guarded,
+                action=action,
+            )
+        )
+
+
+def _obstacle(file: File, remedy: str) -> tuple[str, str] | None:
+    """Return what keeps a file from being changed, and what the user can do; None when nothing is known to."""
+    manager = MANAGED.search(file.content[:HEADER_BYTES])
+    if manager is not None:
+        tool = manager[1].decode()
+        fix = f"Make the change in {tool}, or take the file out of it. To leave the file alone, see the "
+        return (
+            f"{file.path} says that it is managed by {tool}, which would write it again",
+            f"{fix}settings: remedy explain {remedy}",
+        )
+    if file.immutable:
+        return (
+            f"{file.path} is immutable (chattr +i), so somebody wants it as it is",
+            f"If it may be changed: chattr -i {file.real_path}, then run the command again.",
+        )
+    if file.read_only:
+        return (
+            f"{file.path} is on a file system that is mounted read-only",
+            f"Remount it: mount -o remount,rw $(findmnt -n -o TARGET --target {file.real_path})",
+        )
+    return None
