@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -209,7 +210,8 @@ def test_a_third_partys_remedy_that_is_broken(tmp_path: Path, code: str) -> None
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[remedy.deploys]\ntheirs = theirs\n")
     path = inventory(tmp_path)
-    done = program(tmp_path, "check", str(path), PYTHONPATH=str(tmp_path))
+    search_path = os.pathsep.join(path for path in (str(tmp_path), *sys.path) if path)
+    done = program(tmp_path, "check", str(path), PYTHONPATH=search_path)
     told = " ".join(done.stderr.split())
     assert done.returncode == 2, done.stderr
     assert THIRD_PARTY[code] in told
