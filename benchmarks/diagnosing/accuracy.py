@@ -148,11 +148,7 @@ def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
 
 
 def _families(label: str) -> frozenset[str]:
-    return frozenset(
-        entry.family
-        for entry in catalogue()
-        if any(says.label == label and says.weight >= 0.6 for says in entry.says)
-    )
+    return frozenset(entry.family for entry in catalogue() if entry.speaks_clearly_for(label))
 
 
 def _share(values: Any) -> float:

@@ -57,7 +57,7 @@ def diagnose(
     """
     with explained(verbose=verbose):
         from remedy.diagnose.confirm import command_for, explain, remedy_for
-        from remedy.diagnose.diagnosis import Explained
+        from remedy.diagnose.diagnosis import Explanation
         from remedy.errors import UsageError
 
         if inventory is None and (limit or spec or ask_sudo_password):
@@ -74,7 +74,7 @@ def diagnose(
             found = explain(read, plan, probed.fleet.states, shlex.quote(str(inventory)))
         else:
             name, command = remedy_for(read.label), command_for("INVENTORY", (), read.label)
-            found = Explained(diagnosis=read, remedy=name, command=command)
+            found = Explanation(diagnosis=read, remedy=name, command=command)
         if as_json:
             document = found.diagnosis.document(remedy=found.remedy, command=found.command)
             document["confirmations"] = [one.model_dump(mode="json") for one in found.confirmations]
@@ -104,8 +104,8 @@ def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
 
 def _read(logs: tuple[Path, ...]) -> Diagnosis:
     """Diagnose the logs, with a bar on a terminal where that takes a while."""
+    from remedy.diagnose.logs import diagnose_sources
     from remedy.diagnose.reader import sources
-    from remedy.diagnose.run import diagnose_sources
 
     found = sources(logs)
     total = sum(source.size for source in found)
@@ -127,4 +127,4 @@ def _read(logs: tuple[Path, ...]) -> Diagnosis:
             done[getattr(source, "name", "")] = position
             progress.update(task, completed=sum(done.values()))
 
-        return diagnose_sources(found, told=told)
+        return diagnose_sources(found, progress=told)

@@ -1,12 +1,12 @@
-"""Comparing a diagnosis with real hosts: what the probe found there confirms a candidate, or speaks against it.
+"""Comparing a diagnosis with real hosts: what the probe read there confirms a candidate, or refutes it.
 
-The remedies are what knows how a cause is seen in a host's state; their findings and changes carry the same
-labels as the catalogue. So nothing is looked for here a second time.
+The remedies know how a cause shows in the state of a host; their findings and changes carry the same labels as
+the catalogue. So nothing is searched for here a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX
@@ -14,30 +14,30 @@ from remedy.diagnose.diagnosis import (
     UNKNOWN,
     Candidate,
     Confirmation,
+    ConfirmationStatus,
     Diagnosis,
-    Explained,
-    Verdict,
+    Explanation,
 )
-from remedy.plan import Finding, FindingKind, Plan, Remedy, all_causes, remedies
+from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted
 
-__all__ = ["Confirmation", "Verdict", "command_for", "confirm", "explain", "remedy_for", "settled"]
+__all__ = ["Confirmation", "command_for", "confirm", "explain", "remedy_for", "settled"]
 
 
 def remedy_for(label: str) -> str | None:
     """Return the remedy that cures a cause, else the one that reports it, None where there is none."""
     if label not in all_causes() or all_causes()[label].group == NO_HOST_FIX:
         return None
-    for those in (_curing(label), _reporting(label)):
-        if those:
-            # Several can deal with one cause: the one that is called like it comes first.
-            words = set(label.split("-"))
-            return max(those, key=lambda one: len(words & set(one.name.split("_")))).name
+    words = set(label.split("-"))
+    for group in (_curing(label), _reporting(label)):
+        if group:
+            # Several can cure one cause: the one whose name is most like it comes first.
+            return max(group, key=lambda remedy: len(words & set(remedy.name.split("_")))).name
     return None
 
 
 def confirm(diagnosis: Diagnosis, plan: Plan, read: Iterable[str]) -> tuple[Confirmation, ...]:
-    """Hold every candidate against a plan. Pure.
+    """Compare every candidate with a plan. Pure.
 
     Args:
         diagnosis: of the logs.
@@ -45,7 +45,7 @@ def confirm(diagnosis: Diagnosis, plan: Plan, read: Iterable[str]) -> tuple[Conf
         read: the hosts that could be read.
     """
     hosts = list(read)
-    return tuple(_confirmed(candidate, plan, hosts) for candidate in diagnosis.candidates)
+    return tuple(_confirmation(candidate.label, plan, hosts) for candidate in diagnosis.candidates)
 
 
 def settled(
@@ -55,51 +55,54 @@ def settled(
 
     A clear text stays what it is, also where the state of the hosts is fine by now.
     """
-    by_label = {one.label: one for one in confirmations}
+    by_label = {confirmation.label: confirmation for confirmation in confirmations}
+    order = (ConfirmationStatus.CONFIRMED, ConfirmationStatus.OPEN, ConfirmationStatus.REFUTED)
 
     def place(candidate: Candidate) -> tuple[int, float]:
-        verdict = by_label[candidate.label].verdict
-        order = (Verdict.CONFIRMED, Verdict.NOT_TOLD, Verdict.REFUTED).index(verdict)
-        return order, -candidate.score
+        return order.index(by_label[candidate.label].status), -candidate.score
 
-    ranked = tuple(sorted(diagnosis.candidates, key=place))
-    first = by_label[ranked[0].label] if ranked else None
-    if first is None or first.verdict is not Verdict.CONFIRMED:
+    candidates = tuple(sorted(diagnosis.candidates, key=place))
+    first = by_label[candidates[0].label] if candidates else None
+    if first is None or first.status is not ConfirmationStatus.CONFIRMED:
         return diagnosis, None
-    best = ranked[0]
+    best = candidates[0]
     lead = best.evidence[0] if best.evidence else diagnosis.lead
-    settled_on = diagnosis.model_copy(
-        update={"label": best.label, "confidence": "certain", "lead": lead, "candidates": ranked}
-    )
-    return settled_on, first
+    update = {
+        "label": best.label,
+        "confidence": "certain",
+        "lead": lead,
+        "candidates": candidates,
+    }
+    return diagnosis.model_copy(update=update), first
 
 
 def command_for(inventory: str, confirmations: Iterable[Confirmation], label: str) -> str | None:
-    """Return the very command to type against a cause.
+    """Return the command to type against a cause, None where remedy can do nothing against it.
 
-    What else the hosts confirm is put right by the same command: training fails until all of it is.
+    Other causes that the hosts confirm are cured by the same command: training fails until all of them are.
 
     Args:
         inventory: as it is to be typed.
-        confirmations: of the hosts; none where they were not asked.
+        confirmations: of the hosts; none where no host was probed.
         label: the cause.
     """
-    asked = list(confirmations)
-    own = next((one for one in asked if one.label == label), None)
-    curable = [one for one in asked if one.verdict is Verdict.CONFIRMED and one.curable]
-    if own in curable or (label == UNKNOWN and curable):
-        hosts = dict.fromkeys(host for one in curable for host in one.hosts)
+    by_label = {confirmation.label: confirmation for confirmation in confirmations}
+    confirmation = by_label.get(label)
+    curable = [
+        c for c in by_label.values() if c.status is ConfirmationStatus.CONFIRMED and c.curable
+    ]
+    if curable and (label == UNKNOWN or confirmation in curable):
+        hosts = dict.fromkeys(host for c in curable for host in c.hosts)
         return f"remedy apply {inventory} --limit {','.join(hosts)}"
-    if own is not None and own.verdict is Verdict.REFUTED:
+    if confirmation is not None and confirmation.status is ConfirmationStatus.REFUTED:
         return None  # nothing would be changed
-    name = remedy_for(label)
-    if name is None:
+    if remedy_for(label) is None:
         return None
     return f"remedy apply {inventory}" if _curing(label) else f"remedy check {inventory}"
 
 
-def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: str) -> Explained:
-    """Hold a diagnosis against the hosts, and say what is to be typed. Pure.
+def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: str) -> Explanation:
+    """Compare a diagnosis with the hosts, and find the command to type next. Pure.
 
     Args:
         diagnosis: of the logs.
@@ -109,7 +112,7 @@ def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: st
     """
     confirmations = confirm(diagnosis, plan, read)
     decided, _ = settled(diagnosis, confirmations)
-    return Explained(
+    return Explanation(
         diagnosis=decided,
         confirmations=confirmations,
         remedy=remedy_for(decided.label),
@@ -117,37 +120,37 @@ def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: st
     )
 
 
-def _confirmed(candidate: Candidate, plan: Plan, hosts: list[str]) -> Confirmation:
-    label = candidate.label
-    mine = [finding for finding in plan.findings if finding.label == label]
-    seen = [finding for finding in mine if finding.kind is not FindingKind.UNKNOWN]
+def _confirmation(label: str, plan: Plan, hosts: Sequence[str]) -> Confirmation:
+    findings = [finding for finding in plan.findings if finding.label == label]
+    seen = [finding for finding in findings if finding.kind is not FindingKind.UNKNOWN]
     curing = {remedy.name for remedy in _curing(label)}
-    changed = [change for change in plan.changes if change.remedy in curing]
-    if seen or (changed and not mine):
-        where = dict.fromkeys(
-            [finding.host for finding in seen if finding.host] + [change.host for change in changed]
-        )
-        told = [_told(finding) for finding in seen] or [change.title for change in changed]
-        return Confirmation(
-            label=label,
-            verdict=Verdict.CONFIRMED,
-            hosts=tuple(where),
-            evidence=tuple(told[:6]),
-            curable=bool(changed),
-        )
-    unknown = [finding for finding in mine if finding.kind is FindingKind.UNKNOWN]
+    changes = [change for change in plan.changes if change.remedy in curing]
+    if seen or (changes and not findings):
+        return _confirmed(label, seen, changes)
+    unknown = [finding for finding in findings if finding.kind is FindingKind.UNKNOWN]
     if unknown or not hosts or not (_curing(label) or _reporting(label)):
-        return Confirmation(
-            label=label, verdict=Verdict.NOT_TOLD, evidence=tuple(_told(one) for one in unknown[:3])
-        )
+        evidence = tuple(_sentence(finding) for finding in unknown[:3])
+        return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
     return Confirmation(
         label=label,
-        verdict=Verdict.REFUTED,
-        evidence=(f"nothing of it is found on {counted(len(hosts), 'host')}",),
+        status=ConfirmationStatus.REFUTED,
+        evidence=(f"no sign of it on {counted(len(hosts), 'host')}",),
     )
 
 
-def _told(finding: Finding) -> str:
+def _confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]) -> Confirmation:
+    hosts = [finding.host for finding in findings if finding.host]
+    evidence = [_sentence(finding) for finding in findings] or [change.title for change in changes]
+    return Confirmation(
+        label=label,
+        status=ConfirmationStatus.CONFIRMED,
+        hosts=tuple(dict.fromkeys([*hosts, *(change.host for change in changes)])),
+        evidence=tuple(evidence[:6]),
+        curable=bool(changes),
+    )
+
+
+def _sentence(finding: Finding) -> str:
     where = f"{finding.host}: " if finding.host else ""
     evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
     return f"{where}{finding.title}{evidence}"

@@ -1,4 +1,4 @@
-"""What a diagnosis is: the cause, how sure, which lines say so, and what else it could be."""
+"""What a diagnosis is: the cause, how sure it is, the lines that show it, and what else it could be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN, HEALTHY, APPLICATION = "unknown", "healthy", "application-error"
 Confidence = Literal["certain", "likely", "possible", "none"]
 
 
-class Evidence(Record):
+class Quote(Record):
     """One line of a log.
 
     Args:
@@ -44,14 +44,14 @@ class Candidate(Record):
     Args:
         label: the cause.
         score: 0 to 1, for comparing.
-        reason: why it can be this one.
+        reason: why it can be this cause.
         evidence: lines that speak for it, the first failure first.
     """
 
     label: str
     score: float
     reason: str
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Quote, ...] = ()
 
 
 class Diagnosis(Record):
@@ -59,19 +59,19 @@ class Diagnosis(Record):
 
     Args:
         label: the cause; ``unknown``, ``healthy`` or ``application-error`` where that is the answer.
-        confidence: how sure.
+        confidence: how sure it is.
         lead: the line where the failure began, None where there is none.
-        candidates: what it can be, the likeliest first.
+        candidates: the likeliest first.
         consequences: lines of ranks that only suffered from it.
-        notes: what is to be known of the logs (empty, broken off, not readable, not explained).
-        asides: what is good to know as well (harmless texts, what else to look at).
+        notes: what is wrong with the logs (empty, broken off, not readable, not explained).
+        asides: what helps to read them (harmless texts, what else to collect).
     """
 
     label: str
     confidence: Confidence
-    lead: Evidence | None = None
+    lead: Quote | None = None
     candidates: tuple[Candidate, ...] = ()
-    consequences: tuple[Evidence, ...] = ()
+    consequences: tuple[Quote, ...] = ()
     notes: tuple[str, ...] = ()
     asides: tuple[str, ...] = ()
 
@@ -79,8 +79,8 @@ class Diagnosis(Record):
         """Return the JSON document.
 
         Args:
-            remedy: the remedy that deals with the cause.
-            command: what is to be typed.
+            remedy: the remedy that cures or reports the cause.
+            command: to type next.
         """
         lead = self.lead
         return {
@@ -89,49 +89,49 @@ class Diagnosis(Record):
             "confidence": self.confidence,
             "lead": None
             if lead is None
-            else {"file": lead.file, "line": lead.line, "text": lead.text, **_more(lead)},
-            "candidates": [one.model_dump(mode="json") for one in self.candidates],
-            "consequences": [one.model_dump(mode="json") for one in self.consequences],
+            else {"file": lead.file, "line": lead.line, "text": lead.text, **_about(lead)},
+            "candidates": [candidate.model_dump(mode="json") for candidate in self.candidates],
+            "consequences": [quote.model_dump(mode="json") for quote in self.consequences],
             "notes": [*self.notes, *self.asides],
             "remedy": remedy,
             "command": command,
         }
 
 
-class Verdict(str, Enum):
-    """What the hosts say to a candidate."""
+class ConfirmationStatus(str, Enum):
+    """How a candidate compares with the state of the hosts."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
-    NOT_TOLD = "not told"
+    OPEN = "open"  # no remedy looks for it, or the facts could not be read
 
 
 class Confirmation(Record):
-    """One candidate, held against the hosts.
+    """One candidate, compared with the state of the hosts.
 
     Args:
         label: the cause.
-        verdict: what the hosts say to it.
-        hosts: those on which it was found.
-        evidence: what was found, one line each.
-        curable: whether the plan has changes against it there.
+        status: how it compares.
+        hosts: those that show it.
+        evidence: what they show, one line each.
+        curable: whether the plan has changes against it.
     """
 
     label: str
-    verdict: Verdict
+    status: ConfirmationStatus
     hosts: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     curable: bool = False
 
 
-class Explained(Record):
-    """A diagnosis that was held against the hosts, and what is to be typed.
+class Explanation(Record):
+    """A diagnosis, compared with the hosts where they were probed, and the command to type next.
 
     Args:
-        diagnosis: of the logs; what the hosts confirm comes first.
-        confirmations: what the hosts say to each candidate.
-        remedy: the remedy that deals with the cause, None where there is none.
-        command: what is to be typed, None where remedy can do nothing against it.
+        diagnosis: of the logs; candidates that the hosts confirm come first.
+        confirmations: one a candidate, none where no host was probed.
+        remedy: the remedy that cures or reports the cause, None where there is none.
+        command: to type next, None where remedy can do nothing against the cause.
     """
 
     diagnosis: Diagnosis
@@ -139,12 +139,12 @@ class Explained(Record):
     remedy: str | None = None
     command: str | None = None
 
-    def of(self, label: str) -> Confirmation | None:
-        """Return what the hosts say to one cause."""
-        return next((one for one in self.confirmations if one.label == label), None)
+    def confirmation_of(self, label: str) -> Confirmation | None:
+        """Return how one cause compares with the hosts."""
+        return next((c for c in self.confirmations if c.label == label), None)
 
 
-def _more(lead: Evidence) -> dict[str, Any]:
+def _about(lead: Quote) -> dict[str, Any]:
     return {
         "meaning": lead.meaning,
         "rank": lead.rank,

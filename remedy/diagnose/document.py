@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from remedy.diagnose.confirm import Confirmation
-from remedy.diagnose.diagnosis import Candidate, Evidence
+from remedy.diagnose.diagnosis import Candidate, Quote
 from remedy.values import Document
 
 
@@ -22,8 +22,9 @@ class LeadDocument(Document):
 class DiagnosisDocument(Document):
     """What ``diagnose`` prints with ``--json``.
 
-    ``label`` is the cause; ``lead`` the line where the failure began; ``remedy`` deals with it, ``command`` is
-    what to type; ``confirmations`` is what the hosts say, where they were asked.
+    ``label`` is the cause; ``lead`` the line where the failure began; ``remedy`` cures or reports it;
+    ``command`` is to be typed next; ``confirmations`` compares each candidate with the hosts, where they were
+    probed.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -33,7 +34,7 @@ class DiagnosisDocument(Document):
     confidence: str
     lead: LeadDocument | None
     candidates: tuple[Candidate, ...]
-    consequences: tuple[Evidence, ...]
+    consequences: tuple[Quote, ...]
     notes: tuple[str, ...]
     remedy: str | None
     command: str | None

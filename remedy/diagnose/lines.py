@@ -8,7 +8,7 @@ from dataclasses import dataclass
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-# What launchers put before a line. Each may come after another one (Kubernetes before torchrun).
+# What launchers put before a line. They can stand one after the other (Kubernetes before torchrun).
 _PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -25,7 +25,7 @@ _PREFIXES = tuple(
     )
 )
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] ")
-_OWN_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
+_RANK_IN_TEXT = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
 _FILE_RANK = re.compile(
     r"(?:^|[/._-])(?:worker|workerlog|rank|std(?:out|err)|task|attempt_\d+/)[._-]?(\d{1,5})(?=[._/]|$)"
     r"|\.(\d{1,4})\.log$|/(\d{1,4})/std(?:out|err)\.log$"
@@ -47,13 +47,13 @@ _MONTHS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """A line without what stands before it.
 
     Args:
         text: what the program itself printed.
-        rank: of the process, None where the line does not say.
-        host: the same.
+        rank: of the process, None where the line does not name it.
+        host: its name, "" where the line does not name it.
     """
 
     text: str
@@ -66,32 +66,32 @@ def clean(raw: bytes) -> str:
     return _CONTROL.sub("", _ANSI.sub("", raw.decode("utf-8", "replace"))).rstrip()
 
 
-def split(text: str) -> Line:
-    """Take off what launchers put before a line, and the rank and host that it names."""
+def split(text: str) -> LogLine:
+    """Separate a line from what launchers put before it, and read the rank and host from that."""
     ranks: dict[str, int] = {}
     host = ""
     for _ in range(3):
-        found = next((m for p in _PREFIXES if (m := p.match(text))), None)
-        if found is None or found.end() == len(text):
+        prefix = next((m for p in _PREFIXES if (m := p.match(text))), None)
+        if prefix is None or prefix.end() == len(text):
             break
-        groups = found.groupdict()
+        groups = prefix.groupdict()
         ranks |= {kind: int(groups[kind]) for kind in ("rank", "local") if groups.get(kind)}
         host = host or groups.get("host") or ""
-        text = text[found.end() :]
+        text = text[prefix.end() :]
     if nccl := _NCCL.match(text):
         host = host or nccl["host"]
         if int(nccl["local"]) >= 0:
             ranks.setdefault("local", int(nccl["local"]))
-    if "rank" not in ranks and (own := _OWN_RANK.search(text[:300])):
-        ranks["rank"] = int(next(group for group in own.groups() if group))
+    if "rank" not in ranks and (mention := _RANK_IN_TEXT.search(text[:300])):
+        ranks["rank"] = int(next(group for group in mention.groups() if group))
     # A number among the ranks of one host is better than none.
-    return Line(text, ranks.get("rank", ranks.get("local")), host)
+    return LogLine(text, ranks.get("rank", ranks.get("local")), host)
 
 
 def rank_of_file(name: str) -> int | None:
-    """Return the rank that a file's name tells (worker_3.log, workerlog.3, 3/stderr.log), None for none."""
-    found = _FILE_RANK.search(name)
-    return int(next(group for group in found.groups() if group)) if found else None
+    """Return the rank in the name of a file (worker_3.log, workerlog.3, 3/stderr.log), or None."""
+    match = _FILE_RANK.search(name)
+    return int(next(group for group in match.groups() if group)) if match else None
 
 
 def time_of(text: str) -> float | None:
@@ -99,16 +99,16 @@ def time_of(text: str) -> float | None:
 
     Half of the formats have no year, so it is left out of all.
     """
-    found = _TIME.search(text[:200])
-    if found is None:
+    match = _TIME.search(text[:200])
+    if match is None:
         return None
-    if found["year"]:
-        month, day, parts = int(found["month"]), found["day"], ("h", "m", "s")
-    elif found["gmonth"]:
-        month, day, parts = int(found["gmonth"]), found["gday"], ("gh", "gm", "gs")
+    if match["year"]:
+        month, day, parts = int(match["month"]), match["day"], ("h", "m", "s")
+    elif match["gmonth"]:
+        month, day, parts = int(match["gmonth"]), match["gday"], ("gh", "gm", "gs")
     else:
-        month, day, parts = _MONTHS[found["name"]], found["nday"], ("nh", "nm", "ns")
-    hours, minutes, seconds = (float(found[part].replace(",", ".")) for part in parts)
+        month, day, parts = _MONTHS[match["name"]], match["nday"], ("nh", "nm", "ns")
+    hours, minutes, seconds = (float(match[part].replace(",", ".")) for part in parts)
     return ((month * 31 + int(day)) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 

@@ -25,20 +25,21 @@ class Source:
     """One log.
 
     Args:
-        name: how it is told to the user.
-        blocks: gives its bytes.
+        name: as it is shown to the user.
+        blocks: yields its bytes.
         size: bytes on disk, 0 where that is not known.
         trouble: why it could not be read to its end, "" where it could.
+        progress: is called with how many bytes of the file have been read.
     """
 
     name: str
     blocks: Callable[[], Iterator[bytes]]
     size: int = 0
     trouble: str = ""
-    told: Callable[[int], None] = field(default=lambda _: None)
+    progress: Callable[[int], None] = field(default=lambda _: None)
 
     def read(self) -> Iterator[bytes]:
-        """Give the log's bytes; a log that breaks off gives what there is, and says so in ``trouble``."""
+        """Yield the log's bytes. Where it breaks off, yield what there is and set ``trouble``."""
         blocks = self.blocks()
         while True:
             try:
@@ -67,30 +68,28 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
         paths: files, folders, or "-" for standard input.
 
     Raises:
-        UsageError: a path does not exist, or nothing is there to be read.
+        UsageError: a path does not exist, or there is no log in any of them.
     """
-    found: list[Source] = []
+    logs: list[Source] = []
     named = list(paths)
     for path in named:
         if str(path) == STDIN:
-            found.append(Source("standard input", _standard_input))
+            logs.append(Source("standard input", _standard_input))
             continue
         path = Path(path)
         if path.is_dir():
-            files = sorted(one for one in path.rglob("*") if one.is_file() and _is_log(one))
-            found += [_file(one, str(one.relative_to(path.parent))) for one in files]
+            files = sorted(file for file in path.rglob("*") if file.is_file() and _is_log(file))
+            logs += [_file(file, str(file.relative_to(path.parent))) for file in files]
         elif path.exists():
-            found.append(_file(path, str(path)))
+            logs.append(_file(path, str(path)))
         else:
-            raise UsageError(
-                f"there is no file or folder {str(path)!r}", next_step="Check the path."
-            )
-    if not found:
+            raise UsageError(f"no such file or folder: {str(path)!r}", next_step="Check the path.")
+    if not logs:
         raise UsageError(
-            f"there is no log in {', '.join(repr(str(path)) for path in named) or 'nothing'}",
+            f"no log in {', '.join(repr(str(path)) for path in named) or 'nothing'}",
             next_step="Name files, folders of logs, or - for standard input.",
         )
-    return found
+    return logs
 
 
 def from_text(name: str, data: bytes) -> Source:
@@ -122,7 +121,9 @@ def _opened(path: Path, source: Source) -> Iterator[bytes]:
             return
         head = raw.read(6)
         raw.seek(0)
-        yield from _text(_pieces(_expanded(raw, head), told=lambda: source.told(raw.tell())))
+        yield from _text(
+            _pieces(_expanded(raw, head), progress=lambda: source.progress(raw.tell()))
+        )
 
 
 def _standard_input() -> Iterator[bytes]:
@@ -132,7 +133,7 @@ def _standard_input() -> Iterator[bytes]:
 
 
 def _expanded(raw: IO[bytes], head: bytes) -> Any:
-    """Return the file, or what expands it, by its first bytes; its name may say nothing, or wrong."""
+    """Return the file, or what expands it, by its first bytes: its name may be missing or wrong."""
     if head.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=raw)
     if head.startswith(b"BZh"):
@@ -151,12 +152,12 @@ def _zstd(raw: IO[bytes]) -> IO[Any]:
     return reader
 
 
-def _pieces(stream: IO[bytes], told: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-    # What breaks off in the middle of a large read would give nothing at all.
+def _pieces(stream: IO[bytes], progress: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+    # Of a file that breaks off, a large read returns nothing at all.
     read = getattr(stream, "read1", stream.read)
     while block := read(BLOCK):
         yield block
-        told()
+        progress()
 
 
 def _text(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -11,27 +11,28 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from remedy.diagnose import lines
-from remedy.diagnose.catalogue import Role, Symptom, catalogue
+from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue
+from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.engine import Find, make_finder
-from remedy.diagnose.literals import literals_of
 from remedy.diagnose.reader import Source
 
-AROUND = 16 << 10  # bytes before and after a hit that are looked at
-REACH = 800  # of a very long line, so much is looked at on either side of a hit
-ENOUGH = 12  # events of one entry in one log; more say nothing new
+AROUND = 16 << 10  # bytes before and after a hit that are searched
+REACH = 800  # characters of a very long line that are read on either side of a hit
+ENOUGH = 12  # events of one entry in one log; more add nothing
 PATIENCE = 5_000  # lines with one literal that are tried in one log
-ENDS = 2 * AROUND  # of the start and the end of a log, for telling whether it went well
 
 TRACEBACK = b"Traceback (most recent call last)"
 EXCEPTION = "python-exception"
 _EXCEPTION_LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
-# Raised about the system, not by the program's own logic: unexplained, they do not speak for the program.
+# Raised about the system, not by the program's logic: unexplained, they do not speak against the program.
 _SYSTEM_ERROR = re.compile(
     r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
     r"|shared object|undefined symbol|memory|/dev/|device)"
 )
+_SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
+_PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
 _FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
 _DETAILS = frozenset(
     (
@@ -43,7 +44,7 @@ _DETAILS = frozenset(
 
 @dataclass
 class Event:
-    """A place where an entry matched, or where a program raised."""
+    """A place where an entry matched, or where a program raised an exception."""
 
     symptom: str
     role: Role
@@ -54,17 +55,21 @@ class Event:
     host: str
     time: float | None
     details: dict[str, str] = field(default_factory=dict)
-    says: tuple[tuple[str, float, str], ...] = ()
+    causes: tuple[CauseWeight, ...] = ()
     meaning: str = ""
+
+    @property
+    def weight(self) -> float:
+        """The weight of the cause that it speaks for most clearly, 0 where it speaks for none."""
+        return max((cause.weight for cause in self.causes), default=0.0)
 
 
 @dataclass
-class Scanned:
-    """What one log holds."""
+class LogScan:
+    """What was read from one log."""
 
     name: str
     events: list[Event]
-    head: str
     tail: str
     lines: int
     size: int
@@ -91,56 +96,52 @@ def index(without: frozenset[str] = frozenset()) -> Index:
     for symptom in catalogue():
         if symptom.family in without:
             continue
-        for text in literals_of(symptom.pattern):
+        for text in symptom.literals:
             entries.setdefault(text.encode(), []).append(symptom)
     texts = (*entries, TRACEBACK)
     return Index(
         make_finder(texts),
         texts,
-        {text: tuple(those) for text, those in entries.items()},
+        {text: tuple(symptoms) for text, symptoms in entries.items()},
     )
 
 
-def scan(source: Source, of: Index) -> Scanned:
+def scan(source: Source, prepared: Index) -> LogScan:
     """Read one log to its end, or as far as it can be read."""
-    return _Scan(source, of).run()
+    return _Scan(source, prepared).run()
 
 
 class _Scan:
-    def __init__(self, source: Source, of: Index) -> None:
+    def __init__(self, source: Source, prepared: Index) -> None:
         self.source = source
-        self.index = of
+        self.index = prepared
         self.events: list[Event] = []
         self.counts: Counter[str] = Counter()
         self.tried: Counter[int] = Counter()
         self.rank = lines.rank_of_file(source.name)
         self.lines = 0
-        self.head = b""
         self.time: float | None = None
 
-    def run(self) -> Scanned:
+    def run(self) -> LogScan:
         buffer, done, size = b"", 0, 0
         for block in self.source.read():
             size += len(block)
-            if len(self.head) < ENDS:
-                self.head += block[: ENDS - len(self.head)]
             buffer += block
             end = max(done, len(buffer) - AROUND)
-            self._look(buffer, done, end)
+            self._try_lines(buffer, done, end)
             kept = max(0, end - AROUND)
             buffer, done = buffer[kept:], end - kept
-        self._look(buffer, done, len(buffer))
-        return Scanned(
+        self._try_lines(buffer, done, len(buffer))
+        return LogScan(
             name=self.source.name,
             events=self.events,
-            head=lines.clean_text(self.head),
             tail=lines.clean_text(buffer),
             lines=self.lines + (not buffer.endswith(b"\n") and bool(buffer)),
             size=size,
             trouble=self.source.trouble,
         )
 
-    def _look(self, buffer: bytes, start: int, end: int) -> None:
+    def _try_lines(self, buffer: bytes, start: int, end: int) -> None:
         """Try the entries on every line of ``buffer[start:end]`` that holds a literal of theirs."""
         if end <= start:
             return
@@ -149,7 +150,7 @@ class _Scan:
             hit = at + start
             if hit >= end:
                 break
-            # A literal that was tried so often in vain stands on ordinary lines.
+            # A literal that was tried so often stands on ordinary lines.
             if hit < last or self.tried[number] > PATIENCE:
                 continue
             self.tried[number] += 1
@@ -163,37 +164,36 @@ class _Scan:
         left, right = _bounds(buffer, hit)
         raw = buffer[left:right]
         if TRACEBACK in raw:
-            self._raised(buffer, left, right)
+            self._exception(buffer, left, right)
             return right
-        wanted: dict[str, Symptom] = {}
+        symptoms: dict[str, Symptom] = {}
         for literal in self.index.literals:
             if literal in raw:
                 for entry in self.index.entries.get(literal, ()):
                     if self.counts[entry.id] < ENOUGH:
-                        wanted[entry.id] = entry
-        if not wanted:
+                        symptoms[entry.id] = entry
+        if not symptoms:
             return right
         text = lines.clean(raw)
         around = ""
-        for entry in wanted.values():
+        for entry in symptoms.values():
             if entry.near and not around:
                 around = _around(buffer, left, right, entry.lines)
-            found = entry.match(text, around)
-            if found:
+            match = entry.match(text, around)
+            if match:
                 self.counts[entry.id] += 1
-                self.events.append(self._event(entry, found, text, buffer, left))
+                self.events.append(self._event(entry, match, text, buffer, left))
         return right
 
     def _event(
-        self, entry: Symptom, found: re.Match[str], text: str, buffer: bytes, left: int
+        self, entry: Symptom, match: re.Match[str], text: str, buffer: bytes, left: int
     ) -> Event:
-        details = {key: value for key, value in found.groupdict().items() if value}
-        if entry.extract and (more := re.search(entry.extract, text)):
-            details |= {key: value for key, value in more.groupdict().items() if value}
+        details = {key: value for key, value in match.groupdict().items() if value}
+        if entry.extract and (extracted := re.search(entry.extract, text)):
+            details |= {key: value for key, value in extracted.groupdict().items() if value}
         if entry.gloo_port:
             text, details = _unswapped(text, details)
         line = lines.split(text)
-        says = [one for one in entry.says if one.holds(text)]
         return Event(
             symptom=entry.id,
             role=entry.role,
@@ -204,11 +204,11 @@ class _Scan:
             host=line.host,
             time=self._time(text, buffer, left),
             details=details,
-            says=tuple((one.label, one.weight, one.because) for one in says),
+            causes=tuple(cause for cause in entry.causes if cause.counts_on(text)),
             meaning=entry.meaning,
         )
 
-    def _raised(self, buffer: bytes, left: int, right: int) -> None:
+    def _exception(self, buffer: bytes, left: int, right: int) -> None:
         """Read the exception that a traceback ends with."""
         if self.counts[EXCEPTION] >= 4 * ENOUGH:
             return
@@ -226,8 +226,7 @@ class _Scan:
                 frame = at["file"]
             if not text or text[0] in " \t|+" or text.startswith("Traceback"):
                 continue
-            found = _EXCEPTION_LINE.match(text)
-            if found is None:
+            if not _EXCEPTION_LINE.match(text):
                 continue
             self.counts[EXCEPTION] += 1
             self.events.append(
@@ -241,23 +240,23 @@ class _Scan:
                     host=first.host,
                     time=self._time(text, buffer, left),
                     details={"path": frame} if frame else {},
-                    says=(("application-error", 0.45 if _SYSTEM_ERROR.match(text) else 0.7, ""),),
-                    meaning="the program raised this.",
+                    causes=(_SYSTEM if _SYSTEM_ERROR.match(text) else _PROGRAM,),
+                    meaning="the program raised this exception.",
                 )
             )
             return
 
     def _time(self, text: str, buffer: bytes, left: int) -> float | None:
-        """Return when a line was printed: by itself, by one a little before, or by the last that was known."""
-        found = lines.time_of(text)
-        if found is None:
+        """Return when a line was printed: its time, that of a line a little before, or the last one known."""
+        time = lines.time_of(text)
+        if time is None:
             for raw in reversed(buffer[max(0, left - 4000) : left].split(b"\n")[-40:]):
-                found = lines.time_of(lines.clean(raw[:300]))
-                if found is not None:
+                time = lines.time_of(lines.clean(raw[:300]))
+                if time is not None:
                     break
-        if found is not None:
-            self.time = found
-        return found if found is not None else self.time
+        if time is not None:
+            self.time = time
+        return self.time
 
 
 def _bounds(buffer: bytes, hit: int) -> tuple[int, int]:
@@ -279,21 +278,21 @@ _GLOO_PORT = re.compile(r"(?P<before>(?:remote|local|peer)[= ]\[[^\]]+\]:)(?P<po
 
 
 def _unswapped(text: str, details: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Put right the ports that gloo prints without ntohs (gloo/transport/tcp/address.cc)."""
+    """Correct the ports that gloo prints without ntohs (gloo/transport/tcp/address.cc)."""
 
-    def right(match: re.Match[str]) -> str:
+    def corrected(match: re.Match[str]) -> str:
         return f"{match['before']}{swapped(int(match['port']))}"
 
     if "gloo" not in text.lower():
         return text, details
-    new = _GLOO_PORT.sub(right, text)
+    new = _GLOO_PORT.sub(corrected, text)
     if new != text and details.get("port"):
         details = {**details, "port": str(swapped(int(details["port"])))}
     return new, details
 
 
 def swapped(port: int) -> int:
-    """Return a port with its two bytes the other way round."""
+    """Return a port with its two bytes swapped."""
     return (port & 0xFF) << 8 | port >> 8 if port < 65536 else port
 
 

@@ -11,10 +11,10 @@ from rich.text import Text
 from remedy.diagnose.diagnosis import (
     Candidate,
     Confirmation,
+    ConfirmationStatus,
     Diagnosis,
-    Evidence,
-    Explained,
-    Verdict,
+    Explanation,
+    Quote,
 )
 from remedy.plan import all_causes
 from remedy.text import fold
@@ -27,7 +27,11 @@ _HEAD = {
     "unknown": ("Unknown: the text does not settle the cause.", "yellow"),
     "healthy": ("Nothing is wrong in what these logs tell.", "green"),
 }
-_VERDICT = {Verdict.CONFIRMED: "green", Verdict.REFUTED: "yellow", Verdict.NOT_TOLD: "dim"}
+_STYLES = {
+    ConfirmationStatus.CONFIRMED: "green",
+    ConfirmationStatus.REFUTED: "yellow",
+    ConfirmationStatus.OPEN: "dim",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Folded:
             yield (head if number == 0 else Text(" " * hang)) + line
 
 
-def render_diagnosis(found: Explained, *, everything: bool) -> RenderableType:
+def render_diagnosis(found: Explanation, *, everything: bool) -> RenderableType:
     """Return a diagnosis for reading: cause, evidence, other candidates, what to do.
 
     Args:
@@ -101,7 +105,7 @@ def _head(diagnosis: Diagnosis) -> Text:
     )
 
 
-def _lines(evidence: Iterable[Evidence]) -> list[RenderableType]:
+def _lines(evidence: Iterable[Quote]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for one in evidence:
         who = f" rank {one.rank}" if one.rank is not None else ""
@@ -119,7 +123,7 @@ def _whole(text: str, *, style: str) -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
-def _folded(evidence: Iterable[Evidence], lead: Evidence | None) -> list[Evidence]:
+def _folded(evidence: Iterable[Quote], lead: Quote | None) -> list[Quote]:
     """Return one line of each kind from each log: a retry that is printed ten times says nothing new."""
     seen = {(lead.file, lead.symptom)} if lead is not None else set()
     kept = []
@@ -152,7 +156,7 @@ def _other(candidate: Candidate) -> RenderableType:
 
 
 def _confirmation(one: Confirmation) -> Text:
-    text = Text(f"{one.label}: ").append(one.verdict.value, style=_VERDICT[one.verdict])
+    text = Text(f"{one.label}: ").append(one.status.value, style=_STYLES[one.status])
     if one.hosts:
         text.append(f" on {fold(one.hosts)}")
     if one.evidence:
@@ -160,7 +164,7 @@ def _confirmation(one: Confirmation) -> Text:
     return text
 
 
-def _fix(found: Explained) -> list[RenderableType]:
+def _fix(found: Explanation) -> list[RenderableType]:
     label = found.diagnosis.label
     if label == "healthy":
         return []
@@ -187,8 +191,8 @@ def _fix(found: Explained) -> list[RenderableType]:
         )
     elif cause.fix:
         parts.append(Folded(Text("Fix: ", style="bold"), Text(cause.fix)))
-    own = found.of(label)
-    if own is not None and own.verdict is Verdict.REFUTED:
+    own = found.confirmation_of(label)
+    if own is not None and own.status is ConfirmationStatus.REFUTED:
         elsewhere = (
             "The hosts themselves do not show it: look at what is between them, or at another time."
         )
@@ -201,7 +205,7 @@ def _fix(found: Explained) -> list[RenderableType]:
     return parts
 
 
-def render_explained(found: Explained) -> RenderableType:
+def render_explained(found: Explanation) -> RenderableType:
     """Return the cause of a failed verification in a few lines, below what the verification itself says.
 
     Args:
@@ -220,7 +224,7 @@ def render_explained(found: Explained) -> RenderableType:
         parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
     own = [one for one in found.confirmations if one.label == label]
     others = [one for one in found.confirmations if one.label != label]
-    for one in own + [one for one in others if one.verdict is Verdict.CONFIRMED]:
+    for one in own + [one for one in others if one.status is ConfirmationStatus.CONFIRMED]:
         parts.append(Text("             ").append_text(_confirmation(one)))
     if found.command:
         parts.append(Text("type         ", style="bold").append(found.command, style="cyan"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from remedy.apply.outcome import HostOutcome, HostStatus
 from remedy.audit import Journal
-from remedy.diagnose.diagnosis import Explained
+from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError
 from remedy.inventory import Inventory
 from remedy.plan import Fleet, Plan
@@ -123,7 +123,7 @@ def gpu_count(state: HostState) -> int:
     return sum(device.vendor == NVIDIA and device.kind.startswith("03") for device in gpus.pci)
 
 
-def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explained | None:
+def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanation | None:
     """Name the cause of a verification that failed, from its logs and the state of the hosts."""
     if verdict.passed or not (verdict.rungs or verdict.logs):  # nothing ran that could tell
         return None

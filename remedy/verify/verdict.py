@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from remedy.diagnose.diagnosis import Explained
+from remedy.diagnose.diagnosis import Explanation
 from remedy.spec import EngineName
 from remedy.values import Record
 from remedy.verify.allreduce.blame import names
@@ -150,7 +150,7 @@ class Verdict(Record):
     dead_ways: tuple[DeadWay, ...] = ()
     dead_count: int = 0
     tests: tuple[GroupTest, ...] = ()
-    explained: Explained | None = None
+    explained: Explanation | None = None
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
 
     @property

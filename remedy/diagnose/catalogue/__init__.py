@@ -1,7 +1,7 @@
 """The catalogue: what programs print, and which causes that speaks for.
 
 One YAML file a family; every entry is checked here against the schema and the closed set of labels, and by the
-tests against its own examples.
+tests against its own examples and against texts that are made from its pattern.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache, cached_property
 from importlib import resources
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Field, model_validator
@@ -19,27 +19,30 @@ from pydantic import Field, model_validator
 from remedy.plan import all_causes
 from remedy.values import Record
 
+CLEAR = 0.6
+"""From this weight on a text speaks clearly for a cause."""
+
 
 class Role(str, Enum):
     """What a text is to the failure that it stands beside."""
 
     CAUSE = "cause"  # names the cause, or one of a few
     APPLICATION = "application"  # names one that no host state has
-    CONSEQUENCE = "consequence"  # printed by a rank that suffers from another one's failure
-    KILLED = "killed"  # a process was killed, and nobody says why
-    TRACE = "trace"  # a launcher tells that something failed
-    SIGN = "sign"  # speaks for a cause beside others, and decides nothing by itself
-    HARMLESS = "harmless"  # frightens, and means nothing by itself
-    GOOD = "good"  # tells that something went well
+    CONSEQUENCE = "consequence"  # printed by a rank that suffers from the failure of another
+    KILLED = "killed"  # a process was killed, without a reason
+    TRACE = "trace"  # a launcher reports that something failed
+    SIGN = "sign"  # speaks for a cause beside other texts, and decides nothing alone
+    HARMLESS = "harmless"  # looks like a failure, and is none
+    GOOD = "good"  # reports that something went well
 
 
-class Says(Record):
+class CauseWeight(Record):
     """How much a text speaks for one cause.
 
     Args:
         label: the cause.
         weight: 0 to 1; from 0.85 on the text is as good as proof.
-        because: why it can be this cause; said beside the others.
+        because: why it can be this cause; shown beside the other causes.
         when: counts only where this matches the line.
         unless: does not count where this matches the line.
     """
@@ -50,11 +53,11 @@ class Says(Record):
     when: str = ""
     unless: str = ""
 
-    def holds(self, text: str) -> bool:
+    def counts_on(self, line: str) -> bool:
         """Return whether it counts on this line."""
-        if self.when and not re.search(self.when, text):
+        if self.when and not re.search(self.when, line):
             return False
-        return not (self.unless and re.search(self.unless, text))
+        return not (self.unless and re.search(self.unless, line))
 
 
 class Symptom(Record):
@@ -64,6 +67,8 @@ class Symptom(Record):
         id: its name.
         family: the file it stands in.
         pattern: a regular expression that matches within a line; its named groups are taken out.
+        literals: texts of which every match holds at least one. Logs are searched for these, and ``pattern`` is
+            tried only on a line with one, so a literal should be rare in ordinary output.
         near: what has to stand within ``lines`` lines of it.
         lines: see ``near``.
         unless: what must not stand on the line.
@@ -74,10 +79,10 @@ class Symptom(Record):
         by: the group that ``across: differs`` compares.
         unless_seen: another entry that takes its meaning away when it is seen as well.
         role: what it is to the failure.
-        says: which causes it speaks for.
+        causes: what it speaks for.
         gloo_port: the port in it is byte-swapped, as gloo prints it.
         meaning: what it means, one sentence.
-        source: the program that prints it, or the document that tells of it.
+        source: the program that prints it, or the document that describes it.
         examples: texts that must match.
         near_misses: texts that must not.
     """
@@ -85,6 +90,7 @@ class Symptom(Record):
     id: str
     family: str
     pattern: str
+    literals: tuple[Annotated[str, Field(min_length=3)], ...] = Field(min_length=1)
     near: str = ""
     lines: int = 6
     unless: str = ""
@@ -94,7 +100,7 @@ class Symptom(Record):
     by: str = ""
     unless_seen: str = ""
     role: Role = Field(default=Role.CAUSE, strict=False)
-    says: tuple[Says, ...] = Field(min_length=1)
+    causes: tuple[CauseWeight, ...] = Field(min_length=1)
     gloo_port: bool = False
     meaning: str
     source: str
@@ -105,7 +111,7 @@ class Symptom(Record):
     def _sound(self) -> Symptom:
         for text in (self.pattern, self.near, self.unless, self.extract):
             re.compile(text)
-        unknown = [says.label for says in self.says if says.label not in all_causes()]
+        unknown = [cause.label for cause in self.causes if cause.label not in all_causes()]
         if unknown:
             raise ValueError(f"{self.id}: no such cause: {', '.join(unknown)}")
         if (self.across == "differs") != bool(self.by):
@@ -117,19 +123,23 @@ class Symptom(Record):
         """The pattern, compiled."""
         return re.compile(self.pattern)
 
-    def match(self, text: str, around: str = "") -> re.Match[str] | None:
+    def match(self, line: str, around: str = "") -> re.Match[str] | None:
         """Match one line.
 
         Args:
-            text: the line.
+            line: its text.
             around: the lines about it, for ``near``.
         """
-        found = self.regex.search(text)
-        if found is None or (self.unless and re.search(self.unless, text)):
+        match = self.regex.search(line)
+        if match is None or (self.unless and re.search(self.unless, line)):
             return None
         if self.near and not re.search(self.near, around):
             return None
-        return found
+        return match
+
+    def speaks_clearly_for(self, label: str) -> bool:
+        """Return whether a cause is among those that the text speaks clearly for."""
+        return any(cause.label == label and cause.weight >= CLEAR for cause in self.causes)
 
 
 @cache
@@ -141,13 +151,13 @@ def catalogue() -> tuple[Symptom, ...]:
     """
     entries: dict[str, Symptom] = {}
     folder = resources.files(__name__)
-    for file in sorted(folder.iterdir(), key=lambda one: one.name):
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if not file.name.endswith(".yaml"):
             continue
         family = file.name.removesuffix(".yaml")
         for raw in yaml.safe_load(file.read_text(encoding="utf-8")):
-            raw["says"] = _says(raw.get("says", {}))
-            for key in ("examples", "near_misses"):
+            raw["causes"] = _weights(raw.get("causes", {}))
+            for key in ("literals", "examples", "near_misses"):
                 raw[key] = tuple(raw.get(key, ()))
             entry = Symptom.model_validate({**raw, "family": family})
             if entry.id in entries:
@@ -157,24 +167,17 @@ def catalogue() -> tuple[Symptom, ...]:
 
 
 def texts_of(label: str) -> tuple[str, ...]:
-    """Return one text of each entry that speaks clearly for a cause, for ``remedy explain``.
-
-    Args:
-        label: the cause.
-    """
+    """Return one text of each entry that speaks clearly for a cause, for ``remedy explain``."""
     return tuple(
         entry.examples[0].strip().splitlines()[0]
         for entry in catalogue()
-        if any(says.label == label and says.weight >= 0.6 for says in entry.says)
+        if entry.speaks_clearly_for(label)
     )
 
 
-def _says(raw: Mapping[str, object]) -> tuple[dict[str, object], ...]:
+def _weights(raw: Mapping[str, object]) -> tuple[dict[str, object], ...]:
     """Read ``{label: weight}`` and ``{any name: {label, weight, ...}}``."""
-    found = []
-    for name, value in raw.items():
-        if isinstance(value, dict):
-            found.append({"label": name, **value})
-        else:
-            found.append({"label": name, "weight": value})
-    return tuple(found)
+    return tuple(
+        {"label": name, **value} if isinstance(value, dict) else {"label": name, "weight": value}
+        for name, value in raw.items()
+    )

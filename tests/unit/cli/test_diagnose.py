@@ -16,12 +16,12 @@ from remedy.cli.diagnose import diagnose
 from remedy.diagnose import diagnose_lines
 from remedy.diagnose.confirm import (
     Confirmation,
-    Verdict,
     command_for,
     confirm,
     remedy_for,
     settled,
 )
+from remedy.diagnose.diagnosis import ConfirmationStatus
 from remedy.plan import Finding, FindingKind, Plan
 
 REFUSED = "NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"
@@ -153,10 +153,10 @@ def test_hosts_confirm_a_candidate() -> None:
     found = diagnose_lines({"log": [REFUSED]})
     confirmations = confirm(found, _plan(_finding("wrong-interface")), ["gpu07"])
     by_label = {one.label: one for one in confirmations}
-    assert by_label["wrong-interface"].verdict is Verdict.CONFIRMED
+    assert by_label["wrong-interface"].status is ConfirmationStatus.CONFIRMED
     assert by_label["wrong-interface"].hosts == ("gpu07",)
     assert "10.0.0.9:41235" in by_label["wrong-interface"].evidence[0]
-    assert by_label["firewall-ports"].verdict is Verdict.REFUTED
+    assert by_label["firewall-ports"].status is ConfirmationStatus.REFUTED
     decided, first = settled(found, confirmations)
     assert decided.label == "wrong-interface"
     assert decided.confidence == "certain"
@@ -168,7 +168,7 @@ def test_hosts_that_cannot_tell_leave_the_text_its_word() -> None:
     confirmations = confirm(
         found, _plan(_finding("firewall-ports", FindingKind.UNKNOWN)), ["gpu07"]
     )
-    assert confirmations[0].verdict is Verdict.NOT_TOLD
+    assert confirmations[0].status is ConfirmationStatus.OPEN
     assert settled(found, confirmations)[0] == found
 
 
@@ -181,12 +181,15 @@ def test_the_command_to_type() -> None:
 
 def test_one_command_puts_everything_right_that_the_hosts_confirm() -> None:
     wall = Confirmation(
-        label="firewall-ports", verdict=Verdict.CONFIRMED, hosts=("a", "b"), curable=True
+        label="firewall-ports", status=ConfirmationStatus.CONFIRMED, hosts=("a", "b"), curable=True
     )
     name = Confirmation(
-        label="loopback-hostname", verdict=Verdict.CONFIRMED, hosts=("b", "c"), curable=True
+        label="loopback-hostname",
+        status=ConfirmationStatus.CONFIRMED,
+        hosts=("b", "c"),
+        curable=True,
     )
-    gone = Confirmation(label="mtu-mismatch", verdict=Verdict.REFUTED)
+    gone = Confirmation(label="mtu-mismatch", status=ConfirmationStatus.REFUTED)
     told = (wall, name, gone)
     assert command_for("inv.py", told, "firewall-ports") == "remedy apply inv.py --limit a,b,c"
     assert command_for("inv.py", told, "unknown") == "remedy apply inv.py --limit a,b,c"

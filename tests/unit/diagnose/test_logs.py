@@ -13,7 +13,6 @@ import zstandard
 
 from remedy.diagnose import diagnose_paths, lines
 from remedy.diagnose.engine import make_finder
-from remedy.diagnose.literals import literals_of
 from remedy.diagnose.reader import sources
 from remedy.diagnose.scan import AROUND, swapped
 from remedy.errors import UsageError
@@ -120,7 +119,7 @@ def test_the_state_of_a_progress_bar_is_a_line_of_its_own(tmp_path: Path) -> Non
     ],
 )
 def test_prefixes(text: str, rank: int | None, host: str, rest: str) -> None:
-    assert lines.split(text) == lines.Line(rest, rank, host)
+    assert lines.split(text) == lines.LogLine(rest, rank, host)
 
 
 @pytest.mark.parametrize(
@@ -150,13 +149,6 @@ def test_times_of_several_formats_compare() -> None:
     assert None not in times
     assert times == sorted(times, key=lambda time: time or 0)
     assert lines.time_of("no time at all") is None
-
-
-def test_literals() -> None:
-    assert literals_of("(?:Too many open files|EMFILE)") == {"Too many open files", "EMFILE"}
-    assert literals_of("[Nn]ot found x?") == {"Not found ", "not found "}
-    with pytest.raises(ValueError, match="no literal"):
-        literals_of(r"\d+(?:abc)?")
 
 
 def test_the_engine_finds_every_place_but_what_overlaps() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from remedy.diagnose import catalogue, diagnose_lines
 from remedy.diagnose.catalogue import Symptom
-from remedy.diagnose.judge import judge
+from remedy.diagnose.decide import decide
 from remedy.diagnose.reader import from_text
 from remedy.diagnose.scan import PATIENCE, REACH, index, scan
 
@@ -19,7 +19,7 @@ TEXTS = [example for entry in catalogue() for example in entry.examples]
 
 
 def _label(data: bytes) -> str:
-    return judge([scan(from_text("log", data), index())]).label
+    return decide([scan(from_text("log", data), index())]).label
 
 
 @given(st.binary(max_size=4000))
@@ -75,7 +75,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_a_line_of_ten_megabytes(text: str, tried: Counter[str]) -> None:
     data = (text * (10_000_000 // len(text))).encode()
     end = b"\nNCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000\n"
-    found = judge([scan(from_text("log", data + end), index())])
+    found = decide([scan(from_text("log", data + end), index())])
     assert "duplicate-gpu" in [one.label for one in found.candidates]
     assert tried["longest"] <= 2 * REACH
     assert tried["times"] <= 20 * PATIENCE
@@ -99,7 +99,7 @@ def test_colours_and_progress_bars_around_the_error() -> None:
         b"\r\x1b[32m%3d%%\x1b[0m|####  | %d/100 [00:01<00:03]" % (n, n) for n in range(100)
     )
     line = b"\r\x1b[K\x1b[1;31mOSError\x1b[0m: [Errno 28] No space left on device: '/ckpt/a.pt'\n"
-    found = judge([scan(from_text("log", bar + line), index())])
+    found = decide([scan(from_text("log", bar + line), index())])
     assert found.label == "disk-full"
     assert found.lead is not None
     assert found.lead.text.startswith("OSError: [Errno 28]")

@@ -7,8 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from remedy.diagnose.diagnosis import Explained
-from remedy.diagnose.diagnosis import Verdict as Told
+from remedy.diagnose.diagnosis import ConfirmationStatus, Explanation
 from remedy.diagnose.verification import explain_verdict, logs_of
 from remedy.plan import Finding, FindingKind
 from remedy.report.console import render_verdict
@@ -35,7 +34,7 @@ def way(outcome: str, detail: str = "", port: int = 41235) -> DeadWay:
     return DeadWay(source="gpu01", target="gpu02", port=port, outcome=outcome, detail=detail)  # type: ignore[arg-type]
 
 
-def explained(verdict: Verdict, *findings: Finding) -> Explained:
+def explained(verdict: Verdict, *findings: Finding) -> Explanation:
     found = explain_verdict(verdict, _plan(*findings), HOSTS, "inventory.py")
     assert found is not None
     return found
@@ -128,12 +127,12 @@ def test_what_the_hosts_confirm_comes_first_with_its_command() -> None:
         ),
     )
     assert found.diagnosis.label == "network-unreachable"
-    own = found.of("network-unreachable")
+    own = found.confirmation_of("network-unreachable")
     assert own is not None
-    assert (own.verdict, own.hosts) == (Told.CONFIRMED, ("gpu02",))
-    other = found.of("firewall-ports")
+    assert (own.status, own.hosts) == (ConfirmationStatus.CONFIRMED, ("gpu02",))
+    other = found.confirmation_of("firewall-ports")
     assert other is not None
-    assert other.verdict is Told.REFUTED
+    assert other.status is ConfirmationStatus.REFUTED
 
 
 def test_people_see_cause_command_and_where_to_read_on() -> None:

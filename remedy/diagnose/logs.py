@@ -1,4 +1,4 @@
-"""Diagnosing: read every log once, then decide."""
+"""Diagnosing logs: each is read once, then all are judged together."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
-from remedy.diagnose.judge import judge
 from remedy.diagnose.reader import Source, from_text, sources
 from remedy.diagnose.scan import index, scan
 
@@ -15,36 +15,36 @@ from remedy.diagnose.scan import index, scan
 def diagnose_paths(
     paths: Iterable[Path | str],
     *,
-    told: Callable[[Source, int], None] | None = None,
+    progress: Callable[[Source, int], None] | None = None,
     without: frozenset[str] = frozenset(),
 ) -> Diagnosis:
     """Diagnose the logs of one run.
 
     Args:
         paths: files, folders of files, or "-" for standard input.
-        told: is called with how many bytes of a log have been read.
+        progress: is called with how many bytes of a log have been read.
         without: families of the catalogue that are left out, for measuring.
 
     Raises:
-        UsageError: a path is not there.
+        UsageError: a path does not exist.
     """
-    return diagnose_sources(sources(paths), told=told, without=without)
+    return diagnose_sources(sources(paths), progress=progress, without=without)
 
 
 def diagnose_sources(
     logs: Iterable[Source],
     *,
-    told: Callable[[Source, int], None] | None = None,
+    progress: Callable[[Source, int], None] | None = None,
     without: frozenset[str] = frozenset(),
 ) -> Diagnosis:
     """Diagnose logs that are opened already; see ``diagnose_paths``."""
-    ready = index(without)
-    scanned = []
+    prepared = index(without)
+    scans = []
     for source in logs:
-        if told is not None:
-            source.told = partial(told, source)
-        scanned.append(scan(source, ready))
-    return judge(scanned)
+        if progress is not None:
+            source.progress = partial(progress, source)
+        scans.append(scan(source, prepared))
+    return decide(scans)
 
 
 def diagnose_lines(lines_by_source: Mapping[str, Iterable[str]]) -> Diagnosis:

@@ -1,0 +1,144 @@
+"""From what the logs hold to the answer: which failure was the first, and what it speaks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from remedy.diagnose.catalogue import Role
+from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Candidate, Diagnosis
+from remedy.diagnose.events import events_that_count, without_echoes
+from remedy.diagnose.progress import failure_lines, makes_progress, went_well
+from remedy.diagnose.ranking import SHOWN, confidence, quote, ranked
+from remedy.diagnose.scan import Event, LogScan
+
+LEAST = 0.55  # below it a cause is a candidate, and not the answer
+MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """The events of all logs by what they are to the failure, each in the order of time."""
+
+    failures: tuple[Event, ...]
+    effects: tuple[Event, ...]
+    killed: tuple[Event, ...]
+    signs: tuple[Event, ...]
+    traces: tuple[Event, ...]
+    good: bool
+
+
+def decide(scans: Sequence[LogScan]) -> Diagnosis:
+    """Decide what the logs of one run show."""
+    events = events_that_count(scans)
+    diagnosis = _decided(scans, _sorted(events))
+    notes = (*_notes(scans), *diagnosis.notes)
+    return diagnosis.model_copy(
+        update={"notes": notes, "asides": (*_harmless(events), *diagnosis.asides)}
+    )
+
+
+def _sorted(events: Sequence[Event]) -> _Sorted:
+    def with_role(*roles: Role) -> tuple[Event, ...]:
+        return tuple(event for event in events if event.role in roles)
+
+    effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
+    failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), [*effects, *killed])
+    return _Sorted(
+        failures=tuple(failures),
+        effects=effects,
+        killed=killed,
+        signs=with_role(Role.SIGN),
+        traces=with_role(Role.TRACE),
+        good=bool(with_role(Role.GOOD)),
+    )
+
+
+def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+    is_quiet = not (events.effects or events.killed or events.traces)
+    if is_quiet and went_well(scans, events.failures):
+        seen = tuple(cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN])
+        return Diagnosis(label=HEALTHY, confidence="likely", candidates=seen)
+    if events.failures:
+        return _answer(events.failures, events.signs, events.effects)
+    if events.effects and not events.killed:
+        return _answer(events.effects, events.signs, events.effects)
+    if events.killed:
+        return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
+    if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
+        return answer
+    return _by_exit_code(events.traces) or _without_entries(scans, events)
+
+
+def _answer(
+    leading: Sequence[Event], signs: Sequence[Event], effects: Sequence[Event]
+) -> Diagnosis:
+    causes = ranked(leading, signs)
+    if not causes or causes[0].score < LEAST:
+        likely = [cause for cause in causes if cause.score >= causes[0].score / 3]
+        return _undecided(leading, signs, effects, len(likely))
+    first = causes[0]
+    second = causes[1].score if len(causes) > 1 else 0.0
+    likely = [cause for cause in causes[:SHOWN] if cause.score >= first.score / 3]
+    return Diagnosis(
+        label=first.label,
+        confidence=confidence(first.score, second),
+        lead=quote(first.events[0]),
+        candidates=tuple(cause.candidate() for cause in likely),
+        consequences=tuple(quote(event) for event in effects[:SHOWN]),
+    )
+
+
+def _undecided(
+    leading: Sequence[Event], signs: Sequence[Event], effects: Sequence[Event], most: int = SHOWN
+) -> Diagnosis:
+    candidates = ranked(leading, signs)[: min(most, SHOWN)]
+    return Diagnosis(
+        label=UNKNOWN,
+        confidence="none",
+        lead=quote(leading[0]) if leading else None,
+        candidates=tuple(cause.candidate() for cause in candidates),
+        consequences=tuple(quote(event) for event in effects[:SHOWN]),
+    )
+
+
+def _by_exit_code(traces: Sequence[Event]) -> Diagnosis | None:
+    """Answer where a launcher reports an exit code that only the program itself can have chosen."""
+    codes = {event.details.get("code") or "" for event in traces}
+    if not any(code.isdigit() and 1 < int(code) < 126 for code in codes):
+        return None
+    lead = quote(traces[0])
+    candidate = Candidate(
+        label=APPLICATION,
+        score=0.5,
+        reason="the program ended with an exit code of its own",
+        evidence=(lead,),
+    )
+    return Diagnosis(label=APPLICATION, confidence="possible", lead=lead, candidates=(candidate,))
+
+
+def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+    """Answer where no entry decides: a run that goes on, or unknown."""
+    notes: list[str] = []
+    if not any(scan.size or scan.trouble for scan in scans):
+        notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
+    if not events.traces and (events.good or any(makes_progress(scan.tail) for scan in scans)):
+        failures = [line for scan in scans for line in failure_lines(scan.tail)]
+        if not failures:
+            return Diagnosis(label=HEALTHY, confidence="possible", notes=tuple(notes))
+        notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
+    diagnosis = _undecided(events.traces[:1] or events.signs, events.signs, [])
+    return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
+
+
+def _notes(scans: Iterable[LogScan]) -> list[str]:
+    return [
+        f"{scan.name}: {'read only in part' if scan.size else 'cannot be read'} ({scan.trouble})"
+        for scan in scans
+        if scan.trouble
+    ]
+
+
+def _harmless(events: Iterable[Event]) -> list[str]:
+    last = {event.symptom: event for event in events if event.role is Role.HARMLESS}
+    return [f"{e.source}:{e.line}: harmless by itself: {e.meaning}" for e in last.values()]

@@ -1,0 +1,94 @@
+"""Which events of all logs count, and in what order they happened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from remedy.diagnose.catalogue import Symptom, catalogue
+from remedy.diagnose.scan import EXCEPTION, Event, LogScan
+
+LAST_LINES = 3  # at the end of a log
+OF_AN_EXCEPTION = 6  # lines after its first that are its message
+
+_EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
+# A launcher's exceptions report that something failed, not what.
+_LAUNCHERS = re.compile(
+    r"SystemExit|[\w.]*(?:ChildFailed|CalledProcess|RendezvousClosed|RendezvousGracefulExit)Error\b"
+    r"|[\w.]*(?:Signal|ProcessExited|ProcessRaised)Exception\b"
+    r"|RuntimeError: Distributed job exited with exception"  # msrun
+    r"|FatalError: `(?:Termination|Process abort) signal`"  # Paddle's handlers of signals
+    r"|RuntimeError: reentrant call inside"  # a handler that prints while something else does
+)
+
+
+def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
+    """Return the events in the order of time, without those that other logs or entries take the meaning of."""
+    entries = {entry.id: entry for entry in catalogue()}
+    kept = [
+        event for scan in scans for event in scan.events if _counts(event, scan, scans, entries)
+    ]
+    seen = {event.symptom for event in kept}
+    return _in_order(
+        [
+            event
+            for event in kept
+            if event.symptom not in entries or entries[event.symptom].unless_seen not in seen
+        ]
+    )
+
+
+def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> list[Event]:
+    """Leave out exceptions whose text an entry explains already, as a cause or as a consequence."""
+    known = [event for event in [*explained, *failures] if event.symptom != EXCEPTION]
+    ranks = {(event.source, event.line): event.rank for event in known}
+    # The lines after an exception are its message, unless they are an exception of their own.
+    exceptions = {(e.source, e.line) for e in known if _EXCEPTION_TEXT.match(e.text)}
+
+    def is_echo(event: Event) -> bool:
+        following = [(event.source, event.line + n) for n in range(1, OF_AN_EXCEPTION + 1)]
+        places = [
+            (event.source, event.line),
+            *(place for place in following if place not in exceptions),
+        ]
+        explains = any(ranks.get(place, -1) in (event.rank, None) for place in places)
+        return explains or bool(_LAUNCHERS.match(event.text))
+
+    return [event for event in failures if event.symptom != EXCEPTION or not is_echo(event)]
+
+
+def _counts(
+    event: Event, log: LogScan, scans: Sequence[LogScan], entries: Mapping[str, Symptom]
+) -> bool:
+    """Return whether an event counts, by its place in its log and by what the other logs hold."""
+    entry = entries.get(event.symptom)
+    if entry is None:
+        return True
+    if entry.last and log.lines - event.line >= LAST_LINES:
+        return False
+    if not entry.across:
+        return True
+    same = [e for scan in scans for e in scan.events if e.symptom == event.symptom]
+    if entry.across == "some":
+        return len(scans) > 1 and len({e.source for e in same}) < len(scans)
+    if entry.across == "differs":
+        return len({e.details.get(entry.by) for e in same}) > 1
+    return len(same) > 1
+
+
+def _in_order(events: Sequence[Event]) -> list[Event]:
+    """Sort the events of all logs by time.
+
+    Within a log the order is that of its lines. A log without times comes after those that have them: nothing
+    shows where it belongs.
+    """
+    latest: dict[str, float] = {}
+    keyed = []
+    for event in events:
+        before = latest.get(event.source, float("-inf"))
+        time = max(before, event.time if event.time is not None else before)
+        latest[event.source] = time
+        keyed.append(
+            (time if time != float("-inf") else float("inf"), event.source, event.line, event)
+        )
+    return [event for *_, event in sorted(keyed, key=lambda key: key[:3])]

@@ -1,0 +1,83 @@
+"""Whether a log goes on, ended well, or ended badly: told from its own last lines, apart from the catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from remedy.diagnose.scan import EXCEPTION, Event, LogScan
+
+LAST = 6000  # characters at the end of a log that show how it ended
+STRONG = 0.9  # a text of this weight is a failure even where the log goes on
+FATAL = 0.97  # and of this weight even where the log says that the run was completed
+
+_PROGRESS = re.compile(
+    r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|busbw|algbw"
+    r"|acc\d?|ppl)\b"
+    r"|Out of bounds values : 0 OK|\d+%\|",
+    re.IGNORECASE,
+)
+_ENDED_WELL = re.compile(
+    r"(?:training|train|job|run|benchmark|evaluation|test)s? (?:is |was |has )?(?:been )?"
+    r"(?:finished|completed?|done|succeeded)"
+    r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
+    r"|successfully (?:finished|completed)|Exit code 0\b|works well|exitcode: 0\b",
+    re.IGNORECASE,
+)
+_WENT_WRONG = re.compile(
+    r"\b(?:error|fatal|abort(?:ed|ing)?|failed|failure|exception|core dumped|panic|killed|denied|refused"
+    r"|unable to|cannot|timed out|timeout exceeded)\b",
+    re.IGNORECASE,
+)
+_MEANT_WELL = re.compile(
+    r"error_handling|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors|error rate|_error\b|error[-_ ]?handling"
+    r"|err=-3|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|timeout\(ms\)|errno: 97"
+    r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
+    r"|loopback address as fallback|client socket cannot be",
+    re.IGNORECASE,
+)
+
+
+def makes_progress(text: str) -> bool:
+    """Return whether a text reports steps, losses or rates."""
+    return bool(_PROGRESS.search(text))
+
+
+def failure_lines(text: str) -> list[str]:
+    """Return the lines that report a failure, after the last one that reports progress."""
+    failures: list[str] = []
+    for line in text.splitlines():
+        if _WENT_WRONG.search(line) and not _MEANT_WELL.search(line):
+            failures.append(line)
+        elif _PROGRESS.search(line):
+            failures.clear()
+    return failures
+
+
+def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
+    """Return whether the run was completed, or goes on, whatever was printed before.
+
+    Args:
+        scans: every log of the run; none of them reports a failed or killed rank.
+        failures: what speaks for a cause.
+    """
+    if not scans or any(event.symptom == EXCEPTION for event in failures):
+        return False
+    ends = [scan.tail[-LAST:] for scan in scans]
+    if any(failure_lines(end) for end in ends):
+        return False
+    if any(_ENDED_WELL.search(end) for end in ends):
+        return all(event.weight < FATAL for event in failures)
+    if any(event.weight >= STRONG for event in failures):
+        return False
+    # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
+    moving = {scan.name for scan in scans if _goes_on(scan, failures)}
+    return bool(moving) and {event.source for event in failures} <= moving
+
+
+def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:
+    """Return whether a log ends with progress, after the last failure in it."""
+    ends = [scan.tail.rfind(event.text[:80]) for event in failures if event.source == scan.name]
+    last = max(ends, default=-1)
+    after = scan.tail[last:].splitlines()[1:] if last >= 0 else scan.tail.splitlines()
+    return any(_PROGRESS.search(line) for line in after[-5:])

@@ -1,0 +1,139 @@
+"""Which causes the events speak for, and how clearly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from remedy.diagnose.catalogue import Role
+from remedy.diagnose.diagnosis import Candidate, Confidence, Quote
+from remedy.diagnose.scan import EXCEPTION, Event, details_of
+
+# A later failure, of another kind, counts less: the first leads.
+LATER = 0.93
+# What follows an exception of the program on another rank, or seconds later, is most likely its consequence.
+AFTER_EXCEPTION = 0.72
+SECONDS = 2.0
+SUPPORT = 0.03  # for each further entry that speaks for the same cause
+SUPPORTING = 0.3  # the least weight of such an entry
+SIGNS_WEIGH = 0.75
+SHOWN = 5
+
+
+class RankedCause(NamedTuple):
+    """A cause, with what speaks for it.
+
+    Args:
+        label: the cause.
+        score: 0 to 0.99.
+        events: the first failure first.
+    """
+
+    label: str
+    score: float
+    events: list[Event]
+
+    def candidate(self) -> Candidate:
+        """Return the cause as it is reported."""
+        best = max(self.events, key=lambda event: _weight(event, self.label))
+        return Candidate(
+            label=self.label,
+            score=round(max(self.score, 0.0), 3),
+            reason=_reason(best, self.label),
+            evidence=tuple(quote(event) for event in self.events[:SHOWN]),
+        )
+
+
+@dataclass
+class _Tally:
+    """What speaks for one cause."""
+
+    score: float = 0.0
+    events: list[Event] = field(default_factory=list)
+    support: set[str] = field(default_factory=set)
+
+
+def ranked(leading: Sequence[Event], signs: Sequence[Event]) -> list[RankedCause]:
+    """Return the causes that the events speak for, the likeliest first.
+
+    Args:
+        leading: the failures, in the order of time.
+        signs: what speaks for a cause beside them; alone, where there are no failures.
+    """
+    tallies: dict[str, _Tally] = {}
+    order: dict[str, int] = {}
+    for event in leading:
+        place = order.setdefault(event.symptom, len(order))
+        factor = LATER ** min(place, 5)
+        if _follows_from(leading[0], event):
+            factor *= AFTER_EXCEPTION
+        _count(event, factor, tallies)
+    for event in signs:
+        _count(event, SIGNS_WEIGH if leading else 1.0, tallies)
+    causes = [
+        RankedCause(
+            label, min(tally.score + SUPPORT * (len(tally.support) - 1), 0.99), tally.events
+        )
+        for label, tally in tallies.items()
+    ]
+    return sorted(causes, key=lambda cause: -cause.score)
+
+
+def confidence(score: float, second: float) -> Confidence:
+    """Return how sure a cause is.
+
+    Args:
+        score: of the cause.
+        second: of the one after it; one that is as likely makes both less sure.
+    """
+    words: tuple[Confidence, ...] = ("certain", "likely", "possible")
+    level = 0 if score >= 0.85 else 1 if score >= 0.65 else 2
+    if score - second < 0.08:
+        level = min(level + 1, 2)
+    return words[level]
+
+
+def quote(event: Event) -> Quote:
+    """Return the line of an event as it is reported."""
+    return Quote(
+        file=event.source,
+        line=event.line,
+        text=event.text,
+        meaning=event.meaning,
+        symptom="" if event.symptom == EXCEPTION else event.symptom,
+        rank=event.rank,
+        host=event.host,
+        time=event.time,
+        details=details_of(event),
+    )
+
+
+def _weight(event: Event, label: str) -> float:
+    """Return how clearly an event speaks for a cause."""
+    return max(cause.weight for cause in event.causes if cause.label == label)
+
+
+def _reason(event: Event, label: str) -> str:
+    reasons = (cause.because for cause in event.causes if cause.label == label and cause.because)
+    return next(reasons, event.meaning)
+
+
+def _count(event: Event, factor: float, tallies: dict[str, _Tally]) -> None:
+    for cause in event.causes:
+        tally = tallies.setdefault(cause.label, _Tally())
+        tally.score = max(tally.score, cause.weight * factor)
+        tally.events.append(event)
+        if cause.weight >= SUPPORTING:
+            tally.support.add(event.symptom)
+
+
+def _follows_from(first: Event, later: Event) -> bool:
+    """Return whether a failure most likely follows from the program's own, which came first."""
+    if first.role is not Role.APPLICATION or later.role is Role.APPLICATION:
+        return False
+    if first.source != later.source or first.rank != later.rank:
+        return True
+    if first.time is None or later.time is None:
+        return False
+    return later.time - first.time > SECONDS
