@@ -16,6 +16,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from remedy.deploys._sysctl import after_live, keys_of, live_action
 from remedy.edit import sysctl
 from remedy.plan import (
     Assessment,
@@ -248,7 +249,7 @@ def _live(
     before = {key: live[key] for key in keys}
     off = [key for key in wrong if wrong[key] == "1"]
     lost = list(_lost_addresses(host, off))
-    action = sysctl.live_action(before, after, " && ".join(command(words) for words in lost))
+    action = live_action(before, after, " && ".join(command(words) for words in lost))
     what = "off" if off else "on"
     names = [key.removeprefix(START).removesuffix(END) for key in wrong]
     where = "everywhere" if key_of("all") in keys else f"on {', '.join(names)}"
@@ -347,7 +348,7 @@ def promise(state: HostState, change: Change) -> HostState:
     if not isinstance(state.sysctls, Sysctls):
         return state
     if isinstance(change.action, CommandAction):
-        after = sysctl.after_live(state.sysctls, change.action, sysctl.keys_of(change.action))
+        after = after_live(state.sysctls, change.action, keys_of(change.action))
         return state.model_copy(update={"sysctls": after})
     file = state.file(PATH)
     content = None if isinstance(file, Unknown) or not file.exists else file.content

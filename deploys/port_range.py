@@ -16,6 +16,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
+from remedy.deploys._sysctl import after_live, keys_of, live_action
 from remedy.deploys.firewall import FirewallSpec
 from remedy.edit import sysctl
 from remedy.firewall import spans
@@ -171,7 +172,7 @@ def assess(fleet: Fleet, host: HostState, spec: PortRangeSpec) -> Assessment:
     if live:
         before = {key: host.sysctls.live[key] for key in live}
         told = ", ".join(f"{key} = {value}" for key, value in live.items())
-        changes.append(_change(host, f"set {told}", findings[0], sysctl.live_action(before, live)))
+        changes.append(_change(host, f"set {told}", findings[0], live_action(before, live)))
     if in_place:
         findings += _beaten(host, wanted)
     return Assessment(tuple(findings), tuple(changes), blobs)
@@ -259,7 +260,7 @@ def promise(state: HostState, change: Change) -> HostState:
     if not isinstance(state.sysctls, Sysctls):
         return state
     if isinstance(change.action, CommandAction):
-        after = sysctl.after_live(state.sysctls, change.action, sysctl.keys_of(change.action))
+        after = after_live(state.sysctls, change.action, keys_of(change.action))
         return state.model_copy(update={"sysctls": after})
     file = state.file(PATH)
     content = None if isinstance(file, Unknown) or not file.exists else file.content

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
-from remedy.plan.change import CommandAction, command
 from remedy.probe import HostState, Setting, Sysctls
 from remedy.probe.sysctl import UFW_FILE, parse_settings
 
@@ -66,45 +64,11 @@ def kept(state: HostState, settings: Mapping[str, str]) -> bool:
     )
 
 
-def live_action(
-    before: Mapping[str, str], after: Mapping[str, str], undo: str = ""
-) -> CommandAction:
-    """Return the step that gives the kernel other values, in the order of ``after``.
-
-    Args:
-        before: dotted name to the value it has, white space folded.
-        after: the same names to the values that they shall have.
-        undo: further sh text, run once the former values are back.
-    """
-    keys = sorted(after)
-    paths = [_path(key) for key in keys]
-    back = [*(_write(key, before[key]) for key in after), *([undo] if undo else [])]
-    return CommandAction(
-        observe=f"for f in {command(paths)}; do tr -s '\\t' ' ' <\"$f\"; done",
-        before="\n".join(before[key] for key in keys).rstrip("\n"),
-        after="\n".join(after[key] for key in keys).rstrip("\n"),
-        do=" && ".join(_write(key, value) for key, value in after.items()),
-        undo=" && ".join(back),
-    )
-
-
-def after_live(sysctls: Sysctls, action: CommandAction, keys: tuple[str, ...]) -> Sysctls:
-    """Return the settings after a step of ``live_action`` on ``keys``."""
-    values = action.after.split("\n")
-    values += [""] * (len(keys) - len(values))
-    found = dict(zip(sorted(keys), values, strict=True))
-    return sysctls.model_copy(update={"live": {**sysctls.live, **found}})
-
-
-def keys_of(action: CommandAction) -> tuple[str, ...]:
-    """Return the names that a step of ``live_action`` is about."""
-    words = shlex.split(action.observe.partition("; do ")[0])[3:]
-    return tuple(word.removeprefix("/proc/sys/").translate(_SWAP) for word in words)
-
-
-def _path(key: str) -> str:
+def path_of(key: str) -> str:
+    """Return where the kernel has a setting."""
     return f"/proc/sys/{key.translate(_SWAP)}"
 
 
-def _write(key: str, value: str) -> str:
-    return f"{command(['echo', value])} >{command([_path(key)])}"
+def key_of(path: str) -> str:
+    """Return the name of the setting that the kernel has at a path."""
+    return path.removeprefix("/proc/sys/").translate(_SWAP)

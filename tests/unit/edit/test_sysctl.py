@@ -1,20 +1,14 @@
-"""Files of kernel settings: what is written, what beats it at boot, and the step that changes the kernel."""
+"""Files of kernel settings: what is written, and what beats it at boot."""
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from remedy.edit.sysctl import (
-    after_live,
     beaten_by,
     kept,
-    keys_of,
-    live_action,
     persisted_with,
     render,
 )
@@ -104,41 +98,3 @@ def test_settings_are_kept_when_files_give_every_one_of_them_its_value() -> None
     assert kept(state, {"a.b": "1", "c.d": "2"})
     assert not kept(state, {"a.b": "1", "c.d": "3"})
     assert not kept(state, {"a.b": "1", "e.f": "2"})
-
-
-def test_the_step_writes_in_the_order_given_and_looks_in_the_order_of_names() -> None:
-    action = live_action({"b.x": "1", "a.y": "2"}, {"b.x": "3", "a.y": "4"}, undo="sync")
-    assert (action.before, action.after) == ("2\n1", "4\n3")
-    assert action.do == "echo 3 >/proc/sys/b/x && echo 4 >/proc/sys/a/y"
-    assert action.undo == "echo 1 >/proc/sys/b/x && echo 2 >/proc/sys/a/y && sync"
-    assert keys_of(action) == ("a.y", "b.x")
-    assert live_action({"a.y": "2"}, {"a.y": "4"}).undo == "echo 2 >/proc/sys/a/y"
-
-
-def test_the_step_reaches_the_file_of_an_interface_with_a_dot() -> None:
-    action = live_action({DOTTED: "0"}, {DOTTED: "1"})
-    assert action.do == "echo 1 >/proc/sys/net/ipv6/conf/eth0.100/disable_ipv6"
-    assert keys_of(action) == (DOTTED,)
-
-
-def test_values_are_quoted() -> None:
-    action = live_action({"a.b": "1 2"}, {"a.b": "$(reboot)"})
-    assert shlex.split(action.do)[1] == "$(reboot)"
-    assert shlex.split(action.undo)[1] == "1 2"
-
-
-def test_what_the_step_looks_at_is_what_it_expects(tmp_path: Path) -> None:
-    action = live_action({"a.x": "1\t2", "b.y": "7"}, {"a.x": "3 4", "b.y": "8"})
-    for name, content in {"a/x": "3\t 4\n", "b/y": "8\n"}.items():
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(content)
-    look = action.observe.replace("/proc/sys", str(tmp_path))
-    done = subprocess.run(["sh", "-c", look], capture_output=True, text=True, check=True)
-    assert done.stdout.rstrip("\n") == action.after
-
-
-def test_an_empty_value_is_known_after_the_step_as_well() -> None:
-    action = live_action({"a.x": "1", "b.y": "7"}, {"a.x": "3", "b.y": ""})
-    assert action.after == "3"
-    before = sysctls(live={"a.x": "1", "b.y": "7", "c.z": "9"})
-    assert after_live(before, action, ("b.y", "a.x")).live == {"a.x": "3", "b.y": "", "c.z": "9"}
