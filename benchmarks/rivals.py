@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from benchmarks.simulated import Fleet
-from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Test
+from remedy.verify.isolate.model import Fault, Test
 from remedy.verify.isolate.planner import Isolation
 
 Search = Callable[[Fleet], tuple[set[Fault], int]]
@@ -35,7 +35,7 @@ def exhaustive(fleet: Fleet) -> tuple[set[Fault], int]:
     ]
     often = Counter(host for pair in failed for host in pair)
     broken = {host for host, count in often.items() if count > (len(fleet.hosts) - 1) / 2}
-    faults: set[Fault] = {NodeFault(host) for host in broken}
+    faults: set[Fault] = {Fault((host,)) for host in broken}
     faults |= {_pair(*pair) for pair in failed if not broken.intersection(pair)}
     return faults, len(fleet.hosts) - 1 + len(fleet.hosts) % 2
 
@@ -52,11 +52,11 @@ def two_pass(fleet: Fleet) -> tuple[set[Fault], int]:
     for pair in pairs:
         (passed if _passes(fleet, *pair) else suspects).extend(pair)
     if not suspects or not passed:
-        return set(map(NodeFault, suspects)), 1
+        return {Fault((host,)) for host in suspects}, 1
     good = (passed * len(suspects))[: len(suspects)]
     rounds = 1 + -(-len(suspects) // len(set(passed)))
     return {
-        NodeFault(one)
+        Fault((one,))
         for one, partner in zip(suspects, good, strict=True)
         if not _passes(fleet, one, partner)
     }, rounds
@@ -80,7 +80,7 @@ def two_rounds(fleet: Fleet) -> tuple[set[Fault], int]:
     ranked = sorted(hosts, key=lambda host: not first[host])
     crossed = [host for pair in zip(ranked, reversed(ranked), strict=True) for host in pair]
     second = paired(crossed[: len(hosts)])
-    return {NodeFault(h) for h in hosts if not first[h] and not second.get(h, first[h])}, 2
+    return {Fault((h,)) for h in hosts if not first[h] and not second.get(h, first[h])}, 2
 
 
 def bisection(fleet: Fleet) -> tuple[set[Fault], int]:
@@ -105,9 +105,9 @@ def bisection(fleet: Fleet) -> tuple[set[Fault], int]:
                     below.append(half)
         level = below
     if not good:
-        return set(map(NodeFault, suspects)), rounds
+        return {Fault((host,)) for host in suspects}, rounds
     faults: set[Fault] = {
-        NodeFault(one)
+        Fault((one,))
         for number, one in enumerate(suspects)
         if not _passes(fleet, one, good[number % len(good)])
     }
@@ -118,8 +118,8 @@ def _passes(fleet: Fleet, one: str, other: str) -> bool:
     return fleet.run(Test((one, other), "confirm")).passed
 
 
-def _pair(one: str, other: str) -> PairFault:
-    return PairFault(min(one, other), max(one, other))
+def _pair(one: str, other: str) -> Fault:
+    return Fault((min(one, other), max(one, other)))
 
 
 ALL: dict[str, Search] = {

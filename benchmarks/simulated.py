@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Result, Test
+from remedy.verify.isolate.model import Fault, Test, TestResult
 
 
 @dataclass
@@ -31,27 +31,27 @@ class Fleet:
     lying: float = 0.0
     tests: int = 0
 
-    def run(self, test: Test) -> Result:
+    def run(self, test: Test) -> TestResult:
         """What the test would show."""
         self.tests += 1
         broken = [fault for fault in self.faults if fault.breaks(test.hosts)]
-        if test.purpose == "ways":
-            dead = {way for fault in broken for way in _ways(fault, test.hosts)}
-            return Result(test, not broken, unanswered=frozenset(dead))
+        if test.purpose == "links":
+            dead = {link for fault in broken for link in _links(fault, test.hosts)}
+            return TestResult(test, not broken, unanswered=frozenset(dead))
         told = [fault for fault in broken if self.random.random() < self.telling]
-        missing = {f.host for f in told if isinstance(f, NodeFault)}
-        unanswered = {(f.source, f.target) for f in told if isinstance(f, PairFault)}
+        missing = {f.hosts[0] for f in told if f.is_host}
+        unanswered = {(f.hosts[0], f.hosts[1]) for f in told if not f.is_host}
         if broken and self.random.random() < self.lying:
             missing.add(self.random.choice(test.hosts))
             unanswered.add((test.hosts[0], self.random.choice(test.hosts[1:])))
-        return Result(test, not broken, frozenset(missing), frozenset(unanswered))
+        return TestResult(test, not broken, frozenset(missing), frozenset(unanswered))
 
 
-def _ways(fault: Fault, hosts: Sequence[str]) -> set[tuple[str, str]]:
+def _links(fault: Fault, hosts: Sequence[str]) -> set[tuple[str, str]]:
     """The directions between two hosts that a fault closes."""
     one, other = hosts
-    if isinstance(fault, PairFault) and fault.direction == "one-way":
-        return {(fault.source, fault.target)}
+    if fault.direction == "one-way":
+        return {(fault.hosts[0], fault.hosts[1])}
     return {(one, other), (other, one)}
 
 
@@ -71,12 +71,12 @@ def fleet(
     random = Random(seed)  # noqa: S311
     hosts = tuple(f"gpu{number:04}" for number in range(size))
     drawn = random.sample(hosts, nodes + 2 * pairs)
-    faults: list[Fault] = [NodeFault(host) for host in drawn[:nodes]]
+    faults: list[Fault] = [Fault((host,)) for host in drawn[:nodes]]
     for number in range(pairs):
         one, other = drawn[nodes + 2 * number : nodes + 2 * number + 2]
         faults.append(
-            PairFault(one, other, "one-way")
+            Fault((one, other), "one-way")
             if random.random() < one_way
-            else PairFault(min(one, other), max(one, other), "both")
+            else Fault((min(one, other), max(one, other)), "both")
         )
     return Fleet(hosts, tuple(faults), telling, random)

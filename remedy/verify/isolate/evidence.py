@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from remedy.verify.isolate.model import Fault, NodeFault, Result
+from remedy.verify.isolate.model import Fault, TestResult
 
 
 class Evidence:
@@ -17,10 +17,10 @@ class Evidence:
         self.hosts = tuple(hosts)
         self.place = {host: number for number, host in enumerate(self.hosts)}
         self.fine = [1 << number for number in range(len(self.hosts))]
-        self.passed: list[Result] = []
-        self.failed: list[Result] = []
+        self.passed: list[TestResult] = []
+        self.failed: list[TestResult] = []
 
-    def add(self, result: Result) -> None:
+    def add(self, result: TestResult) -> None:
         """Take a result: all pairs of a group that worked are fine."""
         if not result.passed:
             self.failed.append(result)
@@ -97,19 +97,20 @@ class Evidence:
             waiting = later
         return group
 
-    def doubts(self, fault: NodeFault, others: Iterable[Fault]) -> list[str] | None:
-        """What speaks against an accusation: hosts each of which may be the other end of a broken way.
+    def doubts(self, fault: Fault, others: Iterable[Fault]) -> list[str] | None:
+        """What speaks against an accusation: hosts each of which may be the other end of a broken link.
 
         Returns:
             those with which the accused was in all the failed groups that no other fault explains; all hosts
             where there is no such group; None where the accusation stands.
         """
+        (suspect,) = fault.hosts
         rest = [other for other in others if other != fault]
         common: set[str] | None = None
         for result in self.failed:
             hosts = set(result.test.hosts)
-            if fault.host in hosts and not any(other.breaks(hosts) for other in rest):
+            if suspect in hosts and not any(other.breaks(hosts) for other in rest):
                 common = hosts if common is None else common & hosts
         if common is None:
             return list(self.hosts)
-        return sorted(common - {fault.host}, key=self.place.__getitem__) or None
+        return sorted(common - {suspect}, key=self.place.__getitem__) or None

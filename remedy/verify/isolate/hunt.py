@@ -5,7 +5,7 @@ in a line whose beginning is known to work and finds, by halving, the first host
 The part that worked stays in the next test: a fault that lies between two halves, each of which works by
 itself, is found at the same cost as one inside a half.
 
-A hunt is a generator: it yields what it wants to know and is sent the answer, so that many of them take
+A hunt is a generator: it yields a question and is sent the reply, so that many of them take
 their steps in the same round.
 """
 
@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 
-from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Purpose, Result
+from remedy.verify.isolate.model import Fault, Purpose, TestResult
 
 
 @dataclass(frozen=True)
-class Ask:
+class Question:
     """A question of a hunt.
 
     Args:
@@ -37,8 +37,8 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came of a question.
+class Reply:
+    """The reply to a question.
 
     Args:
         passed: whether the group works.
@@ -47,11 +47,11 @@ class Answer:
     """
 
     passed: bool
-    result: Result | None = None
+    result: TestResult | None = None
     partner: str | None = None
 
 
-Steps = Generator[Ask, Answer, "Fault | None"]
+Steps = Generator[Question, Reply, "Fault | None"]
 
 
 @dataclass
@@ -76,23 +76,23 @@ def hunt(line: Sequence[str], known: int, span: Span) -> Steps:
     span.hosts = frozenset(line)
     while high - low > 2:
         middle = max((low + high) // 2, 2)  # a host alone has nobody to fail with
-        answer = yield Ask(tuple(line[:middle]), "half")
-        if answer.passed:
+        reply = yield Question(tuple(line[:middle]), "half")
+        if reply.passed:
             low = middle
             continue
         high = middle
         span.hosts = frozenset(line[:high])
-        for suspect in _hinted(answer.result, line[low:high]):
-            if (found := (yield from confirm(suspect, line[:high]))) is not None:
-                return found
+        for suspect in _hinted(reply.result, line[low:high]):
+            if (fault := (yield from confirm(suspect, line[:high]))) is not None:
+                return fault
     for suspect in line[low:high]:
-        if (found := (yield from confirm(suspect, line[:high]))) is not None:
-            return found
-    # Each of them works with a good partner: what is broken is a way between two hosts of the line.
+        if (fault := (yield from confirm(suspect, line[:high]))) is not None:
+            return fault
+    # Each of them works with a good partner: what is broken is a link between two hosts of the line.
     last = high - 1
     if high - low == 2 and low > 0:
-        answer = yield Ask(tuple(line[:last]), "half")
-        last -= not answer.passed
+        reply = yield Question(tuple(line[:last]), "half")
+        last -= not reply.passed
     return (yield from partner_of(line[last], line[:last]))
 
 
@@ -101,23 +101,23 @@ def confirm(suspect: str, line: Sequence[str]) -> Steps:
 
     Args:
         suspect: the host.
-        line: hosts of which one may be the suspect's broken way; a partner from among them proves less.
+        line: hosts of which one may be the suspect's broken link; a partner from among them proves less.
 
     Returns:
         what is broken; None where the two work, or where there is no partner.
     """
     never = frozenset((suspect,))
-    answer = yield Ask((suspect,), "confirm", partner=True, avoid=frozenset(line), never=never)
-    if answer.passed or answer.partner is None:
+    reply = yield Question((suspect,), "confirm", partner=True, avoid=frozenset(line), never=never)
+    if reply.passed or reply.partner is None:
         return None
-    if answer.partner not in line:
-        return NodeFault(suspect)
-    # The suspect, or the way between these two: another partner tells.
-    first = answer.partner
-    answer = yield Ask((suspect,), "confirm", True, frozenset(line), never | {first})
-    if answer.partner is not None and not answer.passed:
-        return NodeFault(suspect)
-    return (yield from ways_of(suspect, first))
+    if reply.partner not in line:
+        return Fault((suspect,))
+    # The suspect, or the link between these two: another partner shows which.
+    first = reply.partner
+    reply = yield Question((suspect,), "confirm", True, frozenset(line), never | {first})
+    if reply.partner is not None and not reply.passed:
+        return Fault((suspect,))
+    return (yield from links_between(suspect, first))
 
 
 def accuse(suspect: str, hinted: Collection[str], everybody: Sequence[str]) -> Steps:
@@ -126,31 +126,31 @@ def accuse(suspect: str, hinted: Collection[str], everybody: Sequence[str]) -> S
     Args:
         suspect: the host.
         hinted: hosts between which and the suspect nobody answered.
-        everybody: each of them may be the other end of a broken way.
+        everybody: each of them may be the other end of a broken link.
     """
-    found = yield from confirm(suspect, everybody)
-    for other in hinted if found is None else ():
-        if (found := (yield from ways_of(suspect, other))) is not None:
+    fault = yield from confirm(suspect, everybody)
+    for other in hinted if fault is None else ():
+        if (fault := (yield from links_between(suspect, other))) is not None:
             break
-    return found
+    return fault
 
 
-def recheck(fault: NodeFault, doubts: Sequence[str]) -> Steps:
+def recheck(fault: Fault, doubts: Sequence[str]) -> Steps:
     """Test an accused host once more, with a partner that it was not seen to fail with.
 
     Args:
         fault: the accusation.
-        doubts: hosts of which each may be the other end of a broken way; a single one is then tested for it.
+        doubts: hosts of which each may be the other end of a broken link; a single one is then tested for it.
     """
-    never = frozenset((fault.host, *(doubts if len(doubts) == 1 else ())))
-    answer = yield Ask((fault.host,), "confirm", True, frozenset(doubts), never)
-    if not answer.passed:
+    never = frozenset((fault.hosts[0], *(doubts if len(doubts) == 1 else ())))
+    reply = yield Question((fault.hosts[0],), "confirm", True, frozenset(doubts), never)
+    if not reply.passed:
         return fault
-    return (yield from ways_of(fault.host, doubts[0])) if len(doubts) == 1 else None
+    return (yield from links_between(fault.hosts[0], doubts[0])) if len(doubts) == 1 else None
 
 
 def partner_of(host: str, others: Sequence[str]) -> Steps:
-    """Find the one with whom a host does not work.
+    """Find the host with which another does not work.
 
     Args:
         host: works with a good partner, and not with all of ``others``.
@@ -159,33 +159,33 @@ def partner_of(host: str, others: Sequence[str]) -> Steps:
     others = list(others)
     while len(others) > 1:
         half = others[: (len(others) + 1) // 2]
-        answer = yield Ask((host, *half), "cross")
-        if answer.passed:
+        reply = yield Question((host, *half), "cross")
+        if reply.passed:
             others = others[len(half) :]
             continue
-        for other in [other for other in _hinted_partners(answer.result, host) if other in half]:
-            if (found := (yield from ways_of(host, other))) is not None:
-                return found
+        for other in [other for other in _hinted_partners(reply.result, host) if other in half]:
+            if (fault := (yield from links_between(host, other))) is not None:
+                return fault
         others = half
-    return (yield from ways_of(host, others[0])) if others else None
+    return (yield from links_between(host, others[0])) if others else None
 
 
-def ways_of(one: str, other: str) -> Steps:
-    """Test two hosts alone, and tell the directions apart."""
-    answer = yield Ask((one, other), "ways")
-    if answer.result is None or answer.passed:
+def links_between(first: str, second: str) -> Steps:
+    """Test two hosts alone, each direction apart."""
+    reply = yield Question((first, second), "links")
+    if reply.result is None or reply.passed:
         return None
-    dead = answer.result.unanswered & {(one, other), (other, one)}
-    source, target = next(iter(sorted(dead)), (one, other))
-    return PairFault(source, target, ("unknown", "one-way", "both")[len(dead)])
+    dead = reply.result.unanswered & {(first, second), (second, first)}
+    source, target = next(iter(sorted(dead)), (first, second))
+    return Fault((source, target), ("unknown", "one-way", "both")[len(dead)])
 
 
-def _hinted(result: Result | None, among: Sequence[str]) -> list[str]:
-    """The hosts that a failed group said were not there."""
+def _hinted(result: TestResult | None, among: Sequence[str]) -> list[str]:
+    """The hosts that a failed group reported as absent."""
     return [host for host in among if result is not None and host in result.missing]
 
 
-def _hinted_partners(result: Result | None, host: str) -> list[str]:
-    """The hosts between which and ``host`` a failed group said that nobody answered."""
-    ways = result.unanswered if result else frozenset()
-    return sorted({other for way in ways if host in way for other in way} - {host})
+def _hinted_partners(result: TestResult | None, host: str) -> list[str]:
+    """The hosts between which and ``host`` a failed group got no answer."""
+    links = result.unanswered if result else frozenset()
+    return sorted({end for link in links if host in link for end in link} - {host})

@@ -1,15 +1,15 @@
-"""What isolation speaks of: tests, their results, and the two kinds of faults."""
+"""The values of an isolation: tests, their results, and faults."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-Way = tuple[str, str]
+Link = tuple[str, str]
 """From one host to another: the direction in which a connection is opened."""
 
-Purpose = Literal["fleet", "rest", "screen", "half", "cross", "confirm", "seek", "ways"]
+Purpose = Literal["fleet", "rest", "screen", "half", "cross", "confirm", "seek", "links"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ class Test:
         purpose: "fleet" is everybody; "rest" everybody who is not suspected; "screen" one of many groups;
             "half" a part of a group that failed; "cross" one host with a part of others that work together;
             "confirm" a suspect with a partner that is known to be good; "seek" two hosts that might be good
-            partners; "ways" two hosts, of which
-            both directions are to be told apart.
+            partners; "links" two hosts, both directions apart.
     """
 
     __test__ = False  # not a test of pytest's
@@ -32,69 +31,45 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What came of a test.
+class TestResult:
+    """How a test ended.
 
     Args:
-        test: which one.
         passed: whether the group worked; a group of which nothing was heard did not.
-        missing: hosts that the group itself said were not there. A hint, never a proof.
-        unanswered: ways of which a host said that nobody answered. A hint as well, but for "ways", where
-            they are the answer.
+        missing: hosts that the group itself reported as absent. A hint, never a proof.
+        unanswered: links on which a host got no answer. A hint as well, but for "links", where they are the
+            result.
     """
+
+    __test__ = False
 
     test: Test
     passed: bool
     missing: frozenset[str] = frozenset()
-    unanswered: frozenset[Way] = frozenset()
+    unanswered: frozenset[Link] = frozenset()
 
 
 @dataclass(frozen=True)
-class NodeFault:
-    """A host that works with nobody."""
-
-    host: str
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts that the fault concerns."""
-        return (self.host,)
-
-    def breaks(self, hosts: Iterable[str]) -> bool:
-        """Whether a group of these hosts fails because of it."""
-        return self.host in hosts
-
-    def __str__(self) -> str:
-        return self.host
-
-
-@dataclass(frozen=True)
-class PairFault:
-    """Two hosts that work with others, but not with each other.
+class Fault:
+    """What is broken: a host that works with nobody, or two that work with others and not with each other.
 
     Args:
-        source: where the connection is opened that fails.
-        target: where it leads.
-        direction: "one-way" where only this direction fails, "both" where each does, "unknown" where it could
-            not be told; then source and target are in no order.
+        hosts: one or two; where only one direction fails, the first of two opens the connection.
+        direction: of two hosts: "one-way" where one direction fails, "both" where each does, "unknown" where it
+            could not be determined.
     """
 
-    source: str
-    target: str
-    direction: Literal["one-way", "both", "unknown"] = field(default="unknown")
+    hosts: tuple[str, ...]
+    direction: Literal["one-way", "both", "unknown"] = "unknown"
 
     @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts that the fault concerns."""
-        return (self.source, self.target)
+    def is_host(self) -> bool:
+        """Whether a host is broken, and not a pair."""
+        return len(self.hosts) == 1
 
     def breaks(self, hosts: Iterable[str]) -> bool:
         """Whether a group of these hosts fails because of it."""
-        return {self.source, self.target} <= set(hosts)
+        return set(self.hosts) <= set(hosts)
 
     def __str__(self) -> str:
-        arrow = "->" if self.direction == "one-way" else "<->"
-        return f"{self.source} {arrow} {self.target}"
-
-
-Fault = NodeFault | PairFault
+        return (" -> " if self.direction == "one-way" else " <-> ").join(self.hosts)

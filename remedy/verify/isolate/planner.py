@@ -18,8 +18,17 @@ from functools import partial
 from itertools import pairwise
 
 from remedy.verify.isolate.evidence import Evidence
-from remedy.verify.isolate.hunt import Answer, Ask, Span, Steps, accuse, hunt, recheck, ways_of
-from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Result, Test
+from remedy.verify.isolate.hunt import (
+    Question,
+    Reply,
+    Span,
+    Steps,
+    accuse,
+    hunt,
+    links_between,
+    recheck,
+)
+from remedy.verify.isolate.model import Fault, Test, TestResult
 
 # Groups of the first screening: enough that five faults among 232 hosts mostly fall into different ones, and
 # few enough that a single fault is not paid for with many tests.
@@ -45,7 +54,7 @@ class _Hunt:
 
     steps: Steps
     span: Span
-    ask: Ask
+    ask: Question
     sure: bool
 
 
@@ -77,10 +86,10 @@ class Isolation:
         self._screened = False
         self._sought = 0
         self._vain = 0
-        self._rechecked: set[str] = set()
+        self._rechecked: set[Fault] = set()
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[TestResult, ...]:
         """All results so far."""
         return (*self._evidence.passed, *self._evidence.failed)
 
@@ -111,7 +120,7 @@ class Isolation:
                 break
         return tuple(self._asked)
 
-    def take(self, results: Iterable[Result]) -> None:
+    def take(self, results: Iterable[TestResult]) -> None:
         """Take the results of the round."""
         self.rounds += 1
         if self.rounds >= ROUNDS:
@@ -122,19 +131,19 @@ class Isolation:
             each = self._asked.get(result.test)
             if each is not None:
                 partner = set(result.test.hosts) - set(each.ask.hosts)
-                self._advance(each, Answer(result.passed, result, next(iter(partner), None)))
+                self._advance(each, Reply(result.passed, result, next(iter(partner), None)))
             elif not result.passed:
                 failed.append(result)
         for result in failed:
             self._look_into(result)
 
-    def _look_into(self, result: Result) -> None:
+    def _look_into(self, result: TestResult) -> None:
         """Decide what to do about a group that failed and that no hunt had asked for."""
         hosts = result.test.hosts
         if result.test.purpose == "seek":
             return
         if len(self.hosts) == 2:
-            self._start(lambda _: ways_of(*hosts), hosts)
+            self._start(lambda _: links_between(*hosts), hosts)
             return
         if result.test.purpose in ("fleet", "rest"):
             suspects = self._new_suspects(result)
@@ -147,7 +156,7 @@ class Isolation:
         line, known = self._line(hosts)
         self._start(lambda span: hunt(line, known, span), line)
 
-    def _new_suspects(self, result: Result) -> dict[str, frozenset[str]]:
+    def _new_suspects(self, result: TestResult) -> dict[str, frozenset[str]]:
         """Hosts that a failed group named and that were not looked at for it before."""
         found = {}
         for host, hinted in suspects_of(result).items():
@@ -185,11 +194,11 @@ class Isolation:
         """Begin a hunt."""
         span = Span(frozenset(hosts))
         steps = begin(span)
-        each = _Hunt(steps, span, Ask((), "half"), sure)
+        each = _Hunt(steps, span, Question((), "half"), sure)
         self._hunts.append(each)
         self._advance(each, None)
 
-    def _advance(self, each: _Hunt, answer: Answer | None) -> None:
+    def _advance(self, each: _Hunt, answer: Reply | None) -> None:
         """Give a hunt its answer; it asks again, or is over."""
         try:
             each.ask = next(each.steps) if answer is None else each.steps.send(answer)
@@ -212,10 +221,9 @@ class Isolation:
             pairs = [one for one in self.faults if host in one.hosts]
             if pairs and not self._evidence.good(host):
                 # Broken with several and seen to work with nobody: one host explains it in fewer words.
-                fault = NodeFault(host)
-        if isinstance(fault, NodeFault):
-            node = fault.host
-            self.faults = [one for one in self.faults if node not in one.hosts]
+                fault = Fault((host,))
+        if fault.is_host:
+            self.faults = [known for known in self.faults if fault.hosts[0] not in known.hosts]
         self.faults.append(fault)
         return True
 
@@ -225,11 +233,11 @@ class Isolation:
 
     def _guilty(self) -> set[str]:
         """The hosts that are accused as a whole."""
-        return {fault.host for fault in self.faults if isinstance(fault, NodeFault)}
+        return {fault.hosts[0] for fault in self.faults if fault.is_host}
 
-    def _broken_ways(self, suspect: str) -> set[str]:
+    def _broken_links(self, suspect: str) -> set[str]:
         """The hosts with which one is known not to work, though both are good."""
-        pairs = [f.hosts for f in self.faults if isinstance(f, PairFault) and suspect in f.hosts]
+        pairs = [f.hosts for f in self.faults if not f.is_host and suspect in f.hosts]
         return {host for pair in pairs for host in pair}
 
     def _partners(self, suspect: str) -> list[str]:
@@ -261,9 +269,9 @@ class Isolation:
             suspect = ask.hosts[0]
             if self._evidence.good(suspect):
                 # It worked with others already: no fault of its own.
-                self._advance(each, Answer(passed=True))
+                self._advance(each, Reply(passed=True))
                 continue
-            never = ask.never | self._broken_ways(suspect)
+            never = ask.never | self._broken_links(suspect)
             good = [host for host in self._partners(suspect) if host not in never]
             known = [host for host in good if host not in used]
             others = {h for one in self._hunts if one is not each for h in one.span.hosts}
@@ -274,7 +282,7 @@ class Isolation:
                 return Test((suspect, partner), ask.purpose)
             if good or self._sought < SEEKING:
                 return None
-            self._advance(each, Answer(passed=False))
+            self._advance(each, Reply(passed=False))
         return None
 
     def _pool(self, busy: set[str]) -> list[Test]:
@@ -288,7 +296,7 @@ class Isolation:
             edges = [len(free) * number // count for number in range(count + 1)]
             groups = [free[a:b] for a, b in pairwise(edges)]
             return [Test(tuple(group), "screen") for group in groups if len(group) > 1]
-        apart = [frozenset(f.hosts) for f in self.faults if isinstance(f, PairFault)]
+        apart = [frozenset(f.hosts) for f in self.faults if not f.is_host]
         if self._hunts:
             if all(self._evidence.good(host) for host in free):
                 return []
@@ -315,10 +323,10 @@ class Isolation:
             self._doubted = {}
             self._to_screen = not self._screened
             return True
-        for fault in [one for one in self.faults if isinstance(one, NodeFault)]:
+        for fault in [fault for fault in self.faults if fault.is_host]:
             doubts = self._evidence.doubts(fault, self.faults)
-            if doubts is not None and fault.host not in self._rechecked:
-                self._rechecked.add(fault.host)
+            if doubts is not None and fault not in self._rechecked:
+                self._rechecked.add(fault)
                 self.faults.remove(fault)
                 self._start(partial(_on_recheck, fault, doubts), fault.hosts, sure=False)
         return bool(self._hunts)
@@ -344,11 +352,11 @@ def _on_accusation(suspect: str, hinted: Sequence[str], everybody: Sequence[str]
     return accuse(suspect, hinted, everybody)
 
 
-def _on_recheck(fault: NodeFault, doubts: Sequence[str], _: Span) -> Steps:
+def _on_recheck(fault: Fault, doubts: Sequence[str], _: Span) -> Steps:
     return recheck(fault, doubts)
 
 
-def suspects_of(result: Result) -> dict[str, frozenset[str]]:
+def suspects_of(result: TestResult) -> dict[str, frozenset[str]]:
     """The fewest hosts that explain what a failed group said of itself.
 
     Returns:

@@ -15,7 +15,7 @@ from remedy.verify.allreduce.blame import Hints, names
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.allreduce.run import Run, launch
-from remedy.verify.isolate.model import Fault, NodeFault, Result, Test
+from remedy.verify.isolate.model import Fault, Test, TestResult
 from remedy.verify.isolate.planner import Isolation
 from remedy.verify.reach import plan as reach
 from remedy.verify.reach.result import judge
@@ -95,7 +95,7 @@ class Search:
         end = time.monotonic() + self.budget
         (fleet,) = self.isolation.next_round()
         self.ready = hints.ready
-        self.isolation.take([Result(fleet, False, hints.missing, hints.unanswered)])
+        self.isolation.take([TestResult(fleet, False, hints.missing, hints.unanswered)])
         while not self.isolation.unexplained and time.monotonic() < end:
             tests = self.isolation.next_round()
             if not tests:
@@ -118,19 +118,21 @@ class Search:
             seconds=round(sum({test.round: test.seconds for test in self.tests}.values()), 3),
         )
 
-    def _hold(self, tests: Sequence[Test]) -> list[Result]:
+    def _hold(self, tests: Sequence[Test]) -> list[TestResult]:
         """Run the tests of a round."""
         began = time.monotonic()
-        dead = self._ways([test for test in tests if test.purpose == "ways"])
+        dead = self._ways([test for test in tests if test.purpose == "links"])
         # Where connections are good it is the pair itself that has to be tried.
         groups = [test for test in tests if not dead.get(test)]
         plans = [part(self.plan, one.hosts, patience(one.hosts, self.ready)) for one in groups]
         verdicts = launch(plans, self.run)
-        results = [Result(test, False, frozenset(), ways) for test, ways in dead.items() if ways]
+        results = [
+            TestResult(test, False, frozenset(), ways) for test, ways in dead.items() if ways
+        ]
         for test, (verdict, hints) in zip(groups, verdicts, strict=True):
             self.reasons[frozenset(test.hosts)] = verdict.reason
-            told = Hints() if verdict.passed or test.purpose == "ways" else hints
-            results.append(Result(test, verdict.passed, told.missing, told.unanswered))
+            told = Hints() if verdict.passed or test.purpose == "links" else hints
+            results.append(TestResult(test, verdict.passed, told.missing, told.unanswered))
         seconds = round(time.monotonic() - began, 3)
         self.tests += [
             GroupTest(
@@ -198,7 +200,7 @@ class Search:
             if fault.breaks(hosts) and reason
         ]
         closest = min(involved, default=(0, ""))[1]
-        if isinstance(fault, NodeFault):
+        if fault.is_host:
             text = f"{fault} works with none of the hosts it was tested with"
         else:
             text = f"{fault}: these two do not work together, and each does with others"

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from remedy.verify.isolate.model import Way
+from remedy.verify.isolate.model import Link
 
 # A host is blamed for its ways, rather than each way for itself, where at least this share of them fails:
 # a host with a closed firewall may still be reached by the few that had a connection open.
@@ -29,7 +29,7 @@ class Cause:
     kind: Literal["in", "out", "way"]
     host: str
     target: str = ""
-    ways: frozenset[Way] = frozenset()
+    ways: frozenset[Link] = frozenset()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class Cause:
         return words.get(self.kind, f"{self.host} -> {self.target}")
 
 
-def explain_ways(failed: Collection[Way], each: int) -> tuple[Cause, ...]:
+def explain_ways(failed: Collection[Link], each: int) -> tuple[Cause, ...]:
     """Explain failed ways by the fewest causes, hosts before pairs.
 
     Args:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulated import Fleet, fleet
-from remedy.verify.isolate.model import Fault, NodeFault, PairFault, Result, Test
+from remedy.verify.isolate.model import Fault, Test, TestResult
 from remedy.verify.isolate.planner import Isolation
 
 # More rounds than any fleet of these tests needs: a planner that goes in circles fails.
@@ -71,11 +71,11 @@ def test_five_of_232_are_found_with_few_tests() -> None:
 def test_broken_pairs_that_share_a_host_accuse_no_sound_one(
     size: int, seed: int, data: st.DataObject
 ) -> None:
-    """Two broken ways of one host may be told as that host: it is the shorter explanation."""
+    """Two broken links of one host may be reported as that host: it is the shorter explanation."""
     hosts = fleet(size, 0, seed=seed).hosts
     drawn = data.draw(st.lists(st.sampled_from(hosts), min_size=3, max_size=3, unique=True))
     hub, *others = drawn
-    faults: tuple[Fault, ...] = tuple(PairFault(min(hub, o), max(hub, o), "both") for o in others)
+    faults: tuple[Fault, ...] = tuple(Fault((min(hub, o), max(hub, o)), "both") for o in others)
     found = isolate(Fleet(hosts, faults)).faults
     accused = {host for fault in found for host in fault.hosts}
     assert accused <= set(drawn)
@@ -84,17 +84,15 @@ def test_broken_pairs_that_share_a_host_accuse_no_sound_one(
 
 def test_two_hosts_that_do_not_work_together_are_a_pair() -> None:
     a, b = hosts = ("a", "b")
-    assert isolate(Fleet(hosts, (PairFault(b, a, "one-way"),))).faults == [
-        PairFault(b, a, "one-way")
-    ]
+    assert isolate(Fleet(hosts, (Fault((b, a), "one-way"),))).faults == [Fault((b, a), "one-way")]
     # With two hosts nobody can say which of them it is.
-    assert isolate(Fleet(hosts, (NodeFault(a),))).faults == [PairFault(a, b, "both")]
+    assert isolate(Fleet(hosts, (Fault((a,)),))).faults == [Fault((a, b), "both")]
 
 
 @pytest.mark.parametrize("size", [3, 4, 9, 40])
 def test_a_fleet_in_which_nothing_works_comes_to_an_end(size: int) -> None:
     hosts = fleet(size, 0).hosts
-    isolation = isolate(Fleet(hosts, tuple(map(NodeFault, hosts))))
+    isolation = isolate(Fleet(hosts, tuple(Fault((host,)) for host in hosts)))
     accused = {host for fault in isolation.faults for host in fault.hosts}
     assert isolation.unexplained or accused | set(isolation.untested) == set(hosts)
 
@@ -107,7 +105,7 @@ def test_faults_that_come_and_go_do_not_keep_it_busy_for_ever(
     isolation = Isolation(fleet(size, 0).hosts)
     draw = random.random  # type: ignore[attr-defined]
     while tests := isolation.next_round():
-        isolation.take([Result(test, passed=draw() > likely) for test in tests])
+        isolation.take([TestResult(test, passed=draw() > likely) for test in tests])
         assert isolation.rounds < ENOUGH
 
 
@@ -120,7 +118,7 @@ def test_what_a_test_says_of_itself_is_used() -> None:
 
 def test_a_cross_boundary_pair_is_found_though_all_groups_pass() -> None:
     hosts = fleet(64, 0).hosts
-    pair = PairFault(hosts[3], hosts[60], "one-way")
+    pair = Fault((hosts[3], hosts[60]), "one-way")
     isolation = isolate(Fleet(hosts, (pair,)))
     screens = [r for r in isolation.results if r.test.purpose == "screen"]
     assert screens
