@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("_no_leftovers")]
 HOSTS = 3
 DATA = Path(__file__).parent / "data"
 PROGRAM = "/usr/local/bin/all_reduce_perf"
-# An environment with Paddle and MindSpore, which scripts/test --all makes.
+# An environment with Paddle and MindSpore, which scripts/test --full makes.
 FRAMEWORKS = os.environ.get("REMEDY_ENGINES_VENV", "")
 # What a run may leave behind: its folder, Open MPI's session folder and shared memory, its processes.
 LOOK = (
@@ -197,7 +197,7 @@ def test_a_share_of_a_speed_that_is_not_known_fails_and_says_so(mpi: Site) -> No
 def frameworks(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Right hosts whose Python has Paddle and MindSpore, and no torch."""
     if not FRAMEWORKS:
-        pytest.skip("Paddle and MindSpore weigh 3.5 GB: scripts/test --all installs them")
+        pytest.skip("Paddle and MindSpore weigh 3.5 GB: scripts/test --full installs them")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(venv.VARIABLE, FRAMEWORKS)
         with clusters(tmp_path_factory.mktemp("frameworks")) as make:

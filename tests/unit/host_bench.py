@@ -26,6 +26,8 @@ class Bench:
     shell: tuple[str, ...] = ("sh",)
     changes: tuple[Change, ...] = ()
     blobs: dict[str, bytes] | None = None
+    # Comes before the script: a function stands in for a tool even where the shell has tools built in.
+    prelude: str = ""
 
     def file(self, name: str, before: bytes | None, after: bytes | None) -> Path:
         path = self.root / name
@@ -88,7 +90,11 @@ class Bench:
 
     def _run(self, text: str, changes: tuple[Change, ...]) -> HostReport:
         done = subprocess.run(
-            [*self.shell, "-s"], input=text, capture_output=True, text=True, check=False
+            [*self.shell, "-s"],
+            input=self.prelude + text,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.stderr == ""
         return parse_report(JOB, changes, done.stdout)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -348,10 +348,8 @@ cases = st.builds(
     damages=st.tuples(*(damages for _ in NAMES)),
     switches=st.one_of(st.just({}), switches),
 )
-thorough = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@thorough
 @given(cases)
 def test_what_a_plan_promises_needs_no_plan(case: Case) -> None:
     fleet = case.fleet()
@@ -360,7 +358,6 @@ def test_what_a_plan_promises_needs_no_plan(case: Case) -> None:
     assert [told(change) for change in again.changes] == []
 
 
-@thorough
 @given(cases)
 def test_no_change_without_a_finding_and_all_of_both_is_whole(case: Case) -> None:
     fleet = case.fleet()
@@ -386,7 +383,6 @@ def test_no_change_without_a_finding_and_all_of_both_is_whole(case: Case) -> Non
     assert not {c.remedy for c in plan.changes} & {remedy.name for remedy in REPORTS}
 
 
-@thorough
 @given(cases)
 def test_taking_a_plan_back_brings_the_state_before(case: Case) -> None:
     fleet = case.fleet()
@@ -405,7 +401,7 @@ def test_taking_a_plan_back_brings_the_state_before(case: Case) -> None:
                 assert getattr(now, group) == getattr(was, group), group
 
 
-@settings(thorough, max_examples=20)
+@settings(max_examples=20)
 @given(cases)
 def test_a_plan_is_made_the_same_way_twice_and_survives_its_file(case: Case) -> None:
     fleet = case.fleet()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys import ascend
@@ -238,7 +238,6 @@ def test_ranks_are_contiguous(counts: list[int]) -> None:
 CONTENTS = st.sampled_from([None, b"", b"address_0=127.0.0.1\n", b"address_0=192.168.7.7\n"])
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), CONTENTS, st.sampled_from([None, b"{}"])), min_size=1, max_size=4),
     st.sampled_from([None, True, False]),

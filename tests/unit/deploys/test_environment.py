@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -399,7 +399,6 @@ SPECS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(LINES, LINES, LINES, LINES), min_size=1, max_size=3), SPECS, st.booleans()
 )

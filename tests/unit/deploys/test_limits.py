@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.limits import PAM, SYSTEMD, LimitsSpec
@@ -243,7 +243,6 @@ SPECS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.fixed_dictionaries({}, optional={MAIN: LINES, SITE: LINES, PAM: LINES}), SPECS,
        st.booleans(), st.booleans(), st.booleans())  # fmt: skip
 def test_any_host_converges_in_one_plan_and_undoes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.orphans import NAME, OrphansSpec
@@ -203,7 +203,6 @@ ways_out = st.sampled_from([CLOSED, CLOSED, None, ("/a", "/a")])
 threads = st.tuples(parents, groups, ways_out, st.sampled_from([False, False, True]))
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(threads, min_size=1, max_size=4),
     st.sampled_from([89, 90, 91]),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.clock import ClockSpec, Offset, common
@@ -120,7 +120,6 @@ def test_of_two_clocks_the_one_like_the_controllers_is_right() -> None:
     assert one(told("clock", hosts(clock(0), clock(90)))).host == "gpu02"
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=9), st.floats(0, 3))
 def test_clocks_within_the_tolerance_are_never_named(aheads: list[float], took: float) -> None:
     near = [ahead / 100 for ahead in aheads]

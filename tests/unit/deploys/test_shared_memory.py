@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys._sizes import ADVISED, GIB, MIB, parse_size, short
@@ -314,7 +314,6 @@ fstabs = st.sampled_from(
 sizes = st.sampled_from([None, MIB, GIB, GIB + 1, 3 * GIB])
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     daemon_files, podman_files, fstabs, sizes, sizes,
     st.integers(0, 8), st.sampled_from([0, 64 * MIB, GIB, 5 * GIB]), st.booleans(),

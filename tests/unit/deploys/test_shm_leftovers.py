@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.shm_leftovers import NAME, ShmLeftoversSpec, maker
@@ -158,7 +158,6 @@ files = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(files, max_size=5, unique_by=lambda one: one.inode),
     st.dictionaries(st.integers(1, 6), st.just((42,)), max_size=3),

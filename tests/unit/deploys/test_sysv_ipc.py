@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.sysv_ipc import NAME, SysvIpcSpec
@@ -197,7 +197,6 @@ def by_id(things: st.SearchStrategy[tuple]) -> st.SearchStrategy[list[tuple]]:  
     return st.lists(things, max_size=4, unique_by=lambda one: one[0])
 
 
-@settings(max_examples=200, deadline=None)
 @given(by_id(segments), by_id(semaphore_sets), by_id(queues), specs)
 def test_a_plan_ends_what_it_names(
     shm: list[Segment], sem: list[Semaphores], msg: list[Queue], spec: SysvIpcSpec

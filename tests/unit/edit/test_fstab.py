@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.edit.fstab import mount_option, set_mount_option
@@ -62,7 +62,6 @@ lines = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(lines, max_size=6).map(b"".join), st.booleans())
 def test_every_other_line_survives(content: bytes, cut: bool) -> None:
     content = content[:-1] if cut else content

@@ -6,7 +6,7 @@ import json
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.edit.json_text import BOM, JsonTextError, read_members, set_member
@@ -80,7 +80,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.dictionaries(keys, values, max_size=5),
     st.sampled_from([None, 2, "\t"]),

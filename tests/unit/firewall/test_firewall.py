@@ -475,7 +475,7 @@ rules_of_others = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rules_of_others, st.sampled_from(["ACCEPT", "DROP"]), st.booleans(), st.booleans())
 def test_any_rules_of_iptables_converge_and_come_back(
     rules: list[str], policy: str, legacy: bool, kept: bool
@@ -488,7 +488,7 @@ def test_any_rules_of_iptables_converge_and_come_back(
     settled(fleet(walled("a", "10.0.0.1", files=files, **{name: text}), walled("b", "10.0.0.2")))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.sampled_from(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.hostname import HostnameSpec
@@ -259,7 +259,6 @@ host_files = st.lists(
 host_names = st.sampled_from(["", "node", "gpu01", "gpu02", "gpu03", "localhost"])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(host_files, host_names, host_names), min_size=1, max_size=4))
 def test_any_fleet_converges_in_one_plan_and_undoes(
     hosts: list[tuple[bytes, str, str]],

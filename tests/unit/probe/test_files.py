@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.probe import File, HostState, ProbeRequest
@@ -38,7 +38,6 @@ def content_of(found: HostState, path: str) -> bytes:
     return file.content
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(

@@ -8,7 +8,7 @@ import re
 from importlib.resources import files
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.errors import ProbeError
@@ -116,7 +116,6 @@ def test_any_content_comes_through_as_it_is(content: bytes) -> None:
     assert [found["a"].body, found["b"].body] == [content, content]
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_an_answer_that_is_cut_off_tells_what_it_told(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(RECORDED))
@@ -145,7 +144,6 @@ def test_any_text_is_an_answer_or_an_error(text: str) -> None:
             parse_probe("gpu01", stdout, REQUEST)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(SECTIONS),
     st.one_of(st.binary(max_size=300), st.text(alphabet='[]{}":,0 1ab/\n-', max_size=200)),
@@ -156,7 +154,6 @@ def test_a_broken_section_never_raises(name: str, content: bytes | str, status: 
     assert isinstance(found, HostState)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_damage_inside_a_section_never_raises(data: st.DataObject) -> None:
     body = bytearray(recorded("lab-busy"))

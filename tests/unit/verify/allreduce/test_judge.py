@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
@@ -277,7 +277,6 @@ def test_the_sizes_are_those_of_the_backend_that_was_used() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
 def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
     plan = make_plan(
         hosts=data.draw(st.integers(2, 6)), ranks_per_host=data.draw(st.integers(1, 3))

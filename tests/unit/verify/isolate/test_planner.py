@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.simulated import Fleet, fleet
@@ -37,7 +37,6 @@ def fleets(draw: st.DrawFn, largest: int = 48) -> Fleet:
 
 
 @given(fleets())
-@settings(max_examples=250, deadline=None)
 def test_every_fault_is_named_and_nothing_else(simulated: Fleet) -> None:
     isolation = isolate(simulated)
     assert set(isolation.faults) == set(simulated.faults)
@@ -67,7 +66,6 @@ def test_five_of_232_are_found_with_few_tests() -> None:
 
 
 @given(st.integers(6, 40), st.integers(0, 10**6), st.data())
-@settings(max_examples=100, deadline=None)
 def test_broken_pairs_that_share_a_host_accuse_no_sound_one(
     size: int, seed: int, data: st.DataObject
 ) -> None:
@@ -98,7 +96,6 @@ def test_a_fleet_in_which_nothing_works_comes_to_an_end(size: int) -> None:
 
 
 @given(st.integers(3, 40), st.randoms(use_true_random=False), st.floats(0.05, 0.9))
-@settings(max_examples=100, deadline=None)
 def test_faults_that_come_and_go_do_not_keep_it_busy_for_ever(
     size: int, random: object, likely: float
 ) -> None:
