@@ -29,19 +29,19 @@ VARIANTS = ("with", "without")
 def bare(words: list[str]) -> None:
     """Run remedy without journal and receipts."""
     from remedy.apply import script
+    from remedy.apply.carrier import Carrier
     from remedy.audit import Head, Journal, witness
     from remedy.cli.main import main as command
-    from remedy.runs import pipeline
-    from remedy.runs.past import Past
+    from remedy.runs import gate
 
     def nothing(*_: Any, **__: Any) -> Head:
         return Head("", 0, "")
 
     Journal.write = nothing  # type: ignore[method-assign]
     Journal.__init__ = lambda *_, **__: None  # type: ignore[method-assign]
-    pipeline.keep = nothing  # type: ignore[attr-defined,assignment]
+    gate.keep = nothing  # type: ignore[attr-defined,assignment]
     witness.words = lambda *_: ""
-    Past.tell = nothing  # type: ignore[method-assign,assignment]
+    Carrier.tell = nothing  # type: ignore[method-assign,assignment]
     script._by_hand = lambda *_: b""
     script._record = lambda *_: b""
     whole = script._library()

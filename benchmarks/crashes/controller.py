@@ -39,16 +39,16 @@ def main() -> None:
 
     os.fsync = around(os.fsync)
     Path.replace = around(Path.replace)  # type: ignore[method-assign]
-    from remedy.cli import common
     from remedy.cli.main import main as command
+    from remedy.cli.terminal import Terminal
 
-    told = common.Session.told
+    show = Terminal.host
 
-    def listen(session: common.Session, event: Any) -> None:
+    def host(terminal: Terminal, event: Any) -> None:
         boundary()
-        told(session, event)
+        show(terminal, event)
 
-    common.Session.told = listen  # type: ignore[method-assign,assignment]
+    Terminal.host = host  # type: ignore[method-assign,assignment]
     command(words)
 
 

@@ -1,1 +1,1 @@
-"""."""
+"""The command line: it parses options, asks, prints and exits. Everything else is done below."""

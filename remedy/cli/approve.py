@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from remedy.cli.common import explained, out
+from remedy.cli.common import errors_shown
+from remedy.cli.terminal import out
 
 
 @click.command()
@@ -20,10 +21,10 @@ from remedy.cli.common import explained, out
 )
 def approve(plan_file: Path, key: Path) -> None:
     """Show PLAN and sign its digest with an ssh key; the signature lies beside the plan."""
-    with explained():
+    with errors_shown():
         from remedy.audit.approval import sign
         from remedy.plan import read_plan
-        from remedy.report.console import render_plan
+        from remedy.report.plan import render_plan
 
         plan = read_plan(plan_file)
         out.print(render_plan(plan))

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, Session, explained, home_of, host_options, out, print_json
+from remedy.cli.common import Options, errors_shown, home_of, host_options, opened, print_json
+from remedy.cli.terminal import out
 from remedy.text import counted
 
 
@@ -28,7 +29,7 @@ def verify(hosts: bool, **options: Any) -> None:
     anew as a whole does not have them. Exit code 1 where anything is wrong.
     """
     opts = Options(**options)
-    with explained(verbose=opts.verbose):
+    with errors_shown(verbose=opts.verbose):
         from remedy.audit.journal import FILE_NAME, files_of, verify_chain
 
         path = home_of(opts.inventory) / FILE_NAME
@@ -38,9 +39,10 @@ def verify(hosts: bool, **options: Any) -> None:
             problems.append(f"{path}: {problem}; {count} records before it are good")
         witnesses: dict[str, str] = {}
         if hosts:
-            session = Session(opts)
-            with session.stage(f"Asking {counted(len(session.hosts), 'host')}"):
-                witnesses = session.pipeline.past.witnesses(session.hosts)
+            from remedy.runs.journal import compare_journal
+
+            with opened(opts) as (session, _):
+                witnesses = compare_journal(session)
             problems += [f"{host}: {said}" for host, said in witnesses.items() if said]
         if opts.as_json:
             print_json({"records": count, "problems": problems, "hosts": sorted(witnesses)})
@@ -75,7 +77,7 @@ def export(
 
     When, by whom, who agreed, what it was before and after, why, what became of it and whether it was proved.
     """
-    with explained():
+    with errors_shown():
         from remedy.audit.export import as_csv, moment, plans_of, rows, within
         from remedy.audit.journal import FILE_NAME
         from remedy.audit.story import read_stories

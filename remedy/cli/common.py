@@ -1,40 +1,35 @@
-"""What the commands share: options, opening an inventory, showing errors."""
+"""Options and errors that the commands share."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from remedy.errors import InventoryError, RemedyError
-from remedy.spec import FILE_NAME
+
+if TYPE_CHECKING:
+    from remedy.cli.terminal import Terminal
+    from remedy.runs.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options that every command on hosts has."""
+    """The options of every command on hosts."""
 
     inventory: Path
-    spec: Path | None
-    limit: tuple[str, ...]
-    as_json: bool
-    verbose: bool
-    ask_sudo_password: bool
+    spec: Path | None = None
+    limit: tuple[str, ...] = ()
+    as_json: bool = False
+    verbose: bool = False
+    ask_sudo_password: bool = False
 
 
 def host_options(function: F) -> F:
@@ -62,7 +57,7 @@ def host_options(function: F) -> F:
             "-v",
             "--verbose",
             is_flag=True,
-            help="Tell each host's steps; show tracebacks of the inventory.",
+            help="Show each step of each host, and tracebacks of the inventory.",
         ),
         click.option(
             "-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password."
@@ -73,90 +68,35 @@ def host_options(function: F) -> F:
     return function
 
 
-class Session:
-    """An opened inventory with its connections, and what the command shows while it works."""
+@contextmanager
+def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Session, Terminal]]:
+    """Open the inventory of a command, and show an expected error in place of a traceback.
 
-    def __init__(self, options: Options) -> None:
-        # Imported here: pyinfra takes half a second, and has to come before other users of sockets.
+    Args:
+        options: of the command.
+        settings: by section of the spec, what the command line sets in its place; None leaves a setting alone.
+    """
+    from remedy.cli.terminal import Terminal
+
+    terminal = Terminal(as_json=options.as_json, verbose=options.verbose)
+    with errors_shown(verbose=options.verbose):
+        # pyinfra has to be loaded before other users of sockets.
         from pydantic import SecretStr
 
-        from remedy.inventory import load_inventory
-        from remedy.plan import section_models
-        from remedy.runs.pipeline import Pipeline
-        from remedy.spec import load_spec
-        from remedy.transport import Transport
+        from remedy.runs.session import open_session
 
-        self.options = options
-        self.console = err if options.as_json else out
-        inventory = load_inventory(options.inventory)
-        beside = options.inventory.resolve().parent / FILE_NAME
-        spec_path = options.spec or (beside if beside.exists() else None)
-        spec = load_spec(spec_path, section_models())
-        self.hosts = inventory.select(options.limit)
         password = None
         if options.ask_sudo_password:
             password = SecretStr(click.prompt("sudo password", hide_input=True, err=True))
-        self.stages: dict[str, tuple[str, str]] = {}
-        transport = Transport(inventory, sudo_password=password, listener=self.told)
-        self.pipeline = Pipeline(inventory, spec, transport, self.told)
-
-    def told(self, event: Any) -> None:
-        """Take a host's new stage: for the live table, or as a line where that is not shown."""
-        self.stages[event.host] = (event.stage, event.detail)
-        if self.options.verbose:
-            err.print(Text(f"{event.host}: {event.stage} {event.detail}".rstrip(), style="dim"))
-
-    def note(self, mode: str, event: str, *, run: str = "", **data: Any) -> None:
-        """Record a command that changes no host; where that cannot be written, say so and go on.
-
-        Args:
-            mode: what the command does.
-            event: what happened.
-            run: its id; "" for a new one.
-            data: what is to be known of it.
-        """
-        from remedy import __version__
-        from remedy.apply.start import new_run_id, origin
-        from remedy.audit import Journal
-
-        common = {
-            "by": origin().author,
-            "inventory_digest": self.pipeline.inventory.digest,
-            "spec_digest": self.pipeline.spec.digest,
-            "tool_version": __version__,
-        }
-        with self.going_on():
-            journal = Journal(self.pipeline.inventory.home, run=run or new_run_id(), mode=mode)
-            journal.write(event, **{**common, **data})
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Say that what the block records could not be recorded, and go on: no host was changed."""
-        try:
-            yield
-        except RemedyError as error:
-            text = (
-                f"not recorded: {error.message}; nothing was changed, so only the record is missing"
-            )
-            self.console.print(text, style="yellow", markup=False)
-
-    @contextmanager
-    def stage(self, title: str) -> Iterator[None]:
-        """Show ``title`` and, on a terminal, the live table while the block runs."""
-        self.stages.clear()
-        if not err.is_terminal or self.options.verbose:
-            err.print(Text(f"{title} ...", style="dim"))
-            yield
-            return
-        err.print(Text(title, style="dim"))
-        # Drawn a few times a second, not at each event: 2,000 hosts have 10,000 of those.
-        with Live(console=err, transient=True, refresh_per_second=4, get_renderable=self._table):
-            yield
-
-    def _table(self) -> Table:
-        from remedy.report.console import stage_table
-
-        return stage_table(dict(self.stages))
+        session = open_session(
+            options.inventory,
+            spec=options.spec,
+            limit=options.limit,
+            settings=settings,
+            sudo_password=password,
+            progress=terminal,
+        )
+        yield session, terminal
 
 
 def home_of(inventory: Path) -> Path:
@@ -168,22 +108,28 @@ def home_of(inventory: Path) -> Path:
     if not inventory.is_file():
         raise InventoryError(
             f"{inventory}: no such inventory",
-            next_step="Give the inventory whose journal is meant.",
+            next_step="Give the inventory that the journal is of.",
         )
     return inventory.resolve().parent / ".remedy"
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document on standard output, and nothing else."""
+    import json
+
     click.echo(json.dumps(document, indent=2, sort_keys=True))
 
 
 @contextmanager
-def explained(*, verbose: bool = False) -> Iterator[None]:
+def errors_shown(*, verbose: bool = False) -> Iterator[None]:
     """Show an expected error as a message with its next step, and exit with its code."""
     try:
         yield
     except RemedyError as error:
+        from rich.text import Text
+
+        from remedy.cli.terminal import err
+
         err.print(Text("error: ", style="bold red").append(error.message, style="default"))
         if error.next_step:
             err.print(Text(f"  {error.next_step}", style="cyan"))

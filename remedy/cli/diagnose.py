@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remedy.cli.common import Options, Session, err, explained, out, print_json
-from remedy.text import counted
+from remedy.cli.common import Options, errors_shown, opened, print_json
+from remedy.cli.terminal import err, out
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis
@@ -55,7 +55,7 @@ def diagnose(
                 3 a cause that remedy has nothing against on a host
                 1 unknown
     """
-    with explained(verbose=verbose):
+    with errors_shown(verbose=verbose):
         from remedy.diagnose.confirm import command_for, explain, remedy_for
         from remedy.diagnose.diagnosis import Explanation
         from remedy.errors import UsageError
@@ -67,11 +67,13 @@ def diagnose(
             )
         read = _read(logs)
         if inventory is not None:
-            session = Session(Options(inventory, spec, limit, as_json, verbose, ask_sudo_password))
-            with session.stage(f"Reading {counted(len(session.hosts), 'host')}"):
-                probed = session.pipeline.probe(session.hosts)
-            plan = session.pipeline.plan(probed)
-            found = explain(read, plan, probed.fleet.states, shlex.quote(str(inventory)))
+            from remedy.runs.probe import probe
+
+            options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password)
+            with opened(options) as (session, _):
+                probed = probe(session)
+            states = probed.fleet.states
+            found = explain(read, probed.plan, states, shlex.quote(str(inventory)))
         else:
             name, command = remedy_for(read.label), command_for("INVENTORY", (), read.label)
             found = Explanation(diagnosis=read, remedy=name, command=command)

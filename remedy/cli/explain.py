@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from remedy.cli.common import explained, out
+from remedy.cli.common import errors_shown
+from remedy.cli.terminal import out
 
 
 @click.command()
 @click.argument("name", required=False)
 def explain(name: str | None) -> None:
     """Tell what a remedy does, or what a cause is and who cures it; without a NAME, list them."""
-    with explained():
+    with errors_shown():
         from remedy.report import explain as words
 
         text = words.overview() if name is None else words.explain(name)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from remedy.cli.common import explained, home_of, out, print_json
+from remedy.cli.common import errors_shown, home_of, print_json
+from remedy.cli.terminal import out
 
 
 @click.command()
@@ -15,7 +16,7 @@ from remedy.cli.common import explained, home_of, out, print_json
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def history(inventory: Path, host: str | None, as_json: bool) -> None:
     """List the runs of INVENTORY: when, what, by whom, and how they ended."""
-    with explained():
+    with errors_shown():
         from remedy.audit.journal import FILE_NAME
         from remedy.audit.story import read_stories
         from remedy.report.audit import run_line

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remedy.cli.common import explained, out
+from remedy.cli.common import errors_shown
+from remedy.cli.terminal import out
 from remedy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 )
 def init(source: tuple[str, str] | None, directory: Path) -> None:
     """Write inventory.py and a commented remedy.yaml; files that are there already are left alone."""
-    with explained():
+    with errors_shown():
         from remedy.plan import section_models
         from remedy.report.starter import EXAMPLE, render_inventory, render_spec
 

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from remedy.cli.common import explained
+from remedy.cli.common import errors_shown
 from remedy.errors import LabError
 from remedy.lab import faults, machine
 from remedy.lab.cluster import Lab
@@ -35,7 +35,7 @@ class Explained(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
-        with explained():
+        with errors_shown():
             return super().invoke(ctx)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from remedy.cli.common import explained, print_json
+from remedy.cli.common import errors_shown, print_json
 
 KINDS = ("plan", "run", "diagnosis", "journal")
 
@@ -17,7 +17,7 @@ def schema(kind: str) -> None:
     A reader ignores fields that it does not know; what breaks a reader has another format_version, or another
     number in "schema".
     """
-    with explained():
+    with errors_shown():
         from remedy.report.schema import schema_of
 
         print_json(schema_of(kind))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from remedy.cli.common import explained, out, print_json
+from remedy.cli.common import errors_shown, print_json
+from remedy.cli.terminal import out
 from remedy.errors import PlanFileError, UsageError
 
 
@@ -25,10 +26,10 @@ def show(plan_or_run: str, home: Path, as_json: bool) -> None:
 
     It shows also what is old, stale or of another inventory; nothing is asked of any host.
     """
-    with explained():
+    with errors_shown():
         from remedy.plan import read_plan
         from remedy.plan.seal import secrets_told
-        from remedy.report.console import render_plan
+        from remedy.report.plan import render_plan
 
         path = Path(plan_or_run)
         if path.is_dir() or not path.exists():

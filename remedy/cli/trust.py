@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from remedy.cli.common import explained, out
-from remedy.errors import HostKeyError, RefusedError, UsageError
+from remedy.cli.common import errors_shown
+from remedy.cli.consent import YES_OPTION, ask
+from remedy.cli.terminal import out
+from remedy.errors import HostKeyError
 from remedy.text import counted
 
 
@@ -22,13 +24,13 @@ from remedy.text import counted
     metavar="HOST",
     help="Accept the changed key of this host, because the node was replaced.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before recording.")
+@YES_OPTION
 def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes: bool) -> None:
     """Show the ssh host keys of INVENTORY's hosts and record those that are new.
 
     A key that CHANGED is never recorded unless --replace names the host.
     """
-    with explained():
+    with errors_shown():
         from remedy.inventory import load_inventory
         from remedy.trust import KeyState, record, scan
 
@@ -51,7 +53,7 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
             or (host.state is KeyState.CHANGED and host.host in replaced)
         ]
         if wanted:
-            _ask(len(wanted), yes=yes)
+            ask(f"Record the keys of {counted(len(wanted), 'host')}?", yes=yes)
             record(wanted)
             out.print(
                 f"recorded {counted(len(wanted), 'host')} in {wanted[0].known_hosts}", markup=False
@@ -66,15 +68,3 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         silent = [host.host for host in hosts if host.state is KeyState.SILENT]
     if silent:
         sys.exit(5)
-
-
-def _ask(count: int, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "there are keys to record, and nobody to ask: this is no terminal",
-            next_step="Compare the fingerprints above with the hosts' own, then use --yes.",
-        )
-    if not click.confirm(f"Record the keys of {counted(count, 'host')}?", err=True):
-        raise RefusedError("you said no; nothing was recorded")

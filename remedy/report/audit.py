@@ -10,84 +10,76 @@ from rich.text import Text
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
-from remedy.report.console import render_plan
-from remedy.text import fold
+from remedy.report.plan import render_plan
+from remedy.report.results import HostResult, result_lines
+from remedy.text import counted, fold
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
-# What only looks proves nothing, and is not expected to.
-LOOKED = {"check": "looked at", "rehearsal": "rehearsed"}
-STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
+# A run that only reads proves nothing, and is not expected to.
+READ_ONLY = {"check": "checked", "rehearsal": "rehearsed"}
 
 
 def run_line(story: Story) -> str:
     """Return a run in one line."""
-    ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
+    changes = counted(story.count, "change")
     if story.mode == "plan":
-        return f"{story.run}  {story.mode:<10}{f'{story.count} changes':<13}{'saved':<24}{story.by}"
-    count = f"{story.count} changes"
-    proved = LOOKED.get(story.mode, PROVED[story.proved])
-    line = f"{story.run}  {story.mode:<10}{count:<13}{ended:<11}{proved:<13}{story.by}"
-    of = (
-        f"  (of {story.of})"
-        if story.of
-        else f"  (goes on with {story.resumes})"
-        if story.resumes
-        else ""
-    )
-    return f"{line}{of}".rstrip()
+        return f"{story.run}  {story.mode:<10}{changes:<13}{'saved':<24}{story.by}"
+    ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
+    proved = READ_ONLY.get(story.mode, PROVED[story.proved])
+    line = f"{story.run}  {story.mode:<10}{changes:<13}{ended:<11}{proved:<13}{story.by}"
+    if story.of:
+        line += f"  (of {story.of})"
+    elif story.resumes:
+        line += f"  (resumes {story.resumes})"
+    return line.rstrip()
 
 
 def render_run(story: Story, plan: Plan | None, problem: str) -> RenderableType:
-    """Return a run for reading: who, what was planned, what became of it, whether it was proved.
+    """Return a run for reading: who began it, what was planned, the results, and whether it was proved.
 
     Args:
-        story: what the journal tells.
-        plan: what was carried out, None where it is not there any more.
+        story: the run, from the journal.
+        plan: what was carried out, None where it is no longer kept.
         problem: what is wrong with the plan that is kept, "" for nothing.
     """
-    parts: list[RenderableType] = [
-        Text(f"run {story.run}: {story.mode}, begun {story.time} by {story.by or 'unknown'}")
-    ]
-    if story.of:
-        parts.append(Text(f"takes back run {story.of}"))
-    if story.resumes:
-        parts.append(Text(f"goes on with run {story.resumes}"))
-    if story.approvals:
-        parts.append(Text(f"approved by {', '.join(story.approvals)}"))
+    parts: list[RenderableType] = [*_head(story)]
     if problem:
         parts.append(Text(problem, style="red"))
     if plan is not None:
         parts += [Text(""), render_plan(plan.restricted(story.planned))]
-    parts += [Text(""), Text("What became of it", style="bold"), *_results(story)]
+    parts += [Text(""), Text("Result", style="bold"), *_results(story, plan)]
     if story.exit_code is None:
-        parts.append(
-            Text("  the run did not come to its end: no record tells how it went on", style="red")
-        )
+        parts.append(Text("  not ended: the journal ends before the run did", style="red"))
     if story.proved is not None:
         style = "green" if story.proved else "red"
         parts.append(Text(f"  {PROVED[story.proved]}: {story.reason}", style=style))
-    elif story.exit_code is not None and story.mode not in LOOKED:
+    elif story.exit_code is not None and story.mode not in READ_ONLY:
         parts.append(Text(f"  {PROVED[None]}", style="yellow"))
     return Group(*parts)
 
 
-def _results(story: Story) -> Iterator[Text]:
-    """Yield what became of the changes, hosts that share it together; then where the hosts ended."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for host, told in story.results.items():
-        for change, status in told.items():
-            groups[(change, status)].append(host)
-    for (change, status), hosts in sorted(groups.items()):
-        line = Text(f"  {status:<8}", style=STYLES.get(status, "red"))
-        yield line.append(f"{fold(hosts)}: {change}", style="default")
-        for host in hosts:
-            words = story.words.get(host, {}).get(change)
-            if words:
-                yield Text(f"            {host}: {words}", style="dim")
+def _head(story: Story) -> Iterator[Text]:
+    yield Text(f"run {story.run}: {story.mode}, begun {story.time} by {story.by or 'unknown'}")
+    if story.of:
+        yield Text(f"takes back run {story.of}")
+    if story.resumes:
+        yield Text(f"resumes run {story.resumes}")
+    if story.approvals:
+        yield Text(f"approved by {', '.join(story.approvals)}")
+
+
+def _results(story: Story, plan: Plan | None) -> Iterator[Text]:
+    """Yield the results of the changes, hosts that share one together; then where the hosts ended."""
+    results = [
+        HostResult(host, change, status, story.words.get(host, {}).get(change, ""))
+        for host, statuses in story.results.items()
+        for change, status in statuses.items()
+    ]
+    yield from result_lines(sorted(results, key=lambda r: (r.change, r.status)), plan)
     for host, reason in story.refused.items():
-        yield Text(f"  refused   {host}: {reason}", style="red")
+        yield Text(f"  {'refused':<12}{host}: {reason}", style="red")
     if story.mode == "apply" and story.began is not None and (rest := story.unfinished):
-        yield Text(f"  not made  {fold(rest)}", style="yellow")
+        yield Text(f"  {'not made':<12}{fold(rest)}", style="yellow")
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():
         by_status[status].append(host)

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeResult
-from remedy.plan import Change, Finding
+from remedy.audit.survival import Boot, Survival
+from remedy.plan import Change, Finding, Plan
+from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.values import Document
 from remedy.verify.verdict import Verdict
 
@@ -28,49 +29,90 @@ class PlanSummary(Document):
 
 
 class HostDocument(Document):
-    """How a run ended for one host."""
+    """How a run ended for one host.
+
+    Args:
+        status: ok, changed, ready, pending, failed, not reached or unreachable.
+        changes: the result of each of its changes.
+        findings: what is still wrong, unknown or worth knowing.
+        message: what was done there, where that is no change of the plan.
+        error: why it ended there, where it was not by a change.
+        next_step: what to do about the error.
+    """
 
     status: HostStatus
     changes: tuple[ChangeResult, ...]
     findings: tuple[Finding, ...]
+    message: str | None
     error: str | None
     next_step: str | None
 
 
-class RunDocument(Document):
-    """What ``check``, ``plan``, ``apply`` and ``verify`` print with ``--json``.
+class SurvivalDocument(Document):
+    """What the last boot of a host left of the applied changes.
 
-    ``run`` is None where nothing was to be changed or proved; ``converged`` whether a second look found nothing
-    left to change; ``verdict`` what verification proved, None where it was not asked for.
+    Args:
+        boot: survived, lost, not booted, no run or unknown.
+        run: the last run that saw the host, "" for none.
+        lost: the changes that would have to be made again.
+    """
+
+    boot: Boot
+    run: str
+    lost: tuple[str, ...]
+
+
+class RunDocument(Document):
+    """What every command that acts on hosts prints with ``--json``.
+
+    Args:
+        mode: check, plan, apply, rehearsal, rollback, verify or unlock.
+        run: the id of the run; None where nothing was to be changed or proved.
+        of: the run that is taken back or resumed; None for none.
+        inventory: the inventory file's name.
+        hosts: by host.
+        findings: of the fleet as a whole.
+        plan: what was planned; None for a command without a plan.
+        converged: whether a second probe found nothing left to change; None where there was none.
+        verdict: of the verification; None where there was none.
+        after_reboot: by host, with ``check --after-reboot``; else None.
+        warnings: what else the user has to know.
+        exit_code: of the command.
     """
 
     model_config = ConfigDict(populate_by_name=True)
 
     schema_: Literal["remedy.run/1"] = Field(default="remedy.run/1", alias="schema")
+    mode: str
     run: str | None
+    of: str | None
     inventory: str
     hosts: Mapping[str, HostDocument]
     findings: tuple[Finding, ...]
-    plan: PlanSummary
+    plan: PlanSummary | None
     converged: bool | None
     verdict: Verdict | None
+    after_reboot: Mapping[str, SurvivalDocument] | None
+    warnings: tuple[str, ...]
     exit_code: int
 
 
 def run_document(outcome: RunOutcome) -> dict[str, Any]:
     """Return the document of a run: ``{"schema": "remedy.run/1", ...}``, as ``RunDocument`` has it."""
+    findings = () if outcome.plan is None else outcome.plan.findings
     return {
         "schema": "remedy.run/1",
+        "mode": outcome.mode,
         "run": outcome.run or None,
+        "of": outcome.of or None,
         "inventory": outcome.inventory,
         "hosts": {name: _host(host) for name, host in outcome.hosts.items()},
-        "findings": [_finding(f) for f in outcome.plan.findings if f.host is None],
-        "plan": {
-            "digest": outcome.plan.digest,
-            "changes": [_change(change) for change in outcome.plan.changes],
-        },
+        "findings": [_finding(finding) for finding in findings if finding.host is None],
+        "plan": None if outcome.plan is None else _plan(outcome.plan),
         "converged": outcome.converged,
         "verdict": None if outcome.verdict is None else verdict_document(outcome.verdict),
+        "after_reboot": {name: _survival(host) for name, host in outcome.survival.items()} or None,
+        "warnings": list(outcome.warnings),
         "exit_code": outcome.exit_code,
     }
 
@@ -85,9 +127,18 @@ def _host(host: HostOutcome) -> dict[str, Any]:
         "status": host.status.value,
         "changes": [result.model_dump(mode="json") for result in host.results],
         "findings": [_finding(finding) for finding in host.findings],
+        "message": host.message or None,
         "error": None if host.error is None else host.error.message,
         "next_step": None if host.error is None else host.error.next_step,
     }
+
+
+def _survival(host: Survival) -> dict[str, Any]:
+    return {"boot": host.boot.value, "run": host.run, "lost": list(host.lost)}
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {"digest": plan.digest, "changes": [_change(change) for change in plan.changes]}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

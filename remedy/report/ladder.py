@@ -30,6 +30,27 @@ def render_rung(rung: Rung) -> Text:
     return line.append(rung.said, style="default" if rung.passed is False else "dim")
 
 
+def render_verdict(verdict: Verdict) -> RenderableType:
+    """Return what verification proved, in one line, with the figures, or with the culprits."""
+    if verdict.passed:
+        line = Text("proved       ", style="bold green")
+        line.append(verdict.reason, style="default")
+        return Group(line, render_details(verdict))
+    from remedy.report.diagnosis import (
+        render_explained,  # the catalogue is needed where a proof failed
+    )
+
+    line = Text("NOT PROVED   ", style="bold red")
+    line.append(verdict.reason, style="default")
+    evidence = [] if verdict.dead_ways else verdict.evidence[:12]
+    return Group(
+        line,
+        *(Text(f"             {text}", style="dim") for text in evidence),
+        render_details(verdict),
+        *([render_explained(verdict.explained)] if verdict.explained else []),
+    )
+
+
 def render_details(verdict: Verdict) -> RenderableType:
     """Return everything of a verdict but its one line."""
     parts: list[RenderableType] = []

@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from remedy.apply.start import new_run_id
 from remedy.audit.journal import FILE_NAME, read_records, verify_chain
-from remedy.inventory import load_inventory
 from remedy.lab.faults.hosts_file import HUGE_LINES
-from remedy.plan import section_models, sha256
-from remedy.runs.pipeline import Pipeline
-from remedy.spec import load_spec
-from remedy.transport import Transport
+from remedy.plan import sha256
+from remedy.runs.probe import probe
+from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster
+from tests.lab.runs import carry_out
 from tests.lab.site import DISABLED, Answer, Names, Site, outside_block
 
 pytestmark = pytest.mark.lab
@@ -32,7 +30,8 @@ FAULTS = {
     "gpu04": ("hosts-symlink", "hostname-lost-at-reboot"),
 }
 RUN_KEYS = {
-    *("schema", "run", "inventory", "hosts", "plan", "converged", "verdict", "exit_code"),
+    *("schema", "mode", "run", "of", "inventory", "hosts", "plan", "converged", "verdict"),
+    *("after_reboot", "warnings", "exit_code"),
     "findings",  # of the fleet as a whole
 }
 
@@ -196,8 +195,8 @@ def test_a_run_with_nothing_to_do_costs_one_connection_and_one_command(story: St
 def test_a_rollback_restores_every_byte(story: Story) -> None:
     assert story.back.code == 0, story.back.stderr
     document = story.back.document
-    assert document["schema"] == "remedy.rollback/1"
-    results = [change for host in document["hosts"].values() for change in host]
+    assert (document["mode"], document["of"]) == ("rollback", story.run)
+    results = [change for host in document["hosts"].values() for change in host["changes"]]
     assert {result["status"] for result in results} == {"done"}
     assert len(results) == len(story.applied.document["plan"]["changes"])
     assert story.undone == story.broken
@@ -256,17 +255,13 @@ def test_receipts_are_on_each_host_for_root_alone(story: Story) -> None:
 
 def test_the_transport_counts_the_same(story: Story) -> None:
     """Last, since it changes hosts: what the controller counts is what the hosts have seen."""
-    inventory = load_inventory(story.site.inventory)
-    spec = load_spec(None, section_models())
     counts = []
     for _ in range(2):
-        transport = Transport(inventory)
-        pipeline = Pipeline(inventory, spec, transport)
-        probed = pipeline.probe(inventory.names)
-        outcome = pipeline.apply(probed, pipeline.plan(probed), run=new_run_id(), prove=False)
-        assert outcome.exit_code == 0
-        transport.close()
-        counts.append(transport.counts)
+        session = open_session(story.site.inventory)
+        result = probe(session)
+        assert carry_out(session, result.plan, result).exit_code == 0
+        session.transport.close()
+        counts.append(session.transport.counts)
     # The host that undid a run by itself: a look, the changes, a second look, and the last record of the run,
     # on one connection.
     assert {key: counts[0][key] for key in ("connect:gpu03", "exec:gpu03")} == {

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from remedy.apply.job import Job
-from remedy.apply.outcome import HostStatus
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id, origin
-from remedy.inventory import load_inventory
-from remedy.plan import Change, CommandAction, FileAction, Plan, section_models, sha256
-from remedy.runs.pipeline import Pipeline
-from remedy.spec import ApplySpec, load_spec
-from remedy.transport import Transport
+from remedy.plan import Change, CommandAction, FileAction, Plan, sha256
+from remedy.runs.outcome import HostStatus
+from remedy.runs.probe import probe
+from remedy.runs.session import Session, open_session
 
 from .conftest import Cluster
+from .runs import carry_out
 
 pytestmark = pytest.mark.lab
 
@@ -35,11 +34,8 @@ LOCKOUT = CommandAction(
 )
 
 
-def pipeline(inventory: Path, seconds: int) -> Pipeline:
-    loaded = load_inventory(inventory)
-    spec = load_spec(None, section_models())
-    spec.sections["apply"] = ApplySpec(confirm_seconds=seconds)
-    return Pipeline(loaded, spec, Transport(loaded))
+def open_hosts(inventory: Path, seconds: int, *hosts: str) -> Session:
+    return open_session(inventory, limit=hosts, settings={"apply": {"confirm_seconds": seconds}})
 
 
 def plan_of(host: str, action: CommandAction | FileAction, blobs: dict[str, bytes]) -> Plan:
@@ -87,9 +83,8 @@ def pending(cluster: Cluster, host: str) -> str:
 
 def test_a_change_that_blocks_ssh_ends_reverted(cluster: Cluster) -> None:
     host = cluster.hosts[0]
-    work = pipeline(cluster.inventory_path, 10)
-    probed = work.probe([host])
-    outcome = work.apply(probed, plan_of(host, LOCKOUT, {}), run=new_run_id(), prove=False)
+    session = open_hosts(cluster.inventory_path, 10, host)
+    outcome = carry_out(session, plan_of(host, LOCKOUT, {}), probe(session))
     assert outcome.hosts[host].status is HostStatus.FAILED
     assert outcome.exit_code == 1
     error = outcome.hosts[host].error
@@ -101,12 +96,10 @@ def test_a_change_that_blocks_ssh_ends_reverted(cluster: Cluster) -> None:
 
 def test_a_change_that_leaves_the_way_open_is_confirmed(cluster: Cluster) -> None:
     host = cluster.hosts[0]
-    work = pipeline(cluster.inventory_path, 60)
+    session = open_hosts(cluster.inventory_path, 60, host)
     path = f"/etc/remedy-test-{secrets.token_hex(4)}"
     action, blobs = new_file(path)
-    outcome = work.apply(
-        work.probe([host]), plan_of(host, action, blobs), run=new_run_id(), prove=False
-    )
+    outcome = carry_out(session, plan_of(host, action, blobs), probe(session))
     assert outcome.hosts[host].results[0].status.value == "done"
     assert cluster.run(host, f"cat {path}; rm {path}").stdout == "guarded\n"
     assert pending(cluster, host) == ""
@@ -114,13 +107,13 @@ def test_a_change_that_leaves_the_way_open_is_confirmed(cluster: Cluster) -> Non
 
 def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
     host = cluster.hosts[1]
-    work = pipeline(cluster.inventory_path, 10)
+    session = open_hosts(cluster.inventory_path, 10)
     path = f"/etc/remedy-test-{secrets.token_hex(4)}"
     action, blobs = new_file(path)
-    work._carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
-    work._carrier.make(plan_of(host, action, blobs), new_run_id())
+    session.carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
+    session.carrier.make(plan_of(host, action, blobs), new_run_id())
     assert cluster.run(host, f"cat {path}").stdout == "guarded\n"
-    refused = pipeline(cluster.inventory_path, 10)._carrier.make(
+    refused = open_hosts(cluster.inventory_path, 10).carrier.make(
         plan_of(host, LOCKOUT, {}), new_run_id()
     )
     assert "waits for its confirmation" in refused[host].refused
@@ -134,16 +127,16 @@ def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
 
 def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(cluster: Cluster) -> None:
     host = cluster.hosts[2]
-    work = pipeline(cluster.inventory_path, 3000)
+    session = open_hosts(cluster.inventory_path, 3000)
     action, blobs = new_file(path := f"/etc/remedy-test-{secrets.token_hex(4)}")
-    work._carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
-    work._carrier.make(plan_of(host, action, blobs), run := new_run_id())
+    session.carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
+    session.carrier.make(plan_of(host, action, blobs), run := new_run_id())
     other, others = new_file(f"{path}-2")
-    second = pipeline(cluster.inventory_path, 60)
-    waiting = second._carrier.make(plan_of(host, other, others), new_run_id())[host]
+    second = open_hosts(cluster.inventory_path, 60)
+    waiting = second.carrier.make(plan_of(host, other, others), new_run_id())[host]
     assert f"LOCKED run {run} waits for its confirmation" in waiting.refused
     cluster.host(host).must(f"systemctl stop remedy-guard-{run}.timer")
-    report = second._carrier.make(plan_of(host, other, others), new_run_id())[host]
+    report = second.carrier.make(plan_of(host, other, others), new_run_id())[host]
     assert report.results["01-test"].status.value == "done"
     assert cluster.run(host, f"ls {path}*; rm {path}-2").stdout == f"{path}-2\n"
     assert pending(cluster, host) == ""
@@ -160,13 +153,13 @@ def test_a_run_that_dies_while_it_arms_its_timer_leaves_no_lock(
         ["sh", "-c", "cat >/usr/local/bin/systemd-run; chmod 755 /usr/local/bin/systemd-run"],
         stdin=f"#!/bin/sh\n{script}\n",
     )
-    work = pipeline(cluster.inventory_path, 10)
+    session = open_hosts(cluster.inventory_path, 10)
     action, blobs = new_file(path := f"/etc/remedy-test-{secrets.token_hex(4)}")
-    died = work._carrier.make(plan_of(host, action, blobs), new_run_id())[host]
+    died = session.carrier.make(plan_of(host, action, blobs), new_run_id())[host]
     assert not died.finished
     assert cluster.run(host, f"ls {path}").stdout == ""
     cluster.host(host).must("rm /usr/local/bin/systemd-run")
-    report = work._carrier.make(plan_of(host, action, blobs), new_run_id())[host]
+    report = session.carrier.make(plan_of(host, action, blobs), new_run_id())[host]
     assert report.results["01-test"].status.value == "done"
     assert cluster.run(host, f"cat {path}; rm {path}").stdout == "guarded\n"
     for _ in range(40):
@@ -179,10 +172,10 @@ def test_a_run_that_dies_while_it_arms_its_timer_leaves_no_lock(
 def test_a_reboot_before_the_confirmation(new_cluster: Callable[..., Cluster]) -> None:
     fresh = new_cluster(count=1)
     host = fresh.hosts[0]
-    work = pipeline(fresh.inventory_path, 3000)
+    session = open_hosts(fresh.inventory_path, 3000)
     action, blobs = new_file("/etc/remedy-test")
-    work._carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
-    work._carrier.make(plan_of(host, action, blobs), new_run_id())
+    session.carrier._confirm = no_confirmation  # type: ignore[method-assign,assignment]
+    session.carrier.make(plan_of(host, action, blobs), new_run_id())
     assert fresh.run(host, "cat /etc/remedy-test").stdout == "guarded\n"
     fresh.reboot(host)
     for _ in range(40):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.apply.start import new_run_id
-from remedy.inventory import load_inventory
-from remedy.plan import section_models
-from remedy.runs.pipeline import Pipeline
-from remedy.spec import load_spec
-from remedy.transport import Transport
+from remedy.runs.probe import probe
+from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster
+from tests.lab.runs import carry_out
 from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
@@ -74,17 +71,13 @@ def test_leftovers_go_and_what_is_held_or_foreign_stays(site: Site) -> None:
 
 def test_a_file_that_somebody_holds_by_now_survives(site: Site) -> None:
     site.cluster.fault("gpu01", "stale-shm-files")
-    inventory = load_inventory(site.inventory)
-    spec = load_spec(site.folder / "remedy.yaml", section_models())
-    work = Pipeline(inventory, spec, Transport(inventory))
-    probed = work.probe(["gpu01"])
-    plan = work.plan(probed)
+    session = open_session(site.inventory, spec=site.folder / "remedy.yaml", limit=("gpu01",))
+    result = probe(session)
+    plan = result.plan
     changes = tuple(c for c in plan.changes if c.remedy == "shm_leftovers")
     assert len(changes) == 1
     site.cluster.run("gpu01", ELSEWHERE)
     site.cluster.host("gpu01").must("truncate -c -s +1 /dev/shm/ucx_shm_posix_7f3a")
-    outcome = work.apply(
-        probed, plan.model_copy(update={"changes": changes}), run=new_run_id(), prove=False
-    )
+    outcome = carry_out(session, plan.model_copy(update={"changes": changes}), result)
     assert outcome.hosts["gpu01"].results[0].status.value == "done"
     assert files(site) == {"nccl-Dead01", "ucx_shm_posix_7f3a"}

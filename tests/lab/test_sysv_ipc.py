@@ -6,13 +6,11 @@ import json
 
 import pytest
 
-from remedy.apply.start import new_run_id
-from remedy.inventory import load_inventory
-from remedy.plan import CommandAction, section_models
-from remedy.runs.pipeline import Pipeline
-from remedy.spec import load_spec
-from remedy.transport import Transport
+from remedy.plan import CommandAction
+from remedy.runs.probe import probe
+from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster
+from tests.lab.runs import carry_out
 from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
@@ -66,11 +64,9 @@ def test_stale_segments_go_and_busy_ones_stay(site: Site) -> None:
 def test_a_segment_that_somebody_uses_by_now_survives(site: Site) -> None:
     site.cluster.fault("gpu01", "stale-sysv-segment", "stale-sysv-segment")
     taken, free = segments(site, "gpu01")
-    inventory = load_inventory(site.inventory)
-    spec = load_spec(site.folder / "remedy.yaml", section_models())
-    work = Pipeline(inventory, spec, Transport(inventory))
-    probed = work.probe(["gpu01"])
-    plan = work.plan(probed)
+    session = open_session(site.inventory, spec=site.folder / "remedy.yaml", limit=("gpu01",))
+    result = probe(session)
+    plan = result.plan
     (change,) = (c for c in plan.for_host("gpu01") if c.remedy == "sysv_ipc")
     assert isinstance(change.action, CommandAction)
     assert change.action.before == f"shm {taken} {free}"
@@ -83,7 +79,7 @@ def test_a_segment_that_somebody_uses_by_now_survives(site: Site) -> None:
     site.cluster.run("gpu01", f"setsid python3 -c {json.dumps(attach)} >/tmp/on 2>&1 &")
     site.cluster.run("gpu01", "until grep -q on /tmp/on; do sleep 0.05; done")
     site.cluster.fault("gpu01", "busy-sysv-segment")
-    outcome = work.apply(probed, plan, run=new_run_id(), prove=False)
+    outcome = carry_out(session, plan, result)
     assert outcome.hosts["gpu01"].results[0].status.value == "done"
     left = segments(site, "gpu01")
     assert free not in left

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit import Head, Journal, read_stories, witness
 from remedy.audit.agreement import Agreement, keep
@@ -23,6 +22,7 @@ from remedy.errors import UsageError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.document import RunDocument, run_document
 from remedy.report.schema import MODELS, schema_of
+from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.verify.verdict import Verdict
 
 
@@ -177,7 +177,13 @@ def test_export_gives_the_whole_story_of_a_host(home: Path) -> None:
 
 def test_show_tells_a_run(home: Path) -> None:
     shown = remedy("show", "r1", "--home", home).output
-    for part in ("by ann@ops", "set the name", "failed  gpu01", "no room", "not made  gpu[02-03]"):
+    for part in (
+        "by ann@ops",
+        "set the name",
+        "failed      gpu01",
+        "no room",
+        "not made    gpu[02-03]",
+    ):
         assert part in shown, shown
     assert "goes on with run r1" in remedy("show", "r2", "--home", home).output
 
@@ -287,6 +293,7 @@ def test_the_document_of_a_run_has_the_shape_of_its_schema() -> None:
     result = ChangeResult(id="01-hostname", status=ChangeStatus.DONE)
     finding = Finding(host="gpu01", remedy="r", kind=FindingKind.REPORT, label="l", title="t")
     outcome = RunOutcome(
+        mode="apply",
         run="r1",
         inventory="inventory.py",
         hosts={"gpu01": HostOutcome(HostStatus.CHANGED, (result,), (finding,))},

@@ -111,14 +111,14 @@ def test_a_plan_file_that_cannot_be_used(
 def test_a_plan_of_another_inventory(inventory: Path, plan: Path) -> None:
     write_inventory(inventory, "gpu01", "gpu02", "gpu03")
     done = remedy("apply", inventory, "--plan", plan, "--yes")
-    assert_refused(done, 4, "made for another inventory", "Make it again")
+    assert_refused(done, 4, "made for a different inventory", "Make it again")
     assert not (inventory.parent / ".remedy").exists()
 
 
 def test_a_plan_that_names_a_host_that_left(inventory: Path, plan: Path) -> None:
     write_inventory(inventory, "gpu01")
     done = remedy("apply", inventory, "--plan", plan, "--yes")
-    assert_refused(done, 4, "it changes gpu02, which left the inventory")
+    assert_refused(done, 4, "it changes gpu02, which is no longer in the inventory")
 
 
 def test_a_plan_that_was_used(inventory: Path, plan: Path) -> None:

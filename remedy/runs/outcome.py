@@ -5,15 +5,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
+from remedy.apply.report import ChangeResult, ChangeStatus
+from remedy.audit.survival import Boot, Survival
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding
 from remedy.plan.plan import Plan
-
-if TYPE_CHECKING:
-    from remedy.verify.verdict import Verdict
+from remedy.verify.verdict import Verdict
 
 OK, FAILED, REFUSED, NOT_PROVED, UNREACHABLE, PENDING = 0, 1, 4, 3, 5, 10
 # The most severe first; the exit code of a command is the first of these that applies.
@@ -25,6 +23,7 @@ class HostStatus(str, enum.Enum):
 
     OK = "ok"
     CHANGED = "changed"
+    READY = "ready"  # rehearsed: each of its changes can be made
     PENDING = "pending"  # changes are planned and were not asked to be made
     FAILED = "failed"
     NOT_REACHED = "not reached"  # the run stopped before it was this host's turn
@@ -37,49 +36,62 @@ class HostOutcome:
 
     Args:
         status: where it ended.
-        results: what became of its changes.
+        results: of its changes.
         findings: what is still wrong, unknown or worth knowing.
         error: why it ended there, when it was not by a change.
+        message: what was done there, where that is no change of the plan.
     """
 
     status: HostStatus
     results: tuple[ChangeResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     error: RemedyError | None = None
+    message: str = ""
 
     @property
     def exit_code(self) -> int:
         """The exit code that this host alone would give."""
-        if self.error is not None:
-            return self.error.exit_code
-        if any(result.status is ChangeStatus.STALE for result in self.results):
-            return REFUSED
+        statuses = {result.status for result in self.results}
+        codes = [] if self.error is None else [self.error.exit_code]
+        codes += [FAILED] * (ChangeStatus.FAILED in statuses)
+        codes += [REFUSED] * (ChangeStatus.STALE in statuses)
+        if codes:
+            return most_severe(codes)
         return {HostStatus.FAILED: FAILED, HostStatus.PENDING: PENDING}.get(self.status, OK)
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended.
+    """How a command that acts on hosts ended.
 
     Args:
-        run: its id.
+        mode: what the run did, as the journal has it: check, plan, apply, rehearsal, rollback, verify, unlock.
+        run: its id; "" for a command that has none of its own.
         inventory: the inventory file's name.
         hosts: by host.
-        plan: what was planned.
-        converged: whether a probe after the changes found nothing left to change; None when nothing was asked
-            to be changed.
-        verdict: what verification proved; None when it was not asked for.
+        plan: what was planned; None where nothing was planned.
+        of: the run that was taken back, resumed or unlocked; "" for none.
+        converged: whether a probe after the changes found nothing left to change; None where there was no
+            such probe.
+        verdict: of the verification; None where there was none.
+        survival: what survived the last boot; empty where it was not asked for.
         pending_counts: whether planned changes count for the exit code (``--exit-code``).
+        unread: how many hosts could not be read, so that what they need is unknown.
+        warnings: what the user has to know beside the hosts: a record that could not be written.
     """
 
+    mode: str
     run: str
     inventory: str
     hosts: Mapping[str, HostOutcome]
-    plan: Plan
+    plan: Plan | None = None
+    of: str = ""
     converged: bool | None = None
     verdict: Verdict | None = None
+    survival: Mapping[str, Survival] = field(default_factory=dict)
     pending_counts: bool = False
-    details: Mapping[str, str] = field(default_factory=dict)
+    unread: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -91,28 +103,17 @@ class RunOutcome:
             codes.append(FAILED)
         if self.verdict is not None and not self.verdict.passed:
             codes.append(NOT_PROVED)
+        if any(host.boot in (Boot.LOST, Boot.UNKNOWN) for host in self.survival.values()):
+            codes.append(FAILED)
         return most_severe(codes)
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """Where each host ended, in a word, as the journal has it."""
+        return {name: host.status.value for name, host in self.hosts.items()}
 
 
 def most_severe(codes: Iterable[int]) -> int:
     """Return the exit code that wins over the others; 0 when none is bad."""
     present = set(codes)
     return next((code for code in PRECEDENCE if code in present), OK)
-
-
-def exit_code_of(reports: Iterable[HostReport]) -> int:
-    """Return the exit code of what hosts said of their changes, where no second look follows."""
-    codes = []
-    for report in reports:
-        if report.refused:
-            codes.append(REFUSED if report.refused.startswith("LOCKED") else FAILED)
-        if report.error is not None:
-            codes.append(report.error.exit_code)
-        for result in report.results.values():
-            if result.status is ChangeStatus.STALE:
-                codes.append(REFUSED)
-            elif result.status is ChangeStatus.FAILED or (
-                result.status is ChangeStatus.LOST and report.error is None
-            ):
-                codes.append(FAILED)
-    return most_severe(codes)

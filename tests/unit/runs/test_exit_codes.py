@@ -9,18 +9,18 @@ import pytest
 from click.testing import CliRunner
 
 from remedy import errors
-from remedy.apply.outcome import (
-    PRECEDENCE,
-    HostOutcome,
-    HostStatus,
-    RunOutcome,
-    exit_code_of,
-    most_severe,
-)
 from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit import Journal
 from remedy.cli.main import main
 from remedy.plan import Finding, FindingKind, Plan
+from remedy.runs.host import reported
+from remedy.runs.outcome import (
+    PRECEDENCE,
+    HostOutcome,
+    HostStatus,
+    RunOutcome,
+    most_severe,
+)
 from remedy.verify.verdict import Verdict
 from tests.unit.build import record
 
@@ -44,6 +44,7 @@ def code(
     pending: bool = False,
 ) -> int:
     return RunOutcome(
+        mode="apply",
         run="r",
         inventory="inventory.py",
         hosts={str(number): host for number, host in enumerate(hosts)},
@@ -112,10 +113,13 @@ def test_an_error_is_an_exit_code(error: type[errors.RemedyError], expected: int
 
 
 def report(
-    *statuses: ChangeStatus, refused: str = "", error: errors.RemedyError | None = None
+    *statuses: ChangeStatus,
+    refused: str = "",
+    reverted: str = "",
+    error: errors.RemedyError | None = None,
 ) -> HostReport:
     results = {str(n): ChangeResult(id=str(n), status=status) for n, status in enumerate(statuses)}
-    return HostReport(refused, results, finished=True, error=error)
+    return HostReport(refused, results, finished=True, reverted=reverted, error=error)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +131,15 @@ def report(
         (1, [report(refused="no room")]),
         (4, [report(ChangeStatus.STALE, ChangeStatus.SKIPPED)]),
         (4, [report(refused="LOCKED run r")]),
+        (1, [report(ChangeStatus.DONE, reverted="not confirmed")]),
         (5, [report(ChangeStatus.LOST, error=errors.UnreachableError("silent"))]),
         (1, [report(ChangeStatus.FAILED), report(ChangeStatus.STALE)]),
         (0, []),
     ],
 )
 def test_how_a_rollback_ended_is_its_exit_code(expected: int, reports: list[HostReport]) -> None:
-    assert exit_code_of(reports) == expected
+    outcomes = [reported("gpu01", report) for report in reports]
+    assert most_severe(outcome.exit_code for outcome in outcomes) == expected
 
 
 def test_what_is_unknown_is_not_fine() -> None:

@@ -1,7 +1,7 @@
-"""Plans and outcomes as text for people.
+"""Plans as text for people.
 
-Hosts that share something are told together (``gpu[01-64]``). Text that came from a host is printed as it is,
-never read as markup.
+Hosts that share a finding or a change are listed together (``gpu[01-64]``). Text that came from a host is
+printed as it is, never read as markup.
 """
 
 from __future__ import annotations
@@ -11,20 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.apply.report import ChangeStatus
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
-from remedy.report.ladder import render_details
 from remedy.text import counted, fold
-
-if TYPE_CHECKING:
-    from remedy.verify.verdict import Verdict
 
 # Longer diffs are cut in the summary; the plan file has them whole.
 DIFF_LINES = 40
@@ -32,16 +24,7 @@ COMMAND_LINES = 4
 # A command may compare its object by digest; two of those tell a reader nothing.
 DIGEST = re.compile(r"[0-9a-f]{128}")
 EVIDENCE_LINES = 4
-MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
 
-STATUS_STYLE = {
-    HostStatus.OK: "green",
-    HostStatus.CHANGED: "green",
-    HostStatus.PENDING: "yellow",
-    HostStatus.FAILED: "red",
-    HostStatus.NOT_REACHED: "yellow",
-    HostStatus.UNREACHABLE: "red",
-}
 KIND_STYLE = {
     FindingKind.DRIFT: "yellow",
     FindingKind.BLOCKED: "red",
@@ -65,104 +48,6 @@ def render_plan(plan: Plan, unread: int = 0) -> RenderableType:
         parts += [Text("Changes", style="bold"), *_folded_changes(plan), Text("")]
     parts.append(_tally(plan, unread))
     return Group(*parts)
-
-
-def render_outcome(outcome: RunOutcome) -> RenderableType:
-    """Return how a run ended: hosts by status, what went wrong with the next step, and the verdict."""
-    parts: list[RenderableType] = []
-    by_status: dict[HostStatus, list[str]] = defaultdict(list)
-    for name, host in outcome.hosts.items():
-        by_status[host.status].append(name)
-    for status in HostStatus:
-        if by_status[status]:
-            line = Text(f"{status.value:<12}", style=STATUS_STYLE[status])
-            parts.append(line.append(f"{fold(by_status[status])}", style="default"))
-    parts += _errors(outcome)
-    if outcome.run and outcome.converged is not None:
-        parts.append(_convergence(outcome))
-    if outcome.verdict is not None:
-        parts.append(render_verdict(outcome.verdict))
-    elif outcome.run:
-        parts.append(Text("not verified: --no-verify", style="yellow"))
-    return Group(*parts)
-
-
-def render_verdict(verdict: Verdict) -> RenderableType:
-    """Return what verification proved, in one line, with the figures, or with who is to blame."""
-    if verdict.passed:
-        line = Text("proved       ", style="bold green")
-        line.append(verdict.reason, style="default")
-        return Group(line, render_details(verdict))
-    from remedy.report.diagnosis import (
-        render_explained,
-    )
-
-    line = Text("NOT PROVED   ", style="bold red")
-    line.append(verdict.reason, style="default")
-    evidence = [] if verdict.dead_ways else verdict.evidence[:12]
-    return Group(
-        line,
-        *(Text(f"             {text}", style="dim") for text in evidence),
-        render_details(verdict),
-        *([render_explained(verdict.explained)] if verdict.explained else []),
-    )
-
-
-def _convergence(outcome: RunOutcome) -> Text:
-    """Return what a second look showed, in one line that is true of every host."""
-    by_status = defaultdict(list)
-    for name, host in outcome.hosts.items():
-        by_status[host.status].append(name)
-    bad = [*by_status[HostStatus.FAILED], *by_status[HostStatus.NOT_REACHED]]
-    if bad:
-        return Text(f"not right    {fold(bad)}: see above what is left and what to do", style="red")
-    if by_status[HostStatus.UNREACHABLE]:
-        return Text("not all      hosts that cannot be reached were not looked at", style="red")
-    if not outcome.converged:
-        return Text("drift        a second look found something left to change", style="red")
-    if by_status[HostStatus.CHANGED]:
-        said = "a second look at every changed host found nothing left to change"
-        return Text(f"zero drift   {said}", style="green")
-    return Text("no change    every host is as the inventory and the spec want it", style="green")
-
-
-def _errors(outcome: RunOutcome) -> Iterator[RenderableType]:
-    titles = {(change.host, change.id): change.title for change in outcome.plan.changes}
-    for name, host in outcome.hosts.items():
-        if host.error is not None:
-            yield Text(f"  {host.error.message}", style="red")
-            if host.error.next_step:
-                yield Text(f"    {host.error.next_step}", style="cyan")
-        for result in host.results:
-            if result.status in MADE or not (result.detail or result.status is ChangeStatus.FAILED):
-                continue
-            title = titles.get((name, result.id), "")
-            about = f"{result.id} ({title})" if title else result.id
-            first, *more = (result.detail or "no reason was given").splitlines()
-            yield Text(f"  {name}: {about}: {result.status.value}: {first}", style="red")
-            yield from (Text(f"    {line}", style="red") for line in more)
-            yield from (Text(f"    {line}", style="dim") for line in result.lines)
-        yield from _consequences(name, host)
-
-
-def _consequences(name: str, host: HostOutcome) -> Iterator[Text]:
-    """Yield what was not tried because a change failed, what a second look still finds, and what to do."""
-    if host.status is not HostStatus.FAILED:
-        return
-    statuses = [result.status for result in host.results]
-    skipped = statuses.count(ChangeStatus.SKIPPED)
-    if ChangeStatus.FAILED in statuses and skipped:
-        yield Text(f"  {name}: {counted(skipped, 'change')} after it not tried", style="red")
-    if host.results:
-        left = [finding for finding in host.findings if finding.kind is FindingKind.DRIFT]
-        yield from (
-            Text(f"  {name}: still so: {finding.title}", style="yellow") for finding in left
-        )
-    if ChangeStatus.FAILED in statuses:
-        step = (
-            "Put that right on the host, then run the same command again: what is done stays done."
-        )
-        yield Text(f"    {step}", style="cyan")
 
 
 def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
@@ -281,16 +166,3 @@ def _tally(plan: Plan, unread: int) -> Text:
     said = f"{counted(len(plan.changes), 'change')} on {counted(len(plan.hosts), 'host')}"
     text = Text(said, style="bold")
     return text.append(f"  (plan {plan.digest[:12]})", style="dim")
-
-
-def stage_table(stages: dict[str, tuple[str, str]]) -> Table:
-    """Return the live table: how many hosts are at each stage, and which while they are few."""
-    table = Table.grid(padding=(0, 2))
-    by_stage: dict[str, list[str]] = defaultdict(list)
-    for name, (stage, _) in stages.items():
-        by_stage[stage].append(name)
-    for stage, names in by_stage.items():
-        table.add_row(
-            Text(stage, style="cyan"), str(len(names)), Text(fold(names), overflow="ellipsis")
-        )
-    return table

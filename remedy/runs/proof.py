@@ -1,13 +1,12 @@
-"""The stage of a run that proves: the hosts that are right climb the ladder, and what it showed is kept."""
+"""The proof at the end of a run: the hosts that are right are verified, and the verdict is kept."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remedy.apply.outcome import HostOutcome, HostStatus
 from remedy.audit import Journal
 from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError
@@ -15,13 +14,14 @@ from remedy.inventory import Inventory
 from remedy.plan import Fleet, Plan
 from remedy.probe import HostState, fingerprint
 from remedy.probe.accelerators import NVIDIA
-from remedy.spec import Spec
-from remedy.transport import HostEvent, Listener
+from remedy.runs.outcome import HostOutcome, HostStatus
+from remedy.runs.session import Session
+from remedy.spec import VerifySpec
+from remedy.transport import HostEvent
 from remedy.values import Unknown
 from remedy.verify.allreduce.plan import Candidate
-from remedy.verify.allreduce.run import Run
 from remedy.verify.ladder import Sight, climb
-from remedy.verify.last import Increment, increment, load, save
+from remedy.verify.last import increment, load, save
 from remedy.verify.verdict import Rung, Verdict
 
 
@@ -40,56 +40,56 @@ class Scene:
     hosts: Mapping[str, HostOutcome]
 
 
-def prove(
-    inventory: Inventory,
-    spec: Spec,
-    scene: Scene,
-    run: Run,
-    *,
-    listen: Listener,
-    on_rung: Callable[[Rung], None],
-    incremental: bool = False,
-) -> Verdict:
-    """Climb the ladder with every host that is right; what it showed is recorded by ``record``.
+def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Verdict:
+    """Verify every host that is right; ``record`` records the verdict.
 
     Args:
-        inventory: where the last verdict is kept.
-        spec: what the user says about verification.
+        session: the last verdict is kept in its home.
         scene: the fleet.
-        run: runs scripts on hosts.
-        listen: is told of each host that takes part.
-        on_rung: is told of each rung.
-        incremental: whether the last verdict is built on, where only a few hosts are other ones.
+        incremental: whether the last verdict is built on, where only a few hosts changed since.
     """
-    tested = [
+    candidates = [
         candidate
         for name in scene.fleet.states
         if scene.hosts[name].status in (HostStatus.OK, HostStatus.CHANGED)
-        and (candidate := _candidate(inventory, name, scene.fleet)) is not None
+        and (candidate := _candidate(session.inventory, name, scene.fleet)) is not None
     ]
-    for candidate in tested:
-        listen(HostEvent(candidate.name, "verifying"))
-    names = [candidate.name for candidate in tested]
-    marks = {name: fingerprint(scene.fleet.states[name]) for name in names}
-    section = spec.verify
-    less = increment(load(inventory.home), marks, section.engine) if incremental else ""
-    if incremental and isinstance(less, str):
-        on_rung(Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}"))
+    names = [candidate.name for candidate in candidates]
+    for name in names:
+        session.progress.host(HostEvent(name, "verifying"))
+    fingerprints = {name: fingerprint(scene.fleet.states[name]) for name in names}
+    section = session.spec.section("verify", VerifySpec)
+    pairs: tuple[tuple[str, str], ...] = ()
+    if incremental:
+        pairs = _pairs(session, fingerprints, section.engine)
     verdict = climb(
-        run,
-        _sight(inventory, tested, scene),
+        session.transport.run,
+        _sight(session.inventory, candidates, scene),
         section,
-        on_rung,
-        less.pairs if isinstance(less, Increment) else (),
+        session.progress.rung,
+        pairs,
     )
     excused = {
         name: host.error.message if host.error else f"the host is {host.status.value}"
         for name, host in scene.hosts.items()
         if name not in names
     }
+    explained = _explain(session.inventory, verdict, scene)
     return verdict.excusing(excused).model_copy(
-        update={"fingerprints": marks, "explained": _explain(inventory, verdict, scene)}
+        update={"fingerprints": fingerprints, "explained": explained}
     )
+
+
+def _pairs(
+    session: Session, fingerprints: Mapping[str, str], engine: str
+) -> tuple[tuple[str, str], ...]:
+    """Return the pairs that are tested in place of the whole ladder; none where it has to be the whole."""
+    less = increment(load(session.home), fingerprints, engine)
+    if isinstance(less, str):
+        rung = Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}")
+        session.progress.rung(rung)
+        return ()
+    return less.pairs
 
 
 def record(verdict: Verdict, journal: Journal, home: Path) -> None:

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from remedy.apply.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
-from remedy.report.console import render_outcome
+from remedy.report.outcome import render_outcome
+from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from tests.unit.build import record
 
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
@@ -33,6 +33,7 @@ def told(*results: ChangeResult, findings: tuple[Finding, ...] = ()) -> str:
     """What is printed of a run in which one host failed."""
     plan = record(Plan, changes=(change(1), change(2), change(3)))
     outcome = RunOutcome(
+        mode="apply",
         run="r",
         inventory="inventory.py",
         hosts={"gpu01": HostOutcome(HostStatus.FAILED, results, findings)},
@@ -47,13 +48,13 @@ def told(*results: ChangeResult, findings: tuple[Finding, ...] = ()) -> str:
 @pytest.mark.parametrize(
     ("detail", "words"),
     [
-        ("no such zone\nsee the log", "failed: no such zone\n    see the log\n"),
-        ("", "failed: no reason was given\n"),
+        ("no such zone\nsee the log", ": no such zone\n              see the log\n"),
+        ("", ": no reason was given\n"),
     ],
 )
 def test_a_change_that_failed_is_never_told_without_a_word(detail: str, words: str) -> None:
     text = told(ChangeResult(id="01-firewall", status=ChangeStatus.FAILED, detail=detail))
-    assert f"  gpu01: 01-firewall (step 1): {words}" in text
+    assert f"  failed      gpu01: 01-firewall (step 1){words}" in text
     assert "then run the same command again" in text
 
 
@@ -69,7 +70,7 @@ def test_what_a_failure_kept_from_being_done_and_what_is_left_is_told() -> None:
     )
     assert "01-firewall" not in text
     assert "  gpu01: 1 change after it not tried\n" in text
-    assert "  gpu01: still so: the firewall is closed\n" in text
+    assert "  gpu01: still there: the firewall is closed\n" in text
     assert "the clock is late" not in text
 
 
@@ -78,4 +79,4 @@ def test_drift_that_outlived_its_change_is_told() -> None:
         ChangeResult(id="01-firewall", status=ChangeStatus.DONE),
         findings=(finding(FindingKind.DRIFT, "the firewall is closed"),),
     )
-    assert "  gpu01: still so: the firewall is closed\n" in text
+    assert "  gpu01: still there: the firewall is closed\n" in text

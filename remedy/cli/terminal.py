@@ -1,0 +1,103 @@
+"""What a command shows while it works and when it has ended."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from remedy.cli.common import print_json
+from remedy.text import fold
+
+if TYPE_CHECKING:
+    from remedy.runs.outcome import RunOutcome
+    from remedy.transport import HostEvent
+    from remedy.verify.verdict import Rung
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Terminal:
+    """Shows the progress of a command, what it asks about, and its outcome.
+
+    Args:
+        as_json: whether standard output is for one JSON document, and everything else goes to standard error.
+        verbose: whether each step of each host is a line.
+    """
+
+    def __init__(self, *, as_json: bool = False, verbose: bool = False) -> None:
+        self.as_json = as_json
+        self.verbose = verbose
+        self._console = err if as_json else out
+        self._steps: dict[str, str] = {}
+        self._shows_rungs = False
+
+    def show(self, renderable: RenderableType) -> None:
+        """Print text; a bare string is never read as markup."""
+        self._console.print(Text(renderable) if isinstance(renderable, str) else renderable)
+
+    def finish(self, outcome: RunOutcome) -> NoReturn:
+        """Show how a command ended, and exit with its code."""
+        if self.as_json:
+            from remedy.report.document import run_document
+
+            print_json(run_document(outcome))
+        else:
+            from remedy.report.outcome import render_outcome
+
+            self.show(render_outcome(outcome))
+        sys.exit(outcome.exit_code)
+
+    @contextmanager
+    def stage(self, title: str) -> Iterator[None]:
+        """Show ``title`` and, on a terminal, the live table while the block runs."""
+        self._steps.clear()
+        if not err.is_terminal or self.verbose:
+            err.print(Text(f"{title} ...", style="dim"))
+            yield
+            return
+        from rich.live import Live
+
+        err.print(Text(title, style="dim"))
+        # Drawn a few times a second, not at each event: 2,000 hosts have 10,000 of those.
+        with Live(console=err, transient=True, refresh_per_second=4, get_renderable=self._table):
+            yield
+
+    def host(self, event: HostEvent) -> None:
+        """Take a host's next step: for the live table, or as a line where that is not shown."""
+        self._steps[event.host] = event.stage
+        if self.verbose:
+            err.print(Text(f"{event.host}: {event.stage} {event.detail}".rstrip(), style="dim"))
+
+    def show_rungs(self) -> None:
+        """Have each rung of the verification shown as it is climbed."""
+        self._shows_rungs = True
+
+    def rung(self, rung: Rung) -> None:
+        """Show a rung, where rungs are shown."""
+        if self._shows_rungs:
+            from remedy.report.ladder import render_rung
+
+            err.print(render_rung(rung))
+
+    def _table(self) -> Table:
+        return step_table(dict(self._steps))
+
+
+def step_table(steps: dict[str, str]) -> Table:
+    """Return the live table: how many hosts are at each step, and which while they are few."""
+    table = Table.grid(padding=(0, 2))
+    by_step: dict[str, list[str]] = defaultdict(list)
+    for name, step in steps.items():
+        by_step[step].append(name)
+    for step, names in by_step.items():
+        hosts = Text(fold(names), overflow="ellipsis")
+        table.add_row(Text(step, style="cyan"), str(len(names)), hosts)
+    return table

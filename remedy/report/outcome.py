@@ -1,0 +1,116 @@
+"""How a run ended, as text for people: hosts by their status, what went wrong and what to do, the proof."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from remedy.audit.survival import Boot, Survival
+from remedy.report.ladder import render_verdict
+from remedy.report.results import host_result, problem_lines, result_lines
+from remedy.runs.outcome import HostStatus, RunOutcome
+from remedy.text import fold
+
+STATUS_STYLE = {
+    HostStatus.OK: "green",
+    HostStatus.CHANGED: "green",
+    HostStatus.READY: "green",
+    HostStatus.PENDING: "yellow",
+    HostStatus.FAILED: "red",
+    HostStatus.NOT_REACHED: "yellow",
+    HostStatus.UNREACHABLE: "red",
+}
+SURVIVAL = {
+    Boot.SURVIVED: ("booted since its last run; every applied change is still there", "green"),
+    Boot.LOST: ("booted since its last run, and NOT every applied change is still there", "red"),
+    Boot.NOT_BOOTED: ("not booted since its last run, so a boot is not tested", "yellow"),
+    Boot.NO_RUN: ("no run is on record", "yellow"),
+    Boot.UNKNOWN: ("unknown: not read, or without a boot id", "red"),
+}
+
+
+def render_outcome(outcome: RunOutcome) -> RenderableType:
+    """Return how a run ended: hosts by status, what went wrong with the next step, and the verdict."""
+    parts: list[RenderableType] = []
+    by_status = _by_status(outcome)
+    for status in HostStatus:
+        if by_status[status]:
+            line = Text(f"{status.value:<12}", style=STATUS_STYLE[status])
+            parts.append(line.append(fold(by_status[status]), style="default"))
+    parts += _messages(outcome)
+    if outcome.mode == "rehearsal":
+        parts += result_lines(
+            (
+                host_result(name, result)
+                for name, host in outcome.hosts.items()
+                for result in host.results
+                if result.status.value in ("ready", "already")
+            ),
+            outcome.plan,
+        )
+    parts += problem_lines(outcome.hosts, outcome.plan)
+    parts += _survival_lines(outcome.survival)
+    if outcome.converged is not None:
+        parts.append(_convergence(outcome))
+    if outcome.verdict is not None:
+        parts.append(render_verdict(outcome.verdict))
+    parts += _last_lines(outcome)
+    return Group(*parts)
+
+
+def _by_status(outcome: RunOutcome) -> dict[HostStatus, list[str]]:
+    by_status: dict[HostStatus, list[str]] = defaultdict(list)
+    for name, host in outcome.hosts.items():
+        by_status[host.status].append(name)
+    return by_status
+
+
+def _messages(outcome: RunOutcome) -> Iterator[Text]:
+    """Yield what was done on hosts beside the changes of a plan, hosts that share it together."""
+    by_message: dict[str, list[str]] = defaultdict(list)
+    for name, host in outcome.hosts.items():
+        if host.message:
+            by_message[host.message].append(name)
+    for message, names in by_message.items():
+        yield Text(f"  {fold(names)}: {message}", style="green")
+
+
+def _convergence(outcome: RunOutcome) -> Text:
+    """Return what the second probe showed, in one line that is true of every host."""
+    by_status = _by_status(outcome)
+    bad = [*by_status[HostStatus.FAILED], *by_status[HostStatus.NOT_REACHED]]
+    if bad:
+        return Text(f"not right    {fold(bad)}: see above for the reason and the fix", style="red")
+    if by_status[HostStatus.UNREACHABLE]:
+        return Text("not all      hosts that cannot be reached were not probed", style="red")
+    if not outcome.converged:
+        return Text("drift        a second probe found something left to change", style="red")
+    if by_status[HostStatus.CHANGED]:
+        message = "a second probe of every changed host found nothing left to change"
+        return Text(f"zero drift   {message}", style="green")
+    return Text("no change    every host is as the inventory and the spec require", style="green")
+
+
+def _survival_lines(survival: Mapping[str, Survival]) -> Iterator[Text]:
+    """Yield what the last boot left of the applied changes, hosts that share it together."""
+    for boot, (message, style) in SURVIVAL.items():
+        names = [name for name, host in survival.items() if host.boot is boot]
+        if names:
+            yield Text(f"{fold(names)}: {message}", style=style)
+        for name in names:
+            for title in survival[name].lost:
+                yield Text(f"  {name}: {title}", style=style)
+
+
+def _last_lines(outcome: RunOutcome) -> Iterator[Text]:
+    """Yield what there is to know of the run as a whole."""
+    if outcome.mode == "apply" and outcome.verdict is None:
+        yield Text("not verified: --no-verify", style="yellow")
+    elif outcome.mode == "rehearsal":
+        yield Text("rehearsed: nothing was written on any host")
+    elif outcome.mode == "rollback" and outcome.plan and outcome.plan.changes:
+        yield Text(f"taken back by run {outcome.run}, which can itself be taken back")
+    yield from (Text(warning, style="yellow") for warning in outcome.warnings)

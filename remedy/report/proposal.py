@@ -1,0 +1,24 @@
+"""What a command would do, as text for whoever is asked to agree to it."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from remedy.report.plan import render_plan
+from remedy.report.results import problem_lines
+from remedy.runs.gate import Proposal
+
+
+def render_proposal(proposal: Proposal) -> RenderableType:
+    """Return a proposal for reading: the plan, and what prevents or limits it."""
+    unread = 0 if proposal.probe is None else len(proposal.probe.errors)
+    return Group(
+        *(Text(note, style="yellow") for note in proposal.notes),
+        render_plan(proposal.plan, unread),
+        *(
+            Text(f"{change.host}: CANNOT be taken back: {change.title}", style="red")
+            for change in proposal.irreversible
+        ),
+        *problem_lines(proposal.obstacles, proposal.plan),
+    )

@@ -1,0 +1,106 @@
+"""Results of changes as text: each once, with the hosts that share it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rich.text import Text
+
+from remedy.apply.report import ChangeResult, ChangeStatus
+from remedy.plan import FindingKind, Plan
+from remedy.runs.outcome import HostOutcome, HostStatus
+from remedy.text import counted, fold
+
+STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
+MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
+REPAIR = (
+    "Repair that on the host, then run the same command again: changes that were made are kept."
+)
+INDENT = 14
+
+
+class HostResult(NamedTuple):
+    """The result of one change on one host, in words: also of a journal of a later version."""
+
+    host: str
+    change: str
+    status: str
+    detail: str
+
+
+def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Iterator[Text]:
+    """Yield a line for each result, and the rest of a long reason below it.
+
+    Args:
+        results: in any order.
+        plan: gives the titles of the changes; None for the ids alone.
+    """
+    titles = {(c.host, c.id): c.title for c in plan.changes} if plan else {}
+    groups: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for host, change, status, detail in results:
+        groups[(status, change, titles.get((host, change), ""), detail)].append(host)
+    for (status, change, title, detail), hosts in groups.items():
+        style = STYLES.get(status, "red")
+        line = Text(f"  {status:<{INDENT - 2}}", style=style)
+        line.append(f"{fold(hosts)}: ", style="default")
+        line.append(f"{change} ({title})" if title else change, style="default")
+        if status == ChangeStatus.FAILED.value and not detail:
+            detail = "no reason was given"
+        first, *rest = detail.splitlines() or [""]
+        yield line.append(f": {first}" if first else "", style=style)
+        yield from (Text(f"{'':{INDENT}}{text}", style=style) for text in rest)
+
+
+def host_result(host: str, result: ChangeResult) -> HostResult:
+    """Return a result with its host."""
+    return HostResult(host, result.id, result.status.value, result.detail)
+
+
+def problem_lines(hosts: Mapping[str, HostOutcome], plan: Plan | None) -> Iterator[Text]:
+    """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left."""
+    for host in hosts.values():
+        if host.error is not None:
+            yield Text(f"  {host.error.message}", style="red")
+            if host.error.next_step:
+                yield Text(f"    {host.error.next_step}", style="cyan")
+    yield from result_lines(
+        (
+            host_result(name, result)
+            for name, host in hosts.items()
+            for result in host.results
+            if _is_problem(result)
+        ),
+        plan,
+    )
+    yield from _consequences(hosts)
+
+
+def _is_problem(result: ChangeResult) -> bool:
+    """Whether a change was not made for a reason of its own; one that was only skipped has none."""
+    if result.status in (*MADE, ChangeStatus.READY):
+        return False
+    return bool(result.detail) or result.status is not ChangeStatus.SKIPPED
+
+
+def _consequences(hosts: Mapping[str, HostOutcome]) -> Iterator[Text]:
+    """Yield what was not tried because a change failed, what the second probe still finds, and what to do."""
+    lines: dict[tuple[str, str], list[str]] = defaultdict(list)
+    any_failed = False
+    for name, host in hosts.items():
+        if host.status is not HostStatus.FAILED:
+            continue
+        statuses = [result.status for result in host.results]
+        failed, skipped = ChangeStatus.FAILED in statuses, statuses.count(ChangeStatus.SKIPPED)
+        any_failed |= failed
+        if failed and skipped:
+            lines[f"{counted(skipped, 'change')} after it not tried", "red"].append(name)
+        if host.results:
+            for finding in host.findings:
+                if finding.kind is FindingKind.DRIFT:
+                    lines[f"still there: {finding.title}", "yellow"].append(name)
+    for (text, style), names in lines.items():
+        yield Text(f"  {fold(names)}: {text}", style=style)
+    if any_failed:
+        yield Text(f"    {REPAIR}", style="cyan")

@@ -1,0 +1,168 @@
+"""``remedy apply``: change the hosts by a plan, probe them again, and prove the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from remedy.apply.report import HostReport
+from remedy.apply.waves import waves
+from remedy.audit.agreement import Agreement
+from remedy.errors import UsageError
+from remedy.plan import Plan
+from remedy.runs import host
+from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
+from remedy.runs.outcome import HostStatus, RunOutcome
+from remedy.runs.probe import ProbeResult, probe, read_hosts
+from remedy.runs.saved import changed_since, read_saved, resumed
+from remedy.runs.session import Session
+from remedy.text import counted
+from remedy.values import Unknown
+
+
+def propose(
+    session: Session,
+    *,
+    plan_file: Path | None = None,
+    resume: str | None = None,
+    approvals: int = 0,
+) -> Proposal:
+    """Read the hosts and return what would be changed there.
+
+    Args:
+        session: the hosts.
+        plan_file: a saved plan to carry out; None to make one.
+        resume: the run whose plan is carried out on the hosts that are left; None for no such run.
+        approvals: how many signatures are required; the spec may require more.
+
+    Raises:
+        UsageError: both a plan and a run are given, or they cannot be used.
+        StaleError: the plan was made for a different inventory, or was carried out before.
+        RefusedError: approvals are missing.
+    """
+    agreement, hosts = None, session.hosts
+    if plan_file is not None and resume is not None:
+        raise UsageError(
+            "--plan and --resume exclude each other: a run is resumed with its own plan",
+            next_step="Give one of them.",
+        )
+    if resume is not None:
+        agreement, hosts = resumed(session, resume, approvals)
+    elif plan_file is not None:
+        agreement = read_saved(session, plan_file, approvals)
+    else:
+        require_approval(session, None, None, approvals)
+    result = probe(session)
+    if agreement is None:
+        plan = result.marked(result.plan)
+        return Proposal("apply", Agreement(plan), plan, result)
+    plan = agreement.plan.restricted(hosts)
+    notes = tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
+    return Proposal("apply", agreement, plan, result, notes + changed_since(session, plan, result))
+
+
+def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool) -> RunOutcome:
+    """Carry a proposal out wave by wave, probe the changed hosts again, and prove the result.
+
+    Args:
+        session: the hosts.
+        proposal: what ``propose`` gave.
+        consent: asks whether to go ahead.
+        prove: whether to verify afterwards.
+
+    Raises:
+        RefusedError: nobody consented.
+        RemedyError: the journal cannot be written; then nothing more is changed.
+    """
+    plan, before = proposal.plan, proposal.probe
+    assert before is not None, "apply is proposed from hosts as they were read"
+    sizes = waves(plan.hosts, session.spec.apply.waves)
+    work = begin(session, proposal, consent, waves=len(sizes))
+    with session.progress.stage(_stage(plan, prove=prove)):
+        result = before
+        for wave in sizes:
+            if _too_many_failures(session, work, result):
+                break
+            result = _converge(session, result, work.carry(plan.restricted(wave)))
+        outcome = _outcome(session, work, proposal, result)
+        if prove:
+            outcome = _prove(session, work, outcome, result)
+        return work.end(outcome, _boots(result))
+
+
+def _stage(plan: Plan, *, prove: bool) -> str:
+    action = f"Changing {counted(len(plan.hosts), 'host')}" if plan.changes else "Probing again"
+    return f"{action}, then verifying" if prove else action
+
+
+def _too_many_failures(session: Session, work: ChangeRun, result: ProbeResult) -> bool:
+    """Decide whether the run stops before its next wave; a host that could not be read counts as failed."""
+    limit = session.spec.apply.max_failures
+    if limit is None:
+        return False
+    failed = set(result.errors)
+    for name, report in work.reports.items():
+        if name in result.fleet.states:
+            status = host.changed(name, report, result.plan).status
+            failed |= {name} if status is HostStatus.FAILED else set()
+    if len(failed) <= limit:
+        return False
+    work.journal.write("stopped", failed=sorted(failed), limit=limit)
+    return True
+
+
+def _converge(
+    session: Session, result: ProbeResult, reports: Mapping[str, HostReport]
+) -> ProbeResult:
+    """Probe each host on which anything was tried again; the others are as they were read."""
+    return result.updated(read_hosts(session, reports)) if reports else result
+
+
+def _outcome(
+    session: Session, work: ChangeRun, proposal: Proposal, result: ProbeResult
+) -> RunOutcome:
+    """Return how the changes ended on each host, by its report and by what the second probe finds."""
+    hosts = {name: host.unread(error) for name, error in result.errors.items()}
+    for name in result.fleet.states:
+        report = work.reports.get(name)
+        hosts[name] = (
+            host.probed(name, result.plan)
+            if report is None
+            else host.changed(name, report, result.plan)
+        )
+    hosts |= {
+        name: host.not_reached(name, work.run)
+        for name in proposal.plan.hosts
+        if name not in work.reports
+    }
+    return RunOutcome(
+        mode="apply",
+        run=work.run,
+        inventory=session.inventory.path.name,
+        hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
+        plan=proposal.plan,
+        of=proposal.agreement.resumes,
+        converged=not result.plan.changes and not result.errors,
+    )
+
+
+def _prove(
+    session: Session, work: ChangeRun, outcome: RunOutcome, result: ProbeResult
+) -> RunOutcome:
+    """Verify the hosts that are right, and record the verdict."""
+    from dataclasses import replace
+
+    from remedy.runs.proof import Scene, prove, record  # verification is not needed without a proof
+
+    verdict = prove(session, Scene(result.fleet, result.plan, outcome.hosts))
+    record(verdict, work.journal, session.home)
+    return replace(outcome, verdict=verdict)
+
+
+def _boots(result: ProbeResult) -> dict[str, str]:
+    """Return the boot-id of each host that gave one."""
+    return {
+        name: state.identity.boot_id
+        for name, state in result.fleet.states.items()
+        if not isinstance(state.identity, Unknown) and state.identity.boot_id
+    }

@@ -1,0 +1,166 @@
+"""What every command that changes hosts passes through.
+
+A command first makes a ``Proposal``: what it would do, with the signatures that count. ``begin`` asks for
+consent and has the agreement on record before the first host is changed; it alone gives a ``ChangeRun``,
+which carries the changes out and records each step. Its ``end`` records how the run ended, with the exit
+code, and leaves that record with some of the hosts. The lock is taken by each host's own script, as its
+first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from remedy.apply.report import HostReport
+from remedy.apply.start import new_run_id
+from remedy.audit import Journal, witness
+from remedy.audit.agreement import Agreement, keep
+from remedy.audit.approval import Approval, require
+from remedy.errors import RefusedError
+from remedy.plan import Change, Plan, Risk
+from remedy.runs.outcome import HostOutcome, RunOutcome
+from remedy.runs.probe import ProbeResult
+from remedy.runs.session import Session
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a command would do to hosts, before anybody agreed to it.
+
+    Args:
+        mode: apply or rollback.
+        agreement: the plan as a whole, who signed it, and the run that it takes back or resumes.
+        plan: the part of it for the hosts of the session; exactly this is carried out.
+        probe: the hosts as they were read; None where they were not.
+        notes: what somebody who decides has to know.
+        obstacles: how hosts would end because of something that is known now.
+        irreversible: changes of the run to be taken back that nothing takes back.
+    """
+
+    mode: str
+    agreement: Agreement
+    plan: Plan
+    probe: ProbeResult | None = None
+    notes: tuple[str, ...] = ()
+    obstacles: Mapping[str, HostOutcome] = field(default_factory=dict)
+    irreversible: tuple[Change, ...] = ()
+
+    @property
+    def high_risk(self) -> tuple[Change, ...]:
+        """The changes that are marked as high risk."""
+        return tuple(change for change in self.plan.changes if change.risk is Risk.HIGH)
+
+
+# Asks for consent; raises RefusedError or UsageError where it is not given.
+Consent = Callable[[Proposal], None]
+
+
+def require_approval(
+    session: Session, plan: Plan | None, path: Path | None, minimum: int
+) -> tuple[Approval, ...]:
+    """Return the signatures of a plan that count.
+
+    Args:
+        session: its spec says how many are required.
+        plan: the plan, None where it is not made yet.
+        path: its file; the signatures are beside it.
+        minimum: how many the command line requires; the spec may require more.
+
+    Raises:
+        RefusedError: there are fewer than required.
+    """
+    spec = session.spec.approval
+    count = max(spec.required, minimum)
+    if count == 0:
+        return ()
+    if path is None or plan is None:
+        inventory = session.inventory.path
+        raise RefusedError(
+            f"{count} approvals are required, and only a plan file can be approved",
+            next_step=f"remedy plan {inventory} -o plan.json; remedy approve plan.json; "
+            f"remedy apply {inventory} --plan plan.json",
+        )
+    folder = session.inventory.path.resolve().parent
+    revoked = None if spec.revoked_keys is None else folder / spec.revoked_keys
+    return require(plan, path, folder / spec.allowed_signers, count, revoked)
+
+
+def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int = 1) -> ChangeRun:
+    """Ask for consent to a proposal and record what was agreed to; nothing is changed yet.
+
+    Args:
+        session: the hosts.
+        proposal: what is to be done.
+        consent: asks; it is not called where nothing is to be changed.
+        waves: in how many steps the hosts are changed.
+
+    Raises:
+        RefusedError: nobody consented.
+        RemedyError: that cannot be recorded.
+    """
+    if proposal.plan.changes:
+        consent(proposal)
+    work = ChangeRun(session, proposal, new_run_id())
+    work.journal.write("planned", **proposal.agreement.record(proposal.plan, waves=waves))
+    if proposal.plan.changes:
+        keep(proposal.agreement, session.home, work.run)
+    return work
+
+
+class ChangeRun:
+    """A run that may change hosts; ``begin`` gives it.
+
+    Args:
+        session: the hosts.
+        proposal: what was agreed to.
+        run: its id.
+    """
+
+    def __init__(self, session: Session, proposal: Proposal, run: str) -> None:
+        self.run = run
+        self.reports: dict[str, HostReport] = {}
+        self.journal = Journal(session.home, run=run, mode=proposal.mode)
+        self._session = session
+        self._proposal = proposal
+
+    def carry(self, plan: Plan) -> dict[str, HostReport]:
+        """Carry out a part of the plan on its hosts, all at once.
+
+        Raises:
+            RemedyError: the journal cannot be written; then nothing is changed.
+        """
+        session, agreement = self._session, self._proposal.agreement
+        head = self.journal.write("began", hosts=list(plan.hosts))
+        words = witness.words(head, session.home, self.run)
+        by = agreement.by or agreement.plan.author
+        if agreement.of:
+            reports = session.carrier.take_back(plan, self.run, of=agreement.of, by=by, head=words)
+        else:
+            reports = session.carrier.make(plan, self.run, by=by, head=words)
+        records = {name: report.record() for name, report in reports.items()}
+        self.journal.write("changed", hosts=records)
+        self.reports.update(reports)
+        return reports
+
+    def end(self, outcome: RunOutcome, boots: Mapping[str, str] | None = None) -> RunOutcome:
+        """Record how the run ended, and leave the record with a few of the hosts that it changed.
+
+        Args:
+            outcome: how it ended.
+            boots: the boot-id of each host that was probed after the changes.
+        """
+        verdict = outcome.verdict
+        head = self.journal.write(
+            "ended",
+            exit_code=outcome.exit_code,
+            converged=outcome.converged,
+            proved=None if verdict is None else verdict.passed,
+            hosts=outcome.statuses,
+            boots=dict(boots or {}),
+        )
+        changed = [n for n, report in self.reports.items() if report.finished and report.changed]
+        words = witness.words(head, self._session.home, self.run)
+        self._session.carrier.tell(changed[: witness.LAST_WITNESSES], words)
+        return outcome

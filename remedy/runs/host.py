@@ -1,0 +1,114 @@
+"""How one host ended: from its error, its findings, or what it reported of its changes."""
+
+from __future__ import annotations
+
+from remedy.apply.report import ChangeStatus, HostReport
+from remedy.errors import LockedError, RefusedError, RemedyError
+from remedy.plan import Plan
+from remedy.runs.outcome import HostOutcome, HostStatus
+
+GOOD = frozenset((ChangeStatus.DONE, ChangeStatus.ALREADY))
+BAD = frozenset((ChangeStatus.STALE, ChangeStatus.FAILED, ChangeStatus.LOST))
+
+
+def unread(error: RemedyError) -> HostOutcome:
+    """Return the outcome of a host that could not be read."""
+    return HostOutcome(_status(error), error=error)
+
+
+def not_reached(name: str, run: str) -> HostOutcome:
+    """Return the outcome of a host whose turn never came in ``run``."""
+    error = RemedyError(
+        f"{name}: not reached, because more hosts failed before it than apply.max_failures allows",
+        next_step=f"Repair those, then resume this plan: remedy apply INVENTORY --resume {run}",
+    )
+    return HostOutcome(HostStatus.NOT_REACHED, error=error)
+
+
+def probed(name: str, plan: Plan) -> HostOutcome:
+    """Return the outcome of a host that was only read, from what is planned and found there."""
+    status = HostStatus.PENDING if plan.for_host(name) else HostStatus.OK
+    return _with_findings(name, plan, HostOutcome(status))
+
+
+def changed(name: str, report: HostReport, remaining: Plan) -> HostOutcome:
+    """Return the outcome of a host that was changed and probed again.
+
+    Args:
+        name: the host.
+        report: what it reported of its changes.
+        remaining: what the second probe still finds there.
+    """
+    results = tuple(report.results.values())
+    failed = bool(
+        report.refused
+        or report.reverted
+        or remaining.for_host(name)
+        or any(result.status not in GOOD for result in results)
+    )
+    made = any(result.status is ChangeStatus.DONE for result in results)
+    status = HostStatus.FAILED if failed else HostStatus.CHANGED if made else HostStatus.OK
+    error = refusal(name, report)
+    if error is None and report.error is not None:
+        # The host could be probed afterwards: what failed is the change, not the connection.
+        error = RemedyError(report.error.message, next_step=report.error.next_step)
+    return _with_findings(name, remaining, HostOutcome(status, results, error=error))
+
+
+def reported(name: str, report: HostReport) -> HostOutcome:
+    """Return the outcome of a host from its report alone, where no second probe follows."""
+    results = tuple(report.results.values())
+    statuses = {result.status for result in results}
+    error = refusal(name, report) or report.error
+    if error is not None:
+        status = HostStatus.FAILED if statuses & (GOOD | BAD) else _status(error)
+    elif statuses & BAD:
+        status = HostStatus.FAILED
+    elif ChangeStatus.DONE in statuses:
+        status = HostStatus.CHANGED
+    else:
+        status = HostStatus.READY if ChangeStatus.READY in statuses else HostStatus.OK
+    return HostOutcome(status, results, error=error)
+
+
+def refusal(name: str, report: HostReport) -> RemedyError | None:
+    """Return why a host refused or took back its changes as a whole; None where it did not."""
+    if report.reverted:
+        return RemedyError(
+            f"{name}: a change cut the connection, so the host took it back by itself: {report.reverted}",
+            next_step="The host is as it was before that change. Find the rule or address in the plan that "
+            "keeps this machine out.",
+        )
+    if not report.refused:
+        return None
+    if report.refused.startswith("LOCKED"):
+        return LockedError(
+            f"{name}: locked by another run: {report.refused.removeprefix('LOCKED ')}",
+            next_step="Wait until it ends, then run the command again. If it does not end: remedy unlock RUN "
+            "INVENTORY, with the run named here.",
+        )
+    return RemedyError(
+        f"{name}: nothing was changed: {report.refused}",
+        next_step="Remove the obstacle and run the command again.",
+    )
+
+
+def _status(error: RemedyError) -> HostStatus:
+    """Return where a host ended without an answer: unreachable means that no script ran there."""
+    no_contact = error.exit_code == 5 or isinstance(error, RefusedError)
+    return HostStatus.UNREACHABLE if no_contact else HostStatus.FAILED
+
+
+def _with_findings(name: str, plan: Plan, outcome: HostOutcome) -> HostOutcome:
+    """Return an outcome with the host's findings; a host with a blocked or unknown finding is not ok."""
+    findings = tuple(finding for finding in plan.findings if finding.host == name)
+    blocked = plan.blocked(name)
+    status, error = outcome.status, outcome.error
+    if blocked and status is not HostStatus.PENDING:
+        status = HostStatus.FAILED
+        reason = f": {blocked[0].evidence[0]}" if blocked[0].evidence else ""
+        error = error or RemedyError(
+            f"{name}: {blocked[0].title}{reason}",
+            next_step=blocked[0].fix or "Repair that on the host, then run the command again.",
+        )
+    return HostOutcome(status, outcome.results, findings, error)

@@ -1,0 +1,67 @@
+"""``remedy rollback``: take a run back, from the pre-images that it left on the hosts."""
+
+from __future__ import annotations
+
+from remedy.apply.start import origin
+from remedy.audit import agreement
+from remedy.errors import UsageError
+from remedy.runs import host
+from remedy.runs.gate import Consent, Proposal, begin
+from remedy.runs.outcome import RunOutcome
+from remedy.runs.session import Session
+from remedy.text import counted
+
+
+def propose(session: Session, run: str) -> Proposal:
+    """Return what takes a run back on the hosts of a session, last change first, and what prevents it.
+
+    Raises:
+        UsageError: there is no such run, or it changed no host.
+        PlanFileError: its plan is not here or cannot be read.
+        StaleError: its plan is not the one that the journal names.
+    """
+    story = session.story(run)
+    if story.mode not in ("apply", "rollback"):
+        raise UsageError(
+            f"{run} is a {story.mode}, which changed no host, so there is nothing to take back",
+            next_step="List the runs: remedy history INVENTORY",
+        )
+    carried_out = agreement.read_agreed(session.home, story).restricted(story.used)
+    here = carried_out.restricted(session.hosts)
+    plan = agreement.undoing(here, story, origin())
+    obstacles = {}
+    if plan.changes:
+        with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
+            reports = session.carrier.look(plan, of=run)
+        obstacles = {name: host.reported(name, report) for name, report in reports.items()}
+    return Proposal(
+        "rollback",
+        agreement.Agreement(plan, of=run),
+        plan,
+        obstacles=obstacles,
+        irreversible=agreement.irreversible(here, story),
+    )
+
+
+def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOutcome:
+    """Take a run back; an object that somebody changed since is left alone, and its host with it.
+
+    The rollback is a run like any other: it is in the journal, and can be taken back.
+
+    Raises:
+        RefusedError: nobody consented.
+        RemedyError: the journal cannot be written; then nothing is taken back.
+    """
+    plan = proposal.plan
+    work = begin(session, proposal, consent)
+    with session.progress.stage(f"Taking back on {counted(len(plan.hosts), 'host')}"):
+        reports = work.carry(plan)
+        outcome = RunOutcome(
+            mode="rollback",
+            run=work.run,
+            inventory=session.inventory.path.name,
+            hosts={name: host.reported(name, report) for name, report in reports.items()},
+            plan=plan,
+            of=proposal.agreement.of,
+        )
+        return work.end(outcome)

@@ -1,0 +1,116 @@
+"""Plans that were made before: a plan file, and the plan of a run that did not come to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from remedy.apply.start import origin
+from remedy.audit.agreement import Agreement, plan_path, read_agreed
+from remedy.audit.journal import FILE_NAME
+from remedy.audit.story import hosts_of_plan
+from remedy.errors import RemedyError, StaleError, UsageError
+from remedy.plan import Plan, read_plan
+from remedy.plan.seal import other_secrets
+from remedy.runs.gate import require_approval
+from remedy.runs.probe import ProbeResult
+from remedy.runs.session import Session
+from remedy.secret import Seal, read_seal
+from remedy.text import fold
+
+
+def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
+    """Read a plan file that is to be carried out.
+
+    Raises:
+        PlanFileError: it cannot be used.
+        StaleError: it was made for a different inventory, or was carried out before.
+        RefusedError: fewer than ``approvals`` signatures count.
+    """
+    plan = read_plan(path)
+    _check_inventory(session, path, plan)
+    used = hosts_of_plan(session.home / FILE_NAME, plan.digest) & set(session.hosts)
+    if used & set(plan.hosts):
+        inventory = session.inventory.path
+        raise StaleError(
+            f"{path} was carried out before on {fold(sorted(used))}; a plan is used once",
+            next_step=f"Make a new one: remedy plan {inventory} -o {path}. To resume a run that stopped: "
+            f"remedy apply {inventory} --resume RUN.",
+        )
+    return Agreement(plan, require_approval(session, plan, path, approvals), by=origin().author)
+
+
+def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tuple[str, ...]]:
+    """Return the plan of a run, and the hosts on which it is still to be carried out.
+
+    Raises:
+        UsageError: there is no such run, or it is not an apply.
+        StaleError: its plan is not the one that the journal names, or was made for a different inventory.
+        RefusedError: fewer than ``approvals`` signatures count.
+    """
+    plan, remaining = unfinished(session, run)
+    path = plan_path(session.home, run)
+    _check_inventory(session, path, plan)
+    valid = require_approval(session, plan, path, approvals)
+    hosts = tuple(host for host in remaining if host in session.hosts)
+    return Agreement(plan, valid, resumes=run, by=origin().author), hosts
+
+
+def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
+    """Return the whole plan of a run, and the hosts that neither it nor a run that resumed it settled.
+
+    Raises:
+        UsageError: there is no such run, or it is not an apply.
+        StaleError: its plan is not the one that the journal names.
+    """
+    stories, story = session.stories(), session.story(run)
+    if story.mode != "apply":
+        raise UsageError(
+            f"{run} is a {story.mode}, and only an apply can be resumed",
+            next_step="List the runs: remedy history INVENTORY",
+        )
+    plan = read_agreed(session.home, story)
+    settled = {
+        host
+        for same_plan in stories.values()
+        if same_plan.mode == "apply" and same_plan.digest == plan.digest
+        for host in same_plan.planned
+        if host not in same_plan.unfinished
+    }
+    return plan, tuple(host for host in story.planned if host not in settled)
+
+
+def changed_since(session: Session, plan: Plan, result: ProbeResult) -> tuple[str, ...]:
+    """Return, in words, what is no longer as it was when a plan was saved.
+
+    It is a note, no refusal: what the plan changes is compared on each host, and a secret is how remedy gets
+    in, not what it changes there.
+    """
+    current = result.marked(plan).observed
+    hosts = [host for host, mark in current.items() if plan.observed.get(host, mark) != mark]
+    notes = []
+    if hosts:
+        notes.append(
+            f"{fold(hosts)}: changed since the plan was made; each object is compared before it is changed"
+        )
+    return (*notes, *other_secrets(plan, session.inventory, _seal(session)))
+
+
+def _seal(session: Session) -> Seal | None:
+    """Return the key of saved plans; None where it cannot be used, which is no reason to stop."""
+    try:
+        return read_seal(session.home)
+    except RemedyError:
+        return None
+
+
+def _check_inventory(session: Session, path: Path, plan: Plan) -> None:
+    """Refuse a plan of a different inventory."""
+    inventory = session.inventory
+    if plan.inventory_digest == inventory.digest:
+        return
+    gone = [host for host in plan.hosts if host not in inventory.names]
+    reason = f": it changes {fold(gone)}, which is no longer in the inventory" if gone else ""
+    raise StaleError(
+        f"{path} was made for a different inventory, or before this one was edited{reason}",
+        next_step=f"Make it again: remedy plan {inventory.path} -o {path.name}",
+    )

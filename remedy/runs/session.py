@@ -1,0 +1,140 @@
+"""An open inventory: what every command on hosts begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from remedy.apply.carrier import Carrier
+from remedy.apply.job import Guard
+from remedy.audit import Story, read_stories
+from remedy.audit.journal import FILE_NAME
+from remedy.errors import UsageError
+from remedy.inventory import Inventory, load_inventory
+from remedy.plan import section_models
+from remedy.spec import FILE_NAME as SPEC_NAME
+from remedy.spec import Spec, load_spec
+from remedy.transport import HostEvent, Transport
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from remedy.verify.verdict import Rung
+
+
+class Progress(Protocol):
+    """Receives what happens while a command works."""
+
+    def stage(self, title: str) -> AbstractContextManager[None]:
+        """Enter a stage of the command, such as "Reading 4 hosts"; it is over when the block ends."""
+        ...
+
+    def host(self, event: HostEvent) -> None:
+        """Take the next step of one host."""
+        ...
+
+    def rung(self, rung: Rung) -> None:
+        """Take a rung of the verification that was just climbed."""
+        ...
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def stage(self, title: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Ignore a stage."""
+        return nullcontext()
+
+    def host(self, event: HostEvent) -> None:
+        """Ignore a step."""
+
+    def rung(self, rung: Rung) -> None:
+        """Ignore a rung."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """One inventory, one spec, and the connections to its hosts.
+
+    Args:
+        inventory: all hosts; the journal is beside it.
+        spec: the settings.
+        transport: runs scripts on hosts.
+        hosts: those that the command is for (``--limit``), in the order of the inventory.
+        progress: receives what happens.
+    """
+
+    inventory: Inventory
+    spec: Spec
+    transport: Transport
+    hosts: tuple[str, ...]
+    progress: Progress = field(default_factory=Silent)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the journal."""
+        return self.inventory.home
+
+    @cached_property
+    def carrier(self) -> Carrier:
+        """Brings changes to the hosts."""
+        settings = self.spec.apply
+        guard = Guard(settings.confirm_seconds, needs_systemd=settings.without_systemd == "refuse")
+        return Carrier(self.transport, guard, self.progress.host)
+
+    def stories(self) -> dict[str, Story]:
+        """Read the story of every run from the journal."""
+        return read_stories(self.home / FILE_NAME)
+
+    def story(self, run: str) -> Story:
+        """Read the story of one run.
+
+        Raises:
+            UsageError: the journal has no such run.
+        """
+        story = self.stories().get(run)
+        if story is None:
+            raise UsageError(
+                f"the journal of {self.inventory.path.name} has no run {run!r}",
+                next_step="List the runs: remedy history INVENTORY",
+            )
+        return story
+
+
+def open_session(
+    path: Path,
+    *,
+    spec: Path | None = None,
+    limit: tuple[str, ...] = (),
+    settings: Mapping[str, Mapping[str, object]] | None = None,
+    sudo_password: SecretStr | None = None,
+    progress: Progress | None = None,
+) -> Session:
+    """Read an inventory and its spec; connections are opened when they are first needed.
+
+    Args:
+        path: the inventory.
+        spec: ``remedy.yaml``; None for the one beside the inventory, where there is one.
+        limit: names, groups or patterns of hosts; empty for all.
+        settings: by section, what the command line sets in place of the spec; None leaves a setting alone.
+        sudo_password: for hosts that ask for one.
+        progress: receives what happens.
+
+    Raises:
+        InventoryError: the inventory cannot be used.
+        SpecError: the spec cannot be used.
+        UsageError: ``limit`` selects no host.
+    """
+    progress = progress or Silent()
+    inventory = load_inventory(path)
+    beside = path.resolve().parent / SPEC_NAME
+    loaded = load_spec(spec or (beside if beside.exists() else None), section_models())
+    for section, values in (settings or {}).items():
+        loaded.override(section, **values)
+    hosts = inventory.select(limit)
+    transport = Transport(inventory, sudo_password=sudo_password, listener=progress.host)
+    return Session(inventory, loaded, transport, hosts, progress)

@@ -1,0 +1,36 @@
+"""``remedy verify``: prove the fleet as it is, changing nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from remedy.apply.start import new_run_id
+from remedy.audit import Journal
+from remedy.runs.check import preview
+from remedy.runs.note import note, unrecorded
+from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.runs.probe import probe
+from remedy.runs.proof import Scene, prove, record
+from remedy.runs.session import Session
+
+
+def verify(session: Session, *, incremental: bool) -> RunOutcome:
+    """Verify every host that can be read, and record the verdict.
+
+    Args:
+        session: the hosts.
+        incremental: whether the last verdict is built on, where only a few hosts changed since.
+    """
+    result = probe(session)
+    hosts = preview(session, result, result.plan, mode="verify")
+    readable = dict.fromkeys(result.fleet.states, HostOutcome(HostStatus.OK))
+    scene = Scene(result.fleet, result.plan, {**hosts.hosts, **readable})
+    run, warnings = new_run_id(), list[str]()
+    with session.progress.stage("Verifying"):
+        verdict = prove(session, scene, incremental=incremental)
+    with unrecorded(warnings):
+        record(verdict, Journal(session.home, run=run, mode="verify"), session.home)
+    outcome = replace(hosts, run=run, verdict=verdict)
+    code, statuses = outcome.exit_code, outcome.statuses
+    ended = note(session, "verify", "ended", run=run, hosts=statuses, exit_code=code)
+    return replace(outcome, warnings=(*warnings, *ended))
