@@ -185,7 +185,7 @@ def test_show_tells_a_run(home: Path) -> None:
         "not made    gpu[02-03]",
     ):
         assert part in shown, shown
-    assert "goes on with run r1" in remedy("show", "r2", "--home", home).output
+    assert "resumes run r1" in remedy("show", "r2", "--home", home).output
 
 
 @pytest.mark.parametrize("name", ["format-1.json", "format-2.json"])

@@ -89,7 +89,10 @@ def test_standard_input_and_words() -> None:
     [
         (b"", "Note: the logs are empty"),
         (gzip.compress(b"nothing of note", mtime=0)[:12], "Note: train.log: read only in part"),
-        (b"step 3\nfailed to frobnicate the widget\n", "Note: nothing in the catalogue explains: "),
+        (
+            b"step 3\nfailed to frobnicate the widget\n",
+            "Note: no entry of the catalogue explains: ",
+        ),
     ],
 )
 def test_what_keeps_it_from_an_answer_is_told(
@@ -112,8 +115,8 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["no.log"], "there is no file or folder 'no.log'"),
-        (["empty"], "there is no log in 'empty'"),
+        (["no.log"], "no such file or folder: 'no.log'"),
+        (["empty"], "no log in 'empty'"),
         (["--limit", "gpu07", "train.log"], "Give --inventory too"),
         (["--inventory", "no.py", "train.log"], "no.py: there is no such inventory file"),
         (["--inventory", "bad.py", "train.log"], "bad.py, line 1"),
