@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 
 import pytest
-from remedy.report.console import render_verdict
 from rich.console import Console
 
 from remedy.diagnose.diagnosis import ConfirmationStatus, Explanation
 from remedy.diagnose.verification import explain_verdict, logs_of
 from remedy.plan import Finding, FindingKind
+from remedy.report.ladder import render_verdict
 from remedy.verify.allreduce.answers import (
     EndReport,
     Failure,
