@@ -205,7 +205,7 @@ def _fix(found: Explanation) -> list[RenderableType]:
     return parts
 
 
-def render_explained(found: Explanation) -> RenderableType:
+def render_explanation(found: Explanation) -> RenderableType:
     """Return the cause of a failed verification in a few lines, below what the verification itself says.
 
     Args:

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from remedy.apply.report import ChangeResult
 from remedy.audit.survival import Boot, Survival
+from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, Finding, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.values import Document
@@ -75,6 +76,7 @@ class RunDocument(Document):
         plan: what was planned; None for a command without a plan.
         converged: whether a second probe found nothing left to change; None where there was none.
         verdict: of the verification; None where there was none.
+        explanation: the cause of a verdict that is not passed; None where none can be named.
         after_reboot: by host, with ``check --after-reboot``; else None.
         warnings: what else the user has to know.
         exit_code: of the command.
@@ -92,6 +94,7 @@ class RunDocument(Document):
     plan: PlanSummary | None
     converged: bool | None
     verdict: Verdict | None
+    explanation: Explanation | None
     after_reboot: Mapping[str, SurvivalDocument] | None
     warnings: tuple[str, ...]
     exit_code: int
@@ -99,6 +102,7 @@ class RunDocument(Document):
 
 def run_document(outcome: RunOutcome) -> dict[str, Any]:
     """Return the document of a run: ``{"schema": "remedy.run/1", ...}``, as ``RunDocument`` has it."""
+    explanation = outcome.explanation
     findings = () if outcome.plan is None else outcome.plan.findings
     return {
         "schema": "remedy.run/1",
@@ -111,6 +115,7 @@ def run_document(outcome: RunOutcome) -> dict[str, Any]:
         "plan": None if outcome.plan is None else _plan(outcome.plan),
         "converged": outcome.converged,
         "verdict": None if outcome.verdict is None else verdict_document(outcome.verdict),
+        "explanation": explanation and explanation.model_dump(mode="json"),
         "after_reboot": {name: _survival(host) for name, host in outcome.survival.items()} or None,
         "warnings": list(outcome.warnings),
         "exit_code": outcome.exit_code,

@@ -12,6 +12,7 @@ from rich.text import Text
 from remedy.text import fold
 
 if TYPE_CHECKING:
+    from remedy.diagnose.diagnosis import Explanation
     from remedy.verify.allreduce.slow import Pace
     from remedy.verify.verdict import Culprit, Rung, Verdict
 
@@ -30,14 +31,14 @@ def render_rung(rung: Rung) -> Text:
     return line.append(rung.said, style="default" if rung.passed is False else "dim")
 
 
-def render_verdict(verdict: Verdict) -> RenderableType:
+def render_verdict(verdict: Verdict, explanation: Explanation | None) -> RenderableType:
     """Return what verification proved, in one line, with the figures, or with the culprits."""
     if verdict.passed:
         line = Text("proved       ", style="bold green")
         line.append(verdict.reason, style="default")
         return Group(line, render_details(verdict))
     from remedy.report.diagnosis import (
-        render_explained,  # the catalogue is needed where a proof failed
+        render_explanation,  # the catalogue is needed where a proof failed
     )
 
     line = Text("NOT PROVED   ", style="bold red")
@@ -47,7 +48,7 @@ def render_verdict(verdict: Verdict) -> RenderableType:
         line,
         *(Text(f"             {text}", style="dim") for text in evidence),
         render_details(verdict),
-        *([render_explained(verdict.explained)] if verdict.explained else []),
+        *([render_explanation(explanation)] if explanation else []),
     )
 
 

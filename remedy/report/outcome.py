@@ -56,7 +56,7 @@ def render_outcome(outcome: RunOutcome) -> RenderableType:
     if outcome.converged is not None:
         parts.append(_convergence(outcome))
     if outcome.verdict is not None:
-        parts.append(render_verdict(outcome.verdict))
+        parts.append(render_verdict(outcome.verdict, outcome.explanation))
     parts += _last_lines(outcome)
     return Group(*parts)
 

@@ -154,9 +154,9 @@ def _prove(
 
     from remedy.runs.proof import Scene, prove, record  # verification is not needed without a proof
 
-    verdict = prove(session, Scene(result.fleet, result.plan, outcome.hosts))
-    record(verdict, work.journal, session.home)
-    return replace(outcome, verdict=verdict)
+    proof = prove(session, Scene(result.fleet, result.plan, outcome.hosts))
+    record(proof, work.journal, session.home)
+    return replace(outcome, verdict=proof.verdict, explanation=proof.explanation)
 
 
 def _boots(result: ProbeResult) -> dict[str, str]:

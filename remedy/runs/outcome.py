@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit.survival import Boot, Survival
+from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding
 from remedy.plan.plan import Plan
@@ -74,6 +75,7 @@ class RunOutcome:
         converged: whether a probe after the changes found nothing left to change; None where there was no
             such probe.
         verdict: of the verification; None where there was none.
+        explanation: the cause of a verdict that is NOT PROVED, where one can be named.
         survival: what survived the last boot; empty where it was not asked for.
         pending_counts: whether planned changes count for the exit code (``--exit-code``).
         unread: how many hosts could not be read, so that what they need is unknown.
@@ -88,6 +90,7 @@ class RunOutcome:
     of: str = ""
     converged: bool | None = None
     verdict: Verdict | None = None
+    explanation: Explanation | None = None
     survival: Mapping[str, Survival] = field(default_factory=dict)
     pending_counts: bool = False
     unread: int = 0

@@ -40,7 +40,20 @@ class Scene:
     hosts: Mapping[str, HostOutcome]
 
 
-def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Verdict:
+@dataclass(frozen=True)
+class Proof:
+    """A verdict, and the cause where it is NOT PROVED.
+
+    Args:
+        verdict: of the verification.
+        explanation: the cause that its logs and the state of the hosts show; None where there is none to name.
+    """
+
+    verdict: Verdict
+    explanation: Explanation | None = None
+
+
+def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Proof:
     """Verify every host that is right; ``record`` records the verdict.
 
     Args:
@@ -74,10 +87,9 @@ def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Verdi
         for name, host in scene.hosts.items()
         if name not in names
     }
-    explained = _explain(session.inventory, verdict, scene)
-    return verdict.excusing(excused).model_copy(
-        update={"fingerprints": fingerprints, "explained": explained}
-    )
+    explanation = _explain(session.inventory, verdict, scene)
+    verdict = verdict.excusing(excused).model_copy(update={"fingerprints": fingerprints})
+    return Proof(verdict, explanation)
 
 
 def _pairs(
@@ -92,17 +104,18 @@ def _pairs(
     return less.pairs
 
 
-def record(verdict: Verdict, journal: Journal, home: Path) -> None:
+def record(proof: Proof, journal: Journal, home: Path) -> None:
     """Record what a verification showed, and keep the verdict as the last one.
 
     Raises:
         RemedyError: that cannot be written.
     """
+    verdict, explanation = proof.verdict, proof.explanation
     journal.write(
         "verified",
-        **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests", "explained"}),
-        cause=verdict.explained and verdict.explained.diagnosis.label,
-        command=verdict.explained and verdict.explained.command,
+        **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
+        cause=explanation and explanation.diagnosis.label,
+        command=explanation and explanation.command,
     )
     try:
         save(home, verdict)

@@ -27,10 +27,10 @@ def verify(session: Session, *, incremental: bool) -> RunOutcome:
     scene = Scene(result.fleet, result.plan, {**hosts.hosts, **readable})
     run, warnings = new_run_id(), list[str]()
     with session.progress.stage("Verifying"):
-        verdict = prove(session, scene, incremental=incremental)
+        proof = prove(session, scene, incremental=incremental)
     with unrecorded(warnings):
-        record(verdict, Journal(session.home, run=run, mode="verify"), session.home)
-    outcome = replace(hosts, run=run, verdict=verdict)
+        record(proof, Journal(session.home, run=run, mode="verify"), session.home)
+    outcome = replace(hosts, run=run, verdict=proof.verdict, explanation=proof.explanation)
     code, statuses = outcome.exit_code, outcome.statuses
     ended = note(session, "verify", "ended", run=run, hosts=statuses, exit_code=code)
     return replace(outcome, warnings=(*warnings, *ended))

@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from remedy.diagnose.diagnosis import Explanation
 from remedy.spec import EngineName
 from remedy.values import Record
 from remedy.verify.allreduce.blame import names
@@ -118,7 +117,6 @@ class Verdict(Record):
         dead_ways: the pairs of hosts that do not reach each other; a part of them where they are very many.
         dead_count: how many there are in all, a port each.
         tests: the groups that were tested to find the causes.
-        explained: the cause that the logs tell and the hosts confirm; None where it passed.
         logs: the lines of each process of a run that failed, by its name; they are not kept.
     """
 
@@ -150,7 +148,6 @@ class Verdict(Record):
     dead_ways: tuple[DeadWay, ...] = ()
     dead_count: int = 0
     tests: tuple[GroupTest, ...] = ()
-    explained: Explanation | None = None
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
 
     @property

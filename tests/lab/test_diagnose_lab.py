@@ -61,7 +61,7 @@ def cure(site: Site, *hosts: str, label: str) -> None:
     """See that verifying fails with this cause and a command for these hosts, and that it ends it."""
     failed = site.remedy("verify", "--json")
     assert failed.code == 3, failed.stderr
-    explained = failed.document["verdict"]["explained"]
+    explained = failed.document["explanation"]
     assert explained["diagnosis"]["label"] == label, explained
     own = next(one for one in explained["confirmations"] if one["label"] == label)
     assert own["verdict"] == "confirmed"

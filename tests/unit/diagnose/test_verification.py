@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from remedy.audit import Journal
+from remedy.audit.journal import read_records
 from remedy.diagnose.diagnosis import ConfirmationStatus, Explanation
 from remedy.diagnose.verification import explain_verdict, logs_of
 from remedy.plan import Finding, FindingKind
 from remedy.report.ladder import render_verdict
+from remedy.runs.proof import Proof, record
 from remedy.verify.allreduce.answers import (
     EndReport,
     Failure,
@@ -19,6 +23,7 @@ from remedy.verify.allreduce.answers import (
     RankReport,
 )
 from remedy.verify.allreduce.logs import logs_of as logs_of_reports
+from remedy.verify.last import load
 from remedy.verify.reach.result import WORDS, DeadWay
 from remedy.verify.verdict import Culprit, Verdict
 from tests.unit.cli.test_diagnose import _plan
@@ -139,16 +144,19 @@ def test_people_see_cause_command_and_where_to_read_on() -> None:
     verdict = failed(dead_ways=(way("dropped"),))
     found = explained(verdict).model_copy(update={"command": "remedy apply i.py --limit gpu02"})
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(render_verdict(verdict.model_copy(update={"explained": found})))
+    console.print(render_verdict(verdict, found))
     text = console.export_text()
     for part in ("firewall-ports", "remedy apply i.py --limit gpu02", "explain firewall-ports"):
         assert part in text
 
 
-def test_logs_are_not_kept_and_the_cause_is() -> None:
+def test_logs_are_not_kept_and_the_cause_is(tmp_path: Path) -> None:
     verdict = failed(logs={"gpu01/rank0": ("x",)}, dead_ways=(way("dropped"),))
-    kept = verdict.model_copy(update={"explained": explained(verdict)}).model_dump_json()
-    again = Verdict.model_validate_json(kept)
-    assert again.logs == {}
-    assert again.explained is not None
-    assert again.explained.diagnosis.label == "firewall-ports"
+    journal = Journal(tmp_path, run="r1", mode="verify")
+    record(Proof(verdict, explained(verdict)), journal, tmp_path)
+    (entry,) = read_records(journal.path)
+    assert entry.body["data"]["cause"] == "firewall-ports"
+    assert "logs" not in entry.body["data"]
+    last = load(tmp_path)
+    assert isinstance(last, Verdict)
+    assert last.logs == {}
