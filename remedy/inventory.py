@@ -1,7 +1,7 @@
-"""The inventory: which hosts there are, what they shall be called, how they are reached.
+"""The inventory: which hosts there are, what they are called, how they are reached.
 
-The file is a pyinfra inventory, read by pyinfra itself. What is added here is the check that it makes
-sense as a cluster: legal and unique names, one address a host.
+The file is a pyinfra inventory, read by pyinfra itself (``remedy.transport.reader``). What is added here is the
+check that it makes sense as a cluster: legal and unique names, one address a host.
 """
 
 from __future__ import annotations
@@ -113,12 +113,12 @@ class Inventory:
         return tuple(name for name in self.names if name in chosen)
 
 
-def load_inventory(path: Path) -> Inventory:
-    """Read an inventory file and check that it makes sense as a cluster.
+def check_file(path: Path) -> None:
+    """Run an inventory file by itself and check its lists of hosts.
 
     Raises:
-        InventoryError: the file is missing, fails to run, or describes hosts that cannot be a cluster;
-            the message names the file, and the line where one is to blame.
+        InventoryError: the file is missing, fails to run, or lists what is no host; the message names the file,
+            and the line where one has the fault.
     """
     if not path.is_file():
         raise InventoryError(
@@ -127,24 +127,6 @@ def load_inventory(path: Path) -> Inventory:
             "inventory/two_nodes.py is an example.",
         )
     _check_lists(path, _run_inventory_file(path))
-
-    # pyinfra takes half a second to import, and is not always needed.
-    from pyinfra.api.state import State
-    from pyinfra.context import ctx_state
-    from pyinfra_cli.inventory import make_inventory_from_files
-
-    try:
-        with ctx_state.use(State()):  # its loader keeps its place in the current state
-            source = make_inventory_from_files(str(path))
-    except Exception as error:
-        # pyinfra wraps what a file of group_data raises, and cannot print that itself.
-        cause = getattr(error, "exception", error)
-        where = getattr(error, "filename", path)
-        raise InventoryError(
-            f"{where}: pyinfra cannot read it: {type(cause).__name__}: {cause}",
-            next_step="Correct it; a name in an inventory that holds no hosts needs a leading underscore.",
-        ) from cause
-    return from_source(path, source)
 
 
 def from_source(path: Path, source: Any) -> Inventory:

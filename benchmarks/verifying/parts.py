@@ -103,8 +103,9 @@ def _close(cluster: Cluster, host: str, rule: str) -> None:
 
 def reachability(cluster: Cluster, rounds: int) -> Part:
     """Every ordered pair on three ports, without the rest of the verification."""
-    from remedy.inventory import load_inventory
-    from remedy.transport import Script, Transport
+    from remedy.transport import Script
+    from remedy.transport.connections import Transport
+    from remedy.transport.reader import load_inventory
     from remedy.verify.reach import plan as reach
     from remedy.verify.reach import result as ways
 

@@ -1,4 +1,4 @@
-"""Carrying changes to hosts: pyinfra brings each its script; what can cut the connection is confirmed."""
+"""Carrying changes to hosts: each gets one script; what can cut the connection is confirmed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from remedy.apply.stale import answers, differences, question
 from remedy.errors import RemedyError, UnreachableError
 from remedy.plan import Change, Plan
 from remedy.secret import Seal
-from remedy.transport import HostEvent, Listener, Output, Root, Script, Transport
+from remedy.transport import HostEvent, Listener, Output, Root, Script
+from remedy.transport.connections import Transport
 
 # Writing is quick; what can take long is a service that is asked to reload.
 APPLY_DEADLINE = 120
@@ -173,16 +174,14 @@ class Carrier:
     def _carry(
         self, job: Job, texts: Mapping[str, str], changes: Mapping[str, tuple[Change, ...]]
     ) -> dict[str, HostReport]:
-        """Have pyinfra carry each host's script, and read what it says of the host's changes."""
-        from remedy.apply.carry import plan_deploy  # needs pyinfra, which only this step does
-
+        """Run each host's script, and read what it says of the host's changes."""
         scripts = {
             name: Script(text, deadline=APPLY_DEADLINE, root=Root.REQUIRED)
             for name, text in texts.items()
         }
         reports = {
             name: self._report(job, name, changes[name], output)
-            for name, output in self._transport.carry(plan_deploy, scripts).items()
+            for name, output in self._transport.run(scripts, stage="changing").items()
         }
         return self._confirm(job, reports)
 

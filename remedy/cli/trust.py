@@ -31,7 +31,7 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
     A key that CHANGED is never recorded unless --replace names the host.
     """
     with errors_shown():
-        from remedy.inventory import load_inventory
+        from remedy.transport.reader import load_inventory
         from remedy.trust import KeyState, record, scan
 
         loaded = load_inventory(inventory)

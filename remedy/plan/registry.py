@@ -26,7 +26,7 @@ from remedy.probe import HostState
 from remedy.spec import SECTIONS, SpecSection
 
 ENTRY_POINTS = "remedy.deploys"
-DEPLOYS = "remedy.apply.carry"
+DEPLOYS = "remedy.apply.under_pyinfra"
 
 S = TypeVar("S", bound=SpecSection)
 

@@ -14,11 +14,13 @@ from remedy.apply.job import Guard
 from remedy.audit import Story, read_stories
 from remedy.audit.journal import FILE_NAME
 from remedy.errors import UsageError
-from remedy.inventory import Inventory, load_inventory
+from remedy.inventory import Inventory
 from remedy.plan import section_models
 from remedy.spec import FILE_NAME as SPEC_NAME
 from remedy.spec import Spec, load_spec
-from remedy.transport import HostEvent, Transport
+from remedy.transport import HostEvent
+from remedy.transport.connections import Transport
+from remedy.transport.reader import load_inventory
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

@@ -14,8 +14,8 @@ from remedy.audit import Journal, verify_chain
 from remedy.audit.approval import NAMESPACE, sign
 from remedy.audit.journal import FILE_NAME, HEAD_NAME
 from remedy.cli.main import main
-from remedy.inventory import load_inventory
 from remedy.plan import Change, CommandAction, Plan, write_plan
+from remedy.transport.reader import load_inventory
 
 HOST = '("{}", {{"ssh_hostname": "127.0.0.1", "ssh_port": {}}})'
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from remedy.inventory import Inventory, load_inventory
+from remedy.inventory import Inventory
+from remedy.transport.reader import load_inventory
 
 EXAMPLES = Path(__file__).parents[3] / "inventory"
 

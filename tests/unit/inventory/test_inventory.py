@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from remedy.errors import InventoryError
-from remedy.inventory import Inventory, load_inventory
+from remedy.inventory import Inventory
+from remedy.transport.reader import load_inventory
 
 
 def load(tmp_path: Path, text: str) -> Inventory:

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from remedy.cli.main import main
 from remedy.errors import UsageError
-from remedy.inventory import load_inventory
 from remedy.plan import section_models
 from remedy.report.starter import read_hosts, render_inventory, render_spec
 from remedy.spec import load_spec
+from remedy.transport.reader import load_inventory
 
 HOSTFILE = "# mpi\ngpu01 slots=8\ngpu02:8\n\n10.0.0.3 slots=8\n"
 ANSIBLE = """

@@ -1,8 +1,7 @@
-"""The pyinfra side of applying: the operation and the deploys that carry changes to a host.
+"""Remedies under plain pyinfra: ``pyinfra INVENTORY remedy.deploys.hostname.hostname``.
 
-``remedy apply`` carries a whole plan with ``plan_deploy``, one operation and one command a host. Under
-plain pyinfra each remedy's own deploy calls ``carry_out``: it probes the hosts of the inventory, decides
-for the current host, and carries the outcome the same way.
+A remedy's deploy probes the hosts of the inventory, decides for the current host, and carries the changes to it
+in one operation and one command. ``remedy apply`` does without all this: see ``carrier``.
 """
 
 from __future__ import annotations
@@ -29,32 +28,11 @@ if TYPE_CHECKING:
     from remedy.plan import Fleet
     from remedy.probe import HostState
 
-# Gives a host's command line and the text of its standard input.
-Parcel = Callable[[], tuple[StringCommand, str]]
-
 
 @operation()
 def carry(command: StringCommand, text: str) -> Generator[StringCommand, None, None]:
     """Run ``command`` with ``text`` on its standard input: one materialised change set."""
     yield StringCommand(command, _stdin=text)
-
-
-@deploy("Carry out a plan")
-def plan_deploy(parcel: Parcel, deadline: float) -> None:
-    """Carry the current host's part of a plan.
-
-    Args:
-        parcel: gives the command and its standard input.
-        deadline: seconds after which the controller no longer waits.
-    """
-    command, text = parcel()
-    carry(
-        command=command,
-        text=text,
-        name="Carry out the changes",
-        _timeout=int(deadline),
-        _ignore_errors=True,
-    )
 
 
 class HostProbe(FactBase[str]):

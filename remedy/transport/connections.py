@@ -1,41 +1,32 @@
-"""Running scripts on hosts, over pyinfra: the only module that imports its connection machinery.
+"""Connections to hosts, and running scripts over them, all hosts at once.
 
-A ``Script`` is POSIX sh text that travels on the standard input of one ``sh -s`` on the host: no
-temporary file, no argument list that others can read, no limit on its size. The host itself ends it at
-its deadline. Everything that goes wrong with one host is that host's ``Output.error``; nothing is raised.
-
-pyinfra is used through its connector (connect, run one command) and its operation runner. It is about
-to replace gevent and paramiko (pyinfra pull request 1957), so neither name is used elsewhere.
+pyinfra is used through its connector: connect, run one command. It is about to replace gevent and paramiko
+(pyinfra pull request 1957), so neither name is used outside of this package.
 """
 
 from __future__ import annotations
 
-import remedy.cooperative  # noqa: F401  (first, before others import sockets)
+import remedy.transport.cooperative  # noqa: F401  (first, before others import sockets)
 
 # isort: split
-import enum
 import logging
 import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import gevent
 from gevent.lock import BoundedSemaphore
 from pydantic import SecretStr
 from pyinfra.api.command import StringCommand
 from pyinfra.api.config import Config
-from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import ConnectError
-from pyinfra.api.operations import run_host_op
 from pyinfra.api.state import State
-from pyinfra.context import ctx_host, ctx_state
 
-from remedy.contact import NO_SUDO, explain_connect_error, explain_exit
 from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Inventory, Node
+from remedy.transport.failures import NO_SUDO, explain_connect_error, explain_exit
+from remedy.transport.script import HostEvent, Listener, Output, Root, Script
 
 # pyinfra reports each failed host on its own logger; remedy reports hosts itself, once.
 logging.getLogger("pyinfra").addHandler(logging.NullHandler())
@@ -49,60 +40,6 @@ CONNECT_TIMEOUT = 10
 PATIENCE = 15
 # Between the polite and the certain end of a script.
 KILL_AFTER = 5
-
-
-class Root(enum.Enum):
-    """Whether a script runs as root, by sudo where the ssh user is another."""
-
-    NO = "no"
-    PREFERRED = (
-        "preferred"  # as the ssh user where there is no sudo: what needs root is then unknown
-    )
-    REQUIRED = "required"
-
-
-@dataclass(frozen=True)
-class Script:
-    """A shell text to run on one host.
-
-    Args:
-        text: POSIX sh, given to ``sh -s``.
-        deadline: seconds after which the host ends it.
-        root: whether it has to run as root.
-    """
-
-    text: str
-    deadline: float
-    root: Root = Root.NO
-
-
-@dataclass(frozen=True)
-class Output:
-    """What one script gave on one host.
-
-    ``error`` is None when the script ran to its end by itself, whatever its exit code; ``ended_at`` is when
-    that was heard, by this machine's clock (epoch nanoseconds).
-    """
-
-    host: str
-    stdout: str = ""
-    stderr: str = ""
-    exit_code: int | None = None
-    seconds: float = 0.0
-    error: RemedyError | None = None
-    ended_at: int = 0
-
-
-@dataclass(frozen=True)
-class HostEvent:
-    """A host went from one stage to the next: connecting, running, done or failed."""
-
-    host: str
-    stage: str
-    detail: str = ""
-
-
-Listener = Callable[[HostEvent], None]
 
 
 class Transport:
@@ -129,7 +66,11 @@ class Transport:
         self._connecting = BoundedSemaphore(PARALLEL)
 
     def run(
-        self, scripts: Mapping[str, Script], heard: Callable[[Output], None] | None = None
+        self,
+        scripts: Mapping[str, Script],
+        heard: Callable[[Output], None] | None = None,
+        *,
+        stage: str = "running",
     ) -> dict[str, Output]:
         """Run each host's script, all hosts at once, and return when all have ended.
 
@@ -139,76 +80,18 @@ class Transport:
         Args:
             scripts: by host.
             heard: is called with each host's output when it is there, while others are still at work.
+            stage: what listeners hear while a host is at it.
         """
 
-        def one(name: str, script: Script) -> Output:
-            output = self._run_one(name, script)
+        def run_on(name: str, script: Script) -> Output:
+            output = self._run_on(name, script, stage)
             if heard is not None:
                 heard(output)
             return output
 
-        jobs = {name: gevent.spawn(one, name, script) for name, script in scripts.items()}
+        jobs = {name: gevent.spawn(run_on, name, script) for name, script in scripts.items()}
         gevent.joinall(list(jobs.values()), raise_error=True)
         return {name: job.value for name, job in jobs.items()}
-
-    def carry(self, deploy: Callable[..., Any], scripts: Mapping[str, Script]) -> dict[str, Output]:
-        """Run a pyinfra deploy that carries each host's script, on the hosts that can be reached.
-
-        Args:
-            deploy: a pyinfra ``@deploy``; called for each host with a function that gives the host's
-                command and the text of its standard input, it must make one operation of them.
-            scripts: what to carry, by host.
-        """
-        self._state.is_executing = False  # pyinfra prepares operations first and runs them then
-        jobs = {name: gevent.spawn(self._connect, self.inventory.node(name)) for name in scripts}
-        outputs = {
-            name: failure for name, job in jobs.items() if (failure := job.get()) is not None
-        }
-        operations = {
-            name: self._prepare(name, deploy, script)
-            for name, script in scripts.items()
-            if name not in outputs
-        }
-        self._state.is_executing = True
-        with ctx_state.use(self._state):
-            running = {
-                name: gevent.spawn(self._operate, name, operation)
-                for name, operation in operations.items()
-            }
-            outputs.update((name, job.get()) for name, job in running.items())
-        return outputs
-
-    def _prepare(self, name: str, deploy: Callable[..., Any], script: Script) -> str:
-        """Have ``deploy`` make its operation for a host; return the operation's id."""
-        host = self._state.inventory.get_host(name)
-        before = set(self._state.ops[host])
-
-        def parcel() -> tuple[StringCommand, str]:
-            command, text = self._command(self.inventory.node(name), script)
-            return StringCommand(command), text
-
-        add_deploy(self._state, deploy, parcel, script.deadline + KILL_AFTER + PATIENCE, host=host)
-        (operation,) = set(self._state.ops[host]) - before
-        return operation
-
-    def _operate(self, name: str, operation: str) -> Output:
-        self._listen(HostEvent(name, "changing"))
-        host = self._state.inventory.get_host(name)
-        self.counts[f"exec:{name}"] += 1
-        started = time.monotonic()
-        try:
-            with ctx_host.use(host):
-                run_host_op(self._state, host, operation)
-            meta = self._state.ops[host][operation].operation_meta
-            stdout, stderr = meta.stdout, meta.stderr
-        except Exception:
-            # A connection that breaks shows as any of OSError, EOFError, SSHException, RuntimeError.
-            return self._lost(name, time.monotonic() - started)
-        code = 0 if meta.did_succeed() else None
-        seconds = time.monotonic() - started
-        output = self._output(self.inventory.node(name), stdout, stderr, code, seconds)
-        self._listen(HostEvent(name, "failed" if output.error else "changed"))
-        return output
 
     def reconnect(self, name: str) -> None:
         """Forget the connection to a host, so that the next script opens a new one."""
@@ -248,12 +131,12 @@ class Transport:
         self._listen(HostEvent(node.name, "failed", error.message))
         return Output(host=node.name, error=error, seconds=time.monotonic() - started)
 
-    def _run_one(self, name: str, script: Script) -> Output:
+    def _run_on(self, name: str, script: Script, stage: str) -> Output:
         node = self.inventory.node(name)
         failure = self._connect(node)
         if failure is not None:
             return failure
-        self._listen(HostEvent(name, "running"))
+        self._listen(HostEvent(name, stage))
         host = self._state.inventory.get_host(name)
         command, text = self._command(node, script)
         started = time.monotonic()

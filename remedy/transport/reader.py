@@ -1,0 +1,36 @@
+"""Reading an inventory file by pyinfra."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from remedy.errors import InventoryError
+from remedy.inventory import Inventory, check_file, from_source
+
+
+def load_inventory(path: Path) -> Inventory:
+    """Read an inventory file and check that it makes sense as a cluster.
+
+    Raises:
+        InventoryError: the file is missing, fails to run, or describes hosts that cannot be a cluster;
+            the message names the file, and the line where one has the fault.
+    """
+    check_file(path)
+
+    # Half a second, and in vain where the file itself is at fault.
+    from pyinfra.api.state import State
+    from pyinfra.context import ctx_state
+    from pyinfra_cli.inventory import make_inventory_from_files
+
+    try:
+        with ctx_state.use(State()):  # its loader keeps its place in the current state
+            source = make_inventory_from_files(str(path))
+    except Exception as error:
+        # pyinfra wraps what a file of group_data raises, and cannot print that itself.
+        cause = getattr(error, "exception", error)
+        where = getattr(error, "filename", path)
+        raise InventoryError(
+            f"{where}: pyinfra cannot read it: {type(cause).__name__}: {cause}",
+            next_step="Correct it; a name in an inventory that holds no hosts needs a leading underscore.",
+        ) from cause
+    return from_source(path, source)
