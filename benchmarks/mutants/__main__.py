@@ -31,18 +31,18 @@ def main() -> int:
     options = _options()
     folder: Path = options.folder.resolve()
     tests = sorted(options.tests)
-    tree = tree_digest(ROOT)
-    name = f"{tree}-{'-'.join(test.replace('/', '.') for test in tests)}"
+    commit = commit_of(ROOT)
     copied = folder / "tree"
     shutil.rmtree(copied, ignore_errors=True)
-    copy_tree(ROOT, copied)
+    copy_tree(ROOT, copied)  # from here on it does not matter what changes in the checkout
+    name = f"{tree_digest(copied)}-{'-'.join(test.replace('/', '.') for test in tests)}"
     preload()
     began = time.monotonic()
     reach = measured(copied, tests, folder / f"reach-{name}.json")
     _say(f"{len(reach.seconds)} tests pass without a mutant ({time.monotonic() - began:.0f} s)")
     for failed in reach.failed:
         _say(f"left out, it fails without a mutant: {failed}")
-    sample = draw(ROOT, options.rooms, options.sample, options.seed)
+    sample = draw(copied, options.rooms, options.sample, options.seed)
     records = Records(folder / "results.jsonl", name)
     tried = []
     for mutant, result in attempt(sample, reach, records, copied, options.jobs):
@@ -51,7 +51,7 @@ def main() -> int:
         _say(
             f"{len(tried)}/{len(sample)} {result.end:9} {result.seconds:6.1f} s {place} {mutant.operator}"
         )
-    print(f"{len(tried)} mutants, seed {options.seed}, commit {commit_of(ROOT)}\n")
+    print(f"{len(tried)} mutants, seed {options.seed}, commit {commit}\n")
     print(table(tried))
     for text in survivors(tried):
         print(text)
