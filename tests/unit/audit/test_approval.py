@@ -154,3 +154,93 @@ def test_a_key_that_cannot_sign_is_told(desk: Desk) -> None:
     (desk.folder / "garbage").write_text("no key\n")
     with pytest.raises(UsageError, match="cannot sign"):
         sign(plan(), desk.path, desk.folder / "garbage")
+
+
+def test_what_is_signed_is_one_line_that_names_the_plan(desk: Desk) -> None:
+    """Anybody can check a signature with ssh-keygen and this line, without remedy."""
+    key = desk.key("bob@ops")
+    signature = sign(plan(), desk.path, key)
+    assert signature == desk.path.with_name("plan.json.bob.sig")
+    check = [
+        "-Y",
+        "verify",
+        "-f",
+        str(desk.signers),
+        "-I",
+        "bob@ops",
+        "-n",
+        NAMESPACE,
+        "-s",
+        str(signature),
+    ]
+    line = f"remedy plan {plan().digest}\n"
+    done = subprocess.run(
+        ["ssh-keygen", *check], input=line.encode(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_too_few_approvals_are_told_with_the_plan_the_number_and_the_names(desk: Desk) -> None:
+    for who in ("bob@ops", "ann@ops"):
+        sign(plan(), desk.path, desk.key(who))
+    with pytest.raises(RefusedError) as caught:
+        require(plan(), desk.path, desk.signers, 2)
+    message = caught.value.message
+    assert message.startswith(f"{desk.path}: 2 ")
+    assert "bob@ops" in message
+    # Only the author's own is named as that.
+    assert message.count("the author's") == 1
+    assert "plan.json.ann.sig" in message
+    assert "plan.json.bob.sig" not in message
+    assert f"remedy approve {desk.path}" in caught.value.next_step
+    assert str(desk.signers) in caught.value.next_step
+
+
+def test_the_author_may_give_the_only_approval_but_not_one_of_two(desk: Desk) -> None:
+    sign(plan(), desk.path, desk.key("ann@ops"))
+    (approval,) = require(plan(), desk.path, desk.signers, 1)
+    assert (approval.principal, approval.signature.name) == ("ann@ops", "plan.json.ann.sig")
+    assert require(plan(), desk.path, desk.signers, 0) == (approval,)
+
+
+def test_files_that_cannot_be_used_are_named_with_what_to_do(desk: Desk) -> None:
+    nobody, nowhere = desk.folder / "nobody", desk.folder / "nowhere"
+    nobody.write_text("  # only a comment\n\n")
+    with pytest.raises(UsageError) as caught:
+        approvals(plan(), desk.path, nobody)
+    assert str(nobody) in caught.value.message
+    assert NAMESPACE in caught.value.next_step
+    with pytest.raises(UsageError) as caught:
+        approvals(plan(), desk.path, nowhere)
+    assert str(nowhere) in caught.value.message
+    assert "allowed signers" in caught.value.next_step
+    nobody.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError) as caught:
+        approvals(plan(), desk.path, nobody)
+    assert str(nobody) in caught.value.message
+    desk.key("bob@ops")
+    with pytest.raises(UsageError) as caught:
+        approvals(plan(), desk.path, desk.signers, nowhere)
+    assert str(nowhere) in caught.value.message
+    assert "approval.revoked_keys" in caught.value.next_step
+
+
+def test_a_key_that_others_can_read_is_told_as_that(desk: Desk) -> None:
+    key = desk.key("bob@ops")
+    key.chmod(0o644)
+    with pytest.raises(UsageError) as caught:
+        sign(plan(), desk.path, key)
+    assert caught.value.message.startswith(f"{key}: ")
+    assert "others can read it" in caught.value.message
+    assert "agent" in caught.value.next_step
+    assert list(desk.folder.glob("*.sig")) == []
+
+
+def test_without_ssh_keygen_the_package_is_named(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = desk.key("bob@ops")
+    monkeypatch.setenv("PATH", str(desk.folder))
+    with pytest.raises(UsageError, match="ssh-keygen") as caught:
+        sign(plan(), desk.path, key)
+    assert "openssh-client" in caught.value.next_step

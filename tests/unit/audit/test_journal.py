@@ -169,3 +169,132 @@ def test_a_head_tells_which_journal_it_belongs_to(tmp_path: Path) -> None:
     first, second = work.write("one"), work.write("two")
     assert first.journal == first.hash == second.journal
     assert (first.seq, second.seq) == (0, 1)
+
+
+def test_a_record_is_one_line_of_canonical_json_with_all_its_fields(tmp_path: Path) -> None:
+    work = Journal(tmp_path / ".remedy", run="r1", mode="check")
+    work.write("one")
+    head = work.write("two", b="é", a=[1])
+    line = work.path.read_text().splitlines()[1]
+    body = json.loads(line)
+    assert line == json.dumps(body, sort_keys=True, separators=(",", ":"))
+    assert line.isascii()
+    assert (body["seq"], body["run"], body["mode"], body["event"]) == (1, "r1", "check", "two")
+    assert body["data"] == {"a": [1], "b": "é"}
+    assert (body["hash"], head.hash) == (head.hash, body["hash"])
+    assert body["time"].endswith("+00:00")
+    assert len(body["time"]) == len("2026-01-31T12:00:00.000+00:00")
+    assert (tmp_path / ".remedy").stat().st_mode & 0o777 == 0o700
+    assert json.loads((tmp_path / ".remedy" / HEAD_NAME).read_text()) == {
+        "journal": json.loads(work.path.read_text().splitlines()[0])["hash"],
+        "seq": 1,
+        "hash": head.hash,
+    }
+
+
+def test_the_first_record_follows_nothing(tmp_path: Path) -> None:
+    first = json.loads(make(tmp_path, 1).read_text())
+    assert (first["seq"], first["prev"]) == (0, "0" * 64)
+
+
+def test_a_journal_that_was_cut_off_is_told_with_both_records_and_what_to_do(
+    tmp_path: Path,
+) -> None:
+    path = make(tmp_path, 4)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    with pytest.raises(RefusedError) as caught:
+        Journal(tmp_path, run="r2", mode="apply").write("event")
+    for fact in (str(path), str(tmp_path / HEAD_NAME), "record 1", "record 3"):
+        assert fact in caught.value.message
+    assert "Bring the journal back" in caught.value.next_step
+
+
+def test_a_last_record_that_was_exchanged_is_refused(tmp_path: Path) -> None:
+    path = make(tmp_path / "a", 3)
+    other = make(tmp_path / "b", 3)
+    path.write_bytes(other.read_bytes())
+    with pytest.raises(RefusedError, match="record 2"):
+        Journal(tmp_path / "a", run="r2", mode="apply").write("event")
+
+
+@pytest.mark.parametrize("end", [b"garbage\n", b"{}\n", b'{"seq": "x", "hash": "h"}\n'])
+def test_a_last_record_that_nobody_can_read_stops_the_run_in_words(
+    tmp_path: Path, end: bytes
+) -> None:
+    path = make(tmp_path, 2)
+    with path.open("ab") as file:
+        file.write(end)
+    (tmp_path / HEAD_NAME).unlink()
+    with pytest.raises(RemedyError) as caught:
+        Journal(tmp_path, run="r2", mode="apply").write("event")
+    assert str(path) in caught.value.message
+    assert "remedy audit verify" in caught.value.next_step
+
+
+@pytest.mark.parametrize("size", [70_000, 200_000])
+def test_a_torn_line_longer_than_a_read_is_set_aside_as_a_whole(tmp_path: Path, size: int) -> None:
+    path = make(tmp_path, 2)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"x" * size)
+    Journal(tmp_path, run="r2", mode="apply").write("event")
+    assert (tmp_path / TORN_NAME).read_bytes() == b"x" * size
+    assert path.read_bytes().startswith(whole)
+    assert verify_chain(path) == (3, "")
+
+
+def test_a_journal_that_is_nothing_but_a_torn_line_begins_anew(tmp_path: Path) -> None:
+    path = make(tmp_path, 1)
+    torn = path.read_bytes()[:-1]
+    path.write_bytes(torn)
+    (tmp_path / HEAD_NAME).unlink()
+    make(tmp_path, 1)
+    assert verify_chain(path) == (1, "")
+    assert (tmp_path / TORN_NAME).read_bytes() == torn
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"[]\n", "not a record"),
+        (b"{}\n", "not a record"),
+        (b"[" * 100_000 + b"\n", "not a record"),
+        (b'{"hash": "h"}\n', "does not follow"),
+        (b'{"seq": 2, "prev": "h", "hash": "h"}\n', "does not follow"),
+    ],
+)
+def test_the_first_line_that_is_no_record_is_named(tmp_path: Path, line: bytes, words: str) -> None:
+    path = make(tmp_path, 2)
+    with path.open("ab") as file:
+        file.write(line)
+    count, problem = verify_chain(path)
+    assert count == 2
+    assert problem.startswith("record 2 ")
+    assert words in problem
+
+
+def test_records_are_read_up_to_the_first_that_is_none(tmp_path: Path) -> None:
+    path = make(tmp_path, 2)
+    whole = path.read_bytes()
+    for line in (b"torn", b"[]\n", b'{"run": "r", "mode": "m", "event": "e", "data": {}}\n'):
+        path.write_bytes(whole + line + whole)
+        assert [record.number for record in read_records(path)] == [0, 1]
+    assert list(read_records(tmp_path / "nowhere" / "journal.jsonl")) == []
+
+
+def test_older_files_are_named_by_their_last_record_and_come_first(rotated: Path) -> None:
+    *older, newest = files_of(rotated)
+    assert newest == rotated
+    for file in older:
+        last = json.loads(file.read_text().splitlines()[-1])["seq"]
+        assert file.name == f"journal-{last:09d}.jsonl"
+    assert older == sorted(older)
+    newest.unlink()
+    assert files_of(rotated) == tuple(older)
+
+
+def test_the_head_after_a_rotation_belongs_to_the_same_journal(rotated: Path) -> None:
+    first = json.loads(files_of(rotated)[0].read_text().splitlines()[0])["hash"]
+    head = Journal(rotated.parent, run="r2", mode="apply").write("event")
+    assert (head.journal, head.seq) == (first, 20)
+    (rotated.parent / HEAD_NAME).unlink()
+    assert Journal(rotated.parent, run="r2", mode="apply").write("event").journal == first

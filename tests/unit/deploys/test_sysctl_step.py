@@ -47,5 +47,7 @@ def test_what_the_step_looks_at_is_what_it_expects(tmp_path: Path) -> None:
 def test_an_empty_value_is_known_after_the_step_as_well() -> None:
     action = live_action({"a.x": "1", "b.y": "7"}, {"a.x": "3", "b.y": ""})
     assert action.after == "3"
+    assert live_action({"a.x": "", "b.y": ""}, {"a.x": "", "b.y": "1"}).after == "\n1"
+    assert live_action({"a.x": "", "b.y": "7"}, {"a.x": "1", "b.y": ""}).before == "\n7"
     before = Sysctls(live={"a.x": "1", "b.y": "7", "c.z": "9"}, persisted=(), unread=())
     assert after_live(before, action, ("b.y", "a.x")).live == {"a.x": "3", "b.y": "", "c.z": "9"}

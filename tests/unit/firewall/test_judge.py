@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +14,10 @@ ALL = Traffic(((1, 4),), ((1, 4),))
 NAMES = ("base", "a", "b")
 
 
-def dropped(*rules: Rule, policy: str = "accept", **others: Chain) -> Dropped:
-    return judge({"base": Chain(rules, policy), **others}, "base", ALL)
+def dropped(
+    *rules: Rule, policy: str = "accept", others: Mapping[str, Chain] | None = None
+) -> Dropped:
+    return judge({"base": Chain(rules, policy), **(others or {})}, "base", ALL)
 
 
 def test_nothing_is_kept_out_without_rules_or_traffic() -> None:
@@ -46,8 +50,10 @@ def test_what_is_not_certain_neither_lets_in_nor_keeps_out() -> None:
 
 def test_after_a_jump_the_next_rule_goes_on_and_after_a_goto_it_does_not() -> None:
     empty = Chain((Rule("return"),))
-    assert dropped(Rule("jump", "a"), Rule("drop", words="next"), a=empty).words == ("next",)
-    assert not dropped(Rule("goto", "a"), Rule("drop", words="next"), a=empty)
+    assert dropped(Rule("jump", "a"), Rule("drop", words="next"), others={"a": empty}).words == (
+        "next",
+    )
+    assert not dropped(Rule("goto", "a"), Rule("drop", words="next"), others={"a": empty})
 
 
 def test_a_chain_that_is_not_there_changes_nothing() -> None:
@@ -55,10 +61,10 @@ def test_a_chain_that_is_not_there_changes_nothing() -> None:
 
 
 def test_chains_that_call_each_other_for_ever_come_to_an_end() -> None:
-    assert not dropped(Rule("jump", "a"), a=Chain((Rule("jump", "a"),)))
+    assert not dropped(Rule("jump", "a"), others={"a": Chain((Rule("jump", "a"),))})
     deep = {f"c{n}": Chain((Rule("jump", f"c{n + 1}"),)) for n in range(DEEPEST - 1)}
     deep[f"c{DEEPEST - 1}"] = Chain((Rule("drop", words="deep"),))
-    assert dropped(Rule("jump", "c0"), **deep).words == ("deep",)
+    assert dropped(Rule("jump", "c0"), others=deep).words == ("deep",)
 
 
 parts = st.one_of(
