@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from remedy.probe import HostState
 from remedy.values import Unknown
+from remedy.yaml_text import YamlError, parse_yaml
 
 MAIN = "/etc/cloud/cloud.cfg"
 DROP_INS = "/etc/cloud/cloud.cfg.d/"
@@ -29,8 +28,8 @@ def cloud_setting(host: HostState, key: str) -> tuple[Any, str] | None:
         if isinstance(file, Unknown) or not file.exists:
             continue
         try:
-            settings = yaml.safe_load(file.content)
-        except (yaml.YAMLError, UnicodeDecodeError):
+            settings = parse_yaml(file.content)
+        except YamlError:
             continue  # cloud-init skips such a file too
         if isinstance(settings, dict) and key in settings:
             value, told = settings[key], f"{path}: {key}: {settings[key]}"

@@ -17,6 +17,7 @@ from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
 from remedy.spec.section import SpecSection
 from remedy.spec.verify import VerifySpec
+from remedy.yaml_text import YamlError, parse_yaml
 
 FILE_NAME = "remedy.yaml"
 
@@ -98,18 +99,15 @@ def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spe
     document: Any = {}
     where = str(path)
     if path is not None:
-        # Most inventories have no such file, and do without its parser.
-        import yaml
-
         try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+            document = parse_yaml(path.read_bytes())
         except OSError as error:
             raise SpecError(
                 f"{where}: {error.strerror}", next_step="Give a file that can be read with --spec."
             ) from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except YamlError as error:
             raise SpecError(
-                f"{where} is not YAML: {' '.join(str(error).split())}",
+                f"{where} is not YAML: {error}",
                 next_step="Correct it, or remove it to use the defaults.",
             ) from error
     document = {} if document is None else document

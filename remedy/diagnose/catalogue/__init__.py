@@ -13,11 +13,11 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field, model_validator
 
 from remedy.plan import all_causes
 from remedy.values import Record
+from remedy.yaml_text import parse_yaml
 
 CLEAR = 0.6
 """From this weight on a text speaks clearly for a cause."""
@@ -155,7 +155,7 @@ def catalogue() -> tuple[Symptom, ...]:
         if not file.name.endswith(".yaml"):
             continue
         family = file.name.removesuffix(".yaml")
-        for raw in yaml.safe_load(file.read_text(encoding="utf-8")):
+        for raw in parse_yaml(file.read_text(encoding="utf-8")):
             raw["causes"] = _weights(raw.get("causes", {}))
             for key in ("literals", "examples", "near_misses"):
                 raw[key] = tuple(raw.get(key, ()))

@@ -6,9 +6,9 @@ import csv
 from pathlib import Path
 
 import pytest
-import yaml
 
 from remedy.diagnose import diagnose_paths
+from remedy.yaml_text import parse_yaml
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "tests" / "diagnose" / "seeds"
@@ -35,7 +35,7 @@ def test_a_text_is_told_right(row: dict[str, str]) -> None:
 
 
 def test_every_problem_has_a_text() -> None:
-    documents = yaml.safe_load((ROOT / "docs" / "problems.yaml").read_text(encoding="utf-8"))
+    documents = parse_yaml((ROOT / "docs" / "problems.yaml").read_text(encoding="utf-8"))
     asked = {(name, one["problem"]) for name, those in documents.items() for one in those}
     shown = {(row["document"], row["problem"]) for row in rows()}
     assert len(documents) == 5

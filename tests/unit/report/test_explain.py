@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from remedy.causes import NO_HOST_FIX
@@ -16,6 +15,7 @@ from remedy.cli.main import COMMANDS, main
 from remedy.errors import UsageError
 from remedy.plan import all_causes, remedies
 from remedy.report import explain
+from remedy.yaml_text import parse_yaml
 
 ROOT = Path(__file__).parents[3]
 # Remedies that docs/problems.yaml may name before they are there.
@@ -26,7 +26,7 @@ MEANT = {
 
 
 def problems() -> list[dict[str, Any]]:
-    documents = yaml.safe_load((ROOT / "docs" / "problems.yaml").read_text())
+    documents = parse_yaml((ROOT / "docs" / "problems.yaml").read_text())
     assert len(documents) == 5
     return [problem for those in documents.values() for problem in those]
 

@@ -1,0 +1,42 @@
+"""YAML is read safely, whichever of PyYAML's loaders there is."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from remedy.yaml_text import YamlError, parse_yaml
+
+
+@pytest.fixture(params=["libyaml", "pure Python"], autouse=True)
+def _loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "pure Python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    elif not hasattr(yaml, "CSafeLoader"):
+        pytest.skip("PyYAML was built without libyaml")
+
+
+@pytest.mark.parametrize(
+    "text", ["a: {b: [1, 2.5, yes, null, ü]}", "a: {b: [1, 2.5, yes, null, ü]}".encode()]
+)
+def test_plain_values_are_read(text: str | bytes) -> None:
+    assert parse_yaml(text) == {"a": {"b": [1, 2.5, True, None, "ü"]}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: [",
+        "!!python/object/apply:os.system ['true']",
+        "!!python/name:os.system",
+        "a: *nowhere",
+        b"a: \xff\xfe\x00",
+        "a: \x00",
+        pytest.param("[" * 100_000, id="deep lists"),
+        pytest.param("{a: " * 100_000, id="deep mappings"),
+    ],
+)
+def test_anything_else_is_an_error_of_one_line(text: str | bytes) -> None:
+    with pytest.raises(YamlError) as caught:
+        parse_yaml(text)
+    assert "\n" not in str(caught.value)
