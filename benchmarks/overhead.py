@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.crashes.hosts import APPLY, Site
 from benchmarks.harness.cluster import Cluster
+from tests.crashes.hosts import APPLY, Site
 
 RESULTS = Path(__file__).parent / "results" / "overhead.md"
 VARIANTS = ("with", "without")
@@ -83,7 +83,7 @@ def main() -> None:
         cluster = Cluster(chosen.hosts, Path(folder))
         try:
             cluster.up()
-            site = Site(cluster)
+            site = Site(cluster.lab, cluster.folder)
             site.keep("")
             for variant in VARIANTS:  # caches fill
                 measure(site, variant)

@@ -112,7 +112,8 @@ class Lab:
         for name in options.faults:
             faults.get(name)
         with record.locked(self.paths, self.listener):
-            lab = self._prepare(options)
+            with record.machine_locked(self.paths, self.listener):
+                lab = self._prepare(options)
             fresh, absent = [], []
             for one in lab.hosts:
                 host = Host(self.paths, lab, one)
@@ -146,17 +147,23 @@ class Lab:
             processes.kill_hosts(self.paths, None)
             found = net.down(self.paths) > 0 or self.paths.folder.exists()
             machine.remove_tree(self.paths.folder)
-            labs = self.paths.folder.parent
-            if not labs.exists() or not any(labs.iterdir()):
-                machine.restore_limits(self.paths.base)
-                for path in processes.cgroups():
-                    with contextlib.suppress(OSError):
-                        path.rmdir()
-                with contextlib.suppress(OSError):
-                    labs.rmdir()
+            with record.machine_locked(self.paths, self.listener):
+                self._restore_machine()
         if found:
             emit(self.listener, "down", f"the lab {self.paths.name!r} is gone")
         return found
+
+    def _restore_machine(self) -> None:
+        """Undo what labs changed on this machine, where this one was the last."""
+        labs = self.paths.folder.parent
+        if labs.exists() and any(labs.iterdir()):
+            return
+        machine.restore_limits(self.paths.base)
+        for path in processes.cgroups():
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        with contextlib.suppress(OSError):
+            labs.rmdir()
 
     def _prepare(self, options: UpOptions) -> LabRecord:
         """Make everything that the hosts share, as far as it is not there.

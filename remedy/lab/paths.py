@@ -91,7 +91,15 @@ class LabPaths:
 
     @property
     def lock(self) -> Path:
-        """The file that commands which change any lab of this machine lock."""
+        """The file that commands which change this lab lock; labs may share one, and then wait in turn.
+
+        It is not in the lab's folder, which goes with the lab while somebody may wait.
+        """
+        return self.base / "locks" / self.tag[:2]
+
+    @property
+    def machine_lock(self) -> Path:
+        """The file that commands lock which change what all labs of this machine share."""
         return self.base / "lock"
 
     @property

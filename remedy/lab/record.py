@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+from pathlib import Path
 from typing import Literal
 
 from remedy.errors import LabError
@@ -105,25 +106,49 @@ def write(paths: LabPaths, record: LabRecord) -> None:
 
 @contextmanager
 def locked(paths: LabPaths, listener: Listener | None) -> Iterator[None]:
-    """Keep other commands that change labs of this machine waiting.
-
-    One lock for all labs: they share the root file systems, the address ranges and a kernel
-    setting.
+    """Keep other commands that change this lab waiting; other labs go on.
 
     Args:
         paths: which lab.
         listener: told when another command is waited for.
     """
+    with _holding(paths, paths.lock, listener, "another command changes this lab"):
+        yield
+
+
+@contextmanager
+def machine_locked(paths: LabPaths, listener: Listener | None) -> Iterator[None]:
+    """Keep commands waiting that change what all labs of this machine share.
+
+    These are the root file systems, the address ranges and a kernel setting. Whoever needs both locks takes
+    the lab's first.
+
+    Args:
+        paths: a lab of this machine.
+        listener: told when another command is waited for.
+    """
+    doing = "another lab command is at work on this machine"
+    with _holding(paths, paths.machine_lock, listener, doing):
+        yield
+
+
+@contextmanager
+def _holding(paths: LabPaths, path: Path, listener: Listener | None, doing: str) -> Iterator[None]:
+    """Hold a lock file's lock.
+
+    Args:
+        paths: which lab.
+        path: the lock file.
+        listener: told when another command is waited for.
+        doing: what that command does.
+    """
     paths.base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with paths.lock.open("a") as lock:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with path.open("a") as lock:
         try:
             flock(lock, LOCK_EX | LOCK_NB)
         except BlockingIOError:
-            emit(
-                listener,
-                "waiting",
-                "another lab command is at work on this machine; waiting for it",
-            )
+            emit(listener, "waiting", f"{doing}; waiting for it")
             flock(lock, LOCK_EX)
         try:
             yield

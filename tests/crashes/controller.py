@@ -1,6 +1,6 @@
 """A controller that kills itself at one of its boundaries; the sweep runs it.
 
-    python -m benchmarks.crashes.controller AT COUNT_FILE WORDS...
+    python -m tests.crashes.controller AT COUNT_FILE WORDS...
 
 The boundaries are its writes to disk (before and after each fsync and each rename), and each stage of a host.
 ``remedy WORDS...`` runs as it is; at boundary AT it gets the signal that no program can catch.

@@ -8,15 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from benchmarks.crashes.bench import FOREIGN, Outcome
-from benchmarks.harness.cluster import Cluster, each
 from remedy.audit.journal import FILE_NAME, verify_chain
 from remedy.audit.story import read_stories
+from remedy.lab.cluster import Lab
 from remedy.lab.host import FRESH_HOSTS, Host
+from tests.crashes.bench import FOREIGN, Outcome
+
+T = TypeVar("T")
 
 HOSTS = FRESH_HOSTS.encode() + FOREIGN
 # Files that are edited and made, the live value of a setting, and a change that is guarded.
@@ -71,26 +75,32 @@ QUIET_SECONDS = 60.0
 
 @dataclass
 class Site:
-    """Lab hosts with an inventory, and the command on them."""
+    """Lab hosts with an inventory, and the command on them.
 
-    cluster: Cluster
+    Args:
+        lab: the hosts, up.
+        folder: holds their ``inventory.py``; the commands run in it.
+    """
+
+    lab: Lab
+    folder: Path
 
     @property
     def hosts(self) -> list[Host]:
         """The lab's hosts."""
-        return list(self.cluster.lab.hosts())
+        return self.lab.hosts()
 
     @property
     def home(self) -> Path:
         """Where the journal is."""
-        return self.cluster.folder / ".remedy"
+        return self.folder / ".remedy"
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a command in the folder of the inventory."""
         return subprocess.Popen(
             words,
-            cwd=self.cluster.folder,
-            env={**self.cluster.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -111,7 +121,7 @@ class Site:
             spec: what the runs shall do.
         """
         each(self.hosts, lambda host: host.run(["sh", "-c", KEEP], stdin=HOSTS.decode()))
-        (self.cluster.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
+        (self.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
 
     def states(self) -> list[dict[str, str]]:
         """Return what each host holds, in words that can be compared."""
@@ -131,48 +141,61 @@ class Sweep:
     """Crashes of one run on lab hosts, and what the next command makes of each.
 
     Args:
-        cluster: the hosts, up.
+        site: the hosts, up.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.site = Site(cluster)
+    def __init__(self, site: Site) -> None:
+        self.site = site
         self.site.keep(SPEC)
         self.before = self.site.states()
         if self.site.remedy(*APPLY) != 0:
             raise RuntimeError("the run that the sweep is about does not work on this lab")
         self.after = self.site.states()
 
-    def controllers(self) -> Iterator[Outcome]:
-        """Yield what follows from killing the controller at each of its boundaries."""
-        count = self.site.cluster.folder / "count"
-        words = [sys.executable, "-m", "benchmarks.crashes.controller"]
+    def controllers(self, points: int | None) -> Iterator[Outcome]:
+        """Yield what follows from killing the controller at its boundaries.
+
+        Args:
+            points: so many of them, evenly over the run; None is all.
+        """
+        count = self.site.folder / "count"
+        words = [sys.executable, "-m", "tests.crashes.controller"]
         self.site.fresh()
         self.site.start(*words, "0", str(count), *APPLY).wait()
-        for at in range(1, int(count.read_text()) + 1):
+        every = range(1, int(count.read_text()) + 1)
+        for at in every if points is None else every[:: len(every) // points]:
             self.site.fresh()
             died = self.site.start(*words, str(at), str(count), *APPLY).wait()
             if died == -signal.SIGKILL:
                 yield self.judge("the controller, kill -9", f"boundary {at}", back=at % 2 == 0)
 
-    def cuts(self, points: int) -> Iterator[Outcome]:
-        """Yield what follows from a connection that is cut while a host makes its changes."""
+    def cuts(self, points: Iterable[int]) -> Iterator[Outcome]:
+        """Yield what follows from a connection that is cut while a host makes its changes.
+
+        Args:
+            points: when, in steps of ``STEP_SECONDS`` after it began.
+        """
         kill = "pkill -9 -f 'sshd: root@notty'"
         yield from self._while_working(points, "ssh cut", lambda host: host.run(kill))
 
-    def powers(self, points: int) -> Iterator[Outcome]:
-        """Yield what follows from a host whose power goes while it makes its changes."""
+    def powers(self, points: Iterable[int]) -> Iterator[Outcome]:
+        """Yield what follows from a host whose power goes while it makes its changes.
+
+        Args:
+            points: as for ``cuts``.
+        """
 
         def off(host: Host) -> None:
-            self.site.cluster.lab.kill(host.name)
-            self.site.cluster.lab.start(host.name)
+            self.site.lab.kill(host.name)
+            self.site.lab.start(host.name)
 
         yield from self._while_working(points, "the host powered off", off)
 
     def _while_working(
-        self, points: int, kind: str, strike: Callable[[Host], object]
+        self, points: Iterable[int], kind: str, strike: Callable[[Host], object]
     ) -> Iterator[Outcome]:
         victim = self.site.hosts[0]
-        for number in range(points):
+        for number in points:
             self.site.fresh()
             victim.run(["sh", "-c", SLOW.format(seconds=0.2)])
             run = self.site.start(str(REMEDY), *APPLY)
@@ -214,3 +237,9 @@ class Sweep:
         left += [problem] if problem else []
         what = "rollback" if back else "apply"
         return Outcome(point, kind, what, reached, tuple(half), lost, tuple(left))
+
+
+def each(hosts: Iterable[Host], work: Callable[[Host], T]) -> list[T]:
+    """Do something to all hosts at a time; return the results in their order."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(work, hosts))

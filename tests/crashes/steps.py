@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks.crashes.bench import Bench, Outcome
+from tests.crashes.bench import Bench, Outcome
 
 # Sizes of the disk, in KiB, from one that holds nothing to one that is nearly enough.
 SIZES = range(4, 84, 4)
 
 
-def killed(folder: Path) -> Iterator[Outcome]:
-    """Yield what follows from killing the script before and after each program that it starts."""
+def killed(folder: Path, every: int) -> Iterator[Outcome]:
+    """Yield what follows from killing the script before and after the programs that it starts.
+
+    Args:
+        folder: plays the host.
+        every: takes one boundary of so many, and for each both commands in turn.
+    """
     bench = Bench(folder)
-    for at in range(1, bench.boundaries() + 1):
+    for number, at in enumerate(range(1, bench.boundaries() + 1, every)):
         bench.fresh()
         report = bench.apply("r1", at=at)
         point = f"{'after' if at % 2 == 0 else 'before'} program {(at + 1) // 2}"
         if report.finished:
             point += " (of the clean-up)"
-        yield bench.judge("the step's shell, kill -9", point, back=at % 4 in (0, 1))
+        back = number % 4 in (0, 3) if every == 1 else number % 2 == 0
+        yield bench.judge("the step's shell, kill -9", point, back=back)
 
 
-def full_disks(folder: Path) -> Iterator[Outcome]:
-    """Yield what follows from a disk that is full: under the receipts, and under the files themselves."""
+def full_disks(folder: Path, sizes: Iterable[int]) -> Iterator[Outcome]:
+    """Yield what follows from a disk that is full: under the receipts, and under the files themselves.
+
+    Args:
+        folder: plays the host.
+        sizes: of the disk, in KiB.
+    """
     bench = Bench(folder)
     for place in (bench.var, bench.etc):
-        for number, size in enumerate(SIZES):
+        for number, size in enumerate(sizes):
             bench.fresh()
             kept = {
                 p: p.read_bytes() for p in bench.etc.iterdir() if p.name not in ("link", "twin")
