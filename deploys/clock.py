@@ -16,13 +16,12 @@ from statistics import median_high, median_low
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finding, FindingKind, Fleet
-from remedy.plan.legacy import old_remedy
+from remedy.deploys._once import once_a_fleet
+from remedy.plan import Fleet, Workbench, remedy
 from remedy.probe import Clock, HostState
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
-NAME = "clock"
 SERVICES = ("chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntp.service")
 
 
@@ -55,64 +54,40 @@ def common(offsets: list[Offset]) -> Offset:
     return min(below, above, key=lambda o: abs(o.low + o.high))
 
 
-def assess_fleet(fleet: Fleet, spec: ClockSpec) -> tuple[Finding, ...]:
-    """Find the hosts whose clock is certainly away from that of most hosts."""
-    offsets = {
-        host: found
-        for host, state in fleet.states.items()
-        if isinstance(state.clock, Clock) and (found := offset(state.clock)) is not None
-    }
-    if len(offsets) < 2:
-        return ()
-    middle = common(list(offsets.values()))
-    findings = []
-    for host, mine in offsets.items():
-        ahead, behind = mine.low - middle.high, middle.low - mine.high
-        seconds = max(ahead, behind)
-        if seconds > spec.tolerance_seconds:
-            way = "ahead of" if ahead > behind else "behind"
-            findings.append(_finding(fleet.states[host], f"{seconds:.0f} s {way}", mine))
-    return tuple(findings)
+@once_a_fleet
+def usual(fleet: Fleet) -> Offset | None:
+    """Return the offset that most hosts share; None where fewer than two are known."""
+    clocks = (state.clock for state in fleet.states.values())
+    offsets = [offset(clock) for clock in clocks if isinstance(clock, Clock)]
+    known = [interval for interval in offsets if interval is not None]
+    return common(known) if len(known) > 1 else None
 
 
-def _finding(state: HostState, how_far: str, mine: Offset) -> Finding:
-    return Finding(
-        host=state.host,
-        remedy=NAME,
-        kind=FindingKind.REPORT,
-        label="clock-skew",
-        title=f"the clock is at least {how_far} that of most hosts",
-        evidence=(
-            f"`date` was {mine.low:+.1f} to {mine.high:+.1f} s from the controller's clock",
-            f"time service: {time_service(state)}",
-        ),
-        fix="Run chrony on every host, step the clock once (chronyc makestep), and write it to the hardware "
-        "clock (hwclock --systohc).",
-    )
+@remedy("Clocks", ClockSpec, finds=("clock-skew",), order=90)
+def clock(bench: Workbench[ClockSpec]) -> None:
+    """Find a clock that is certainly away from that of most hosts."""
+    middle, own = usual(bench.fleet), offset(bench.known(bench.host.clock))
+    if middle is None or own is None:
+        return
+    ahead, behind = own.low - middle.high, middle.low - own.high
+    seconds = max(ahead, behind)
+    if seconds > bench.settings.tolerance_seconds:
+        relation = "ahead of" if ahead > behind else "behind"
+        bench.report(
+            f"the clock is at least {seconds:.0f} s {relation} that of most hosts",
+            (
+                f"`date` was {own.low:+.1f} to {own.high:+.1f} s from the controller's clock",
+                f"time service: {time_service(bench.host)}",
+            ),
+            "Run chrony on every host, step the clock once (chronyc makestep), and write it to the hardware "
+            "clock (hwclock --systohc).",
+        )
 
 
 def time_service(state: HostState) -> str:
     """Return which service keeps the clock, in words."""
     if isinstance(state.units, Unknown):
-        return f"not known: {state.units.reason}"
+        return f"unknown: {state.units.reason}"
     units = state.units
     running = [name for name in SERVICES if name in units and units[name].running]
     return ", ".join(name.removesuffix(".service") for name in running) or "none runs"
-
-
-def assess(_fleet: Fleet, _host: HostState, _spec: ClockSpec) -> Assessment:
-    """Nothing: one clock alone is neither right nor wrong."""
-    return Assessment()
-
-
-old_remedy(
-    name=NAME,
-    title="Clocks",
-    text=__doc__,
-    cures=(),
-    finds=("clock-skew",),
-    spec=ClockSpec,
-    assess=assess,
-    assess_fleet=assess_fleet,
-    order=90,
-)

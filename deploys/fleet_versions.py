@@ -17,15 +17,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from remedy.plan import Assessment, Finder, Finding, Fleet
+from remedy.plan import Fleet, FleetBench, Workbench, remedy
 from remedy.plan.compare import differences
-from remedy.plan.legacy import old_remedy
 from remedy.probe import Gpus, HostState, Software
 from remedy.spec import SpecSection
 from remedy.text import fold
 
-NAME = "fleet_versions"
-_finding = Finder(NAME)
 NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
 FRAMEWORKS = ("torch", "torch_npu", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
 NONE = "none"
@@ -62,7 +59,7 @@ def gpu_kinds(state: HostState) -> str | None:
 
 
 def installed(*names: str) -> Callable[[HostState], str | None]:
-    """Return a function that tells which versions of these packages a host has."""
+    """Return a function that gives the versions of these packages that a host has."""
 
     def versions(state: HostState) -> str | None:
         if not isinstance(state.software, Software):
@@ -114,39 +111,51 @@ COMPARED: tuple[tuple[str, str, Callable[[HostState], str | None], str], ...] = 
         "the NCCL that comes with Python",
         "nccl-version-mismatch",
         installed(*NCCL_WHEELS),
-        "NCCL refuses ranks of another version: install the same framework wheels on all of them.",
+        "NCCL refuses ranks of a different version: install the same framework wheels on all of them.",
     ),
     (
         "the NCCL of the system",
         "nccl-version-mismatch",
         system_nccl,
-        "NCCL refuses ranks of another version: install one version of libnccl2 on all of them and hold it.",
+        "NCCL refuses ranks of a different version: install one version of libnccl2 on all hosts and hold it.",
     ),
 )
 """What is compared: the words for it, the label, how a host's value is found, what to do."""
 
 
-def assess_fleet(fleet: Fleet, spec: FleetVersionsSpec) -> tuple[Finding, ...]:
+@remedy(
+    "Versions across the fleet",
+    FleetVersionsSpec,
+    finds=("nccl-version-mismatch", "driver-mismatch", "multi-python", "rank-mismatch"),
+    order=90,
+)
+def fleet_versions(_bench: Workbench[FleetVersionsSpec]) -> None:
+    """Decide nothing: a version alone is neither right nor wrong."""
+
+
+@fleet_versions.fleetwide
+def compare(bench: FleetBench[FleetVersionsSpec]) -> None:
     """Find what differs between hosts, and an NCCL that is too old."""
-    findings = list(_old_nccl(fleet, spec.nccl_minimum))
-    if not spec.compare:
-        return tuple(findings)
-    for what, label, value, fix in COMPARED:
-        lines = differences(_values(fleet, value))
-        if lines:
-            plural = "differ" if what.endswith("s") else "differs"
-            findings.append(
-                _finding.report(None, f"{what} {plural} between the hosts", label, lines, fix)
-            )
-    return tuple(findings)
+    minimum = bench.settings.nccl_minimum
+    if old := _old_nccl(bench.fleet, minimum):
+        bench.report(
+            f"NCCL is older than {minimum}",
+            (f"{fold(hosts)}: {place}" for place, hosts in old.items()),
+            "Install a newer NCCL, the same on every host.",
+        )
+    for what, label, value, fix in COMPARED if bench.settings.compare else ():
+        if lines := differences(_values(bench.fleet, value)):
+            verb = "differ" if what.endswith("s") else "differs"
+            bench.report(f"{what} {verb} between the hosts", lines, fix, label=label)
 
 
 def _values(fleet: Fleet, value: Callable[[HostState], str | None]) -> Mapping[str, str]:
-    found = {host: value(state) for host, state in fleet.states.items()}
-    return {host: text for host, text in found.items() if text is not None}
+    values = {host: value(state) for host, state in fleet.states.items()}
+    return {host: text for host, text in values.items() if text is not None}
 
 
-def _old_nccl(fleet: Fleet, minimum: str) -> list[Finding]:
+def _old_nccl(fleet: Fleet, minimum: str) -> Mapping[str, list[str]]:
+    """Return each place of an NCCL that is too old, with the hosts that have it."""
     old: dict[str, list[str]] = {}
     for host, state in fleet.states.items():
         if not isinstance(state.software, Software):
@@ -155,39 +164,11 @@ def _old_nccl(fleet: Fleet, minimum: str) -> list[Finding]:
             (f"{p.site}: {p.name} {p.version}", p.version)
             for p in state.software.versions(*NCCL_WHEELS)
         ]
-        for where, version in (*wheels, *state.software.nccl):
+        for place, version in (*wheels, *state.software.nccl):
             if _numbers(version) < _numbers(minimum):
-                old.setdefault(where, []).append(host)
-    if not old:
-        return []
-    return [
-        _finding.report(
-            None,
-            f"NCCL is older than {minimum}",
-            "nccl-version-mismatch",
-            tuple(f"{fold(hosts)}: {where}" for where, hosts in old.items()),
-            "Install a newer NCCL, the same on every host.",
-        )
-    ]
+                old.setdefault(place, []).append(host)
+    return old
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:4])
-
-
-def assess(_fleet: Fleet, _host: HostState, _spec: FleetVersionsSpec) -> Assessment:
-    """Nothing: a version alone is neither right nor wrong."""
-    return Assessment()
-
-
-old_remedy(
-    name=NAME,
-    title="Versions across the fleet",
-    text=__doc__,
-    cures=(),
-    finds=("nccl-version-mismatch", "driver-mismatch", "multi-python", "rank-mismatch"),
-    spec=FleetVersionsSpec,
-    assess=assess,
-    assess_fleet=assess_fleet,
-    order=90,
-)

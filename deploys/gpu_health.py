@@ -13,19 +13,17 @@ has nothing to tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TypeAlias
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finder, Finding, FindingKind, Fleet
-from remedy.plan.legacy import old_remedy
-from remedy.probe import Containers, Docker, Gpus, HostState, Identity, Session
+from remedy.plan import Workbench, remedy
+from remedy.probe import Docker, Gpus, HostState, Session
 from remedy.probe.accelerators import NVIDIA
 from remedy.spec import SpecSection
+from remedy.text import counted
 from remedy.values import Unknown
 
-NAME = "gpu_health"
-_finding = Finder(NAME)
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 PASSED_THROUGH = "/sys/bus/pci/drivers/vfio-pci/"
 
@@ -36,18 +34,31 @@ class GpuHealthSpec(SpecSection):
     busy_mib: int = Field(default=1024, ge=0)
 
 
-def assess(_fleet: Fleet, host: HostState, spec: GpuHealthSpec) -> Assessment:
-    """Look at the GPUs of one host, where it has any."""
-    if not isinstance(host.gpus, Gpus):
-        return Assessment()
-    findings = [
-        *_driver(host, host.gpus),
-        *_fabric(host, host.gpus),
-        *_in_use(host, host.gpus, spec.busy_mib),
-        *_slow(host, host.gpus),
-        *_containers(host, host.gpus),
-    ]
-    return Assessment(tuple(findings))
+Bench: TypeAlias = Workbench[GpuHealthSpec]
+
+
+@remedy(
+    "GPUs",
+    GpuHealthSpec,
+    finds=(
+        "driver-mismatch",
+        "gpu-hardware-xid",
+        "fabricmanager-not-running",
+        "stale-process",
+        "container-gpu-runtime",
+        "p2p-acs-iommu",
+        "peer-died-timeout",
+    ),
+    order=90,
+)
+def gpu_health(bench: Bench) -> None:
+    """Check the GPUs of one host, where it has any."""
+    gpus = bench.known(bench.host.gpus)
+    _driver(bench, gpus)
+    _fabric(bench, gpus)
+    _in_use(bench, gpus)
+    _slow(bench, gpus)
+    _containers(bench, gpus)
 
 
 def on_the_bus(host: HostState, gpus: Gpus) -> int:
@@ -59,145 +70,114 @@ def on_the_bus(host: HostState, gpus: Gpus) -> int:
     )
 
 
-def _driver(host: HostState, gpus: Gpus) -> Iterator[Finding]:
-    there = on_the_bus(host, gpus)
+def _driver(bench: Bench, gpus: Gpus) -> None:
+    number = on_the_bus(bench.host, gpus)
     if isinstance(gpus.devices, Unknown):
-        yield _finding(
-            host,
-            FindingKind.UNKNOWN if gpus.driver else FindingKind.REPORT,
-            "nvidia-smi does not tell what GPUs there are",
-            (gpus.devices.reason, f"on the bus: {there}; loaded driver: {gpus.driver or 'none'}"),
+        note = bench.unknown if gpus.driver else bench.report
+        note(
+            "no answer from nvidia-smi on which GPUs there are",
+            (gpus.devices.reason, f"on the bus: {number}; loaded driver: {gpus.driver or 'none'}"),
             "Look at `dmesg | grep -iE 'nvrm|xid'`. Reboot after an upgrade of the driver; one that hangs "
             "needs a reboot too.",
-            label="driver-mismatch",
         )
-    elif there and not gpus.driver:
-        yield _finding.report(
-            host,
-            f"{there} NVIDIA GPUs are on the bus and no driver is loaded",
-            "driver-mismatch",
-            (),
-            "Install the driver that the other hosts have, then reboot.",
+    elif number and not gpus.driver:
+        bench.report(
+            f"{counted(number, 'NVIDIA GPU')} on the bus, and no driver is loaded",
+            fix="Install the driver that the other hosts have, then reboot.",
         )
-    elif len(gpus.devices) < there:
-        yield _finding.report(
-            host,
-            f"nvidia-smi lists {len(gpus.devices)} of the {there} GPUs on the bus",
-            "gpu-hardware-xid",
-            tuple(d.address for d in gpus.pci if d.vendor == NVIDIA and d.is_gpu),
+    elif len(gpus.devices) < number:
+        bench.report(
+            f"nvidia-smi lists {len(gpus.devices)} of the {number} GPUs on the bus",
+            (d.address for d in gpus.pci if d.vendor == NVIDIA and d.is_gpu),
             "Look at `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
+            label="gpu-hardware-xid",
         )
 
 
-def _fabric(host: HostState, gpus: Gpus) -> Iterator[Finding]:
+def _fabric(bench: Bench, gpus: Gpus) -> None:
     if not gpus.nvswitches or not gpus.driver:
         return
-    unit = None if isinstance(host.units, Unknown) else host.units.get(FABRIC_MANAGER)
-    if isinstance(host.units, Unknown):
-        kind, title = FindingKind.UNKNOWN, "whether the fabric manager runs is not known"
-        seen = host.units.reason
+    units = bench.host.units
+    unit = None if isinstance(units, Unknown) else units.get(FABRIC_MANAGER)
+    if isinstance(units, Unknown):
+        note, title, reason = (
+            bench.unknown,
+            "could not read whether the fabric manager runs",
+            units.reason,
+        )
     elif unit is not None and unit.running:
         return
     else:
-        kind, title = FindingKind.BLOCKED, "the fabric manager does not run (CUDA error 802)"
-        seen = f"{FABRIC_MANAGER}: {f'{unit.load}, {unit.active}' if unit else 'not-found'}"
-    yield _finding(
-        host,
-        kind,
+        note, title = bench.blocked, "the fabric manager does not run (CUDA error 802)"
+        reason = f"{FABRIC_MANAGER}: {f'{unit.load}, {unit.active}' if unit else 'not-found'}"
+    note(
         title,
-        (f"{gpus.nvswitches} NVSwitches on the bus", seen),
+        (f"{gpus.nvswitches} NVSwitches on the bus", reason),
         f"Install nvidia-fabricmanager of exactly version {gpus.driver}, then systemctl enable --now "
         "nvidia-fabricmanager.",
         label="fabricmanager-not-running",
     )
 
 
-def _in_use(host: HostState, gpus: Gpus, busy: int) -> Iterator[Finding]:
-    held = {} if isinstance(gpus.processes, Unknown) else {p.gpu: p for p in gpus.processes}
-    if held and isinstance(gpus.processes, tuple):
-        yield _finding.report(
-            host,
-            f"{len(gpus.processes)} processes use {len(held)} GPUs",
-            "stale-process",
-            tuple(f"pid {p.pid}: {p.memory} MiB of {p.gpu}" for p in gpus.processes),
-            "Is it a job that shall run? A left-over is ended by its pid, after a look at its owner: "
-            "ps -fp PID",
+def _in_use(bench: Bench, gpus: Gpus) -> None:
+    processes = () if isinstance(gpus.processes, Unknown) else gpus.processes
+    used = {process.gpu for process in processes}
+    if processes:
+        bench.report(
+            f"{counted(len(used), 'GPU')} in use",
+            (f"pid {p.pid}: {p.memory} MiB of {p.gpu}" for p in processes),
+            "If it is no job of yours but a left-over, end it by its pid, after a look at its owner: ps -fp PID",
+            label="stale-process",
         )
     if isinstance(gpus.devices, Unknown):
         return
-    full = [g for g in gpus.devices if g.uuid not in held and (g.memory_used or 0) > busy]
+    busy = bench.settings.busy_mib
+    full = [g for g in gpus.devices if g.uuid not in used and (g.memory_used or 0) > busy]
     if full:
-        yield _finding.report(
-            host,
-            f"{len(full)} GPUs have memory in use by no process that is listed",
-            "stale-process",
-            tuple(f"GPU {g.number}: {g.memory_used} MiB of {g.memory_total}" for g in full),
+        bench.report(
+            f"memory of {counted(len(full), 'GPU')} is in use by no process that is listed",
+            (f"GPU {g.number}: {g.memory_used} MiB of {g.memory_total}" for g in full),
             "Look for who holds it: fuser -v /dev/nvidia*",
+            label="stale-process",
         )
 
 
-def _slow(host: HostState, gpus: Gpus) -> Iterator[Finding]:
-    if not isinstance(gpus.devices, Unknown):
-        off = [gpu.number for gpu in gpus.devices if gpu.persistence is False]
-        if off:
-            yield _finding.report(
-                host,
-                f"persistence mode is off on {len(off)} GPUs",
-                "peer-died-timeout",
-                (f"GPUs {', '.join(map(str, off))}: persistence_mode Disabled",),
-                "Every start of a job waits for the driver: systemctl enable --now nvidia-persistenced.",
-            )
-    virtual = not isinstance(host.identity, Identity) or host.identity.virtualization not in (
-        "",
-        "none",
-    )
-    if isinstance(gpus.acs, Unknown) or virtual:
+def _slow(bench: Bench, gpus: Gpus) -> None:
+    devices = () if isinstance(gpus.devices, Unknown) else gpus.devices
+    off = [str(gpu.number) for gpu in devices if gpu.persistence is False]
+    if off:
+        bench.report(
+            f"persistence mode is off on {counted(len(off), 'GPU')}",
+            f"GPUs {', '.join(off)}: persistence_mode Disabled",
+            "Every start of a job waits for the driver: systemctl enable --now nvidia-persistenced.",
+            label="peer-died-timeout",
+        )
+    identity = bench.host.identity
+    if isinstance(identity, Unknown) or identity.virtualization not in ("", "none"):
         return
-    on = {address: line for address, line in gpus.acs.items() if "SrcValid+" in line}
+    switches = {} if isinstance(gpus.acs, Unknown) else gpus.acs
+    on = {address: line for address, line in switches.items() if "SrcValid+" in line}
     if on:
-        yield _finding.report(
-            host,
-            f"access control (ACS) is on for {len(on)} PCIe devices",
-            "p2p-acs-iommu",
-            tuple(f"{address} {line}" for address, line in on.items()),
+        bench.report(
+            f"access control (ACS) is on for {counted(len(on), 'PCIe device')}",
+            (f"{address} {line}" for address, line in on.items()),
             "Direct transfers between GPUs then go through the processor, or hang: switch ACS off in the "
             "BIOS, or at each boot with setpci -s ADDRESS ECAP_ACS+0x6.w=0000",
+            label="p2p-acs-iommu",
         )
 
 
-def _containers(host: HostState, gpus: Gpus) -> Iterator[Finding]:
-    if not gpus.driver or not isinstance(host.containers, Containers):
+def _containers(bench: Bench, gpus: Gpus) -> None:
+    host, containers = bench.host, bench.host.containers
+    if not gpus.driver or isinstance(containers, Unknown) or isinstance(host.session, Unknown):
         return
-    docker = host.containers.docker
-    if not isinstance(docker, Docker) or not isinstance(host.session, Session):
-        return
+    docker = containers.docker
     tools = [name for name in ("nvidia-ctk", "nvidia-container-runtime") if host.session.has(name)]
-    if "nvidia" not in docker.runtimes and not tools:
-        yield _finding.report(
-            host,
+    if isinstance(docker, Docker) and "nvidia" not in docker.runtimes and not tools:
+        bench.report(
             "Docker has no GPU runtime",
-            "container-gpu-runtime",
-            (f"docker info, runtimes: {', '.join(docker.runtimes)}",),
+            f"docker info, runtimes: {', '.join(docker.runtimes)}",
             "Install nvidia-container-toolkit, then nvidia-ctk runtime configure --runtime=docker and restart "
             "docker when no job runs.",
+            label="container-gpu-runtime",
         )
-
-
-old_remedy(
-    name=NAME,
-    title="GPUs",
-    text=__doc__,
-    cures=(),
-    finds=(
-        "driver-mismatch",
-        "gpu-hardware-xid",
-        "fabricmanager-not-running",
-        "stale-process",
-        "container-gpu-runtime",
-        "p2p-acs-iommu",
-        "peer-died-timeout",
-    ),
-    spec=GpuHealthSpec,
-    assess=assess,
-    order=90,
-)

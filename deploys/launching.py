@@ -12,19 +12,17 @@ script, is not seen.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from pydantic import Field
 
-from remedy.plan import Assessment, Finder, Finding, Fleet
-from remedy.plan.legacy import old_remedy
+from remedy.deploys._once import once_a_fleet
+from remedy.plan import Fleet, Workbench, remedy
 from remedy.probe import HostState, Mention
 from remedy.spec import SpecSection
-from remedy.text import fold
+from remedy.text import counted, fold
 from remedy.values import Unknown
 
-NAME = "launching"
-_finding = Finder(NAME)
 SSHD = "/etc/ssh/sshd_config"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
 
@@ -35,44 +33,35 @@ class LaunchingSpec(SpecSection):
     fan_out: int = Field(default=10, ge=1)
 
 
-def assess(_fleet: Fleet, host: HostState, spec: LaunchingSpec) -> Assessment:
-    """Look at the host's sshd."""
-    return Assessment(tuple(_startups(host, spec.fan_out)))
+@remedy("Launching", LaunchingSpec, finds=("ssh-launch-failure", "env-not-propagated"), order=90)
+def launching(bench: Workbench[LaunchingSpec]) -> None:
+    """Look for an sshd that admits too few at once, and for a proxy between the host and its peers."""
+    _startups(bench)
+    proxies, exceptions = proxy_variables(bench.host)
+    hosts = proxied(bench.fleet)[exceptions[1]] if proxies else ()
+    if hosts:
+        bench.report(
+            f"connections to {counted(len(hosts), 'host')} of the cluster would go through an HTTP proxy",
+            (
+                *(f"{name}={text}" for name, text in (*proxies, exceptions)),
+                f"not excepted by address: {fold(hosts)}",
+            ),
+            "Put the cluster's addresses and names into no_proxy (and NO_PROXY) wherever the proxy is set: "
+            "/etc/environment, ~/.bashrc, the job script.",
+            label="env-not-propagated",
+        )
 
 
-def assess_fleet(fleet: Fleet, _spec: LaunchingSpec) -> tuple[Finding, ...]:
-    """Look for hosts whose sessions would ask a proxy for their peers; equal exceptions are looked at once."""
-    addresses = {name: mine.address for name, mine in fleet.addresses.items()}
-    behind: dict[str, tuple[int, str]] = {}
-    findings = []
-    for state in fleet.states.values():
-        proxies, exceptions = proxy_variables(state)
-        if not proxies:
-            continue
-        if exceptions[1] not in behind:
-            proxied = through_proxy(exceptions[1], addresses)
-            behind[exceptions[1]] = len(proxied), fold(proxied)
-        count, hosts = behind[exceptions[1]]
-        if count:
-            findings.append(_proxied(state, (*proxies, exceptions), count, hosts))
-    return tuple(findings)
-
-
-def _startups(host: HostState, fan_out: int) -> Iterator[Finding]:
-    if isinstance(host.mentions, Unknown):
+def _startups(bench: Workbench[LaunchingSpec]) -> None:
+    mentions, fan_out = bench.host.mentions, bench.settings.fan_out
+    if isinstance(mentions, Unknown):
         return
-    line = max_startups(host.mentions)
+    line = max_startups(mentions)
     start = 10 if line is None else int(value(line).split(":")[0])
     if start < fan_out:
-        yield _finding.report(
-            host,
+        bench.report(
             f"sshd drops connections at random once {start} are logging in, and {fan_out} may at once",
-            "ssh-launch-failure",
-            (
-                f"{line.path} line {line.line}: {line.text.strip()}"
-                if line
-                else "default 10:30:100",
-            ),
+            f"{line.path} line {line.line}: {line.text.strip()}" if line else "default 10:30:100",
             f"Set MaxStartups {2 * fan_out}:30:{10 * fan_out} in {SSHD}, then systemctl reload ssh.",
         )
 
@@ -110,20 +99,12 @@ def proxy_variables(host: HostState) -> tuple[list[tuple[str, str]], tuple[str, 
     return proxies, by_name.get("no_proxy", ("no_proxy", ""))
 
 
-def _proxied(
-    host: HostState, variables: tuple[tuple[str, str], ...], count: int, hosts: str
-) -> Finding:
-    return _finding.report(
-        host,
-        f"connections to {count} hosts of the cluster would go through an HTTP proxy",
-        "env-not-propagated",
-        (
-            *(f"{name}={text}" for name, text in variables),
-            f"not excepted by address: {hosts}",
-        ),
-        "Put the cluster's addresses and names into no_proxy (and NO_PROXY) wherever the proxy is set: "
-        "/etc/environment, ~/.bashrc, the job script.",
-    )
+@once_a_fleet
+def proxied(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+    """Return for each list of exceptions that a host has the hosts that it leaves to the proxy."""
+    addresses = {name: chosen.address for name, chosen in fleet.addresses.items()}
+    texts = {proxy_variables(state)[1][1] for state in fleet.states.values()}
+    return {text: through_proxy(text, addresses) for text in texts}
 
 
 def through_proxy(no_proxy: str, addresses: Mapping[str, str | None]) -> tuple[str, ...]:
@@ -143,16 +124,3 @@ def through_proxy(no_proxy: str, addresses: Mapping[str, str | None]) -> tuple[s
         if address is not None
         and not any(ipaddress.ip_address(address) in network for network in networks)
     )
-
-
-old_remedy(
-    name=NAME,
-    title="Launching",
-    text=__doc__,
-    cures=(),
-    finds=("ssh-launch-failure", "env-not-propagated"),
-    spec=LaunchingSpec,
-    assess=assess,
-    assess_fleet=assess_fleet,
-    order=90,
-)

@@ -11,16 +11,10 @@ packages beside each interpreter. No interpreter is started. What decides in a j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from remedy.plan import Assessment, Finder, Finding, Fleet
-from remedy.plan.legacy import old_remedy
+from remedy.plan import Workbench, remedy
 from remedy.probe import HostState, Session, Software
 from remedy.spec import SpecSection
 
-NAME = "pythons"
-LABEL = "multi-python"
-_finding = Finder(NAME)
 FRAMEWORKS = ("torch", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
 NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
 
@@ -31,16 +25,39 @@ class PythonsSpec(SpecSection):
     report: bool = True
 
 
-def assess(_fleet: Fleet, host: HostState, spec: PythonsSpec) -> Assessment:
+@remedy("Several Pythons", PythonsSpec, finds=("multi-python",), order=90)
+def pythons(bench: Workbench[PythonsSpec]) -> None:
     """Look for more than one answer to the question which Python runs."""
-    if not spec.report or not isinstance(host.software, Software):
-        return Assessment()
-    findings = [
-        *_first_on_path(host, host.software),
-        *_twice(host, host.software),
-        *_two_nccls(host, host.software),
-    ]
-    return Assessment(tuple(findings))
+    if not bench.settings.report:
+        return
+    software = bench.known(bench.host.software)
+    first = on_path(bench.host, software)
+    if len({path.rpartition("/")[0] for path in first.values()}) > 1:
+        bench.report(
+            f"{', '.join(sorted(first))} on the PATH belong to different installations",
+            (f"{name}: {path}" for name, path in sorted(first.items())),
+            "Start jobs by the absolute path of the interpreter, such as /opt/venv/bin/python -m "
+            "torch.distributed.run, on every host.",
+        )
+    for name in FRAMEWORKS:
+        packages = software.versions(name)
+        number = len({package.version for package in packages})
+        if number > 1:
+            bench.report(
+                f"{name} is installed in {number} versions",
+                (f"{package.site}: {name} {package.version}" for package in packages),
+                "Remove all but one, or start jobs by the absolute path of the right interpreter.",
+            )
+    wheels_by_site: dict[str, list[str]] = {}
+    for package in software.versions(*NCCL_WHEELS):
+        wheels_by_site.setdefault(package.site, []).append(f"{package.name} {package.version}")
+    for site, wheels in wheels_by_site.items():
+        if len(wheels) > 1:
+            bench.report(
+                "NCCL wheels of two CUDA versions overwrite each other in one environment",
+                f"{site}: {', '.join(wheels)}",
+                "Make a new environment with one framework in it: both wheels write nvidia/nccl/lib.",
+            )
 
 
 def on_path(host: HostState, software: Software) -> dict[str, str]:
@@ -54,57 +71,3 @@ def on_path(host: HostState, software: Software) -> dict[str, str]:
         if directory in directories:
             first.setdefault(name, path)
     return first
-
-
-def _first_on_path(host: HostState, software: Software) -> Iterator[Finding]:
-    first = on_path(host, software)
-    places = {path.rpartition("/")[0] for path in first.values()}
-    if len(places) > 1:
-        yield _finding.report(
-            host,
-            f"{', '.join(sorted(first))} on the PATH belong to different installations",
-            LABEL,
-            tuple(f"{name}: {path}" for name, path in sorted(first.items())),
-            "Start jobs by the absolute path of the interpreter, such as /opt/venv/bin/python -m "
-            "torch.distributed.run, on every host.",
-        )
-
-
-def _twice(host: HostState, software: Software) -> Iterator[Finding]:
-    for name in FRAMEWORKS:
-        found = software.versions(name)
-        if len({package.version for package in found}) > 1:
-            yield _finding.report(
-                host,
-                f"{name} is installed in {len({p.version for p in found})} versions",
-                LABEL,
-                tuple(f"{package.site}: {name} {package.version}" for package in found),
-                "Remove all but one, or start jobs by the absolute path of the interpreter that is meant.",
-            )
-
-
-def _two_nccls(host: HostState, software: Software) -> Iterator[Finding]:
-    by_site: dict[str, list[str]] = {}
-    for package in software.versions(*NCCL_WHEELS):
-        by_site.setdefault(package.site, []).append(f"{package.name} {package.version}")
-    for site, wheels in by_site.items():
-        if len(wheels) > 1:
-            yield _finding.report(
-                host,
-                "NCCL wheels of two CUDA versions overwrite each other in one environment",
-                LABEL,
-                (f"{site}: {', '.join(wheels)}",),
-                "Make the environment anew with one framework in it: both wheels write nvidia/nccl/lib.",
-            )
-
-
-old_remedy(
-    name=NAME,
-    title="Several Pythons",
-    text=__doc__,
-    cures=(),
-    finds=(LABEL,),
-    spec=PythonsSpec,
-    assess=assess,
-    order=90,
-)

@@ -13,127 +13,104 @@ NCCL's own log ("GDRDMA"), which verification has on machines with GPUs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
-from remedy.plan import Assessment, Finder, Finding, Fleet
+from remedy.deploys._once import once_a_fleet
+from remedy.plan import Fleet, FleetBench, Workbench, remedy
 from remedy.plan.compare import differences
-from remedy.plan.legacy import old_remedy
 from remedy.probe import Gpus, HostState, Kernel, RdmaPort
 from remedy.spec import SpecSection
+from remedy.text import counted
 
-NAME = "rdma_health"
-_finding = Finder(NAME)
 ACTIVE = "ACTIVE"
 PEERMEM = frozenset(("nvidia_peermem", "nv_peer_mem"))
 
 
 class RdmaHealthSpec(SpecSection):
-    """``compare``: whether the RDMA ports of all hosts shall be alike."""
+    """``compare``: whether the RDMA ports of all hosts must be alike."""
 
     compare: bool = True
 
 
-def ports(state: HostState) -> tuple[RdmaPort, ...]:
-    """Return the host's RDMA ports, none where they are not known."""
-    return state.rdma if isinstance(state.rdma, tuple) else ()
+def ports(state: HostState, *, active: bool = False) -> tuple[RdmaPort, ...]:
+    """Return the host's RDMA ports, or the active ones alone; none where they are not known."""
+    every = state.rdma if isinstance(state.rdma, tuple) else ()
+    return tuple(port for port in every if not active or port.state == ACTIVE)
 
 
-def assess_fleet(fleet: Fleet, spec: RdmaHealthSpec) -> tuple[Finding, ...]:
-    """Compare the ports of all hosts."""
-    if not spec.compare:
-        return ()
-    return (*_down(fleet), *_layers(fleet), *_rates(fleet))
-
-
-def _down(fleet: Fleet) -> Iterator[Finding]:
-    used = {
+@once_a_fleet
+def in_use(fleet: Fleet) -> frozenset[tuple[str, int]]:
+    """Return device and number of the ports that are active on any host."""
+    return frozenset(
         (port.device, port.port)
         for state in fleet.states.values()
-        for port in ports(state)
-        if port.state == ACTIVE
-    }
-    for state in fleet.states.values():
-        own = ports(state)
-        none_is_up = not any(port.state == ACTIVE for port in own)
-        down = [p for p in own if p.state != ACTIVE and (none_is_up or (p.device, p.port) in used)]
-        if down:
-            yield _finding.report(
-                state,
-                f"{len(down)} RDMA ports are not active",
-                "ib-link-fault",
-                tuple(f"{p.device} port {p.port}: {p.state}, {p.physical_state}" for p in down),
-                "Look at the cable and the switch: ibstat, mlxlink -d DEVICE; INIT without a subnet manager "
-                "stays INIT.",
-            )
+        for port in ports(state, active=True)
+    )
 
 
-def _layers(fleet: Fleet) -> Iterator[Finding]:
-    layers = {
-        host: " and ".join(sorted({p.link_layer for p in ports(state) if p.state == ACTIVE}))
-        for host, state in fleet.states.items()
-    }
-    known = {host: layer for host, layer in layers.items() if layer}
-    evidence = differences(known)
-    mixed = [host for host, layer in known.items() if " and " in layer]
-    if not evidence and mixed:
-        evidence = (f"{known[mixed[0]]}: every host",)
-    if evidence:
-        yield _finding.report(
-            None,
-            "InfiniBand and Ethernet (RoCE) ports are mixed",
-            "ib-roce-mixed",
-            evidence,
-            "Name the devices of one kind in NCCL_IB_HCA on every host, exactly: NCCL_IB_HCA==mlx5_0,mlx5_1",
+@remedy(
+    "RDMA ports",
+    RdmaHealthSpec,
+    finds=("ib-link-fault", "ib-roce-mixed", "gdr-peermem"),
+    order=90,
+)
+def rdma_health(bench: Workbench[RdmaHealthSpec]) -> None:
+    """Look for ports that are down, and for GPUs that cannot give their memory to a port."""
+    host, gpus = bench.host, bench.host.gpus
+    active = ports(host, active=True)
+    used = in_use(bench.fleet)
+    down = [
+        port
+        for port in ports(host)
+        if port.state != ACTIVE and (not active or (port.device, port.port) in used)
+    ]
+    if down and bench.settings.compare:
+        bench.report(
+            f"{counted(len(down), 'RDMA port')} not active",
+            (f"{p.device} port {p.port}: {p.state}, {p.physical_state}" for p in down),
+            "Look at the cable and the switch: ibstat, mlxlink -d DEVICE; INIT without a subnet manager "
+            "stays INIT.",
+        )
+    if not isinstance(gpus, Gpus) or not gpus.driver or gpus.open_kernel:
+        return
+    if active and isinstance(host.kernel, Kernel) and not host.kernel.modules & PEERMEM:
+        bench.report(
+            "nvidia_peermem is not loaded, so RDMA cannot reach the memory of the GPUs",
+            f"{counted(len(active), 'active RDMA port')}, driver {gpus.driver} without open kernel modules",
+            "modprobe nvidia_peermem, and put that name into a file of /etc/modules-load.d. With the open "
+            "kernel modules DMA-BUF does the same.",
+            label="gdr-peermem",
         )
 
 
-def _rates(fleet: Fleet) -> Iterator[Finding]:
+@rdma_health.fleetwide
+def compare(bench: FleetBench[RdmaHealthSpec]) -> None:
+    """Compare the active ports of all hosts."""
+    if not bench.settings.compare:
+        return
+    states = bench.fleet.states
+    layers = {
+        host: " and ".join(sorted({port.link_layer for port in ports(state, active=True)}))
+        for host, state in states.items()
+    }
+    layers = {host: layer for host, layer in layers.items() if layer}
+    mixed = [layer for layer in layers.values() if " and " in layer]
+    evidence = differences(layers)
+    if evidence or mixed:
+        bench.report(
+            "InfiniBand and Ethernet (RoCE) ports are mixed",
+            evidence or f"{mixed[0]}: every host",
+            "Name the devices of one kind in NCCL_IB_HCA on every host, exactly: NCCL_IB_HCA==mlx5_0,mlx5_1",
+            label="ib-roce-mixed",
+        )
     rates: dict[str, dict[str, str]] = defaultdict(dict)
-    for host, state in fleet.states.items():
-        for port in ports(state):
-            if port.state == ACTIVE:
-                where = f"{port.device} port {port.port}"
-                rates[where][host] = f"{where} {port.rate:g} Gb/s"
-    for where, by_host in rates.items():
-        evidence = differences(by_host)
-        if evidence:
-            yield _finding.report(
-                None,
-                f"{where} differs in rate between the hosts",
-                "ib-link-fault",
+    for host, state in states.items():
+        for port in ports(state, active=True):
+            name = f"{port.device} port {port.port}"
+            rates[name][host] = f"{name} {port.rate:g} Gb/s"
+    for name, rate_by_host in rates.items():
+        if evidence := differences(rate_by_host):
+            bench.report(
+                f"{name} differs in rate between the hosts",
                 evidence,
                 "A port that came up slower has a bad cable or a switch port set so: mlxlink -d DEVICE",
             )
-
-
-def assess(_fleet: Fleet, host: HostState, _spec: RdmaHealthSpec) -> Assessment:
-    """Look for GPUs that cannot give their memory to an RDMA port."""
-    if not isinstance(host.gpus, Gpus) or not host.gpus.driver or host.gpus.open_kernel:
-        return Assessment()
-    active = [port for port in ports(host) if port.state == ACTIVE]
-    if not active or not isinstance(host.kernel, Kernel) or host.kernel.modules & PEERMEM:
-        return Assessment()
-    finding = _finding.report(
-        host,
-        "nvidia_peermem is not loaded, so RDMA cannot reach the memory of the GPUs",
-        "gdr-peermem",
-        (
-            f"{len(active)} active RDMA ports, driver {host.gpus.driver} without open kernel modules",
-        ),
-        "modprobe nvidia_peermem, and put that name into a file of /etc/modules-load.d. With the open kernel "
-        "modules DMA-BUF does the same.",
-    )
-    return Assessment((finding,))
-
-
-old_remedy(
-    name=NAME,
-    title="RDMA ports",
-    text=__doc__,
-    cures=(),
-    finds=("ib-link-fault", "ib-roce-mixed", "gdr-peermem"),
-    spec=RdmaHealthSpec,
-    assess=assess,
-    assess_fleet=assess_fleet,
-    order=90,
-)
