@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
-from remedy.plan import Finding, FindingKind
+from remedy.plan import Change, Command, CommandAction, command
 from remedy.probe import Clock, HostState, Identity, Session
-from remedy.probe.state import NOT_PROBED
-from remedy.values import Unknown
 
 FIRST_USER = 1000
 """The first id of a person's account (login.defs(5), UID_MIN)."""
@@ -53,23 +53,56 @@ def shared_with(host: HostState) -> str:
     return ""
 
 
-def unread(fact: object) -> bool:
-    """Return whether something that the probe looked at could not be found out."""
-    return isinstance(fact, Unknown) and fact != NOT_PROBED
-
-
-def unknown(host: HostState, remedy: str, title: str, reason: str) -> Finding:
-    """Return the finding that leftovers could not be looked for."""
-    return Finding(
-        host=host.host,
-        remedy=remedy,
-        kind=FindingKind.UNKNOWN,
-        label="stale-shm",
-        title=title,
-        evidence=(reason,),
-    )
-
-
 def moment(epoch: int) -> str:
     """Return an epoch second as people read it, in UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(epoch))
+
+
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """An object that goes: its number, a test in sh that it is a leftover, and sh text that ends it."""
+
+    number: int
+    test: str
+    end: str
+
+
+def ending(
+    word: str, doomed: Sequence[Doomed], library: str, first: str = "", last: str = ""
+) -> Command:
+    """Return the command that ends leftovers, each only if it still is one.
+
+    ``observe`` prints all numbers as long as any of the objects is a leftover: one that is used by now is none.
+
+    Args:
+        word: what the objects are.
+        doomed: the objects.
+        library: sh functions that their tests need.
+        first: sh text before the first is ended.
+        last: sh text after the last.
+    """
+    before = " ".join([word, *(str(item.number) for item in doomed)])
+    some = " || ".join(f"{{ {item.test}; }}" for item in doomed)
+    lines = (f"if {item.test}; then {item.end}; fi" for item in doomed)
+    return {
+        "observe": f"{library}if {some}; then {command(['echo', before])}; else echo {NONE}; fi",
+        "before": before,
+        "after": NONE,
+        "do": library + "\n".join(line for line in (first, *lines, last) if line),
+        "undo": "",
+    }
+
+
+def numbers(change: Change) -> Set[int]:
+    """Return the numbers of the objects that a change ends."""
+    assert isinstance(change.action, CommandAction)
+    return {int(word) for word in change.action.before.split()[1:]}
+
+
+def shown(change: Change, present: Set[int]) -> str:
+    """Return what ``observe`` of an ``ending`` prints where the objects of these numbers are there."""
+    assert isinstance(change.action, CommandAction)
+    return change.action.before if numbers(change) & present else NONE

@@ -126,7 +126,7 @@ def _in_use(bench: Bench, gpus: Gpus) -> None:
         bench.report(
             f"{counted(len(used), 'GPU')} in use",
             (f"pid {p.pid}: {p.memory} MiB of {p.gpu}" for p in processes),
-            "If it is no job of yours but a left-over, end it by its pid, after a look at its owner: ps -fp PID",
+            "If it is a left-over and no job of yours, end it by its pid; first check its owner: ps -fp PID",
             label="stale-process",
         )
     if isinstance(gpus.devices, Unknown):

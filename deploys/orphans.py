@@ -3,11 +3,11 @@
 Cures: the next run fails with "address already in use" (EADDRINUSE) on port 29500, or finds the GPU's
 memory taken, because the launcher of an earlier one lost its ssh client and runs on by itself.
 
-Nothing is told by its name. A process is an orphan when it, or the process it descends from, has been
+No process is judged by its name. One is an orphan when it, or the process it descends from, has been
 adopted by PID 1, was started from a login, has nobody left who reads its output, has no terminal in its
-whole tree, and belongs to no service, container or batch job (told by its control group). A job that was
+whole tree, and belongs to no service, container or batch job (by its control group). A job that was
 detached on purpose (nohup, tmux, a log file) keeps somewhere to write to, so it is none of these: it is
-reported and left alone. Orphans are ended only with ``end: true``: told by pid and start time, first with
+reported and left alone. Orphans are ended only with ``end: true``: by pid and start time, first with
 SIGTERM, after ``grace_seconds`` with SIGKILL. That cannot be taken back.
 """
 
@@ -19,30 +19,16 @@ from dataclasses import dataclass
 
 from pydantic import Field, field_validator
 
-from remedy.deploys._leftovers import moment, shared_with, unread
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    Finder,
-    Finding,
-    FindingKind,
-    Fleet,
-    Risk,
-    command,
-)
-from remedy.plan.legacy import old_remedy
+from remedy.deploys._leftovers import Doomed, ending, moment, numbers, shared_with, shown
+from remedy.plan import Change, Risk, Workbench, command, remedy
 from remedy.probe import HostState, Process
 from remedy.probe.processes import NO_READER
 from remedy.spec import SpecSection
 from remedy.text import counted
 from remedy.values import Unknown
 
-NAME = "orphans"
-_finding = Finder(NAME)
 PORT_LABEL = "master-port-in-use"
 GPU_LABEL = "stale-process"
-NONE = "none"
 
 # What systemd puts what was started by ssh or at a console into; sshd's own where PAM has no pam_systemd.
 _LOGIN = re.compile(
@@ -236,54 +222,51 @@ def _leads_nowhere(target: str) -> bool:
     return target == NO_READER or (target.startswith("/dev/pts/") and target.endswith(" (deleted)"))
 
 
-def assess(_fleet: Fleet, host: HostState, spec: OrphansSpec) -> Assessment:
+@remedy("Orphaned training processes", OrphansSpec, cures=(PORT_LABEL, GPU_LABEL), order=70)
+def orphans(bench: Workbench[OrphansSpec]) -> None:
     """Find what holds GPUs and launchers' ports without an owner; plan its end where that is asked for."""
-    for fact, what in ((host.processes, "processes"), (host.listeners, "listening ports")):
-        if unread(fact):
-            assert isinstance(fact, Unknown)
-            finding = _finding(
-                host,
-                FindingKind.UNKNOWN,
-                f"the {what} could not be listed",
-                (fact.reason,),
-                label=PORT_LABEL,
-            )
-            return Assessment((finding,))
-    findings, ended = [], []
-    for holding in holdings(host, spec.ports):
+    host, settings = bench.host, bench.settings
+    bench.need(host.processes, "the list of processes")
+    bench.need(host.listeners, "the list of listening ports")
+    ended, findings = [], []
+    for holding in holdings(host, settings.ports):
+        title = f"an orphaned process holds {holding.what}"
         if holding.alive:
-            # Who uses GPUs is told elsewhere; what has left its login is worth a look.
+            # Who uses GPUs is reported elsewhere; what has left its login is worth a line.
             if holding.ports or _LOGIN.fullmatch(holding.root.cgroup or ""):
-                findings.append(_in_use(host, holding))
-            continue
-        ended.append(holding)
-        findings.append(
-            _finding(
-                host,
-                FindingKind.DRIFT if spec.end else FindingKind.BLOCKED,
-                f"an orphaned process holds {holding.what}",
-                _evidence(holding),
-                fix=""
-                if spec.end
-                else f"If nobody needs it: orphans.end: true in remedy.yaml, or kill {holding.root.pid}",
-                label=holding.label,
-            )
+                _report_use(bench, holding)
+        elif settings.end:
+            findings.append(bench.drift(title, _evidence(holding), label=holding.label))
+            ended.append(holding)
+        else:
+            fix = f"orphans.end: true in remedy.yaml, or kill {holding.root.pid}"
+            fix = f"If nobody needs it: {fix}"
+            bench.blocked(title, _evidence(holding), fix, label=holding.label)
+    if ended:
+        number = sum(len(holding.tree) for holding in ended)
+        wait = f"gone_within {settings.grace_seconds} || {{ all KILL; gone_within 5; }}"
+        bench.run(
+            f"end {number} orphaned process{'es' * (number > 1)}",
+            because=findings[0],
+            risk=Risk.MEDIUM,
+            disrupts="they are ended for good; what they have not saved is lost",
+            **ending("orphans", [_doomed(h.root) for h in ended], _LIBRARY, "members=", wait),
         )
-    changes = (_change(host, ended, spec, findings),) if ended and spec.end else ()
-    return Assessment(tuple(findings), changes)
 
 
-def _in_use(host: HostState, holding: Holding) -> Finding:
-    fix = "Wait for it to end"
-    fix += ", or give the next run another --master-port." if holding.ports else "."
-    return _finding(
-        host,
-        FindingKind.REPORT,
+def _report_use(bench: Workbench[OrphansSpec], holding: Holding) -> None:
+    bench.report(
         f"{holding.what} in use",
-        (f"{_told(holding.holder)}: not an orphan, because {holding.alive}",),
-        fix=fix,
+        f"{_shown(holding.holder)}: not an orphan, because {holding.alive}",
+        f"Wait for it to end{', or give the next run another --master-port' * bool(holding.ports)}.",
         label=holding.label,
     )
+
+
+def _doomed(root: Process) -> Doomed:
+    pid = str(root.pid)
+    test = command(["orphan", pid, str(root.started_ticks)])
+    return Doomed(root.pid, test, f'members="$members $(tree {pid})"; kill -TERM {pid}')
 
 
 def _evidence(holding: Holding) -> tuple[str, ...]:
@@ -292,13 +275,13 @@ def _evidence(holding: Holding) -> tuple[str, ...]:
     outputs = " and ".join(dict.fromkeys(root.outputs or ()))
     origin = f"started from a login that is over ({root.cgroup})"
     return (
-        f"{_told(root)}, holds {holding.what}",
+        f"{_shown(root)}, holds {holding.what}",
         *([f"below it: {others}"] if others else []),
         f"adopted by PID 1; {origin}; no terminal; its output goes to {outputs}",
     )
 
 
-def _told(process: Process) -> str:
+def _shown(process: Process) -> str:
     words = " ".join(process.arguments or (process.name,))
     if len(words) > 120:
         words = f"{words[:117]}..."
@@ -306,55 +289,18 @@ def _told(process: Process) -> str:
     return f"pid {process.pid} ({words}), uid {process.uid}{since}"
 
 
-def _change(
-    host: HostState, ended: Sequence[Holding], spec: OrphansSpec, findings: Sequence[Finding]
-) -> Change:
-    roots = [(str(one.root.pid), str(one.root.started_ticks)) for one in ended]
-    before = " ".join(["orphans", *(pid for pid, _ in roots)])
-    some = " || ".join(command(["orphan", *root]) for root in roots)
-    terms = [
-        f'if {command(["orphan", *root])}; then members="$members $(tree {root[0]})"; kill -TERM {root[0]}; fi'
-        for root in roots
-    ]
-    number = sum(len(one.tree) for one in ended)
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"end {number} orphaned process{'es' * (number > 1)}",
-        reason=next(f.title for f in findings if f.kind is FindingKind.DRIFT),
-        label=ended[0].label,
-        risk=Risk.MEDIUM,
-        disrupts="they are ended for good; what they have not saved is lost",
-        reversible=False,
-        action=CommandAction(
-            observe=f"{_LIBRARY}if {some}; then {command(['echo', before])}; else echo {NONE}; fi",
-            before=before,
-            after=NONE,
-            do="\n".join(
-                (
-                    f"{_LIBRARY}members=",
-                    *terms,
-                    f"gone_within {spec.grace_seconds} || {{ all KILL; gone_within 5; }}",
-                )
-            ),
-            undo="",
-        ),
-    )
-
-
+@orphans.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the trees are gone, with their ports and GPU contexts."""
-    if isinstance(state.processes, Unknown) or not isinstance(change.action, CommandAction):
-        return state
+    assert not isinstance(state.processes, Unknown)
     by_pid = {process.pid: process for process in state.processes}
-    roots = dict.fromkeys(int(word) for word in change.action.before.split()[1:])
-    gone = {one.pid for tree in _trees(by_pid, roots).values() for one in tree}
+    trees = _trees(by_pid, dict.fromkeys(numbers(change)))
+    gone = {process.pid for tree in trees.values() for process in tree}
     update: dict[str, object] = {
-        "processes": tuple(one for one in state.processes if one.pid not in gone)
+        "processes": tuple(process for process in state.processes if process.pid not in gone)
     }
     if not isinstance(state.listeners, Unknown):
-        kept = (one._replace(holders=tuple(set(one.holders) - gone)) for one in state.listeners)
+        kept = (old._replace(holders=tuple(set(old.holders) - gone)) for old in state.listeners)
         update["listeners"] = tuple(
             new
             for new, old in zip(kept, state.listeners, strict=True)
@@ -367,13 +313,8 @@ def promise(state: HostState, change: Change) -> HostState:
     return state.model_copy(update=update)
 
 
-old_remedy(
-    name=NAME,
-    title="Orphaned training processes",
-    text=__doc__,
-    cures=(PORT_LABEL, GPU_LABEL),
-    spec=OrphansSpec,
-    assess=assess,
-    order=70,
-    promise=promise,
-)
+@orphans.observes
+def observation(state: HostState, change: Change) -> str:
+    """Return the process ids of the trees, or that none of them lives."""
+    assert not isinstance(state.processes, Unknown)
+    return shown(change, {process.pid for process in state.processes})

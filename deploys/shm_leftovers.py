@@ -5,9 +5,9 @@ Cures: a /dev/shm filled by the remains of killed jobs, so that NCCL ("failed to
 or PSM3 wants to make its own.
 
 A file goes only when its name is one that NCCL, PyTorch, Open MPI, PSM3 or UCX gives (or matches
-``also``), no process maps it or has it open (told by device and inode, so that a bind mount or a
+``also``), no process maps it or has it open (by device and inode, so that a bind mount or a
 container that shares it is seen), it has not changed for ``min_age_minutes``, and it belongs to no
-service's account. The removing command looks at all of this again right before it removes. What is removed
+service's account. The removing command checks all of this again right before it removes. What is removed
 cannot be brought back: such files can be gigabytes, so no copy is kept.
 """
 
@@ -20,26 +20,21 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from remedy.deploys._leftovers import is_service, moment, now, shared_with, unknown, unread
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    Finding,
-    FindingKind,
-    Fleet,
-    Risk,
-    command,
+from remedy.deploys._leftovers import (
+    Doomed,
+    ending,
+    is_service,
+    moment,
+    now,
+    numbers,
+    shared_with,
+    shown,
 )
-from remedy.plan.legacy import old_remedy
+from remedy.plan import Change, Risk, Workbench, command, remedy
 from remedy.probe import HostState, SharedMemory, ShmFile
 from remedy.spec import SpecSection
 from remedy.text import amount, counted
-from remedy.values import Unknown
 
-NAME = "shm_leftovers"
-LABEL = "stale-shm"
-NONE = "none"
 FOLDER = "/dev/shm/"  # noqa: S108 - what is in it is looked at, nothing is made there
 
 MAKERS = (
@@ -99,124 +94,83 @@ def maker(name: str, also: Sequence[str] = ()) -> str:
     """Return who makes files of this name, "" for nobody known."""
     if not _PLAIN.fullmatch(name):
         return ""
-    for who, names in MAKERS:
+    for program, names in MAKERS:
         if names.fullmatch(name):
-            return who
-    matched = (pattern for pattern in also if fnmatch.fnmatchcase(name, pattern))
-    return next((f"shm_leftovers.also {pattern}" for pattern in matched), "")
+            return program
+    matches = (pattern for pattern in also if fnmatch.fnmatchcase(name, pattern))
+    return next((f"shm_leftovers.also {pattern}" for pattern in matches), "")
 
 
 def candidates(
-    memory: SharedMemory, time: int, spec: ShmLeftoversSpec
+    memory: SharedMemory, time: int, settings: ShmLeftoversSpec
 ) -> Iterator[tuple[ShmFile, str]]:
-    """Yield the files that are jobs' and old enough, held or not, and who makes such files."""
+    """Yield the files of jobs that are old enough, held or not, and who makes such files."""
     for file in memory.files:
         name = file.path.removeprefix(FOLDER)
-        old = time - max(file.modified_at, file.changed_at) >= spec.min_age_minutes * 60
-        if old and not is_service(file.uid) and (who := maker(name, spec.also)):
-            yield file, who
+        old = time - max(file.modified_at, file.changed_at) >= settings.min_age_minutes * 60
+        if old and not is_service(file.uid) and (program := maker(name, settings.also)):
+            yield file, program
 
 
-def assess(_fleet: Fleet, host: HostState, spec: ShmLeftoversSpec) -> Assessment:
+@remedy("Leftovers in /dev/shm", ShmLeftoversSpec, cures=("stale-shm",), order=74)
+def shm_leftovers(bench: Workbench[ShmLeftoversSpec]) -> None:
     """Decide which files of one host's /dev/shm are to be removed."""
-    memory, time = host.shared_memory, now(host)
-    if isinstance(memory, Unknown) or time is None:
-        if isinstance(memory, Unknown) and unread(memory):
-            title = "the files of /dev/shm could not be looked at"
-            return Assessment((unknown(host, NAME, title, memory.reason),))
-        return Assessment()
-    found = list(candidates(memory, time, spec))
-    if not found:
-        return Assessment()
-    if isinstance(memory.holders, Unknown):
-        title = (
-            f"whether anybody uses {counted(len(found), 'file')} of jobs in /dev/shm is not known"
-        )
-        return Assessment((unknown(host, NAME, title, memory.holders.reason),))
-    left = [(file, who) for file, who in found if file.inode not in memory.holders]
-    if not left:
-        return Assessment()
-    shared = shared_with(host)
-    removed = spec.remove and not shared
-    finding = Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=FindingKind.DRIFT if removed else FindingKind.REPORT,
-        label=LABEL,
-        title=f"{counted(len(left), 'file')} left in /dev/shm by dead jobs, "
-        f"{amount(sum(file.allocated for file, _ in left))}",
-        evidence=tuple(_evidence(file, who) for file, who in left),
-        fix=""
-        if removed
-        else f"{shared}."
-        if shared
-        else f"If nobody needs them: shm_leftovers.remove: true in remedy.yaml, or rm {left[0][0].path}",
+    host, settings = bench.host, bench.settings
+    memory, time = bench.need(host.shared_memory, "the files of /dev/shm"), now(host)
+    suspects = list(candidates(memory, time, settings)) if time is not None else []
+    if not suspects:
+        return
+    holders = bench.need(
+        memory.holders, f"who uses {counted(len(suspects), 'file')} of jobs in /dev/shm"
     )
-    files = [file for file, _ in left]
-    return Assessment((finding,), (_change(host, files, finding.title),) if removed else ())
+    free = [(file, name) for file, name in suspects if file.inode not in holders]
+    if not free:
+        return
+    size = amount(sum(file.allocated for file, _ in free))
+    title = f"{counted(len(free), 'file')} left in /dev/shm by dead jobs, {size}"
+    evidence = [_evidence(file, name) for file, name in free]
+    if reason := shared_with(host):
+        bench.report(title, evidence, f"{reason}.")
+    elif not settings.remove:
+        fix = f"shm_leftovers.remove: true in remedy.yaml, or rm {free[0][0].path}"
+        bench.report(title, evidence, f"If nobody needs them: {fix}")
+    else:
+        bench.run(
+            f"remove {counted(len(free), 'file')} of /dev/shm that nobody holds",
+            because=bench.drift(title, evidence),
+            risk=Risk.MEDIUM,
+            disrupts="what is in them is lost: no copy is kept, because they can be gigabytes",
+            **ending("inodes", [_doomed(file) for file, _ in free], _LIBRARY),
+        )
 
 
-def _evidence(file: ShmFile, who: str) -> str:
+def _evidence(file: ShmFile, program: str) -> str:
     touched = moment(max(file.modified_at, file.changed_at))
     return (
-        f"{file.path}: {amount(file.allocated)}, {who}, uid {file.uid}, inode {file.inode}, no process maps "
-        f"it or has it open, unchanged since {touched}"
+        f"{file.path}: {amount(file.allocated)}, {program}, uid {file.uid}, inode {file.inode}, no process "
+        f"maps it or has it open, unchanged since {touched}"
     )
 
 
-def _change(host: HostState, files: Sequence[ShmFile], reason: str) -> Change:
-    tests = [_test(file) for file in files]
-    before = " ".join(["inodes", *(str(file.inode) for file in files)])
-    some = " || ".join(tests)
-    removals = [
-        f"if {test}; then {command(['rm', '-f', '--', file.path])}; fi"
-        for file, test in zip(files, tests, strict=True)
-    ]
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"remove {counted(len(files), 'file')} of /dev/shm that nobody holds",
-        reason=reason,
-        label=LABEL,
-        risk=Risk.MEDIUM,
-        disrupts="what is in them is lost: no copy is kept, because they can be gigabytes",
-        reversible=False,
-        action=CommandAction(
-            # Prints the inodes as long as any of them is still a leftover: one that is held by now is none.
-            observe=f"{_LIBRARY}if {some}; then {command(['echo', before])}; else echo {NONE}; fi",
-            before=before,
-            after=NONE,
-            do=_LIBRARY + "\n".join(removals),
-            undo="",
-        ),
-    )
-
-
-def _test(file: ShmFile) -> str:
+def _doomed(file: ShmFile) -> Doomed:
     row = (file.device, file.inode, file.size, file.modified_at, file.changed_at)
-    return command(["free", file.path, str(file.inode), " ".join(map(str, row))])
+    test = command(["free", file.path, str(file.inode), " ".join(map(str, row))])
+    return Doomed(file.inode, test, command(["rm", "-f", "--", file.path]))
 
 
+@shm_leftovers.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the files are gone, and their room is free."""
     memory = state.shared_memory
-    if isinstance(memory, Unknown) or not isinstance(change.action, CommandAction):
-        return state
-    gone = set(change.action.before.split()[1:])
-    kept = tuple(file for file in memory.files if str(file.inode) not in gone)
+    assert isinstance(memory, SharedMemory)
+    kept = tuple(file for file in memory.files if file.inode not in numbers(change))
     freed = sum(file.allocated for file in memory.files if file not in kept)
     update = {"files": kept, "used": max(0, memory.used - freed)}
     return state.model_copy(update={"shared_memory": memory.model_copy(update=update)})
 
 
-old_remedy(
-    name=NAME,
-    title="Leftovers in /dev/shm",
-    text=__doc__,
-    cures=(LABEL,),
-    spec=ShmLeftoversSpec,
-    assess=assess,
-    order=74,
-    promise=promise,
-)
+@shm_leftovers.observes
+def observation(state: HostState, change: Change) -> str:
+    """Return the inodes of the files, or that none is there."""
+    assert isinstance(state.shared_memory, SharedMemory)
+    return shown(change, {file.inode for file in state.shared_memory.files})

@@ -5,8 +5,8 @@ kernel's table of segments, and make the next job fail with "No space left on de
 user's key.
 
 A segment goes only when nobody is attached, its creator and its last user are dead (a pid that a later
-process has now counts as dead, told by start times), nothing has touched it for ``min_age_minutes``, and
-it belongs to no service's account. The removing command looks at all of this again, for each segment,
+process has now counts as dead, by its start time), nothing has touched it for ``min_age_minutes``, and
+it belongs to no service's account. The removing command checks all of this again, for each segment,
 right before it removes it. What is removed cannot be brought back. Segments of root are removed only
 with ``root: true``. Semaphores and queues have no count of who uses them: they are reported, and removed
 only where asked for. What is in containers' own IPC namespaces is not looked at.
@@ -16,38 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from remedy.deploys._leftovers import (
+    Doomed,
     booted_at,
+    ending,
     is_service,
     moment,
     now,
+    numbers,
     shared_with,
-    unknown,
-    unread,
+    shown,
 )
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    Finding,
-    FindingKind,
-    Fleet,
-    Risk,
-    command,
-)
-from remedy.plan.legacy import old_remedy
+from remedy.plan import Change, CommandAction, Risk, Workbench, command, remedy
 from remedy.probe import HostState, Process, Queue, Segment, Semaphores, SysvIpc
 from remedy.spec import SpecSection
 from remedy.text import amount, counted
 from remedy.values import Unknown
-
-NAME = "sysv_ipc"
-LABEL = "stale-shm"
-NONE = "none"
 
 SLACK = 2
 """Seconds by which start times, which are computed from clock ticks, may be off."""
@@ -68,15 +56,19 @@ class SysvIpcSpec(SpecSection):
     queues: Literal["report", "remove"] = "report"
 
 
+Bench: TypeAlias = Workbench[SysvIpcSpec]
+
+
 @dataclass(frozen=True)
 class Kind:
-    """One of the three kinds of objects: their name, ipcrm's option, the kernel's table and what is compared.
+    """One of the three kinds of objects: their name, the setting that has them removed, ipcrm's option.
 
     ``columns`` are those of the table (proc_sysvipc(5)) that tell that nothing has changed, in awk's words.
     """
 
     word: str
     noun: str
+    setting: str
     option: str
     columns: str
 
@@ -86,9 +78,15 @@ class Kind:
         return f"/proc/sysvipc/{self.word}"
 
 
-SEGMENTS = Kind("shm", "System V segment", "-m", "$1, $4, $5, $6, $7, $8, $12, $13, $14")
-SEMAPHORES = Kind("sem", "System V semaphore set", "-s", "$1, $4, $5, $9, $10")
-QUEUES = Kind("msg", "System V message queue", "-q", "$1, $4, $5, $6, $7, $8, $12, $13, $14")
+SEGMENTS = Kind(
+    "shm", "System V segment", "remove: true", "-m", "$1, $4, $5, $6, $7, $8, $12, $13, $14"
+)
+SEMAPHORES = Kind(
+    "sem", "System V semaphore set", "semaphores: remove", "-s", "$1, $4, $5, $9, $10"
+)
+QUEUES = Kind(
+    "msg", "System V message queue", "queues: remove", "-q", "$1, $4, $5, $6, $7, $8, $12, $13, $14"
+)
 
 _LIBRARY = f"""\
 booted=$(awk '$1 == "btime" {{ print $2 }}' /proc/stat)
@@ -133,8 +131,8 @@ def leftovers(host: HostState, ipc: SysvIpc) -> Iterator[Leftover]:
     """Yield what nobody uses any more, whatever its age and whoever owns it."""
     booted = booted_at(host)
     for segment in ipc.segments:
-        if (found := _segment(segment, booted)) is not None:
-            yield found
+        if (leftover := _segment(segment, booted)) is not None:
+            yield leftover
     processes = host.processes
     if isinstance(processes, Unknown):
         return
@@ -162,86 +160,86 @@ def _gone(started_at: int | None, last_act: int, booted: int | None) -> bool:
     return booted is not None and last_act >= booted and started_at > last_act + SLACK
 
 
-def _segment(one: Segment, booted: int | None) -> Leftover | None:
-    used = max(one.attached_at, one.detached_at)
+def _segment(item: Segment, booted: int | None) -> Leftover | None:
+    used = max(item.attached_at, item.detached_at)
     # Process id 0 is one of another PID namespace (ipc/shm.c): whether it lives cannot be told.
-    if one.attached or one.marked or not one.creator or (used and not one.last):
+    if item.attached or item.marked or not item.creator or (used and not item.last):
         return None
-    gone = _gone(one.creator_started_at, one.changed_at, booted) and (
-        not one.last or _gone(one.last_started_at, used, booted)
+    gone = _gone(item.creator_started_at, item.changed_at, booted) and (
+        not item.last or _gone(item.last_started_at, used, booted)
     )
     if not gone:
         return None
-    touched = max(used, one.changed_at)
-    again = one.creator_started_at is not None or one.last_started_at is not None
-    user = f"last user {one.last}" if one.last else "never used"
+    touched = max(used, item.changed_at)
+    again = item.creator_started_at is not None or item.last_started_at is not None
+    user = f"last user {item.last}" if item.last else "never used"
     row = (
-        one.key, one.size, one.creator, one.last, 0, one.uid,
-        one.attached_at, one.detached_at, one.changed_at,
+        item.key, item.size, item.creator, item.last, 0, item.uid,
+        item.attached_at, item.detached_at, item.changed_at,
     )  # fmt: skip
     return Leftover(
         kind=SEGMENTS,
-        id=one.id,
-        owner=_owner(one.uid, one.creator_uid),
+        id=item.id,
+        owner=_owner(item.uid, item.creator_uid),
         touched=touched,
-        size=one.size,
-        evidence=f"shmid {one.id}: {amount(one.size)}, key {_key(one.key)}, uid {one.uid}, nattch 0, creator "
-        f"{one.creator} and {user} dead{' (the pid is another process now)' * again}, "
+        size=item.size,
+        evidence=f"shmid {item.id}: {amount(item.size)}, key {_key(item.key)}, uid {item.uid}, nattch 0, "
+        f"creator {item.creator} and {user} dead{' (the pid is another process now)' * again}, "
         f"untouched since {moment(touched)}",
         check=(
-            _same(SEGMENTS, one.id, row),
-            command(["dead", str(one.creator), str(one.changed_at)]),
-            *([command(["dead", str(one.last), str(used)])] if one.last else []),
+            _same(SEGMENTS, item.id, row),
+            command(["dead", str(item.creator), str(item.changed_at)]),
+            *([command(["dead", str(item.last), str(used)])] if item.last else []),
         ),
     )
 
 
-def _semaphores(one: Semaphores) -> Leftover:
-    touched = max(one.operated_at, one.changed_at)
-    row = (one.key, one.size, one.uid, one.operated_at, one.changed_at)
+def _semaphores(item: Semaphores) -> Leftover:
+    touched = max(item.operated_at, item.changed_at)
+    row = (item.key, item.size, item.uid, item.operated_at, item.changed_at)
     return Leftover(
         kind=SEMAPHORES,
-        id=one.id,
-        owner=_owner(one.uid, one.creator_uid),
+        id=item.id,
+        owner=_owner(item.uid, item.creator_uid),
         touched=touched,
         size=0,
-        evidence=f"semid {one.id}: {one.size} semaphores, key {_key(one.key)}, uid {one.uid}, who has no "
+        evidence=f"semid {item.id}: {item.size} semaphores, key {_key(item.key)}, uid {item.uid}, who has no "
         f"process; untouched since {moment(touched)}",
-        check=(_same(SEMAPHORES, one.id, row), *_absent(one.uid, one.creator_uid)),
+        check=(_same(SEMAPHORES, item.id, row), *_absent(item.uid, item.creator_uid)),
     )
 
 
-def _idle(one: Queue, booted: int | None) -> bool:
-    used = max(one.sent_at, one.received_at)
-    return not one.messages and all(
+def _idle(item: Queue, booted: int | None) -> bool:
+    used = max(item.sent_at, item.received_at)
+    return not item.messages and all(
         _gone(started_at, used, booted)
-        for started_at in (one.sender_started_at, one.receiver_started_at)
+        for started_at in (item.sender_started_at, item.receiver_started_at)
     )
 
 
-def _queue(one: Queue) -> Leftover:
-    used = max(one.sent_at, one.received_at)
-    touched = max(used, one.changed_at)
+def _queue(item: Queue) -> Leftover:
+    used = max(item.sent_at, item.received_at)
+    touched = max(used, item.changed_at)
     row = (
-        one.key, one.bytes, 0, one.last_sender, one.last_receiver, one.uid,
-        one.sent_at, one.received_at, one.changed_at,
+        item.key, item.bytes, 0, item.last_sender, item.last_receiver, item.uid,
+        item.sent_at, item.received_at, item.changed_at,
     )  # fmt: skip
     return Leftover(
         kind=QUEUES,
-        id=one.id,
-        owner=_owner(one.uid, one.creator_uid),
+        id=item.id,
+        owner=_owner(item.uid, item.creator_uid),
         touched=touched,
         size=0,
-        evidence=f"msqid {one.id}: empty, key {_key(one.key)}, uid {one.uid}, who has no process; sender "
-        f"{one.last_sender} and receiver {one.last_receiver} dead, untouched since {moment(touched)}",
+        evidence=f"msqid {item.id}: empty, key {_key(item.key)}, uid {item.uid}, who has no process; sender "
+        f"{item.last_sender} and receiver {item.last_receiver} dead, untouched since {moment(touched)}",
         check=(
-            _same(QUEUES, one.id, row),
+            _same(QUEUES, item.id, row),
             *(
                 command(["dead", str(pid), str(used)])
-                for pid in (one.last_sender, one.last_receiver)
+                for pid in (item.last_sender, item.last_receiver)
                 if pid
             ),
-            *_absent(one.uid, one.creator_uid),
+            *_absent(item.uid, item.creator_uid),
         ),
     )
 
@@ -261,119 +259,86 @@ def _key(key: int) -> str:
 
 def _owner(uid: int, creator: int) -> int:
     """Return the user who decides what may be done with it: a service's account before root before others."""
-    return min((uid, creator), key=lambda one: (not is_service(one), one != 0))
+    return min((uid, creator), key=lambda user: (not is_service(user), user != 0))
 
 
-def assess(_fleet: Fleet, host: HostState, spec: SysvIpcSpec) -> Assessment:
+@remedy("Stale System V IPC", SysvIpcSpec, cures=("stale-shm",), order=72)
+def sysv_ipc(bench: Bench) -> None:
     """Decide which System V objects of one host are to be removed."""
-    if isinstance(host.ipc, Unknown):
-        if not unread(host.ipc):
-            return Assessment()
-        title = "the System V objects could not be looked at"
-        return Assessment((unknown(host, NAME, title, host.ipc.reason),))
-    time = now(host)
+    host, settings = bench.host, bench.settings
+    ipc, time = bench.need(host.ipc, "the System V objects"), now(host)
+    if time is None:
+        return
+    newest = time - settings.min_age_minutes * 60
     booted = booted_at(host) or 0
-    found = list(leftovers(host, host.ipc))
     old = [
-        one
-        for one in found
-        if time is not None
-        and time - max(one.touched, booted) >= spec.min_age_minutes * 60
-        and not is_service(one.owner)
+        item
+        for item in leftovers(host, ipc)
+        if max(item.touched, booted) <= newest and not is_service(item.owner)
     ]
-    findings: list[Finding] = []
-    changes: list[Change] = []
-    asked = {
-        SEGMENTS: spec.remove,
-        SEMAPHORES: spec.semaphores == "remove",
-        QUEUES: spec.queues == "remove",
-    }
     shared = shared_with(host)
-    for kind, remove in asked.items():
-        of_kind = [one for one in old if one.kind is kind]
-        going = [one for one in of_kind if remove and not shared and (one.owner or spec.root)]
-        staying = [one for one in of_kind if one not in going]
+    for kind, remove in (
+        (SEGMENTS, settings.remove),
+        (SEMAPHORES, settings.semaphores == "remove"),
+        (QUEUES, settings.queues == "remove"),
+    ):
+        items = [item for item in old if item.kind is kind]
+        going = [i for i in items if remove and not shared and (i.owner or settings.root)]
+        staying = [item for item in items if item not in going]
         if going:
-            findings.append(_finding(host, FindingKind.DRIFT, going))
-            changes.append(_change(host, kind, going, findings[-1].title))
+            finding = bench.drift(_title(going), (item.evidence for item in going))
+            bench.run(
+                f"remove {counted(len(going), kind.noun)} that nobody uses",
+                because=finding,
+                risk=Risk.MEDIUM,
+                disrupts="what is in them is lost and cannot be brought back",
+                **ending(kind.word, [_doomed(item) for item in going], _LIBRARY),
+            )
         if staying:
-            findings.append(_finding(host, FindingKind.REPORT, staying, shared))
-    return Assessment(tuple(findings), tuple(changes))
+            fix = f"{shared}." if shared else f"If nobody needs them: {_ways_out(staying)}"
+            bench.report(_title(staying), (item.evidence for item in staying), fix)
 
 
-def _finding(
-    host: HostState, kind: FindingKind, found: Sequence[Leftover], shared: str = ""
-) -> Finding:
-    what = found[0].kind
-    size = sum(one.size for one in found)
-    whose = " of root" * (what is SEGMENTS and not any(one.owner for one in found))
-    fix = ""
-    if kind is FindingKind.REPORT:
-        told = {
-            SEGMENTS: "sysv_ipc.root: true" if whose else "sysv_ipc.remove: true",
-            SEMAPHORES: "sysv_ipc.semaphores: remove",
-            QUEUES: "sysv_ipc.queues: remove",
-        }[what]
-        first = command(["ipcrm", what.option, str(found[0].id)])
-        fix = f"{shared}." if shared else f"If nobody needs them: {told} in remedy.yaml, or {first}"
-    return Finding(
-        host=host.host,
-        remedy=NAME,
-        kind=kind,
-        label=LABEL,
-        title=f"{counted(len(found), what.noun)}{whose} left by dead processes"
-        + (f", {amount(size)}" if size else ""),
-        evidence=tuple(one.evidence for one in found),
-        fix=fix,
-    )
+def _doomed(item: Leftover) -> Doomed:
+    end = command(["ipcrm", item.kind.option, str(item.id)])
+    return Doomed(item.id, " && ".join(item.check), end)
 
 
-def _change(host: HostState, kind: Kind, going: Sequence[Leftover], reason: str) -> Change:
-    tests = [" && ".join(one.check) for one in going]
-    before = " ".join([kind.word, *(str(one.id) for one in going)])
-    some = " || ".join(f"{{ {test}; }}" for test in tests)
-    removals = [
-        f"if {test}; then {command(['ipcrm', kind.option, str(one.id)])}; fi"
-        for one, test in zip(going, tests, strict=True)
-    ]
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"remove {counted(len(going), kind.noun)} that nobody uses",
-        reason=reason,
-        label=LABEL,
-        risk=Risk.MEDIUM,
-        disrupts="what is in them is lost and cannot be brought back",
-        reversible=False,
-        action=CommandAction(
-            # Prints the ids as long as any of them is still a leftover: one that somebody uses by now is none.
-            observe=f"{_LIBRARY}if {some}; then {command(['echo', before])}; else echo {NONE}; fi",
-            before=before,
-            after=NONE,
-            do=_LIBRARY + "\n".join(removals),
-            undo="",
-        ),
-    )
+def _of_root(items: Sequence[Leftover]) -> bool:
+    return items[0].kind is SEGMENTS and not any(item.owner for item in items)
 
 
+def _title(items: Sequence[Leftover]) -> str:
+    size = sum(item.size for item in items)
+    owner = " of root" if _of_root(items) else ""
+    text = f"{counted(len(items), items[0].kind.noun)}{owner} left by dead processes"
+    return f"{text}, {amount(size)}" if size else text
+
+
+def _ways_out(items: Sequence[Leftover]) -> str:
+    """Return what removes them: a setting, and by hand."""
+    setting = f"sysv_ipc.{items[0].kind.setting}"
+    if _of_root(items):
+        setting = "sysv_ipc.root: true"
+    return f"{setting} in remedy.yaml, or {_doomed(items[0]).end}"
+
+
+@sysv_ipc.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the objects are gone."""
-    if isinstance(state.ipc, Unknown) or not isinstance(change.action, CommandAction):
-        return state
-    word, *ids = change.action.before.split()
-    field = {"shm": "segments", "sem": "semaphores", "msg": "queues"}[word]
-    kept = tuple(one for one in getattr(state.ipc, field) if str(one.id) not in ids)
+    assert isinstance(state.ipc, SysvIpc)
+    field = _field(change)
+    kept = tuple(item for item in getattr(state.ipc, field) if item.id not in numbers(change))
     return state.model_copy(update={"ipc": state.ipc.model_copy(update={field: kept})})
 
 
-old_remedy(
-    name=NAME,
-    title="Stale System V IPC",
-    text=__doc__,
-    cures=(LABEL,),
-    spec=SysvIpcSpec,
-    assess=assess,
-    order=72,
-    promise=promise,
-)
+@sysv_ipc.observes
+def observation(state: HostState, change: Change) -> str:
+    """Return the numbers of the objects, or that none is there."""
+    return shown(change, {item.id for item in getattr(state.ipc, _field(change))})
+
+
+def _field(change: Change) -> str:
+    assert isinstance(change.action, CommandAction)
+    word = change.action.before.partition(" ")[0]
+    return {"shm": "segments", "sem": "semaphores", "msg": "queues"}[word]

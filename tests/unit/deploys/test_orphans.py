@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.deploys.orphans import NAME, OrphansSpec
+from remedy.deploys.orphans import OrphansSpec
 from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
@@ -28,6 +28,7 @@ from remedy.values import Unknown
 from tests.unit import probe_data
 from tests.unit.build import fleet, host_state, record, with_section
 
+NAME = "orphans"
 WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 LOGIN = "/user.slice/user-0.slice/session-4444.scope"
 CLOSED = (NO_READER, NO_READER)

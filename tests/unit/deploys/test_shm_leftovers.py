@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.deploys.shm_leftovers import NAME, ShmLeftoversSpec, maker
+from remedy.deploys.shm_leftovers import ShmLeftoversSpec, maker
 from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
@@ -26,6 +26,7 @@ from remedy.spec import load_spec
 from remedy.values import Fact, Unknown
 from tests.unit.build import fleet, host_state, record, with_section
 
+NAME = "shm_leftovers"
 WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NOW = 1_000_000
 

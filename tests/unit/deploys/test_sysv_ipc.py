@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.deploys.sysv_ipc import NAME, SysvIpcSpec
+from remedy.deploys.sysv_ipc import SysvIpcSpec
 from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
@@ -33,6 +33,7 @@ from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, record, with_section
 
+NAME = "sysv_ipc"
 WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NOW, BOOTED = 1_000_000, 500_000
 USER, LIVING = 1000, 77
