@@ -11,35 +11,20 @@ whoever asks for exactly that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from remedy.deploys._sysctl import after_live, keys_of, live_action
+from remedy.deploys import _sysctl
 from remedy.deploys.firewall import FirewallSpec
 from remedy.edit import sysctl
 from remedy.firewall import spans
 from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Need, parse_ports
-from remedy.plan import (
-    Assessment,
-    Change,
-    CommandAction,
-    FileAction,
-    Finder,
-    Finding,
-    FindingKind,
-    Fleet,
-    sha256,
-)
-from remedy.plan.files import blocker
-from remedy.plan.legacy import old_remedy
-from remedy.probe import HostState, Sysctls
+from remedy.plan import Fleet, Workbench, remedy
+from remedy.probe import Sysctls
 from remedy.spec import SpecSection
-from remedy.values import Unknown
 
-NAME = "port_range"
-_finding = Finder(NAME, "firewall-ports")
 PATH = "/etc/sysctl.d/90-remedy-ports.conf"
 RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
 WHY = "ports for new sockets, and those that launchers listen on"
@@ -79,19 +64,19 @@ class PortRangeSpec(SpecSection):
     reserve: tuple[Annotated[str, BeforeValidator(str), AfterValidator(_ports)], ...] = ()
 
 
-def wanted_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[str, str]:
-    """Return the settings that a host shall have, now and at boot; none where nothing is asked or wrong."""
-    found = {}
+def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[str, str]:
+    """Return the settings that a host must have, now and at boot; none where nothing is asked or wrong."""
+    target = {}
     if spec.range is not None:
-        found[RANGE_KEY] = f"{spec.range[0]} {spec.range[1]}"
+        target[RANGE_KEY] = f"{spec.range[0]} {spec.range[1]}"
     needed = spans.merge([*_at_risk(fleet, host, spec), *map(parse_ports, spec.reserve)])
     if needed:
         own = [_reserved(host.live.get(RESERVED_KEY, ""))]
         winner = host.winner(RESERVED_KEY)
         own += [] if winner is None else [_reserved(winner.value)]
         merged = spans.merge([*needed, *(span for one in own for span in one)])
-        found[RESERVED_KEY] = ",".join(spans.port_texts(merged, "-"))
-    return found
+        target[RESERVED_KEY] = ",".join(spans.port_texts(merged, "-"))
+    return target
 
 
 def _at_risk(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> spans.Spans:
@@ -124,157 +109,93 @@ def _reserved(text: str) -> spans.Spans:
     return spans.merge(found)
 
 
-def assess(fleet: Fleet, host: HostState, spec: PortRangeSpec) -> Assessment:
-    """Decide what a host's range and its reserved ports shall be."""
-    asked = spec.range is not None or bool(spec.reserve)
-    if not isinstance(host.sysctls, Sysctls):
-        if not asked:
-            return Assessment()
-        title = "the kernel's settings are not known"
-        return Assessment((_finding(host, FindingKind.UNKNOWN, title, (host.sysctls.reason,)),))
-    wanted = wanted_settings(fleet, host.sysctls, spec)
-    file = host.file(PATH)
-    if not wanted:
-        return _withdrawn(host)
-    missing = [key for key in wanted if key not in host.sysctls.live]
-    if missing:
-        title = f"the value of {missing[0]} is not known"
-        fix = f"See that the probe can read it: sysctl {missing[0]}"
-        return Assessment((_finding(host, FindingKind.UNKNOWN, title, fix=fix),))
-    findings = list(_wrong_now(fleet, host, host.sysctls, spec, wanted))
-    if isinstance(file, Unknown):
-        title = f"{PATH} could not be read"
-        return Assessment((*findings, _finding(host, FindingKind.UNKNOWN, title, (file.reason,))))
-    content = sysctl.render(wanted, WHY)
-    in_place = file.exists and file.content == content
-    if not in_place and (file.exists or not sysctl.kept(host, wanted)):
-        if not findings:
-            findings.append(
-                _finding(host, FindingKind.DRIFT, "the ports for new sockets would be others after a reboot",
-                         _evidence(host.sysctls, wanted))
-            )  # fmt: skip
-        stuck = blocker(file, NAME)
-        if stuck is not None:
-            return Assessment((*findings, stuck.on(host.host, "firewall-ports")))
-        in_place = True
-    changes: list[Change] = []
-    blobs: dict[str, bytes] = {}
-    if in_place and not (file.exists and file.content == content):
-        action: FileAction | CommandAction = FileAction(
-            path=PATH,
-            real_path=file.real_path,
-            before=sha256(file.content) if file.exists else None,
-            after=sha256(content),
-        )
-        blobs = {sha256(data): data for data in (file.content, content)}
-        changes.append(_change(host, f"write {PATH}, for the next boot", findings[0], action))
-    live = {key: value for key, value in wanted.items() if host.sysctls.live[key] != value}
-    if live:
-        before = {key: host.sysctls.live[key] for key in live}
-        told = ", ".join(f"{key} = {value}" for key, value in live.items())
-        changes.append(_change(host, f"set {told}", findings[0], live_action(before, live)))
-    if in_place:
-        findings += _beaten(host, wanted)
-    return Assessment(tuple(findings), tuple(changes), blobs)
-
-
-def _wrong_now(
-    fleet: Fleet, host: HostState, now: Sysctls, spec: PortRangeSpec, wanted: dict[str, str]
-) -> Iterator[Finding]:
-    live = now.live
-    if RANGE_KEY in wanted and live[RANGE_KEY] != wanted[RANGE_KEY]:
-        title = f"new sockets get ports from {live[RANGE_KEY].replace(' ', '-')}, the spec says otherwise"
-        yield _finding(host, FindingKind.DRIFT, title, (f"{RANGE_KEY} = {live[RANGE_KEY]}",))
-    if RESERVED_KEY not in wanted or live[RESERVED_KEY] == wanted[RESERVED_KEY]:
-        return
-    bounds = spec.range or _range(now)
-    have = _reserved(live[RESERVED_KEY])
-    in_range = [
-        need for need in _fixed(fleet) if bounds and spans.meet((bounds,), ((need.low, need.high),))
-    ]
-    open_ = [need for need in in_range if spans.minus(((need.low, need.high),), have)]
-    title = "the kernel may give ports that launchers need to outgoing connections"
-    evidence = [
-        f"{RANGE_KEY} = {live[RANGE_KEY]}",
-        f"{RESERVED_KEY} = {live[RESERVED_KEY] or 'none'}",
-    ]
-    evidence += [f"needed: {need}" for need in open_]
-    if not open_:
-        title = "ports that the spec reserves are not reserved"
-    yield _finding(host, FindingKind.DRIFT, title, tuple(evidence), label="master-port-in-use")
-
-
-def _evidence(now: Sysctls, wanted: dict[str, str]) -> tuple[str, ...]:
-    lines = []
-    for key, value in wanted.items():
-        winner = now.winner(key)
-        if winner is None:
-            lines.append(f"{key}: no file sets it, wanted {value}")
-        elif winner.value != value:
-            lines.append(f"{winner.path}:{winner.line}: {key} = {winner.value}, wanted {value}")
-    return tuple(lines)
-
-
-def _beaten(host: HostState, wanted: dict[str, str]) -> Iterator[Finding]:
-    for key, line in sysctl.beaten_by(host, PATH, wanted):
-        yield _finding(
-            host,
-            FindingKind.BLOCKED,
-            f"{line.path} gives {key} another value at boot, after remedy's file",
-            (f"{line.path}:{line.line}: {key} = {line.value}, wanted {wanted[key]}",),
-            fix=f"Remove that line, or give it the value {wanted[key]}.",
-        )
-
-
-def _withdrawn(host: HostState) -> Assessment:
-    """Return what becomes of remedy's file when nothing asks for it any more."""
-    file = host.files.get(PATH)
-    if file is None or isinstance(file, Unknown) or not file.exists:
-        return Assessment()
-    finding = _finding(host, FindingKind.DRIFT, f"nothing asks for {PATH} any more")
-    stuck = blocker(file, NAME)
-    if stuck is not None:
-        return Assessment((finding, stuck.on(host.host, "firewall-ports")))
-    before = sha256(file.content)
-    action = FileAction(path=PATH, real_path=file.real_path, before=before, after=None)
-    title = f"remove {PATH}; the values in force stay until the next boot"
-    return Assessment((finding,), (_change(host, title, finding, action),), {before: file.content})
-
-
-def _change(
-    host: HostState, title: str, finding: Finding, action: FileAction | CommandAction
-) -> Change:
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=title,
-        reason=finding.title,
-        label=finding.label,
-        action=action,
-    )
-
-
-def promise(state: HostState, change: Change) -> HostState:
-    """Return what the probe finds after the change: what is in force, and what the files say."""
-    if not isinstance(state.sysctls, Sysctls):
-        return state
-    if isinstance(change.action, CommandAction):
-        after = after_live(state.sysctls, change.action, keys_of(change.action))
-        return state.model_copy(update={"sysctls": after})
-    file = state.file(PATH)
-    content = None if isinstance(file, Unknown) or not file.exists else file.content
-    return state.model_copy(update={"sysctls": sysctl.persisted_with(state.sysctls, PATH, content)})
-
-
-old_remedy(
-    name=NAME,
-    title="Ports for new sockets",
-    text=__doc__,
+@remedy(
+    "Ports for new sockets",
+    PortRangeSpec,
     cures=("firewall-ports", "master-port-in-use"),
-    spec=PortRangeSpec,
-    assess=assess,
     order=30,
-    promise=promise,
     reads=(PATH,),
 )
+def port_range(bench: Workbench[PortRangeSpec]) -> None:
+    """Decide what a host's range and its reserved ports have to be."""
+    host, settings = bench.host, bench.settings
+    if settings.range is None and not settings.reserve and not isinstance(host.sysctls, Sysctls):
+        return
+    sysctls = bench.need(host.sysctls, "the kernel's settings")
+    target = target_settings(bench.fleet, sysctls, settings)
+    if not target:
+        rest = "the values in force stay until the next boot"
+        _sysctl.withdraw(bench, PATH, rest)
+        return
+    for key in target:
+        if key not in sysctls.live:
+            fix = f"See that the probe can read it: sysctl {key}"
+            bench.unknown(f"could not read {key}", fix=fix)
+            return
+    _note_range(bench, sysctls, target)
+    _note_reserved(bench, sysctls, target)
+    file, content = bench.file(PATH), sysctl.render(target, WHY)
+    lasts = file.content == content if file.exists else sysctl.kept(host, target)
+    if not lasts and not bench.findings:
+        title = "after a reboot, the ports for new sockets will be others"
+        bench.drift(title, _evidence(sysctls, target))
+    if not lasts and not bench.write(
+        PATH, content, f"write {PATH}, for the next boot", because=bench.findings[0]
+    ):
+        return
+    live = {key: value for key, value in target.items() if sysctls.live[key] != value}
+    if live:
+        before = {key: sysctls.live[key] for key in live}
+        text = ", ".join(f"{key} = {value}" for key, value in live.items())
+        values = _sysctl.live_command(before, live)
+        bench.run(f"set {text}", because=bench.findings[0], **values)
+    if file.exists or not lasts:
+        _sysctl.note_overruled(bench, PATH, target)
+
+
+def _note_range(
+    bench: Workbench[PortRangeSpec], sysctls: Sysctls, target: Mapping[str, str]
+) -> None:
+    live = sysctls.live.get(RANGE_KEY, "")
+    if target.get(RANGE_KEY, live) != live:
+        title = f"new sockets get ports from {live.replace(' ', '-')}, the spec says otherwise"
+        bench.drift(title, f"{RANGE_KEY} = {live}")
+
+
+def _note_reserved(
+    bench: Workbench[PortRangeSpec], sysctls: Sysctls, target: Mapping[str, str]
+) -> None:
+    live = sysctls.live.get(RESERVED_KEY, "")
+    if target.get(RESERVED_KEY, live) == live:
+        return
+    bounds = bench.settings.range or _range(sysctls)
+    reserved = _reserved(live)
+    at_risk = [
+        need
+        for need in _fixed(bench.fleet)
+        if bounds
+        and spans.meet((bounds,), ((need.low, need.high),))
+        and spans.minus(((need.low, need.high),), reserved)
+    ]
+    title = "ports that the spec reserves are not reserved"
+    if at_risk:
+        title = "the kernel may give ports that launchers need to outgoing connections"
+    evidence = [
+        f"{RANGE_KEY} = {sysctls.live.get(RANGE_KEY, 'unknown')}",
+        f"{RESERVED_KEY} = {live or 'none'}",
+        *(f"needed: {need}" for need in at_risk),
+    ]
+    bench.drift(title, evidence, label="master-port-in-use")
+
+
+def _evidence(sysctls: Sysctls, target: Mapping[str, str]) -> Iterator[str]:
+    for key, value in target.items():
+        winner = sysctls.winner(key)
+        if winner is None:
+            yield f"{key}: no file sets it, needs {value}"
+        elif winner.value != value:
+            yield f"{winner.path}:{winner.line}: {key} = {winner.value}, needs {value}"
+
+
+port_range.promises(_sysctl.promise_with(PATH))
+port_range.observes(_sysctl.observation)

@@ -161,9 +161,11 @@ class Workbench(FleetBench[S]):
 
     # ---- what is wrong
 
-    def drift(self, title: str, evidence: str | Iterable[str] = (), *, label: str = "") -> Finding:
+    def drift(
+        self, title: str, evidence: str | Iterable[str] = (), fix: str = "", *, label: str = ""
+    ) -> Finding:
         """Note what is wrong and what the plan changes; the arguments are those of ``report``."""
-        return self._note(FindingKind.DRIFT, title, evidence, "", label)
+        return self._note(FindingKind.DRIFT, title, evidence, fix, label)
 
     def blocked(
         self, title: str, evidence: str | Iterable[str] = (), fix: str = "", *, label: str = ""
@@ -228,15 +230,24 @@ class Workbench(FleetBench[S]):
         self._step(action, title, because, risk, guarded, disrupts)
         return True
 
-    def remove(self, path: str, title: str, *, because: Finding) -> bool:
-        """Plan to remove a file that is there; return whether that can be done."""
+    def remove(
+        self,
+        path: str,
+        title: str,
+        *,
+        because: Finding,
+        risk: Risk = Risk.LOW,
+        guarded: bool = False,
+        disrupts: str = "",
+    ) -> bool:
+        """Plan to remove a file that is there; return whether that can be done, as ``write`` does."""
         if not self.can_write(path, because=because):
             return False
         file = self.file(path)
         before = sha256(file.content)
         self.contents[before] = file.content
         action = FileAction(path=path, real_path=file.real_path, before=before, after=None)
-        self._step(action, title, because, Risk.LOW, False, "")
+        self._step(action, title, because, risk, guarded, disrupts)
         return True
 
     def run(

@@ -189,7 +189,7 @@ def test_a_later_file_a_kernel_without_ipv6_and_no_answer_are_told() -> None:
     late = {"/etc/sysctl.d/99-z.conf": "net.ipv6.conf.all.disable_ipv6 = 0\n"}
     (blocked,) = settled(of(state(files=late), mode="disable")).blocked("a")
     assert blocked.evidence == (
-        "/etc/sysctl.d/99-z.conf:1: net.ipv6.conf.all.disable_ipv6 = 0, wanted 1",
+        "/etc/sysctl.d/99-z.conf:1: net.ipv6.conf.all.disable_ipv6 = 0, needs 1",
     )
     assert plan_of(of(state({}), mode="disable")).findings == ()
     (none,) = plan_of(of(state({}), mode="enable")).blocked("a")

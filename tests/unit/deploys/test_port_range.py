@@ -139,7 +139,7 @@ def test_a_later_file_that_wins_at_boot_is_told() -> None:
     plan = settled(before)
     (blocked,) = plan.blocked("a")
     assert blocked.evidence == (
-        f"/etc/sysctl.d/99-tuning.conf:2: {RANGE_KEY} = 40000 50000, wanted 50000 60999",
+        f"/etc/sysctl.d/99-tuning.conf:2: {RANGE_KEY} = 40000 50000, needs 50000 60999",
     )
     again = plan_of(promised(before, plan))
     assert (again.changes, again.blocked("a")) == ((), (blocked,))
