@@ -16,9 +16,7 @@ from remedy.plan.registry import Promise
 from remedy.probe import File, HostState, Sysctls
 
 
-def live_command(
-    before: Mapping[str, str], after: Mapping[str, str], undo: str = ""
-) -> Command:
+def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str = "") -> Command:
     """Return the command that gives the kernel other values, in the order of ``after``.
 
     Args:
@@ -63,7 +61,7 @@ def promise_with(path: str) -> Promise:
         """Return what the probe finds after the change: what is in force, and what the files say."""
         assert isinstance(state.sysctls, Sysctls)
         if isinstance(change.action, CommandAction):
-            after = _after(state.sysctls, change.action)
+            after = after_live(state.sysctls, change.action)
         else:
             file = state.file(path)
             content = file.content if isinstance(file, File) and file.exists else None
@@ -78,19 +76,19 @@ def observation(state: HostState, change: Change) -> str:
     assert isinstance(change.action, CommandAction)
     assert isinstance(state.sysctls, Sysctls)
     live = state.sysctls.live
-    return "\n".join(live[key] for key in sorted(_keys_of(change.action))).rstrip("\n")
+    return "\n".join(live[key] for key in sorted(keys_of(change.action))).rstrip("\n")
 
 
-def _after(sysctls: Sysctls, action: CommandAction) -> Sysctls:
+def after_live(sysctls: Sysctls, action: CommandAction) -> Sysctls:
     """Return the settings after a ``live_command``."""
-    keys, values = sorted(_keys_of(action)), action.after.split("\n")
+    keys, values = sorted(keys_of(action)), action.after.split("\n")
     values += [""] * (len(keys) - len(values))
     return sysctls.model_copy(
         update={"live": {**sysctls.live, **dict(zip(keys, values, strict=True))}}
     )
 
 
-def _keys_of(action: CommandAction) -> tuple[str, ...]:
+def keys_of(action: CommandAction) -> tuple[str, ...]:
     """Return the names that a ``live_command`` is about."""
     words = shlex.split(action.observe.partition("; do ")[0])[3:]
     return tuple(key_of(word) for word in words)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-from remedy.deploys._sysctl import after_live, keys_of, live_action
+from remedy.deploys._sysctl import after_live, keys_of, live_command
+from remedy.plan import CommandAction
 from remedy.probe import Sysctls
 
 DOTTED = "net.ipv6.conf.eth0/100.disable_ipv6"
 """The interface eth0.100, as sysctl(8) writes it."""
+
+
+def live_action(
+    before: Mapping[str, str], after: Mapping[str, str], undo: str = ""
+) -> CommandAction:
+    return CommandAction(**live_command(before, after, undo))
 
 
 def test_the_step_writes_in_the_order_given_and_looks_in_the_order_of_names() -> None:
@@ -50,4 +58,4 @@ def test_an_empty_value_is_known_after_the_step_as_well() -> None:
     assert live_action({"a.x": "", "b.y": ""}, {"a.x": "", "b.y": "1"}).after == "\n1"
     assert live_action({"a.x": "", "b.y": "7"}, {"a.x": "1", "b.y": ""}).before == "\n7"
     before = Sysctls(live={"a.x": "1", "b.y": "7", "c.z": "9"}, persisted=(), unread=())
-    assert after_live(before, action, ("b.y", "a.x")).live == {"a.x": "3", "b.y": "", "c.z": "9"}
+    assert after_live(before, action).live == {"a.x": "3", "b.y": "", "c.z": "9"}
