@@ -6,8 +6,9 @@ Paddle tell their peers to connect to loopback; entries that point to a node tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.edit.hosts import (
@@ -16,26 +17,13 @@ from remedy.edit.hosts import (
     edit_hosts,
     foreign_entries,
 )
-from remedy.plan import (
-    Assessment,
-    Change,
-    FileAction,
-    Finder,
-    Finding,
-    FindingKind,
-    Fleet,
-    interface_addresses,
-    sha256,
-)
-from remedy.plan.files import blocker
-from remedy.plan.legacy import old_remedy
-from remedy.probe import File, HostState
+from remedy.plan import Change, Finding, Fleet, Workbench, interface_addresses, remedy
+from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
+from remedy.text import counted
 from remedy.values import Unknown
 
-NAME = "hosts_file"
-_finding = Finder(NAME, "hostname-unresolvable")
 PATH = "/etc/hosts"
 
 
@@ -45,15 +33,18 @@ class HostsFileSpec(SpecSection):
     manage: bool = True
 
 
+Bench: TypeAlias = Workbench[HostsFileSpec]
+
+
 @dataclass(frozen=True)
-class Entry:
+class HostsEntry:
     """One line of the block: an address, and the names it has."""
 
     address: str
     names: tuple[str, ...]
 
 
-def wanted_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[Entry, ...]:
+def target_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[HostsEntry, ...]:
     """Return the lines of the block on ``host``, one for each node whose address is known.
 
     A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
@@ -75,7 +66,7 @@ def wanted_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[Entry
             names = [*_long_forms(name, content), name]
         if short != name and shorts.count(short.lower()) == 1:
             names.append(short)
-        entries.append(Entry(address, tuple(dict.fromkeys(names))))
+        entries.append(HostsEntry(address, tuple(dict.fromkeys(names))))
     return tuple(entries)
 
 
@@ -90,182 +81,135 @@ def _long_forms(name: str, content: bytes) -> Iterator[str]:
             yield from (long for long in line.names if long.startswith(f"{name.lower()}."))
 
 
-def assess(fleet: Fleet, host: HostState, spec: HostsFileSpec) -> Assessment:
-    """Decide what /etc/hosts of one host shall be, and whether its resolver agrees."""
-    current = host.file(PATH)
-    if isinstance(current, Unknown):
-        return Assessment(
-            (_finding(host, FindingKind.UNKNOWN, f"{PATH} could not be read", (current.reason,)),)
-        )
-    entries = wanted_entries(fleet, host, current.content)
-    addresses = {name.lower(): e.address for e in entries for name in e.names}
-    findings = [*_undecided(fleet, host)]
-    if not spec.manage:
-        return Assessment((*findings, *_resolver_findings(fleet, host, addresses, settled=True)))
-    findings += _cloud_init(host)
-    edit = edit_hosts(
-        current.content, render("hosts_block.j2", entries=entries).encode(), addresses
-    )
-    if edit.content == current.content:
-        return Assessment((*findings, *_resolver_findings(fleet, host, addresses, settled=True)))
-    findings += _resolver_findings(fleet, host, addresses, settled=False)
-    findings += _drift(host, current, entries, edit.disabled)
-    blocked = blocker(current, NAME)
-    if blocked is not None:
-        return Assessment((*findings, blocked.on(host.host, "hostname-unresolvable")))
-    change = Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"write the cluster's {len(entries)} hosts into {PATH}",
-        reason=findings[-1].title,
-        label=findings[-1].label,
-        action=FileAction(
-            path=PATH,
-            real_path=current.real_path,
-            before=sha256(current.content) if current.exists else None,
-            after=sha256(edit.content),
-        ),
-    )
-    blobs = {sha256(content): content for content in (current.content, edit.content)}
-    return Assessment(tuple(findings), (change,), blobs)
+@remedy(
+    "Hosts file",
+    HostsFileSpec,
+    cures=("hostname-unresolvable", "loopback-hostname"),
+    finds=("wrong-interface",),
+    order=10,
+    reads=(MAIN, DROP_INS + "*.cfg"),
+)
+def hosts_file(bench: Bench) -> None:
+    """Decide what /etc/hosts of one host has to be, and whether its resolver agrees."""
+    content = bench.file(PATH).content
+    entries = target_entries(bench.fleet, bench.host, content)
+    addresses = {name.lower(): entry.address for entry in entries for name in entry.names}
+    _check_address(bench)
+    edit = edit_hosts(content, render("hosts_block.j2", entries=entries).encode(), addresses)
+    if bench.settings.manage:
+        _note_cloud_init(bench)
+    if not bench.settings.manage or edit.content == content:
+        _check_resolver(bench, addresses, settled=True)
+        return
+    _check_resolver(bench, addresses, settled=False)
+    finding = _note_drift(bench, content, entries, edit.disabled)
+    title = f"write the cluster's {counted(len(entries), 'host')} into {PATH}"
+    bench.write(PATH, edit.content, title, because=finding)
 
 
-def _cloud_init(host: HostState) -> Iterator[Finding]:
-    """Yield that cloud-init writes the file anew at each boot (its setting ``manage_etc_hosts``)."""
-    said = cloud_setting(host, "manage_etc_hosts")
+def _note_cloud_init(bench: Bench) -> None:
+    """Say that cloud-init writes the file at each boot (its setting ``manage_etc_hosts``)."""
+    setting = cloud_setting(bench.host, "manage_etc_hosts")
     # "localhost" is no better: it puts the 127.0.1.1 line back.
-    if said is not None and said[0] not in (None, False):
-        yield _finding(
-            host,
-            FindingKind.BLOCKED,
-            f"cloud-init writes {PATH} anew at each boot",
-            (said[1],),
-            fix=f"Write `manage_etc_hosts: false` into {DROP_INS}99-hosts.cfg, then run the command again.",
+    if setting is not None and setting[0] not in (None, False):
+        bench.blocked(
+            f"cloud-init replaces {PATH} at each boot",
+            setting[1],
+            f"Write `manage_etc_hosts: false` into {DROP_INS}99-hosts.cfg, then run the command again.",
         )
 
 
-def _undecided(fleet: Fleet, host: HostState) -> Iterator[Finding]:
-    """Yield what stands in the way of knowing this host's own cluster address."""
-    mine = fleet.addresses[host.host]
-    if mine.address is None:
-        yield _finding(
-            host,
-            FindingKind.BLOCKED,
-            f"no cluster address could be found for {host.host}: {mine.reason}",
+def _check_address(bench: Bench) -> None:
+    """Say what stands in the way of knowing this host's own cluster address."""
+    host, chosen = bench.host, bench.fleet.addresses[bench.host.host]
+    addresses = interface_addresses(host)
+    if chosen.address is None:
+        bench.blocked(
+            f"no cluster address could be found for {host.host}: {chosen.reason}",
             fix="Set cluster_address of the host in the inventory, or cluster.subnet in remedy.yaml.",
             label="wrong-interface",
         )
     elif isinstance(host.network, Unknown):
-        yield _finding(
-            host,
-            FindingKind.UNKNOWN,
-            f"whether {host.host} has its address {mine.address} is not known",
-            (host.network.reason,),
+        bench.unknown(
+            f"whether {host.host} has its address {chosen.address} is not known",
+            host.network.reason,
             label="wrong-interface",
         )
-    elif not any(str(address.ip) == mine.address for address in interface_addresses(host)):
-        have = ", ".join(str(address) for address in interface_addresses(host))
-        yield _finding(
-            host,
-            FindingKind.BLOCKED,
-            f"{host.host} has no interface with {mine.address}, {mine.reason}",
-            (f"its addresses: {have or 'none'}",),
-            fix="Correct cluster_address in the inventory, or bring that interface up.",
+    elif chosen.address not in (str(address.ip) for address in addresses):
+        bench.blocked(
+            f"{host.host} has no interface with {chosen.address}, {chosen.reason}",
+            f"its addresses: {', '.join(map(str, addresses)) or 'none'}",
+            "Correct cluster_address in the inventory, or bring that interface up.",
             label="wrong-interface",
         )
 
 
-def _drift(
-    host: HostState, current: File, entries: tuple[Entry, ...], disabled: tuple[Disabled, ...]
-) -> Iterator[Finding]:
+def _note_drift(
+    bench: Bench, content: bytes, entries: Sequence[HostsEntry], disabled: Sequence[Disabled]
+) -> Finding:
+    """Note what is wrong with the file; return the last finding."""
     for line in disabled:
-        text = line.before.decode("utf-8", "backslashreplace").strip()
-        yield _finding(
-            host,
-            FindingKind.DRIFT,
+        bench.drift(
             f"{PATH} line {line.number} contradicts the inventory: {line.reason}",
-            (text,),
-            label="loopback-hostname" if "127." in line.reason else "hostname-unresolvable",
+            line.before.decode("utf-8", "backslashreplace").strip(),
+            label="loopback-hostname" if "127." in line.reason else "",
         )
-    listed = {
-        (name, line.address) for line in block_entries(current.content) for name in line.names
-    }
+    listed = {(name, line.address) for line in block_entries(content) for name in line.names}
     lacking = [
         e.names[-1] for e in entries if any((n.lower(), e.address) not in listed for n in e.names)
     ]
-    known = {name.lower() for e in entries for name in e.names}
-    left = sorted({name for name, _ in listed if name not in known})
+    known = {name.lower() for entry in entries for name in entry.names}
+    gone = sorted({name for name, _ in listed if name not in known})
     if lacking:
-        yield _finding(
-            host,
-            FindingKind.DRIFT,
-            f"{PATH} lacks {len(lacking)} hosts of the cluster",
-            tuple(lacking),
-        )
-    if left:
-        yield _finding(
-            host, FindingKind.DRIFT, f"{PATH} lists hosts that left the inventory", tuple(left)
-        )
-    if not (disabled or lacking or left):
-        yield _finding(
-            host, FindingKind.DRIFT, f"the block in {PATH} was edited or is out of order"
-        )
+        bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", lacking)
+    if gone:
+        bench.drift(f"{PATH} lists hosts that left the inventory", gone)
+    if not (disabled or lacking or gone):
+        bench.drift(f"the block in {PATH} was edited or is out of order")
+    return bench.findings[-1]
 
 
-def _resolver_findings(
-    fleet: Fleet, host: HostState, addresses: Mapping[str, str], *, settled: bool
-) -> Iterator[Finding]:
-    """Yield names that the host's own resolver answers wrongly.
+def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool) -> None:
+    """Name what the host's own resolver answers wrongly.
 
     Where the file is still to be changed (``settled`` false) that is expected to go away with it. Where the
     file is right, something else decides: nsswitch.conf, a name service cache, DNS.
     """
-    if isinstance(host.names, Unknown):
-        yield _finding(
-            host, FindingKind.UNKNOWN, "how names resolve here is not known", (host.names.reason,)
-        )
+    if isinstance(bench.host.names, Unknown):
+        bench.unknown("could not read how names resolve here", bench.host.names.reason)
         return
-    kind = FindingKind.BLOCKED if settled else FindingKind.DRIFT
+    note = bench.blocked if settled else bench.drift
     fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
-    answered = {name.lower(): answers for name, answers in host.names.peers.items()}
+    answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
     wrong = {
-        name: answered[name]
+        name: answers[name]
         for name, address in addresses.items()
-        if name in answered and answered[name][:1] != (address,)
+        if name in answers and answers[name][:1] != (address,)
     }
     looped = {n: a for n, a in wrong.items() if any(answer.startswith("127.") for answer in a)}
-    elsewhere = {name: answers for name, answers in wrong.items() if name not in looped}
-    for names, label, what in (
+    elsewhere = {name: answer for name, answer in wrong.items() if name not in looped}
+    for names, label, text in (
         (looped, "loopback-hostname", "resolve to loopback"),
         (elsewhere, "hostname-unresolvable", "do not resolve to the cluster address"),
     ):
-        if not names:
-            continue
-        told = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
-        yield _finding(
-            host,
-            kind,
-            f"names {what}: {told}",
-            tuple(
-                f"{name}: {', '.join(answers) or 'no answer'}, wanted {addresses[name]}"
-                for name, answers in names.items()
-            ),
-            fix=fix,
-            label=label,
-        )
-    asked = {name.lower() for name in fleet.inventory.names}
-    silent = sorted((addresses.keys() & asked) - answered.keys())
+        if names:
+            few = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
+            evidence = (
+                f"{name}: {', '.join(answer) or 'no answer'}, expected {addresses[name]}"
+                for name, answer in names.items()
+            )
+            note(f"names {text}: {few}", evidence, fix, label=label)
+    asked = {name.lower() for name in bench.fleet.inventory.names}
+    silent = sorted((addresses.keys() & asked) - answers.keys())
     if settled and silent:
-        yield _finding(
-            host,
-            FindingKind.UNKNOWN,
-            f"{len(silent)} names were not resolved within the probe's time",
-            tuple(silent[:8]),
-            fix="Is a DNS server in /etc/resolv.conf dead?",
+        bench.unknown(
+            f"{counted(len(silent), 'name')} not resolved within the probe's time",
+            silent[:8],
+            "Check the DNS servers in /etc/resolv.conf: one may be dead.",
         )
 
 
+@hosts_file.promises
 def promise(state: HostState, _change: Change) -> HostState:
     """Return what the probe finds after the change: the resolver answers what the file says."""
     file = state.file(PATH)
@@ -277,16 +221,3 @@ def promise(state: HostState, _change: Change) -> HostState:
         for name in state.names.peers
     }
     return state.model_copy(update={"names": state.names.model_copy(update={"peers": peers})})
-
-
-old_remedy(
-    name=NAME,
-    title="Hosts file",
-    text=__doc__,
-    cures=("hostname-unresolvable", "loopback-hostname"),
-    spec=HostsFileSpec,
-    assess=assess,
-    order=10,
-    reads=(MAIN, DROP_INS + "*.cfg"),
-    promise=promise,
-)

@@ -12,33 +12,18 @@ variables for one process and starts it: `paddle-fixed-ports 0 python train.py` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from remedy.deploys._once import once_a_fleet
 from remedy.deploys.hosts_file import HostsFileSpec
-from remedy.plan import (
-    Assessment,
-    Change,
-    FileAction,
-    Finder,
-    Finding,
-    FindingKind,
-    Fleet,
-    sha256,
-)
-from remedy.plan.files import blocker
-from remedy.plan.legacy import old_remedy
+from remedy.plan import Fleet, Workbench, remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
 from remedy.values import Unknown
 
-NAME = "paddle"
-LABEL = "firewall-ports"
-_finding = Finder(NAME, LABEL)
 PATH = "/usr/local/bin/paddle-fixed-ports"
 LONGEST = 120_000
 """Characters of one variable: the kernel takes 128 KiB for each (execve(2), MAX_ARG_STRLEN)."""
@@ -76,7 +61,7 @@ class PaddleSpec(SpecSection):
 
 def reserved_ports(fleet: Fleet) -> range:
     """Return the ports that trainers listen on, for remedies that reserve or open ports."""
-    spec = fleet.spec.section(NAME, PaddleSpec)
+    spec = fleet.spec.section("paddle", PaddleSpec)
     most = max((_devices(state, spec) for state in fleet.states.values()), default=0)
     return spec.range[:most]
 
@@ -92,102 +77,72 @@ def _devices(host: HostState, spec: PaddleSpec) -> int:
 @once_a_fleet
 def _endpoints(fleet: Fleet) -> tuple[str, dict[str, int], tuple[str, ...]]:
     """Return all endpoints, the number of each host's first trainer, and what is in the way of the list."""
-    spec = fleet.spec.section(NAME, PaddleSpec)
+    spec = fleet.spec.section("paddle", PaddleSpec)
     listed: list[str] = []
     first: dict[str, int] = {}
-    wrong = []
+    obstacles = []
     for name in fleet.inventory.names:
         address, state = fleet.addresses[name].address, fleet.states.get(name)
         if state is None or address is None:
             reason = fleet.addresses[name].reason if state is not None else "it was not read"
-            wrong.append(f"{name}: {reason}")
+            obstacles.append(f"{name}: {reason}")
             continue
         count = _devices(state, spec)
         if count > len(spec.range):
-            wrong.append(f"{name}: {count} trainers, and {spec.ports} has {len(spec.range)} ports")
+            obstacles.append(
+                f"{name}: {count} trainers, and {spec.ports} has {len(spec.range)} ports"
+            )
         first[name] = len(listed)
         listed += [f"{address}:{port}" for port in spec.range[:count]]
     text = ",".join(listed)
     if len(text) > LONGEST:
-        wrong.append(f"{len(listed)} endpoints are more than one variable can hold")
-    return text, first, tuple(wrong)
+        obstacles.append(f"{len(listed)} endpoints are more than one variable can hold")
+    return text, first, tuple(obstacles)
 
 
-def assess(fleet: Fleet, host: HostState, spec: PaddleSpec) -> Assessment:
-    """Decide what the command for fixed ports shall set on one host."""
-    file = host.file(PATH)
-    if spec.ports is None:
-        return Assessment()
-    findings = list(_name_advice(fleet, host))
-    if isinstance(file, Unknown):
-        unread = _finding(host, FindingKind.UNKNOWN, f"{PATH} could not be read", (file.reason,))
-        return Assessment((*findings, unread))
-    endpoints, first, wrong = _endpoints(fleet)
-    if wrong:
+@remedy(
+    "Paddle on fixed ports",
+    PaddleSpec,
+    cures=("firewall-ports", "loopback-hostname"),
+    order=56,
+    reads=(PATH,),
+)
+def paddle(bench: Workbench[PaddleSpec]) -> None:
+    """Decide what the command for fixed ports has to set on one host."""
+    fleet, host, settings = bench.fleet, bench.host, bench.settings
+    if settings.ports is None:
+        return
+    _advise_on_names(bench)
+    file = bench.file(PATH)
+    endpoints, first, obstacles = _endpoints(fleet)
+    if obstacles:
         title = "the endpoints of Paddle's trainers cannot be listed, because that needs every host"
-        findings.append(_finding(host, FindingKind.BLOCKED, title, wrong[:8]))
-        return Assessment(tuple(findings))
+        bench.blocked(title, obstacles[:8])
+        return
     content = render(
         "paddle_fixed_ports.j2",
         endpoints=endpoints,
         total=endpoints.count(",") + 1,
         address=fleet.addresses[host.host].address,
-        count=_devices(host, spec),
+        count=_devices(host, settings),
         first=first[host.host],
-        port=spec.range.start,
+        port=settings.range.start,
     ).encode()
-    if content == file.content:
-        return Assessment(tuple(findings))
-    title = (
-        f"{PATH} does not list the trainers of this inventory"
-        if file.exists
-        else f"there is no {PATH}"
-    )
-    findings.append(_finding(host, FindingKind.DRIFT, title))
-    if blocked := blocker(file, NAME):
-        return Assessment((*findings, blocked.on(host.host, LABEL)))
-    change = Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=f"write {PATH}",
-        reason=title,
-        label=LABEL,
-        action=FileAction(
-            path=PATH,
-            real_path=file.real_path,
-            before=sha256(file.content) if file.exists else None,
-            after=sha256(content),
-            mode=0o755,
-        ),
-    )
-    blobs = {sha256(data): data for data in (file.content, content)}
-    return Assessment(tuple(findings), (change,), blobs)
+    if content != file.content:
+        title = f"{PATH} does not list the trainers of this inventory"
+        finding = bench.drift(title if file.exists else f"there is no {PATH}")
+        bench.write(PATH, content, f"write {PATH}", because=finding, mode=0o755)
 
 
-def _name_advice(fleet: Fleet, host: HostState) -> Iterator[Finding]:
-    """Yield that Paddle will take a wrong address, where the remedy that cures it was switched off."""
-    if isinstance(host.names, Unknown) or fleet.spec.section("hosts_file", HostsFileSpec).manage:
+def _advise_on_names(bench: Workbench[PaddleSpec]) -> None:
+    """Say that Paddle will take a wrong address, where the remedy that cures it was switched off."""
+    names, address = bench.host.names, bench.fleet.addresses[bench.host.host].address
+    managed = bench.fleet.spec.section("hosts_file", HostsFileSpec).manage
+    if isinstance(names, Unknown) or managed or address is None or names.own[:1] == (address,):
         return
-    mine = fleet.addresses[host.host].address
-    if mine is not None and host.names.own[:1] != (mine,):
-        yield _finding(
-            host,
-            FindingKind.BLOCKED,
-            "Paddle takes the address of the host's own name, which is not its cluster address",
-            (f"its own name: {', '.join(host.names.own) or 'no answer'}, wanted {mine}",),
-            "Set hosts_file.manage: true. The launcher's --host does not reach Paddle's gloo.",
-            label="loopback-hostname",
-        )
-
-
-old_remedy(
-    name=NAME,
-    title="Paddle on fixed ports",
-    text=__doc__,
-    cures=(LABEL, "loopback-hostname"),
-    spec=PaddleSpec,
-    assess=assess,
-    order=56,
-    reads=(PATH,),
-)
+    bench.blocked(
+        "Paddle takes the address of the host's own name, which is not its cluster address",
+        f"its own name: {', '.join(names.own) or 'no answer'}, expected {address}",
+        "Set hosts_file.manage: true. The launcher's --host does not reach Paddle's gloo.",
+        label="loopback-hostname",
+    )

@@ -11,6 +11,7 @@ Nothing here reads or changes a host: the outcome is data, from which the plan i
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from typing import Generic, TypedDict, TypeVar
@@ -158,6 +159,10 @@ class Workbench(FleetBench[S]):
     def file(self, path: str) -> File:
         """Return the file at ``path``, which need not exist; where it could not be read, end the decision."""
         return self.need(self.host.file(path), path)
+
+    def part(self) -> contextlib.AbstractContextManager[None]:
+        """Open a part of the decision that may end alone: ``need`` in it ends the part."""
+        return contextlib.suppress(Undecided)
 
     # ---- what is wrong
 

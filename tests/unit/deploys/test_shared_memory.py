@@ -236,7 +236,7 @@ def test_a_docker_that_does_not_run_only_gets_the_file() -> None:
         ({"files": {DAEMON: b'{"a": 1,}'}}, "is not JSON that dockerd reads"),
         ({"files": {DAEMON: b"\xff"}}, "is not JSON that dockerd reads"),
         ({"arguments": ("dockerd", "--default-shm-size", "64m")}, "by an argument of dockerd"),
-        ({"arguments": ("dockerd", "--config-file=/x.json")}, "to read another file"),
+        ({"arguments": ("dockerd", "--config-file=/x.json")}, "reads another file"),
         (
             {"files": {"/etc/default/docker": b'DOCKER_OPTS="--default-shm-size=64m"\n'}},
             "by an argument",
@@ -247,7 +247,7 @@ def test_a_docker_that_does_not_run_only_gets_the_file() -> None:
                     "/etc/systemd/system/docker.service.d/a.conf": b"ExecStart=dockerd --config-file /x\n"
                 }
             },
-            "to read another file",
+            "reads another file",
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_resolver_that_disagrees_with_a_right_file_blocks() -> None:
     plan = make_plan(Fleet(after.inventory, {**after.states, "gpu01": lying}, after.spec), WHEN)
     (finding,) = plan.blocked("gpu01")
     assert finding.title == "names do not resolve to the cluster address: gpu02"
-    assert finding.evidence == ("gpu02: 10.9.9.9, wanted 10.0.0.2",)
+    assert finding.evidence == ("gpu02: 10.9.9.9, expected 10.0.0.2",)
     assert plan.blocked("gpu02") == ()
 
 
@@ -170,7 +170,7 @@ def test_cloud_init_that_writes_the_hosts_file_at_boot_is_told(text: str, blocks
     plan = make_plan(
         fleet(host_state("gpu01", "10.0.0.1", files={path: cloud})), WHEN, only="hosts_file"
     )
-    told = any("anew at each boot" in f.title for f in plan.blocked("gpu01"))
+    told = any("replaces /etc/hosts at each boot" in f.title for f in plan.blocked("gpu01"))
     assert told is blocks
 
 
