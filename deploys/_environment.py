@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._settings import (
@@ -16,11 +17,12 @@ from remedy.deploys._settings import (
     Target,
     settings,
     switched_off,
+    targets,
 )
 from remedy.edit.assignments import Assignment, Dialect, assignments, untrimmed
-from remedy.plan import Finding, FindingKind, Fleet
-from remedy.probe import HostState
-from remedy.values import Unknown
+from remedy.plan import FleetBench, Workbench
+from remedy.probe import Interface
+from remedy.values import Fact, Unknown
 
 IFNAMES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 _OFF = ("", "0")
@@ -43,150 +45,128 @@ _COMPARED = re.compile(
 
 @dataclass(frozen=True)
 class Wish:
-    """The value a variable shall have, why, and whether the spec asks for it (else it is a repair)."""
+    """The value a variable is to have, why, and whether the spec asks for it (else it is a repair)."""
 
     value: str
     why: str
     asked: bool = True
 
 
-class Look:
-    """One host, looked at once: where what is set, and what is wrong with it."""
+@dataclass(frozen=True)
+class Surroundings:
+    """One host's environment: the files that can be changed, what is set where, the cluster's interface."""
 
-    def __init__(
-        self, fleet: Fleet, host: HostState, remedy: str, targets: tuple[Target, ...]
-    ) -> None:
-        self.fleet, self.host, self.remedy, self.targets = fleet, host, remedy, targets
-        self.settings = settings(host, targets)
-        self.interface = nic.cluster_interface(fleet, host)
-        self.findings: list[Finding] = []
-        self.reasons: dict[str, Finding] = {}
+    bench: Workbench[Any]
+    targets: tuple[Target, ...]
+    settings: tuple[Setting, ...]
+    interface: Fact[Interface]
 
-    def find(
-        self,
-        kind: FindingKind,
-        label: str,
-        title: str,
-        evidence: tuple[str, ...] = (),
-        fix: str = "",
-    ) -> None:
-        """Note a finding."""
-        self.findings.append(
-            Finding(
-                host=self.host.host,
-                remedy=self.remedy,
-                kind=kind,
-                label=label,
-                title=title,
-                evidence=evidence,
-                fix=fix,
-            )
-        )
+    @classmethod
+    def of(cls, bench: Workbench[Any], *, user_files: bool) -> Surroundings:
+        """Return the environment of the host on the bench; ``user_files``: the user's may be changed too."""
+        files = targets(bench.host, user_files=user_files)
+        interface = nic.cluster_interface(bench.fleet, bench.host)
+        return cls(bench, files, settings(bench.host, files), interface)
 
-    def wrong(self, name: str, value: str) -> str | None:
-        """Return why a setting of an interface cannot work here; None when it can, or nobody can tell."""
+    def fault(self, name: str, value: str) -> str | None:
+        """Return why a setting of an interface cannot work here; None when it can, or that is not known."""
+        network = self.bench.host.network
         if (
             name not in IFNAMES
-            or isinstance(self.host.network, Unknown)
+            or isinstance(network, Unknown)
             or isinstance(self.interface, Unknown)
         ):
             return None
-        strict = nic.named_by_user(self.fleet, self.host)
+        strict = nic.named_by_user(self.bench.fleet, self.bench.host)
         exact = name != "NCCL_SOCKET_IFNAME"
-        return nic.wrong_interfaces(
-            value, self.host.network, self.interface, exact=exact, strict=strict
-        )
+        return nic.wrong_interfaces(value, network, self.interface, exact=exact, strict=strict)
 
 
-def beaten(look: Look, wishes: Mapping[str, Wish]) -> None:
+def name_overruling(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     """Name the lines that remedy does not change and that count before those it does."""
-    for one in look.settings:
-        if one.target is not None:
+    for setting in around.settings:
+        if setting.target is not None:
             continue
-        why = look.wrong(one.name, one.value)
-        wish = wishes.get(one.name)
-        if wish is not None and wish.asked and one.value != wish.value:
-            why = why or f"{wish.why} wants {wish.value}"
-        if why:
-            look.find(
-                FindingKind.BLOCKED,
-                label_of(one.name),
-                f"{one.path} sets {one.name}={one.value}: {why}",
-                (one.shown,),
-                f"Correct or remove line {one.line} of {one.path}: it counts before what remedy writes."
-                + (
-                    " Or set environment.user_files: true."
-                    if one.path.endswith("/.nccl.conf")
-                    else ""
-                ),
+        reason = around.fault(setting.name, setting.value)
+        wish = wishes.get(setting.name)
+        if wish is not None and wish.asked and setting.value != wish.value:
+            reason = reason or f"{wish.why} wants {wish.value}"
+        if reason:
+            line = f"line {setting.line} of {setting.path}"
+            fix = f"Correct or remove {line}: it counts before what remedy writes."
+            if setting.path.endswith("/.nccl.conf"):
+                fix += " Or set environment.user_files: true."
+            around.bench.blocked(
+                f"{setting.path} sets {setting.name}={setting.value}: {reason}",
+                setting.shown,
+                fix,
+                label=label_of(setting.name),
             )
 
 
-def session(look: Look, wishes: Mapping[str, Wish]) -> None:
-    """Name what a session over ssh has and no file that was read explains, and what it has not."""
-    if isinstance(look.host.environment, Unknown):
+def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
+    """Name what a session over ssh has and no file that was read explains."""
+    environment = around.bench.host.environment
+    if isinstance(environment, Unknown):
         return
-    known = {(one.name, one.value) for one in look.settings}
-    known |= set(switched_off(look.host, look.targets))
-    for name in sorted({*wishes, *IFNAMES} & look.host.environment.keys()):
-        value = look.host.environment[name]
+    known = {(setting.name, setting.value) for setting in around.settings}
+    known |= set(switched_off(around.bench.host, around.targets))
+    for name in sorted({*wishes, *IFNAMES} & environment.keys()):
+        value = environment[name]
         wish = wishes.get(name)
         if (name, value) in known or (wish is not None and value == wish.value):
             continue
-        why = look.wrong(name, value)
+        reason = around.fault(name, value)
         if wish is not None and wish.asked:
-            why = why or f"{wish.why} wants {wish.value}"
-        if why:
-            look.find(
-                FindingKind.BLOCKED,
-                label_of(name),
-                f"sessions over ssh have {name}={value}: {why}",
-                ("no file that the probe reads sets it",),
+            reason = reason or f"{wish.why} wants {wish.value}"
+        if reason:
+            around.bench.blocked(
+                f"sessions over ssh have {name}={value}: {reason}",
+                "no file that the probe reads sets it",
                 "Look at the user's shell start-up files, PAM's own files and the site's modules.",
+                label=label_of(name),
             )
 
 
-def advice(look: Look, gone: Mapping[str, str | None]) -> None:
+def advise(around: Surroundings, gone: Mapping[str, str | None]) -> None:
     """Report debug switches, and lines that do not mean what they seem to."""
-    for one in look.settings:
-        if is_debug(one) and not (one.target is not None and gone.get(one.name, "") is None):
-            label, does = DEBUG[one.name]
-            look.find(
-                FindingKind.REPORT,
-                label,
-                f"{one.path} sets {one.name}={one.value}, a switch for finding faults: {does}",
-                (one.shown,),
-                f"Remove line {one.line} of {one.path}"
-                + (", or set environment.debug: remove." if one.target is not None else "."),
+    for setting in around.settings:
+        fixed = setting.target is not None
+        if is_debug(setting) and not (fixed and gone.get(setting.name, "") is None):
+            label, effect = DEBUG[setting.name]
+            way_out = ", or set environment.debug: remove." if fixed else "."
+            around.bench.report(
+                f"{setting.path} sets {setting.name}={setting.value}, a switch for finding faults: {effect}",
+                setting.shown,
+                f"Remove line {setting.line} of {setting.path}{way_out}",
+                label=label,
             )
-    for path, strange, why in (
-        (NCCL, untrimmed(_lines(look, NCCL, Dialect.NCCL)), "NCCL neither trims nor unquotes"),
-        (
-            SESSION,
-            (one for one in _lines(look, SESSION, Dialect.PAM) if "$" in one.value),
-            "pam_env puts no variables in",
-        ),
+    quoted = (line for line in _lines(around, SESSION, Dialect.PAM) if "$" in line.value)
+    for path, lines, reason in (
+        (NCCL, untrimmed(_lines(around, NCCL, Dialect.NCCL)), "NCCL neither trims nor unquotes"),
+        (SESSION, quoted, "pam_env puts no variables in"),
     ):
-        for line in strange:
-            look.find(
-                FindingKind.REPORT,
-                "env-not-propagated",
-                f"{path} line {line.line} does not do what it seems to: {why}",
-                (f"{line.name}={line.value}",),
+        for line in lines:
+            around.bench.report(
+                f"{path} line {line.line} does not do what it seems to: {reason}",
+                f"{line.name}={line.value}",
                 "Write NAME=VALUE, without blanks, quotes and $.",
+                label="env-not-propagated",
             )
 
 
-def _lines(look: Look, path: str, dialect: Dialect) -> tuple[Assignment, ...]:
-    file = look.host.file(path)
+def _lines(around: Surroundings, path: str, dialect: Dialect) -> tuple[Assignment, ...]:
+    file = around.bench.host.file(path)
     return () if isinstance(file, Unknown) else assignments(file.content, dialect)
 
 
-def is_debug(one: Setting) -> bool:
-    return one.name in DEBUG and one.value not in _OFF
+def is_debug(setting: Setting) -> bool:
+    """Return whether a line switches something on that is for finding faults."""
+    return setting.name in DEBUG and setting.value not in _OFF
 
 
 def label_of(name: str) -> str:
+    """Return the cause that a wrong value of a variable is."""
     if name in IFNAMES:
         return "wrong-interface"
     if name.startswith("NCCL_IB_"):
@@ -194,31 +174,27 @@ def label_of(name: str) -> str:
     return "mpi-nic-mismatch" if name.startswith((MCA_PREFIX, "UCX_")) else "env-not-propagated"
 
 
-def differences(fleet: Fleet, remedy: str) -> Iterator[Finding]:
-    """Yield variables that sessions over ssh have on some hosts and not, or otherwise, on others."""
-    read = {
+def report_differences(bench: FleetBench[Any]) -> None:
+    """Report variables that sessions over ssh have on some hosts and not, or otherwise, on others."""
+    environments = {
         name: state.environment
-        for name, state in fleet.states.items()
+        for name, state in bench.fleet.states.items()
         if not isinstance(state.environment, Unknown)
     }
-    names = {
-        v for env in read.values() for v in env if _COMPARED.match(v) and not _OWN.search(v)
-    } - DEBUG.keys()
-    for variable in sorted(names - DEBUG.keys()):
+    names = {name for environment in environments.values() for name in environment}
+    compared = {name for name in names if _COMPARED.match(name) and not _OWN.search(name)}
+    for variable in sorted(compared - DEBUG.keys()):
         values: dict[str | None, list[str]] = defaultdict(list)
-        for host, env in read.items():
-            values[env.get(variable)].append(host)
+        for host, environment in environments.items():
+            values[environment.get(variable)].append(host)
         if len(values) > 1:
-            yield Finding(
-                host=None,
-                remedy=remedy,
-                kind=FindingKind.REPORT,
-                label="env-not-propagated",
-                title=f"{variable} is not the same on all hosts",
-                evidence=tuple(
+            bench.report(
+                f"{variable} is not the same on all hosts",
+                (
                     f"{'not set' if value is None else value}: {', '.join(hosts[:8])}"
                     f"{f' and {len(hosts) - 8} more' if len(hosts) > 8 else ''}"
                     for value, hosts in values.items()
                 ),
-                fix="Set it for all in environment.variables of remedy.yaml.",
+                "Set it for all in environment.variables of remedy.yaml.",
+                label="env-not-propagated",
             )

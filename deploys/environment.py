@@ -14,7 +14,7 @@ none of this: mount /etc/nccl.conf, or pass the variables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -24,14 +24,14 @@ from remedy.deploys import ascend
 from remedy.deploys._environment import (
     DEBUG,
     IFNAMES,
-    Look,
+    Surroundings,
     Wish,
-    advice,
-    beaten,
-    differences,
+    advise,
+    check_session,
     is_debug,
     label_of,
-    session,
+    name_overruling,
+    report_differences,
 )
 from remedy.deploys._settings import (
     MCA_PREFIX,
@@ -40,27 +40,15 @@ from remedy.deploys._settings import (
     Target,
     switched_off,
     target_for,
-    targets,
 )
-from remedy.edit.assignments import Dialect, assignments, edit, effective
-from remedy.plan import (
-    Assessment,
-    Change,
-    FileAction,
-    Finding,
-    FindingKind,
-    Fleet,
-    sha256,
-)
-from remedy.plan.files import blocker
-from remedy.plan.legacy import old_remedy
+from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
+from remedy.plan import Change, FileAction, Finding, Workbench, remedy
 from remedy.probe import File, HostState
 from remedy.secret import looks_secret
 from remedy.spec import SpecSection
 from remedy.templating import render
 from remedy.values import Unknown
 
-NAME = "environment"
 MPI_IFNAME = f"{MCA_PREFIX}btl_tcp_if_include"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = frozenset(("PATH", "HOME", "SHELL", "USER", "LOGNAME", "LD_PRELOAD", "IFS", "ENV"))
@@ -102,7 +90,7 @@ Value = Annotated[str, BeforeValidator(_text), AfterValidator(_value)]
 
 
 class EnvironmentSpec(SpecSection):
-    """What jobs shall find in their environment.
+    """What jobs find in their environment.
 
     ``interface``: "auto" sets, on each host, the interface with the host's cluster address for NCCL, gloo,
     tensorpipe and Open MPI; a name sets that one; without it only a setting that cannot work is corrected.
@@ -118,44 +106,50 @@ class EnvironmentSpec(SpecSection):
     user_files: bool = False
 
 
-def assess(fleet: Fleet, host: HostState, spec: EnvironmentSpec) -> Assessment:
-    """Decide which files have to say something else, and name the lines that would beat them."""
-    look = Look(fleet, host, NAME, targets(host, user_files=spec.user_files))
-    wishes = {**_repairs(look), **_asked(look, spec)}
+@remedy(
+    "Environment of jobs",
+    EnvironmentSpec,
+    cures=("wrong-interface", "env-not-propagated", "ib-roce-mixed", "mpi-nic-mismatch"),
+    finds=("p2p-acs-iommu", "shm-too-small", "ib-misconfig", "gdr-peermem"),
+    order=60,
+    reads=(PROFILE,),
+)
+def environment(bench: Workbench[EnvironmentSpec]) -> None:
+    """Decide which files have to say something else, and name the lines that overrule them."""
+    settings = bench.settings
+    around = Surroundings.of(bench, user_files=settings.user_files)
+    wishes = {**_repairs(around), **_asked(around, settings)}
     gone: dict[str, str | None] = {name: wish.value for name, wish in wishes.items()}
-    if spec.debug == "remove":
-        gone |= {s.name: None for s in look.settings if is_debug(s) and s.name not in wishes}
-    changes: list[Change] = []
-    blobs: dict[str, bytes] = {}
-    contents = [_block(look, target, wishes, gone) for target in look.targets]
-    for path, content in (*contents, (PROFILE, _profile(look, wishes))):
-        change = _change(look, path, content, blobs) if content is not None else None
-        if change is not None:
-            changes.append(change)
-    beaten(look, wishes)
-    session(look, wishes)
-    advice(look, gone)
-    return Assessment(tuple(look.findings), tuple(changes), blobs)
+    if settings.debug == "remove":
+        gone |= {s.name: None for s in around.settings if is_debug(s) and s.name not in wishes}
+    for target in around.targets:
+        _keep_block(around, target, wishes, gone)
+    _keep_profile(around, wishes)
+    name_overruling(around, wishes)
+    check_session(around, wishes)
+    advise(around, gone)
 
 
-def _repairs(look: Look) -> dict[str, Wish]:
+environment.fleetwide(report_differences)
+
+
+def _repairs(around: Surroundings) -> dict[str, Wish]:
     """Return what has to be set unasked: in place of what cannot work, or what a run before so repaired."""
-    wishes = {}
-    for one in look.settings:
-        why = look.wrong(one.name, one.value)
-        if one.target is not None and (why or one.ours) and one.name in IFNAMES:
-            text = why or "remedy set it in place of what could not work"
-            wishes[one.name] = _derived(look, one.name, text)
-    chosen = _nccl_goes_astray(look)
-    if chosen and not any(one.name == IFNAMES[0] for one in look.settings):
-        wishes[IFNAMES[0]] = _derived(look, IFNAMES[0], chosen)
-    return {name: wish for name, wish in wishes.items() if wish is not None}
-
-
-def _derived(look: Look, name: str, why: str) -> Wish | None:
-    if isinstance(look.interface, Unknown):
-        return None
-    return Wish(_as_value(name, look.interface.name), why, asked=False)
+    reasons: dict[str, str] = {}
+    for setting in around.settings:
+        fault = around.fault(setting.name, setting.value)
+        if setting.target and (fault or setting.ours) and setting.name in IFNAMES:
+            reasons[setting.name] = fault or "remedy set it in place of what could not work"
+    astray = _nccl_goes_astray(around)
+    if astray and not any(setting.name == IFNAMES[0] for setting in around.settings):
+        reasons[IFNAMES[0]] = astray
+    if isinstance(around.interface, Unknown):
+        return {}
+    carrier = around.interface.name
+    return {
+        name: Wish(_as_value(name, carrier), reason, asked=False)
+        for name, reason in reasons.items()
+    }
 
 
 def _as_value(name: str, interface: str) -> str:
@@ -163,183 +157,165 @@ def _as_value(name: str, interface: str) -> str:
     return f"={interface}" if name == "NCCL_SOCKET_IFNAME" else interface
 
 
-def _nccl_goes_astray(look: Look) -> str | None:
+def _nccl_goes_astray(around: Surroundings) -> str | None:
     """Return what NCCL would choose by itself if that leads nowhere; only where there are GPUs and peers.
 
     Its bootstrap takes the first interface; without RDMA its traffic takes all of them.
     """
-    network = look.host.network
-    if (
-        isinstance(network, Unknown)
-        or not nic.has_gpu(look.host)
-        or len(look.fleet.inventory.nodes) < 2
-    ):
+    host, carrier = around.bench.host, around.interface
+    if isinstance(host.network, Unknown) or isinstance(carrier, Unknown) or not nic.has_gpu(host):
         return None
-    chosen = nic.nccl_by_itself(nic.usable(network))
-    used = chosen[:1] if nic.active_ports(look.host) else chosen
-    astray = [i for i in used if nic.internal(i, network)]
-    if not astray or isinstance(look.interface, Unknown) or nic.internal(look.interface, network):
+    chosen = nic.nccl_by_itself(nic.usable(host.network))
+    used = chosen[:1] if nic.active_ports(host) else chosen
+    astray = [interface for interface in used if nic.internal(interface, host.network)]
+    alone = len(around.bench.fleet.inventory.nodes) < 2
+    if alone or not astray or nic.internal(carrier, host.network):
         return None
     return f"NCCL by itself takes {', '.join(i.name for i in used)}; {astray[0].name} does not leave the host"
 
 
-def _asked(look: Look, spec: EnvironmentSpec) -> dict[str, Wish]:
+def _asked(around: Surroundings, settings: EnvironmentSpec) -> dict[str, Wish]:
     """Return what the spec asks for."""
+    fleet, host = around.bench.fleet, around.bench.host
     wishes: dict[str, Wish] = {}
-    interface = _asked_interface(look, spec)
+    interface = _asked_interface(around, settings.interface)
     if interface is not None:
         why = "environment.interface of the spec"
         wishes = {name: Wish(_as_value(name, interface), why) for name in IFNAMES}
-        subnet = nic.cluster_subnet(look.fleet, look.host)
-        if subnet and any(target.dialect is Dialect.MCA for target in look.targets):
+        subnet = nic.cluster_subnet(fleet, host)
+        if subnet and any(target.dialect is Dialect.MCA for target in around.targets):
             wishes[MPI_IFNAME] = Wish(subnet, "the cluster network, the same word on every host")
-    if spec.hcas == "auto" and (ports := nic.one_layer(nic.active_ports(look.host))):
+    if settings.hcas == "auto" and (ports := nic.one_layer(nic.active_ports(host))):
         words = ",".join(f"{port.device}:{port.port}" for port in ports)
-        layer = ports[0].link_layer
-        wishes["NCCL_IB_HCA"] = Wish(f"={words}", f"the active {layer} ports")
-    of_ascend = ascend.variables(
-        look.fleet, look.host, look.fleet.spec.section(ascend.NAME, ascend.AscendSpec)
-    )
-    wishes |= {
-        name: Wish(value, "ascend.rank_table of the spec") for name, value in of_ascend.items()
-    }
-    why = "environment.variables of the spec"
-    return wishes | {name: Wish(value, why) for name, value in spec.variables.items()}
+        wishes["NCCL_IB_HCA"] = Wish(f"={words}", f"the active {ports[0].link_layer} ports")
+    of_ascend = ascend.variables(fleet, host, fleet.spec.section("ascend", ascend.AscendSpec))
+    for values, why in (
+        (of_ascend, "ascend.rank_table of the spec"),
+        (settings.variables, "environment.variables of the spec"),
+    ):
+        wishes |= {name: Wish(value, why) for name, value in values.items()}
+    return wishes
 
 
-def _asked_interface(look: Look, spec: EnvironmentSpec) -> str | None:
+def _asked_interface(around: Surroundings, name: str | None) -> str | None:
     """Return the interface that the spec names, or has derived; None when there is none."""
-    if spec.interface is None:
+    if name == "auto":
+        if not isinstance(around.interface, Unknown):
+            return around.interface.name
+        title = "the interface of the cluster network is not known"
+        around.bench.unknown(title, around.interface.reason, label="wrong-interface")
         return None
-    if spec.interface == "auto":
-        if not isinstance(look.interface, Unknown):
-            return look.interface.name
-        look.find(
-            FindingKind.UNKNOWN,
-            "wrong-interface",
-            "the interface of the cluster network is not known",
-            (look.interface.reason,),
-        )
-        return None
-    network = look.host.network
-    if isinstance(network, Unknown) or network.interface(spec.interface) is not None:
-        return spec.interface
-    look.find(
-        FindingKind.BLOCKED,
-        "wrong-interface",
-        f"environment.interface of the spec is {spec.interface}, which this host does not have",
-        (f"it has {', '.join(i.name for i in network.interfaces)}",),
+    network = around.bench.host.network
+    if name is None or isinstance(network, Unknown) or network.interface(name) is not None:
+        return name
+    around.bench.blocked(
+        f"environment.interface of the spec is {name}, which this host does not have",
+        f"it has {', '.join(interface.name for interface in network.interfaces)}",
         'Give "auto": each host then gets its own.',
+        label="wrong-interface",
     )
     return None
 
 
-def _block(
-    look: Look, target: Target, wishes: Mapping[str, Wish], gone: Mapping[str, str | None]
-) -> tuple[str, bytes | None]:
-    """Return the content that a file shall have, and note what it lacks; None where nobody needs to know it."""
-    mine = {
+def _keep_block(
+    around: Surroundings,
+    target: Target,
+    wishes: Mapping[str, Wish],
+    gone: Mapping[str, str | None],
+) -> None:
+    """Give a file the block that it is to have; a file that cannot be read counts where the spec needs it."""
+    bench = around.bench
+    needed = {
         name.removeprefix(target.prefix): wish
         for name, wish in wishes.items()
-        if target_for(name, look.targets) == target
+        if target_for(name, around.targets) == target
     }
-    file = look.host.file(target.path)
+    file = bench.host.file(target.path)
     if isinstance(file, Unknown):
-        if any(wish.asked for wish in mine.values()):
-            title = f"{target.path} could not be read"
-            look.find(FindingKind.UNKNOWN, "env-not-propagated", title, (file.reason,))
-        return target.path, None
+        if any(wish.asked for wish in needed.values()):
+            bench.unknown(f"could not read {target.path}", file.reason, label="env-not-propagated")
+        return
     lines = assignments(file.content, target.dialect)
     # A line of others that says the right thing does, once those that say another are disabled.
-    foreign = {(one.name, one.value) for one in lines if not one.ours}
-    wanted = [(name, wish.value) for name, wish in sorted(mine.items())]
-    items = [item for item in wanted if item not in foreign]
+    foreign = {(line.name, line.value) for line in lines if not line.ours}
+    items = {n: w.value for n, w in sorted(needed.items()) if (n, w.value) not in foreign}
     keys = {
         name.removeprefix(target.prefix): value
         for name, value in gone.items()
         if name.startswith(target.prefix)
     }
-    block = render("environment_block.j2", items=items, equals=target.equals) if items else ""
+    equals, block = target.equals, ""
+    if items:
+        block = render("environment_block.j2", items=list(items.items()), equals=equals)
     content = edit(file.content, block.encode(), keys, target.dialect)
     if content == file.content:
-        return target.path, content
-    told = len(look.findings)
-    have = {one.name: one.value for one in lines if one.ours}
-    lacking = {name: value for name, value in items if have.get(name) != value}
-    for one in lines:
-        if one.ours or one.name not in keys or one.value == keys[one.name]:
-            continue
-        name = target.prefix + one.name
-        why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
-        lacking.pop(one.name, None)
-        title = f"{target.path} says {name}={one.value}: {why}"
-        look.find(FindingKind.DRIFT, label_of(name), title, (f"line {one.line}",))
+        return
+    findings = list(_contradictions(bench, target, lines, keys, wishes))
+    contradicted = {line.name for line in lines if _contradicts(line, keys)}
+    current = {line.name: line.value for line in lines if line.ours}
+    lacking = {
+        name: value
+        for name, value in items.items()
+        if name not in contradicted and current.get(name) != value
+    }
     if lacking:
-        evidence = tuple(f"{name}={value}: {mine[name].why}" for name, value in lacking.items())
         title = f"{target.path} does not set {', '.join(lacking)}"
-        look.find(FindingKind.DRIFT, label_of(target.prefix + next(iter(lacking))), title, evidence)
-    if len(look.findings) == told:
-        look.find(
-            FindingKind.DRIFT,
-            "env-not-propagated",
-            f"remedy's block in {target.path} holds what nothing asks for any more",
-        )
-    look.reasons[target.path] = look.findings[told]
-    return target.path, content
+        evidence = (f"{name}={value}: {needed[name].why}" for name, value in lacking.items())
+        label = label_of(target.prefix + next(iter(lacking)))
+        findings.append(bench.drift(title, evidence, label=label))
+    if not findings:
+        title = f"remedy's block in {target.path} holds what nothing asks for any more"
+        findings.append(bench.drift(title, label="env-not-propagated"))
+    _save(bench, target.path, content, findings[0])
 
 
-def _profile(look: Look, wishes: Mapping[str, Wish]) -> bytes | None:
-    """Return what the file for login shells shall hold: what the spec asks for in /etc/environment."""
-    file = look.host.file(PROFILE)
-    if isinstance(file, Unknown):
-        return None
+def _contradicts(line: Assignment, keys: Mapping[str, str | None]) -> bool:
+    return not line.ours and line.name in keys and line.value != keys[line.name]
+
+
+def _contradictions(
+    bench: Workbench[EnvironmentSpec],
+    target: Target,
+    lines: Sequence[Assignment],
+    keys: Mapping[str, str | None],
+    wishes: Mapping[str, Wish],
+) -> Iterator[Finding]:
+    """Note each line that is disabled."""
+    for line in lines:
+        if _contradicts(line, keys):
+            name = target.prefix + line.name
+            why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
+            title = f"{target.path} says {name}={line.value}: {why}"
+            yield bench.drift(title, f"line {line.line}", label=label_of(name))
+
+
+def _keep_profile(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
+    """Give login shells what the spec asks for in /etc/environment."""
+    file = around.bench.host.file(PROFILE)
     items = [
         (name, wish.value)
         for name, wish in sorted(wishes.items())
-        if wish.asked and target_for(name, look.targets).path == SESSION
+        if wish.asked and target_for(name, around.targets).path == SESSION
     ]
     content = render("environment_profile.j2", items=items).encode() if items else b""
-    if content != file.content:
+    if not isinstance(file, Unknown) and content != file.content:
         title = f"{PROFILE} is not what /etc/environment holds for login shells"
-        look.find(FindingKind.DRIFT, "env-not-propagated", title)
-        look.reasons[PROFILE] = look.findings[-1]
-    return content
+        finding = around.bench.drift(title, label="env-not-propagated")
+        _save(around.bench, PROFILE, content, finding)
 
 
-def _change(look: Look, path: str, content: bytes, blobs: dict[str, bytes]) -> Change | None:
-    file = look.host.file(path)
-    if isinstance(file, Unknown) or content == file.content:
-        return None
-    reason = look.reasons[path]
-    blocked = blocker(file, NAME)
-    if blocked is not None:
-        look.findings.append(blocked.on(look.host.host, reason.label))
-        return None
-    blobs |= {sha256(data): data for data in (file.content, content)}
-    return Change(
-        id="",
-        host=look.host.host,
-        remedy=NAME,
-        title=f"write {path}" if content else f"remove {path}, which holds nothing any more",
-        reason=reason.title,
-        label=reason.label,
-        disrupts="programs that run keep the environment they were started with",
-        # What sshd's PAM reads could keep a session from starting, so a new connection must prove it.
-        guarded=path == SESSION,
-        action=FileAction(
-            path=path,
-            real_path=file.real_path,
-            before=sha256(file.content) if file.exists else None,
-            after=sha256(content) if content else None,
-        ),
-    )
+def _save(bench: Workbench[EnvironmentSpec], path: str, content: bytes, because: Finding) -> None:
+    # What sshd's PAM reads could keep a session from starting, so a new connection must prove it.
+    guarded = path == SESSION
+    rest = "programs that run keep the environment they were started with"
+    if content:
+        bench.write(path, content, f"write {path}", because=because, guarded=guarded, disrupts=rest)
+    else:
+        title = f"remove {path}, which holds nothing any more"
+        bench.remove(path, title, because=because, guarded=guarded, disrupts=rest)
 
 
-def assess_fleet(fleet: Fleet, _spec: EnvironmentSpec) -> tuple[Finding, ...]:
-    """Find variables that sessions over ssh have on some hosts and not, or otherwise, on others."""
-    return tuple(differences(fleet, NAME))
-
-
+@environment.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after the change: a new session has what /etc/environment says."""
     file = state.file(SESSION)
@@ -350,23 +326,9 @@ def promise(state: HostState, change: Change) -> HostState:
         or not isinstance(file, File)
     ):
         return state
-    said = effective(assignments(file.content, Dialect.PAM), Dialect.PAM)
+    settings = effective(assignments(file.content, Dialect.PAM), Dialect.PAM)
     off = {name for name, _ in switched_off(state, (Target(SESSION, Dialect.PAM),))}
     kept = {n: v for n, v in state.environment.items() if n not in off and n not in IFNAMES}
     return state.model_copy(
-        update={"environment": kept | {name: one.value for name, one in said.items()}}
+        update={"environment": kept | {name: line.value for name, line in settings.items()}}
     )
-
-
-old_remedy(
-    name=NAME,
-    title="Environment of jobs",
-    text=__doc__,
-    cures=("wrong-interface", "env-not-propagated", "ib-roce-mixed", "mpi-nic-mismatch"),
-    spec=EnvironmentSpec,
-    assess=assess,
-    assess_fleet=assess_fleet,
-    order=60,
-    reads=(PROFILE,),
-    promise=promise,
-)
