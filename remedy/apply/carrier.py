@@ -18,7 +18,6 @@ from remedy.apply.report import (
     parse_unlocked,
 )
 from remedy.apply.script import (
-    ROOT,
     render_changes,
     render_confirm,
     render_look,
@@ -26,10 +25,8 @@ from remedy.apply.script import (
     render_undo,
     render_unlock,
 )
-from remedy.apply.stale import answers, differences, question
 from remedy.errors import RemedyError, UnreachableError
 from remedy.plan import Change, Plan
-from remedy.secret import Seal
 from remedy.transport import HostEvent, Listener, Output, Root, Script
 from remedy.transport.connections import Transport
 
@@ -96,39 +93,6 @@ class Carrier:
         """See which changes of a plan could be made; what could is ``READY`` in the reports."""
         job = Job(run=run, nonce=secrets.token_hex(8), by="")
         return self._ask(job, plan, lambda changes: render_rehearsal(job, changes, self._guard))
-
-    def explain(
-        self,
-        plan: Plan,
-        reports: dict[str, HostReport],
-        *,
-        of: str = "",
-        seal: Seal | None = None,
-    ) -> dict[str, HostReport]:
-        """Ask the hosts with stale files what changed there, and return the reports with those lines.
-
-        Args:
-            plan: what was to be done.
-            reports: what became of it.
-            of: the run that was to be taken back, "" for none.
-            seal: the key of the plan's line marks, None where there is none.
-        """
-        job = Job(run=of, nonce=secrets.token_hex(8), by="")
-        stale = {
-            name: changes
-            for name, report in reports.items()
-            if (changes := [c for c in plan.for_host(name) if report.is_stale(c.id)])
-        }
-        scripts = {
-            name: Script(question(job, changes, ROOT, of), CONFIRM_DEADLINE, root=Root.REQUIRED)
-            for name, changes in stale.items()
-        }
-        explained = dict(reports)
-        for name, output in self._transport.run(scripts).items():
-            told = answers(job, output.stdout)
-            lines = {c.id: differences(c, plan, told.get(c.id, {}), seal) for c in stale[name]}
-            explained[name] = reports[name].with_lines(lines)
-        return explained
 
     def tell(self, hosts: Iterable[str], head: str) -> None:
         """Have hosts keep the journal's last record; one that cannot be told is no reason to stop."""

@@ -36,14 +36,11 @@ class ChangeResult(Record):
         id: of the change.
         status: what became of it.
         detail: the host's own words, where it was not made.
-        lines: of a file that is stale, the lines that are other ones than they were; not for the journal, since
-            lines of others are kept nowhere.
     """
 
     id: str
     status: ChangeStatus
     detail: str = ""
-    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,7 @@ class HostReport:
             "refused": self.refused,
             "reverted": self.reverted,
             "results": [
-                r.model_dump(mode="json", exclude_defaults=True, exclude={"lines"})
-                for r in self.results.values()
+                r.model_dump(mode="json", exclude_defaults=True) for r in self.results.values()
             ],
         }
 
@@ -81,18 +77,6 @@ class HostReport:
     def changed(self) -> bool:
         """Whether any change was made."""
         return any(result.status is ChangeStatus.DONE for result in self.results.values())
-
-    def is_stale(self, change: str) -> bool:
-        """Whether a change was refused because its object is no longer what it was planned for."""
-        return self.results[change].status is ChangeStatus.STALE
-
-    def with_lines(self, lines: Mapping[str, tuple[str, ...]]) -> HostReport:
-        """Return the report with the lines that changed in stale files, by change."""
-        results = {
-            key: result.model_copy(update={"lines": lines.get(key, ())})
-            for key, result in self.results.items()
-        }
-        return replace(self, results=results)
 
     def without_answer(self, error: RemedyError, *, began: bool) -> HostReport:
         """Return the report with ``error`` as the reason of each change whose outcome is not known.

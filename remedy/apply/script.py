@@ -99,7 +99,7 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
 
 
 def _record(changes: Sequence[Change]) -> bytes:
-    told = [change.model_dump(mode="json", exclude={"action": {"lines"}}) for change in changes]
+    told = [change.model_dump(mode="json") for change in changes]
     return json.dumps(told, indent=1).encode()
 
 

@@ -103,8 +103,7 @@ def read_agreed(home: Path, story: Story) -> Plan:
     """
     path = plan_path(home, story.run)
     plan = read_plan(path)
-    # Before the waves were recorded, what was kept was the part for the hosts of the run.
-    if story.began is not None and plan.digest != story.digest:
+    if plan.digest != story.digest:
         raise StaleError(
             f"{path} is not the plan that the journal names for this run",
             next_step="Bring the right file back: the journal has its digest, remedy audit export INVENTORY.",

@@ -25,7 +25,7 @@ class Story:
         of: the run that it takes back, "" for none; ``resumes`` the run that it goes on with.
         approvals: who signed the plan.
         planned: for each host the titles of its changes, in order.
-        began: the hosts on which a wave of the run began; None in a journal from before this was recorded.
+        began: the hosts on which the plan was carried out, or begun.
         results: for each host and change what became of it.
         words: for each host and change what the host said of it, where it said something.
         refused: hosts that refused the run as a whole, with the reason.
@@ -45,7 +45,7 @@ class Story:
     resumes: str = ""
     approvals: tuple[str, ...] = ()
     planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    began: set[str] | None = None
+    began: set[str] = field(default_factory=set)
     results: dict[str, dict[str, str]] = field(default_factory=dict)
     words: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -55,11 +55,6 @@ class Story:
     exit_code: int | None = None
     boots: dict[str, str] = field(default_factory=dict)
     records: list[int] = field(default_factory=list)
-
-    @property
-    def used(self) -> set[str]:
-        """The hosts on which the plan was carried out, or begun."""
-        return set(self.planned) if self.began is None else set(self.began)
 
     @property
     def unfinished(self) -> tuple[str, ...]:
@@ -94,7 +89,7 @@ def hosts_of_plan(path: Path, digest: str) -> set[str]:
         host
         for story in read_stories(path).values()
         if story.mode == "apply" and story.digest == digest
-        for host in story.used
+        for host in story.began
     }
 
 
@@ -108,10 +103,9 @@ def _tell(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.approvals = tuple(one["principal"] for one in data.get("approvals", ()))
         changes = data.get("changes") or {}
         story.planned = {host: tuple(titles) for host, titles in changes.items()}
-        story.began = set() if "waves" in data else None
         story.exit_code = data.get("exit_code")
     elif event == "began":
-        story.began = (story.began or set()) | set(data.get("hosts", ()))
+        story.began |= set(data.get("hosts", ()))
     if event in ("changed", "rehearsed"):
         for host, told in data.get("hosts", {}).items():
             if told.get("refused"):

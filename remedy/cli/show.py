@@ -28,7 +28,7 @@ def show(plan_or_run: str, home: Path, as_json: bool) -> None:
     """
     with errors_shown():
         from remedy.plan import read_plan
-        from remedy.plan.seal import secrets_told
+        from remedy.plan.seal import secret_lines
         from remedy.report.plan import render_plan
 
         path = Path(plan_or_run)
@@ -37,13 +37,11 @@ def show(plan_or_run: str, home: Path, as_json: bool) -> None:
             return
         plan = read_plan(path)
         if as_json:
-            from remedy.plan.plan import document_of
-
-            print_json({"digest": plan.digest, "plan": document_of(plan)})
+            print_json({"digest": plan.digest, "plan": plan.model_dump(mode="json")})
             return
         out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
         out.print(render_plan(plan))
-        for line in secrets_told(plan):
+        for line in secret_lines(plan):
             out.print(line, markup=False)
 
 
@@ -72,6 +70,6 @@ def _show_run(run: str, home: Path) -> None:
         except PlanFileError as error:
             problem = f"its plan cannot be shown: {error.message}"
         else:
-            if story.digest not in ("", plan.digest) and story.began is not None:
+            if story.digest not in ("", plan.digest):
                 problem = "the plan that is kept for this run is NOT the one that the journal names"
     out.print(render_run(story, plan, problem))

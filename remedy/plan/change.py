@@ -1,7 +1,7 @@
 """Findings and changes: what is wrong with a host, and the exact steps that make it right.
 
 A change is materialised: it holds the digest of what is there now and the digest (with the bytes beside
-it, in the plan) of what shall be there, or the exact commands. What is applied is that and nothing else.
+it, in the plan) of what is to be there, or the exact commands. What is applied is that and nothing else.
 Every action has an inverse of the same kind, so undoing is applying.
 """
 
@@ -82,11 +82,10 @@ class FileAction(Document):
         path: the file's name.
         real_path: where it really is; followed links must still lead there when the change is made.
         before: SHA-256 (hex) of the bytes that must be there now; None: there must be no file.
-        after: SHA-256 (hex) of the bytes that shall be there; None: the file is removed.
+        after: SHA-256 (hex) of the bytes that are to be there; None: the file is removed.
         mode: permission bits for a file that is made new.
         splices: what turns the former bytes into the new ones, in order; None where the plan holds the new
             bytes as a whole, as it does for a file that is made new.
-        lines: a keyed mark of each line of the file as it was (``Seal.lines``); "" where the plan has none.
     """
 
     kind: Literal["file"] = "file"
@@ -96,16 +95,14 @@ class FileAction(Document):
     after: str | None
     mode: int = 0o644
     splices: tuple[Splice, ...] | None = None
-    lines: str = ""
 
     def inverse(self) -> FileAction:
-        """Return the action that puts the former bytes back; its splices tell where, the host has the bytes."""
+        """Return the action that puts the former bytes back; its splices say where, the host has the bytes."""
         return self.model_copy(
             update={
                 "before": self.after,
                 "after": self.before,
                 "splices": _turned(self.splices),
-                "lines": "",
             }
         )
 
@@ -121,7 +118,7 @@ class CommandAction(Document):
     """Run a command, between two looks at what it changes.
 
     Args:
-        observe: read-only sh text whose output tells the state.
+        observe: read-only sh text that prints the state.
         before: what ``observe`` must print now.
         after: what ``observe`` must print when it is done.
         do: sh text that makes the change.
@@ -147,11 +144,12 @@ class CommandAction(Document):
 
 
 def _turned(splices: tuple[Splice, ...] | None) -> tuple[Splice, ...] | None:
-    """Return the splices that go back; where they are is told as before."""
+    """Return the splices that go back; their places are those in the file as it was."""
     if splices is None:
         return None
     return tuple(
-        one.model_copy(update={"before": one.after, "after": one.before}) for one in splices
+        splice.model_copy(update={"before": splice.after, "after": splice.before})
+        for splice in splices
     )
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -15,13 +14,11 @@ from remedy.files import write_whole
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.values import Document
 
-FORMAT = 2
-# The first one held whole files where the second has splices; both can be carried out.
-KNOWN_FORMATS = (1, FORMAT)
+FORMAT = 1
 
 
 class Plan(Document):
-    """What shall be changed, exactly.
+    """What is to be changed, exactly.
 
     Args:
         format_version: the version of this document; a reader refuses a version it does not know.
@@ -36,7 +33,7 @@ class Plan(Document):
         blobs: the bytes that the changes put into files and take out of them, by SHA-256 (hex).
         observed: the fingerprint of each changed host's state, as it was when the plan was made.
         secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.
-        sealed_by: which key that was, and the one of the files' line marks; "" for none.
+        sealed_by: which key that was; "" for none.
         contents: whole files before and after, by digest: only where the plan was made, never in its file.
     """
 
@@ -73,9 +70,9 @@ class Plan(Document):
 
     def restricted(self, hosts: Iterable[str]) -> Plan:
         """Return the plan without the changes of other hosts."""
-        wanted = set(hosts)
+        names = set(hosts)
         return self.model_copy(
-            update={"changes": tuple(c for c in self.changes if c.host in wanted)}
+            update={"changes": tuple(c for c in self.changes if c.host in names)}
         )
 
     def blocked(self, host: str) -> tuple[Finding, ...]:
@@ -91,27 +88,9 @@ class PlanFile(Document):
     plan: Plan
 
 
-def document_of(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain values, in the form that its digest is made of.
-
-    A field that came after the first version is left out where it says nothing, so that the digest of an older
-    plan is the same to every remedy.
-    """
-    document = plan.model_dump(mode="json")
-    for name in ("observed", "secrets", "sealed_by"):
-        if not document[name]:
-            del document[name]
-    for change in document["changes"]:
-        if change["action"].get("splices", ()) is None:
-            del change["action"]["splices"]
-        if change["action"].get("lines") == "":
-            del change["action"]["lines"]
-    return document
-
-
 def canonical(plan: Plan) -> str:
     """Return the one text that stands for a plan, whatever way it was written to a file."""
-    return json.dumps(document_of(plan), sort_keys=True, separators=(",", ":"))
+    return json.dumps(plan.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
 
 def write_plan(plan: Plan, path: Path) -> None:
@@ -120,7 +99,7 @@ def write_plan(plan: Plan, path: Path) -> None:
     Raises:
         RemedyError: it cannot be written.
     """
-    document = {"digest": plan.digest, "plan": document_of(plan)}
+    document = {"digest": plan.digest, "plan": plan.model_dump(mode="json")}
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     try:
         if path.exists() and not path.is_file():  # a pipe, /dev/stdout
@@ -149,9 +128,9 @@ def read_plan(path: Path) -> Plan:
         raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
-    if version not in KNOWN_FORMATS:
+    if version != FORMAT:
         raise PlanFileError(
-            f"{path} is of format {version}; this remedy reads formats 1 to {FORMAT}",
+            f"{path} is of format {version}; this remedy reads format {FORMAT}",
             next_step="Use the remedy that made it, or make a new plan with this one.",
         )
     try:

@@ -1,55 +1,26 @@
-"""What a saved plan holds so that it can be compared later, without what it must not hold.
+"""Secrets that a plan was made with, so that it can be compared later, without what it must not hold.
 
-For each secret that the inventory had for a host a keyed digest, and for each file that is changed a keyed mark
-of each line: with the key it can be told which lines are other ones by now, and without it nothing.
+For each secret that the inventory had for a changed host the plan has a keyed digest: with the key it shows
+whether the secret is still the same, and without it nothing.
 """
 
 from __future__ import annotations
 
-from functools import cache
-
 from remedy.inventory import Inventory, Node
-from remedy.plan.change import Change, FileAction, sha256
+from remedy.plan.change import sha256
 from remedy.plan.plan import Plan
 from remedy.secret import Seal, looks_secret
 from remedy.text import fold
 
-# Of longer files only the digest as a whole is compared; 500 lines are 2 KiB of marks.
-LINES = 500
-
 
 def sealed(plan: Plan, inventory: Inventory, seal: Seal) -> Plan:
-    """Return a plan with the keyed digests of what it was made from.
-
-    Args:
-        plan: made just now, so that it still knows the files.
-        inventory: the hosts.
-        seal: the key.
-    """
-
-    @cache
-    def marks(digest: str) -> str:
-        content = plan.contents[digest]
-        return seal.lines(content) if content.count(b"\n") <= LINES else ""
-
-    def marked(change: Change) -> Change:
-        action = change.action
-        if not isinstance(action, FileAction) or action.before not in plan.contents:
-            return change
-        return change.model_copy(
-            update={"action": action.model_copy(update={"lines": marks(action.before)})}
-        )
-
-    update = {
-        "changes": tuple(marked(change) for change in plan.changes),
-        "secrets": _digests(plan, inventory, seal),
-        "sealed_by": seal.id,
-    }
+    """Return a plan with the keyed digests of the secrets that it was made with."""
+    update = {"secrets": _digests(plan, inventory, seal), "sealed_by": seal.id}
     return plan.model_copy(update=update)
 
 
-def other_secrets(plan: Plan, inventory: Inventory, seal: Seal | None) -> tuple[str, ...]:
-    """Return, in words, which secrets are not what they were when a plan was made.
+def changed_secrets(plan: Plan, inventory: Inventory, seal: Seal | None) -> tuple[str, ...]:
+    """Return, in words, which secrets have changed since a plan was made.
 
     Args:
         plan: a saved one.
@@ -63,18 +34,18 @@ def other_secrets(plan: Plan, inventory: Inventory, seal: Seal | None) -> tuple[
             "the secrets of this plan cannot be compared: they were sealed with a key that is not here",
         )
     now = _digests(plan, inventory, seal)
-    other: dict[str, list[str]] = {}
+    changed: dict[str, list[str]] = {}
     for place in sorted({*now, *plan.secrets}):
         if now.get(place) != plan.secrets.get(place):
             host, _, name = place.partition(" ")
-            other.setdefault(name, []).append(host)
+            changed.setdefault(name, []).append(host)
     return tuple(
-        f"{fold(hosts)}: {name} is not what it was when the plan was made"
-        for name, hosts in other.items()
+        f"{fold(hosts)}: {name} has changed since the plan was made"
+        for name, hosts in changed.items()
     )
 
 
-def secrets_told(plan: Plan) -> tuple[str, ...]:
+def secret_lines(plan: Plan) -> tuple[str, ...]:
     """Return a line for each secret of a plan: whose it is, and a digest that changes when it does."""
     hosts: dict[str, list[str]] = {}
     digests: dict[str, list[str]] = {}

@@ -78,7 +78,7 @@ def _results(story: Story, plan: Plan | None) -> Iterator[Text]:
     yield from result_lines(sorted(results, key=lambda r: (r.change, r.status)), plan)
     for host, reason in story.refused.items():
         yield Text(f"  {'refused':<12}{host}: {reason}", style="red")
-    if story.mode == "apply" and story.began is not None and (rest := story.unfinished):
+    if story.mode == "apply" and (rest := story.unfinished):
         yield Text(f"  {'not made':<12}{fold(rest)}", style="yellow")
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():

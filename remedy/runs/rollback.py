@@ -26,7 +26,7 @@ def propose(session: Session, run: str) -> Proposal:
             f"{run} is a {story.mode}, which changed no host, so there is nothing to take back",
             next_step="List the runs: remedy history INVENTORY",
         )
-    carried_out = agreement.read_agreed(session.home, story).restricted(story.used)
+    carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
     here = carried_out.restricted(session.hosts)
     plan = agreement.undoing(here, story, origin())
     obstacles = {}

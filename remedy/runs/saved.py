@@ -10,7 +10,7 @@ from remedy.audit.journal import FILE_NAME
 from remedy.audit.story import hosts_of_plan
 from remedy.errors import RemedyError, StaleError, UsageError
 from remedy.plan import Plan, read_plan
-from remedy.plan.seal import other_secrets
+from remedy.plan.seal import changed_secrets
 from remedy.runs.gate import require_approval
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
@@ -92,7 +92,7 @@ def changed_since(session: Session, plan: Plan, result: ProbeResult) -> tuple[st
         notes.append(
             f"{fold(hosts)}: changed since the plan was made; each object is compared before it is changed"
         )
-    return (*notes, *other_secrets(plan, session.inventory, _seal(session)))
+    return (*notes, *changed_secrets(plan, session.inventory, _seal(session)))
 
 
 def _seal(session: Session) -> Seal | None:

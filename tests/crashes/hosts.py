@@ -224,7 +224,7 @@ class Sweep:
         ]
         runs = read_stories(self.site.home / FILE_NAME)
         story = next(iter(runs.values()), None)
-        back = back and story is not None and bool(story.used)
+        back = back and story is not None and bool(story.began)
         if back and story is not None:
             code = self.site.remedy("rollback", story.run, "inventory.py", "--yes")
         else:

@@ -53,13 +53,15 @@ def test_the_first_record_says_what_was_planned_and_by_whom() -> None:
     assert story.approvals == ("ann@ops", "eve@ops")
     assert story.planned == {"a": ("one", "two"), "b": ("three",)}
     assert story.count == 3
-    assert (story.used, story.unfinished) == (set(), ("a", "b"))
+    assert (story.began, story.unfinished) == (set(), ("a", "b"))
     assert (story.exit_code, story.proved, story.hosts) == (None, None, {})
 
 
 def test_hosts_are_used_from_the_wave_that_begins_on_them() -> None:
-    assert told(PLANNED, record(1, "began", hosts=["a"])).used == {"a"}
-    assert told(PLANNED, record(1, "began", hosts=["a"]), record(2, "began", hosts=["b"])).used == {
+    assert told(PLANNED, record(1, "began", hosts=["a"])).began == {"a"}
+    assert told(
+        PLANNED, record(1, "began", hosts=["a"]), record(2, "began", hosts=["b"])
+    ).began == {
         "a",
         "b",
     }
