@@ -90,14 +90,15 @@ def require(
 ) -> tuple[Approval, ...]:
     """Return the approvals of a plan when they suffice.
 
-    Where more than one is required, none may be the author's: two people have then looked.
+    Where more than one is required, none may be the author's: two people have then looked. The author is
+    login@machine and a principal is often a mail address, so what stands before the @ is compared.
 
     Raises:
         RefusedError: there are too few; says of each signature that does not count why.
         UsageError: the allowed_signers file cannot be used.
     """
     valid, useless = _sorted_out(plan, path, allowed_signers, revoked)
-    counted = [a for a in valid if count < 2 or a.principal != plan.author]
+    counted = [a for a in valid if count < 2 or _login(a.principal) != _login(plan.author)]
     if len(counted) < count:
         who = ", ".join(a.principal for a in counted) or "nobody"
         own = [a for a in valid if a not in counted]
@@ -109,6 +110,11 @@ def require(
             next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
         )
     return tuple(counted)
+
+
+def _login(who: str) -> str:
+    """Return what stands before the @, as one spells it in any case."""
+    return who.partition("@")[0].casefold()
 
 
 def _sorted_out(

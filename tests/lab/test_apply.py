@@ -152,6 +152,7 @@ def test_the_all_reduce_proves_it(story: Story) -> None:
 
 
 def test_every_host_has_its_name_and_finds_every_other(story: Story) -> None:
+    assert story.right.keys() == FAULTS.keys()
     for host, names in story.right.items():
         assert (names.running, names.static) == (host, f"{host}\n".encode())
         assert story.resolved[host] == story.site.addresses()

@@ -16,6 +16,8 @@ NEW_NUMBER = 240
 
 
 def test_a_replaced_node_is_accepted_by_name_and_then_everybody_finds_it(cluster: Cluster) -> None:
+    if cluster.lab.record().python is None:
+        pytest.skip("no torch for the hosts")
     site = Site(cluster)
     assert site.remedy("apply", "--yes", "--no-verify").code == 0
     others = [host for host in cluster.hosts if host != "gpu02"]
@@ -50,9 +52,8 @@ def test_a_replaced_node_is_accepted_by_name_and_then_everybody_finds_it(cluster
     document = applied.document
     assert {change["host"] for change in document["plan"]["changes"]} == {"gpu02"}
     site.assert_right(addresses=addresses)
-    if cluster.lab.record().python is not None:
-        assert document["verdict"]["passed"] is True
-        assert document["verdict"]["hosts"] == len(cluster.hosts)
+    assert document["verdict"]["passed"] is True
+    assert document["verdict"]["hosts"] == len(cluster.hosts)
     assert site.remedy("audit verify").code == 0
 
 

@@ -113,6 +113,8 @@ def test_nothing_is_left_when_it_is_killed() -> None:
 
 def test_the_report_is_one_line_of_json() -> None:
     plan = make_plan(2)
-    for output in finish(start(plan)).values():
+    outputs = finish(start(plan))
+    assert len(outputs) == 2
+    for output in outputs.values():
         (line,) = output.stdout.splitlines()
         assert json.loads(line.split(" ", 2)[2])["bad"] == []

@@ -136,6 +136,21 @@ def test_two_approvals_are_of_two_people_and_not_the_author(desk: Desk) -> None:
     }
 
 
+@pytest.mark.parametrize("principal", ["ann@example.org", "Ann@ops.example.org", "ann"])
+def test_an_author_is_known_by_another_address_too(desk: Desk, principal: str) -> None:
+    """Allowed signers are listed by mail address; who made a plan is login@machine."""
+    keys = [desk.key(who) for who in ("bob@example.org", principal)]
+    for key in keys:
+        sign(plan(), desk.path, key)
+    assert len(require(plan(), desk.path, desk.signers, 1)) == 2
+    with pytest.raises(RefusedError, match="is the author's own"):
+        require(plan(), desk.path, desk.signers, 2)
+    of_another = plan(author="annabel@laptop")
+    for key in keys:
+        sign(of_another, desk.path, key)
+    assert len(require(of_another, desk.path, desk.signers, 2)) == 2
+
+
 def test_the_same_person_twice_is_one_approval(desk: Desk) -> None:
     key = desk.key("bob@ops")
     first = sign(plan(), desk.path, key)

@@ -34,5 +34,6 @@ def test_a_fault_that_stops_a_run_is_labelled_so() -> None:
 
 
 def test_every_log_lies_beside_its_index() -> None:
+    assert labels()
     for name in labels():
         assert (CORPUS / name).exists(), name

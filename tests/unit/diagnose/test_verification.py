@@ -67,7 +67,9 @@ def test_a_way_that_does_not_work_has_a_cause(dead: DeadWay, label: str) -> None
 
 
 def test_a_way_that_was_not_tested_has_none() -> None:
-    for outcome in set(WORDS) - {"dropped", "rejected", "refused", "stalled", "no name"}:
+    others = set(WORDS) - {"dropped", "rejected", "refused", "stalled", "no name"}
+    assert others
+    for outcome in others:
         assert explained(failed(dead_ways=(way(outcome),))).diagnosis.label == "unknown", outcome
 
 

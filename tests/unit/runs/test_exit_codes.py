@@ -13,7 +13,7 @@ from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit import Journal
 from remedy.cli.main import main
 from remedy.plan import Finding, FindingKind, Plan
-from remedy.runs.host import reported
+from remedy.runs.host import changed, probed, reported
 from remedy.runs.outcome import (
     PRECEDENCE,
     HostOutcome,
@@ -142,12 +142,17 @@ def test_how_a_rollback_ended_is_its_exit_code(expected: int, reports: list[Host
     assert most_severe(outcome.exit_code for outcome in outcomes) == expected
 
 
-def test_what_is_unknown_is_not_fine() -> None:
-    unknown = Finding(
-        host="0", remedy="r", kind=FindingKind.UNKNOWN, label="l", title="could not be read"
-    )
-    host = HostOutcome(HostStatus.FAILED, findings=(unknown,), error=errors.RemedyError("unknown"))
-    assert code(OK, host) == 1
+@pytest.mark.parametrize("kind", [FindingKind.UNKNOWN, FindingKind.BLOCKED])
+def test_what_is_unknown_or_blocked_is_not_fine(kind: FindingKind) -> None:
+    finding = Finding(host="0", remedy="r", kind=kind, label="l", title="could not be read")
+    plan = record(Plan, findings=(finding,))
+    done = HostReport("", {}, finished=True)
+    for outcome in (probed("0", plan), changed("0", done, plan)):
+        assert outcome.status is HostStatus.FAILED
+        assert outcome.error is not None
+        assert "could not be read" in outcome.error.message
+        assert code(OK, outcome) == 1
+    assert code(probed("0", record(Plan)), changed("0", done, record(Plan))) == 0
 
 
 def run(*words: str | Path) -> int:
