@@ -138,11 +138,16 @@ def _advise_on_names(bench: Workbench[PaddleSpec]) -> None:
     """Say that Paddle will take a wrong address, where the remedy that cures it was switched off."""
     names, address = bench.host.names, bench.fleet.addresses[bench.host.host].address
     managed = bench.fleet.spec.section("hosts_file", HostsFileSpec).manage
-    if isinstance(names, Unknown) or managed or address is None or names.own[:1] == (address,):
+    if isinstance(names, Unknown) or managed or address is None:
+        return
+    addresses = bench.need(
+        names.own, "the address of the host's own name", label="loopback-hostname"
+    )
+    if addresses[:1] == (address,):
         return
     bench.blocked(
         "Paddle takes the address of the host's own name, which is not its cluster address",
-        f"its own name: {', '.join(names.own) or 'no answer'}, expected {address}",
+        f"its own name: {', '.join(addresses) or 'no address'}, expected {address}",
         "Set hosts_file.manage: true. The launcher's --host does not reach Paddle's gloo.",
         label="loopback-hostname",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remedy.probe import HostState, Setting, Sysctls
+from remedy.probe import HostState, Sysctls, SysctlSetting
 from remedy.probe.sysctl import UFW_FILE, parse_settings
 
 _SWAP = str.maketrans("/.", "./")
@@ -41,7 +41,7 @@ def _later(path: str, own: str) -> bool:
 
 def beaten_by(
     state: HostState, path: str, settings: Mapping[str, str]
-) -> tuple[tuple[str, Setting], ...]:
+) -> tuple[tuple[str, SysctlSetting], ...]:
     """Return each of ``settings`` that another file decides at boot though ``path`` holds them, and where."""
     if not isinstance(state.sysctls, Sysctls):
         return ()

@@ -5,21 +5,27 @@ that state. Nothing here talks to a host.
 """
 
 from remedy.probe.accelerators import Gpu, GpuProcess, Gpus, PciDevice, RdmaPort
+from remedy.probe.clock import Clock
 from remedy.probe.containers import Container, Containers, Docker
 from remedy.probe.files import File, Mention
 from remedy.probe.fingerprint import fingerprint
 from remedy.probe.firewall import Firewalls, NftChain, NftRule, NftRuleset, NftSet
-from remedy.probe.host import UNLIMITED, Clock, Identity, Kernel, Limit, Session, Unit
+from remedy.probe.identity import Identity
+from remedy.probe.kernel import Kernel
 from remedy.probe.memory import Queue, Segment, Semaphores, SharedMemory, ShmFile, SysvIpc
 from remedy.probe.names import Names
-from remedy.probe.network import Address, Interface, Network, Route, Rule
+from remedy.probe.network import Address, Interface, Network, Route, RoutingRule
 from remedy.probe.parse import parse_probe
 from remedy.probe.processes import Listener, Process
 from remedy.probe.request import ProbeRequest, render_probe
+from remedy.probe.session import UNLIMITED, Limit, LoginSession
 from remedy.probe.software import Package, Software
 from remedy.probe.space import Mount, Space
 from remedy.probe.state import HostState
-from remedy.probe.sysctl import Setting, Sysctls
+from remedy.probe.sysctl import Sysctls, SysctlSetting
+from remedy.probe.units import Unit
+
+Session = LoginSession
 
 __all__ = [
     "UNLIMITED",
@@ -39,6 +45,7 @@ __all__ = [
     "Kernel",
     "Limit",
     "Listener",
+    "LoginSession",
     "Mention",
     "Mount",
     "Names",
@@ -54,15 +61,15 @@ __all__ = [
     "Queue",
     "RdmaPort",
     "Route",
-    "Rule",
+    "RoutingRule",
     "Segment",
     "Semaphores",
     "Session",
-    "Setting",
     "SharedMemory",
     "ShmFile",
     "Software",
     "Space",
+    "SysctlSetting",
     "Sysctls",
     "SysvIpc",
     "Unit",

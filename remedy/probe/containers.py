@@ -17,7 +17,6 @@ class Container(NamedTuple):
     image: str
     shm: int
     ipc_mode: str
-    network_mode: str
     pid: int
 
 
@@ -25,11 +24,8 @@ class Docker(Record):
     """The Docker daemon (``docker info``); its default for shared memory is in daemon.json or its arguments."""
 
     version: str
-    live_restore: bool
     default_runtime: str
     runtimes: tuple[str, ...]
-    root_dir: str
-    cgroup_driver: str
 
 
 class Containers(Record):
@@ -57,28 +53,22 @@ def _docker(text: str) -> Docker:
         raise ValueError("; ".join(info.get("ServerErrors") or ["the daemon did not answer"]))
     return Docker(
         version=info["ServerVersion"],
-        live_restore=bool(info.get("LiveRestoreEnabled")),
         default_runtime=info.get("DefaultRuntime", ""),
         runtimes=tuple(sorted(info.get("Runtimes") or ())),
-        root_dir=info.get("DockerRootDir", ""),
-        cgroup_driver=info.get("CgroupDriver", ""),
     )
 
 
 def _containers(sections: Sections, name: str) -> tuple[Container, ...]:
     if sections.absent(name):
         return ()
-    found = []
-    for one in sections.json_lines(sections.tool(name)):
-        found.append(
-            Container(
-                id=one["id"],
-                name=one["name"].lstrip("/"),
-                image=one["image"],
-                shm=one["shm_bytes"],
-                ipc_mode=one["ipc_mode"] or "",
-                network_mode=one["network_mode"] or "",
-                pid=one["pid"],
-            )
+    return tuple(
+        Container(
+            id=entry["id"],
+            name=entry["name"].lstrip("/"),
+            image=entry["image"],
+            shm=entry["shm_bytes"],
+            ipc_mode=entry["ipc_mode"] or "",
+            pid=entry["pid"],
         )
-    return tuple(found)
+        for entry in sections.json_lines(sections.tool(name))
+    )

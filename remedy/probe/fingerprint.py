@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from remedy.probe.files import File
-from remedy.probe.host import Kernel
+from remedy.probe.kernel import Kernel
 from remedy.probe.network import Interface
 from remedy.probe.space import Mount
 from remedy.probe.state import HostState
@@ -18,13 +18,13 @@ from remedy.values import Unknown
 
 _GROUPS = (
     "root", "identity", "names", "files", "mentions", "session", "kernel", "network", "sysctls", "firewalls",
-    "units", "containers", "mounts", "gpus", "npus", "rdma", "limits", "environment", "software",
+    "units", "containers", "mounts", "gpus", "rdma", "limits", "environment", "software",
 )  # fmt: skip
 """What counts; not the clock, processes, IPC and the use of disks and memory, which change by themselves."""
 
 _FLEETING = frozenset((
     "booted_at", "memory_used", "utilization", "processes", "counters", "pid", "docker_containers",
-    "podman_containers", "net.netfilter.nf_conntrack_count", "sub", "handle", "SSH_CLIENT", "SSH_CONNECTION",
+    "podman_containers", "net.netfilter.nf_conntrack_count", "handle", "SSH_CLIENT", "SSH_CONNECTION",
     "SSH_TTY", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "SHLVL", "PWD", "OLDPWD", "_", "SUDO_COMMAND",
 ))  # fmt: skip
 """What is inside these groups and yet changes from one probe to the next on a host that is left alone."""

@@ -51,7 +51,7 @@ class NftRuleset(Record):
 
 
 class Firewalls(Record):
-    """What stands between the host and its peers, each told by its own tool.
+    """The firewalls between the host and its peers, each as its own tool prints it.
 
     ``iptables`` and so on are what iptables-save(8) prints without comments and counters, "" when they are not
     there; the plain ones are the rules that iptables keeps in nftables, the ``legacy`` ones those in the old
@@ -61,9 +61,7 @@ class Firewalls(Record):
 
     nft: Fact[NftRuleset]
     iptables: Fact[str]
-    ip6tables: Fact[str]
     iptables_legacy: Fact[str]
-    ip6tables_legacy: Fact[str]
     firewalld: Fact[str | None]
     ufw: Fact[bool | None]
 
@@ -73,9 +71,7 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
     return Firewalls(
         nft=fact(lambda: _ruleset(sections)),
         iptables=fact(lambda: _saved(sections, "iptables")),
-        ip6tables=fact(lambda: _saved(sections, "ip6tables")),
         iptables_legacy=fact(lambda: _saved(sections, "iptables-legacy")),
-        ip6tables_legacy=fact(lambda: _saved(sections, "ip6tables-legacy")),
         firewalld=fact(
             lambda: (
                 None if sections.absent("firewalld") else sections.text("firewalld").rstrip("\n")

@@ -112,6 +112,12 @@ def by_path(body: bytes) -> dict[str, list[str]]:
     return lines
 
 
+def first_line(lines: Mapping[str, list[str]], path: str) -> str:
+    """Return the first line of a file among ``lines`` by path, "" where there is none."""
+    text = lines.get(path)
+    return text[0].strip() if text else ""
+
+
 def fact(read: Callable[[], T]) -> T | Unknown:
     """Return what ``read`` returns, or ``Unknown`` with the reason when the section cannot answer."""
     try:

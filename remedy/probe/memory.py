@@ -24,7 +24,6 @@ class ShmFile(NamedTuple):
     size: int
     allocated: int
     uid: int
-    gid: int
     mode: int
     modified_at: int
     changed_at: int
@@ -118,7 +117,7 @@ def parse_shared_memory(
     files = []
     for line in sections.text("shm").splitlines():
         if match := _FILE.fullmatch(line):
-            device, inode, size, blocks, uid, gid = (int(match[at]) for at in range(1, 7))
+            device, inode, size, blocks, uid = (int(match[at]) for at in range(1, 6))
             modified, changed, links = (int(match[at]) for at in (8, 9, 10))
             files.append(
                 ShmFile(
@@ -128,7 +127,6 @@ def parse_shared_memory(
                     size,
                     blocks * 512,
                     uid,
-                    gid,
                     int(match[7], 16) & 0o7777,
                     modified,
                     changed,

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.request import mark
-from remedy.values import Record
+from remedy.values import Fact, Record, Unknown
 
 # getent says each address three times, once a type of socket, and the canonical name with the first.
 _ANSWER = re.compile(r"^(\S+) +STREAM[ \t]*(\S*)", re.MULTILINE)
+
+
+NOT_ASKED = Unknown(reason="the host's own name could not be asked in time")
 
 
 class Names(Record):
@@ -18,25 +21,22 @@ class Names(Record):
 
     ``peers`` maps each name that was asked for to its IPv4 addresses in answer order, or to () when
     the name does not resolve; a name that could not be asked in time is missing. ``own`` are the addresses
-    of the host's own (transient) name; ``own_asked`` is False when that could not be asked.
-    ``canonical`` has the canonical name of each that resolves, "" being the key of the host's own.
+    of the host's own (transient) name, () when it does not resolve.
     ``order`` is the ``hosts`` line of nsswitch.conf(5), ``servers`` and ``search`` are resolv.conf(5)'s.
     """
 
-    own: tuple[str, ...]
+    own: Fact[tuple[str, ...]]
     peers: Mapping[str, tuple[str, ...]]
-    own_asked: bool = True
-    canonical: Mapping[str, str] = {}
     order: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
 
 
 def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv: str) -> Names:
-    """Read section ``names``: what getent said, where the answer to a name comes before its mark.
+    """Read section ``names``: what getent printed, where the answer to a name comes before its mark.
 
     Args:
-        sections: the probe's.
+        sections: of the probe.
         asked: the names in the order of their marks, from 1.
         nsswitch: text of nsswitch.conf.
         resolv: text of resolv.conf.
@@ -46,32 +46,27 @@ def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv:
     """
     section = sections.found.get("names")
     if section is None or section.status not in ("ok", "timeout"):
-        sections.body("names")  # says why
+        sections.body("names")  # raises with the reason
         raise NoAnswerError("getent could not be asked")
     answers: dict[str, tuple[str, ...]] = {}
-    canonical: dict[str, str] = {}
     known = {mark(position): name for position, name in enumerate(("", *asked))}
-    found: list[tuple[str, str]] = []
+    pending: list[str] = []
     for address, title in _ANSWER.findall(as_text(section.body)):
         if not (address == title and address.startswith("0.")):
-            found.append((address, title))
+            pending.append(address)
             continue
         if address not in known:
             raise NoAnswerError(f"an answer that belongs to no name: {address}")
         name = known[address]
         if name in answers:
             raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
-        answers[name] = tuple(dict.fromkeys(address for address, _ in found))
-        if found:
-            canonical[name] = found[0][1]
-        found = []
-    own = answers.pop("", None)
+        answers[name] = tuple(dict.fromkeys(pending))
+        pending = []
+    own = answers.pop("", NOT_ASKED)
     settings = [line.split() for line in resolv.splitlines()]
     return Names(
-        own=own or (),
-        own_asked=own is not None,
+        own=own,
         peers=answers,
-        canonical=canonical,
         order=_hosts_line(nsswitch),
         servers=tuple(
             words[1] for words in settings if len(words) > 1 and words[0] == "nameserver"

@@ -39,7 +39,6 @@ class Interface(Record):
     up: bool
     running: bool
     mtu: int
-    mac: str
     speed: int | None
     driver: str
     master: str
@@ -61,10 +60,9 @@ class Route(Record):
     metric: int
 
 
-class Rule(Record):
-    """A rule of policy routing (ip-rule(8))."""
+class RoutingRule(Record):
+    """A rule of policy routing (ip-rule(8)); rules are in the order of their priority."""
 
-    priority: int
     source: str
     table: str
 
@@ -74,7 +72,7 @@ class Network(Record):
 
     interfaces: tuple[Interface, ...]
     routes: tuple[Route, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[RoutingRule, ...]
 
     def interface(self, name: str) -> Interface | None:
         """Return the interface of that name."""
@@ -93,7 +91,7 @@ def parse_network(sections: Sections) -> Network:
     arrays = [value for value in sections.json_lines(text) if isinstance(value, list)]
     if len(arrays) != 3:
         raise NoAnswerError(
-            f"ip did not tell it in JSON (iproute2 4.13 or later does): {text.strip()[:80]}"
+            f"ip printed no JSON (iproute2 4.13 and later can): {text.strip()[:80]}"
         )
     try:
         sysfs: Mapping[str, list[str]] = sections.lines("links")
@@ -106,8 +104,7 @@ def parse_network(sections: Sections) -> Network:
             *_ipv6_routes(sections.lines("kernel").get("/proc/net/ipv6_route", [])),
         ),
         rules=tuple(
-            Rule(
-                priority=rule["priority"],
+            RoutingRule(
                 source=str(rule.get("src", "all")),
                 table=str(rule.get("table", "")),
             )
@@ -130,7 +127,6 @@ def _interface(entry: Mapping[str, Any], sysfs: Mapping[str, list[str]]) -> Inte
         up="UP" in flags,
         running="LOWER_UP" in flags,
         mtu=entry["mtu"],
-        mac=entry.get("address", ""),
         speed=speed if 0 < speed < 2**32 - 1 else None,
         driver=next((line[7:] for line in device or () if line.startswith("DRIVER=")), ""),
         master=entry.get("master", ""),

@@ -6,30 +6,30 @@ from collections.abc import Mapping
 
 from remedy.probe import sources
 from remedy.probe.accelerators import parse_gpus, parse_rdma
+from remedy.probe.clock import parse_clock
 from remedy.probe.containers import parse_containers
 from remedy.probe.files import File, parse_files, parse_mentions
 from remedy.probe.firewall import parse_firewalls, ufw_switched_on
 from remedy.probe.frames import NoAnswerError, Sections, as_text, fact, read_sections
-from remedy.probe.host import (
-    Session,
-    effective_uid,
-    parse_clock,
-    parse_environment,
-    parse_identity,
-    parse_kernel,
-    parse_limits,
-    parse_session,
-    parse_units,
-)
+from remedy.probe.identity import parse_identity
+from remedy.probe.kernel import parse_kernel
 from remedy.probe.memory import parse_shared_memory, parse_sysv
-from remedy.probe.names import Names, parse_names
+from remedy.probe.names import parse_names
 from remedy.probe.network import parse_network
 from remedy.probe.processes import parse_listeners, parse_processes
 from remedy.probe.request import ProbeRequest
+from remedy.probe.session import (
+    LoginSession,
+    effective_uid,
+    parse_environment,
+    parse_limits,
+    parse_session,
+)
 from remedy.probe.software import parse_software
 from remedy.probe.space import parse_mounts, parse_space
 from remedy.probe.state import HostState
 from remedy.probe.sysctl import Sysctls, parse_live, parse_persisted
+from remedy.probe.units import parse_units
 from remedy.values import Fact, Unknown
 
 
@@ -53,7 +53,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
     clock = fact(lambda: parse_clock(sections, request.asked_at, heard_at))
     session = fact(lambda: parse_session(sections))
     mounts = fact(lambda: parse_mounts(sections))
-    homes = session.homes if isinstance(session, Session) else ()
+    homes = session.homes if isinstance(session, LoginSession) else ()
     files = parse_files(
         sections,
         () if isinstance(mounts, Unknown) else mounts,
@@ -96,9 +96,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         },
         clock=clock,
         session=session,
-        identity=fact(
-            lambda: parse_identity(sections, booted_at, _identity_files(files), _own_name(names))
-        ),
+        identity=fact(lambda: parse_identity(sections, booted_at, _identity_files(files))),
         names=names,
         files=files,
         mentions=fact(lambda: parse_mentions(sections)),
@@ -115,10 +113,9 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         ipc=fact(lambda: parse_sysv(sections, processes)),
         processes=processes,
         gpus=fact(lambda: parse_gpus(sections)),
-        npus=fact(lambda: "" if sections.absent("ascend") else sections.tool("ascend")),
         rdma=fact(
             lambda: parse_rdma(
-                sections, session.present if isinstance(session, Session) else frozenset()
+                sections, session.present if isinstance(session, LoginSession) else frozenset()
             )
         ),
         limits=fact(lambda: parse_limits(sections)),
@@ -149,12 +146,8 @@ def _identity_files(files: Mapping[str, Fact[File]]) -> dict[str, str]:
     }
 
 
-def _own_name(names: Fact[Names]) -> str:
-    return names.canonical.get("", "") if isinstance(names, Names) else ""
-
-
-def _has(session: Fact[Session], program: str) -> Fact[bool]:
-    return session.has(program) if isinstance(session, Session) else session
+def _has(session: Fact[LoginSession], program: str) -> Fact[bool]:
+    return session.has(program) if isinstance(session, LoginSession) else session
 
 
 def _sysctls(sections: Sections, files: Mapping[str, Fact[File]], *, ufw: bool) -> Sysctls:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from remedy.probe.clock import Clock
 from remedy.probe.frames import NoAnswerError, Sections, as_text
-from remedy.probe.host import Clock
 from remedy.values import Fact
 
 TICKS = 100

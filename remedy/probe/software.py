@@ -22,20 +22,17 @@ class Package(NamedTuple):
 
 
 class Software(Record):
-    """What there is to train with.
+    """The software to train with.
 
     ``interpreters`` are the Pythons and torchruns of the PATH in its order, then those of the request.
-    ``sites`` are all package directories that were looked at. ``cuda`` maps such a directory to the CUDA
-    version that its torch was built for, "" for none. ``nccl`` maps the path of a system library to its
-    version, ``toolkits`` are the CUDA toolkits.
+    ``cuda`` maps a package directory to the CUDA version that its torch was built for, "" for none. ``nccl``
+    maps the path of a system library to its version.
     """
 
     interpreters: tuple[str, ...]
-    sites: tuple[str, ...]
     packages: tuple[Package, ...]
     cuda: tuple[tuple[str, str], ...]
     nccl: tuple[tuple[str, str], ...]
-    toolkits: tuple[str, ...]
 
     def versions(self, *names: str) -> tuple[Package, ...]:
         """Return the installed distributions of these names, in the order of the directories."""
@@ -46,7 +43,6 @@ def parse_software(sections: Sections) -> Software:
     """Read section ``software``: a word and a path a line, and lines of torch/version.py."""
     found: dict[str, list[str]] = {
         "interpreter": [],
-        "site": [],
         "package": [],
         "conda": [],
         "library": [],
@@ -61,13 +57,9 @@ def parse_software(sections: Sections) -> Software:
             found[word].append(path)
     return Software(
         interpreters=tuple(dict.fromkeys(found["interpreter"])),
-        sites=tuple(dict.fromkeys(found["site"])),
         packages=tuple(dict.fromkeys((*_installed(found["package"]), *_conda(found["conda"])))),
         cuda=tuple(cuda),
         nccl=tuple((path, match[1]) for path in found["library"] if (match := _NCCL.search(path))),
-        toolkits=tuple(
-            path for path in found["library"] if path.rpartition("/")[2].startswith("cuda-")
-        ),
     )
 
 

@@ -30,7 +30,6 @@ FILES = (
     "/etc/default/ufw",
     "/etc/ufw/ufw.conf",
     "/etc/ufw/user.rules",
-    "/etc/ufw/user6.rules",
     "/etc/firewalld/firewalld.conf",
     "/etc/firewalld/direct.xml",
     "/etc/firewalld/zones/*.xml",
@@ -41,9 +40,7 @@ FILES = (
     "/etc/nftables/*.nft",
     "/etc/sysconfig/nftables.conf",
     "/etc/iptables/rules.v4",
-    "/etc/iptables/rules.v6",
     "/etc/sysconfig/iptables",
-    "/etc/sysconfig/ip6tables",
     # Containers
     "/etc/docker/daemon.json",
     "/etc/default/docker",
@@ -285,9 +282,9 @@ LIMIT_UNITS = ("docker.service", "containerd.service", "kubelet.service", "slurm
 
 PROGRAMS = (
     "getent", "hostnamectl", "systemctl", "systemd-run", "sysctl", "lsattr", "chattr", "ip", "ss", "ethtool",
-    "ufw", "firewall-cmd", "nft", "iptables", "ip6tables", "iptables-legacy", "iptables-save",
+    "ufw", "firewall-cmd", "nft", "iptables", "iptables-legacy", "iptables-save",
     "iptables-legacy-save", "netfilter-persistent", "docker", "dockerd", "podman", "nvidia-ctk",
-    "nvidia-container-runtime", "nvidia-smi", "npu-smi", "hccn_tool", "ibstat", "ipcrm", "python3",
+    "nvidia-container-runtime", "nvidia-smi", "hccn_tool", "ibstat", "ipcrm", "python3",
     "torchrun", "mpirun", "srun", "ray", "cloud-init", "chronyc", "sudo", "timeout", "flock", "sha256sum",
     "restorecon",
 )  # fmt: skip

@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remedy.probe.accelerators import Gpus, RdmaPort
+from remedy.probe.clock import Clock
 from remedy.probe.containers import Containers
 from remedy.probe.files import File, Mention
 from remedy.probe.firewall import Firewalls
-from remedy.probe.host import Clock, Identity, Kernel, Limit, Session, Unit
+from remedy.probe.identity import Identity
+from remedy.probe.kernel import Kernel
 from remedy.probe.memory import SharedMemory, SysvIpc
 from remedy.probe.names import Names
 from remedy.probe.network import Network
 from remedy.probe.processes import Listener, Process
+from remedy.probe.session import Limit, LoginSession
 from remedy.probe.software import Software
 from remedy.probe.space import Mount, Space
 from remedy.probe.sysctl import Sysctls
+from remedy.probe.units import Unit
 from remedy.values import Fact, Record, Unknown
 
 __all__ = ["File", "HostState", "Identity", "Names"]
@@ -43,7 +47,7 @@ class HostState(Record):
     complete: bool = True
     costs: Mapping[str, float] = {}
     clock: Fact[Clock] = NOT_PROBED
-    session: Fact[Session] = NOT_PROBED
+    session: Fact[LoginSession] = NOT_PROBED
     kernel: Fact[Kernel] = NOT_PROBED
     mentions: Fact[tuple[Mention, ...]] = NOT_PROBED
     network: Fact[Network] = NOT_PROBED
@@ -58,7 +62,6 @@ class HostState(Record):
     ipc: Fact[SysvIpc] = NOT_PROBED
     processes: Fact[tuple[Process, ...]] = NOT_PROBED
     gpus: Fact[Gpus] = NOT_PROBED
-    npus: Fact[str] = NOT_PROBED
     rdma: Fact[tuple[RdmaPort, ...]] = NOT_PROBED
     limits: Fact[Mapping[str, Limit]] = NOT_PROBED
     environment: Fact[Mapping[str, str]] = NOT_PROBED

@@ -18,7 +18,7 @@ UFW_FILE = "/etc/ufw/sysctl.conf"
 _SWAP = str.maketrans("/.", "./")
 
 
-class Setting(Record):
+class SysctlSetting(Record):
     """One line of a file of settings: what it sets, to what, and where it stands."""
 
     key: str
@@ -37,10 +37,10 @@ class Sysctls(Record):
     """
 
     live: Mapping[str, str]
-    persisted: tuple[Setting, ...]
+    persisted: tuple[SysctlSetting, ...]
     unread: tuple[str, ...]
 
-    def winner(self, key: str) -> Setting | None:
+    def winner(self, key: str) -> SysctlSetting | None:
         """Return the line that decides ``key`` at boot, ``None`` when no file sets it."""
         exact = [setting for setting in self.persisted if setting.key == key]
         if exact:
@@ -65,7 +65,7 @@ def parse_live(sections: Sections) -> dict[str, str]:
 
 def parse_persisted(
     files: Mapping[str, Fact[File]], *, ufw: bool
-) -> tuple[tuple[Setting, ...], tuple[str, ...]]:
+) -> tuple[tuple[SysctlSetting, ...], tuple[str, ...]]:
     """Read the files of settings in the order of boot.
 
     Args:
@@ -75,7 +75,7 @@ def parse_persisted(
     Returns:
         The settings in the order in which they are applied, and the paths that could not be read.
     """
-    settings: list[Setting] = []
+    settings: list[SysctlSetting] = []
     unread = []
     for path in _order(files, ufw=ufw):
         file = files[path]
@@ -86,7 +86,7 @@ def parse_persisted(
     return tuple(settings), tuple(unread)
 
 
-def parse_settings(path: str, lines: Iterable[str]) -> list[Setting]:
+def parse_settings(path: str, lines: Iterable[str]) -> list[SysctlSetting]:
     """Return the settings in the lines of one file (sysctl.conf(5))."""
     settings = []
     for number, line in enumerate(lines, 1):
@@ -94,7 +94,9 @@ def parse_settings(path: str, lines: Iterable[str]) -> list[Setting]:
         key = key.strip().removeprefix("-")
         if equals and key and not key.startswith(("#", ";")):
             settings.append(
-                Setting(key=_dotted(key), value=" ".join(value.split()), path=path, line=number)
+                SysctlSetting(
+                    key=_dotted(key), value=" ".join(value.split()), path=path, line=number
+                )
             )
     return settings
 

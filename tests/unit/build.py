@@ -35,9 +35,7 @@ NOT_ASKED = Unknown(reason="not part of this test")
 NO_FIREWALL = Firewalls(
     nft=NftRuleset(tables=(), chains=(), sets=()),
     iptables="",
-    ip6tables="",
     iptables_legacy="",
-    ip6tables_legacy="",
     firewalld=None,
     ufw=None,
 )

@@ -20,11 +20,6 @@ nvidia_links() {
     guarded $((tool_limit * 2)) nvidia-smi nvlink --status
 }
 
-ascend_npus() {
-    has npu-smi || { absent 'npu-smi is not installed'; return; }
-    guarded "$tool_limit" npu-smi info -l
-}
-
 # Access control between PCIe devices sends GPU traffic through the root complex; only root sees it, and only
 # where there are GPUs is it worth the time.
 pcie_acs() {

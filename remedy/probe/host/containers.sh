@@ -2,7 +2,7 @@
 
 container_format='{"id":{{json .Id}},"name":{{json .Name}},"image":{{json .Config.Image}},'
 container_format=$container_format'"shm_bytes":{{json .HostConfig.ShmSize}},"ipc_mode":{{json .HostConfig.IpcMode}},'
-container_format=$container_format'"network_mode":{{json .HostConfig.NetworkMode}},"pid":{{json .State.Pid}}}'
+container_format=$container_format'"pid":{{json .State.Pid}}}'
 
 docker_daemon() {
     [ -S /var/run/docker.sock ] || { absent 'no docker socket'; return; }

@@ -24,7 +24,6 @@ saved_rules() {
     limited "$2"
 }
 iptables_rules() { saved_rules ip iptables-save; }
-ip6tables_rules() { saved_rules ip6 ip6tables-save; }
 
 # legacy_rules NAMES SAVE FALLBACK: the old kernel tables; asking for them where there are none would make them.
 legacy_rules() {
@@ -39,7 +38,6 @@ legacy_rules() {
     limited "$save"
 }
 legacy_iptables() { legacy_rules /proc/net/ip_tables_names iptables-legacy-save iptables-save; }
-legacy_ip6tables() { legacy_rules /proc/net/ip6_tables_names ip6tables-legacy-save ip6tables-save; }
 
 # firewall-cmd is Python and takes a quarter of a second, so only where the daemon runs.
 firewalld() {

@@ -29,9 +29,7 @@ probe() {
     section shm-holders shared_memory_holders
     section nft nft_rules
     section iptables iptables_rules
-    section ip6tables ip6tables_rules
     section iptables-legacy legacy_iptables
-    section ip6tables-legacy legacy_ip6tables
     section firewalld firewalld
     section docker docker_daemon
     section docker-containers docker_containers
@@ -40,7 +38,6 @@ probe() {
     section nvidia-gpus nvidia_gpus
     section nvidia-processes nvidia_processes
     section nvidia-links nvidia_links
-    section ascend ascend_npus
     section acs pcie_acs
     kill "$dog"
 }

@@ -28,7 +28,7 @@ software() {
         done
     done
     for library in /usr/lib/*/libnccl.so.2.* /usr/lib64/libnccl.so.2.* /usr/local/lib/libnccl.so.2.* \
-        /usr/local/cuda*/lib64/libnccl.so.2.* /usr/local/cuda-[0-9]*; do
+        /usr/local/cuda*/lib64/libnccl.so.2.*; do
         [ ! -e "$library" ] || printf 'library %s\n' "$library"
     done
     for file in $version_files; do
@@ -48,7 +48,6 @@ add_prefix() {
 
 packages_in() {
     case $1 in "$prefix"/lib64/*) [ ! -L "$prefix/lib64" ] || return ;; esac
-    printf 'site %s\n' "$1"
     for meta in "$1"/*-info; do
         package=${meta##*/}
         case " $packages " in

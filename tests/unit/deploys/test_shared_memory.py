@@ -46,7 +46,7 @@ from tests.unit.build import fleet, host_state, record, with_section
 WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 GPU = PciDevice("0000:01:00.0", "10de", "2330", "0302")
 FSTAB = "/etc/fstab"
-SMALL = Container("1", "train", "torch:2", 64 * MIB, "private", "bridge", 100)
+SMALL = Container("1", "train", "torch:2", 64 * MIB, "private", 100)
 
 
 def state(

@@ -34,7 +34,7 @@ NOW = 1_000_000
 def file(name: str = "nccl-AbCd09", **given: int) -> ShmFile:
     """Return a file that is as stale as can be, but for what is given."""
     values = {
-        "device": 25, "inode": 7, "size": 4096, "allocated": 4096, "uid": 1000, "gid": 1000,
+        "device": 25, "inode": 7, "size": 4096, "allocated": 4096, "uid": 1000,
         "mode": 0o600, "modified_at": 900_000, "changed_at": 900_000, "links": 1,
     }  # fmt: skip
     return ShmFile(path=f"/dev/shm/{name}", **(values | given))

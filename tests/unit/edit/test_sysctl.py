@@ -12,7 +12,7 @@ from remedy.edit.sysctl import (
     persisted_with,
     render,
 )
-from remedy.probe import HostState, Setting, Sysctls
+from remedy.probe import HostState, Sysctls, SysctlSetting
 from remedy.probe.sysctl import UFW_FILE
 from remedy.values import Unknown
 from tests.unit.build import host_state
@@ -25,7 +25,7 @@ DOTTED = "net.ipv6.conf.eth0/100.disable_ipv6"
 
 def sysctls(*settings: tuple[str, str, str], live: Mapping[str, str] | None = None) -> Sysctls:
     persisted = tuple(
-        Setting(path=p, key=k, value=v, line=n) for n, (p, k, v) in enumerate(settings, 1)
+        SysctlSetting(path=p, key=k, value=v, line=n) for n, (p, k, v) in enumerate(settings, 1)
     )
     return Sysctls(live=live or {}, persisted=persisted, unread=())
 

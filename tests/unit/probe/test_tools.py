@@ -67,7 +67,7 @@ def test_the_firewalls_of_an_idle_host() -> None:
     firewalls = known(state("lab-idle").firewalls)
     assert known(firewalls.nft).tables == ()
     assert firewalls.ufw is False
-    assert (firewalls.iptables, firewalls.ip6tables, firewalls.iptables_legacy) == ("", "", "")
+    assert (firewalls.iptables, firewalls.iptables_legacy) == ("", "")
 
 
 def test_firewalld() -> None:
@@ -99,7 +99,7 @@ def test_docker() -> None:
     }
     container = {
         "id": "ab", "name": "/train", "image": "x{{y}}", "shm_bytes": 67108864, "ipc_mode": "private",
-        "network_mode": "host", "pid": 77,
+        "pid": 77,
     }  # fmt: skip
     found = answer(
         docker=json.dumps(info) + "\n\n0", docker_containers=json.dumps(container) + "\n\n0"
@@ -107,13 +107,10 @@ def test_docker() -> None:
     containers: Containers = known(found.containers)
     docker = known(containers.docker)
     assert docker is not None
-    assert (docker.version, docker.live_restore, docker.runtimes) == (
-        "27.5.1",
-        True,
-        ("nvidia", "runc"),
-    )
+    assert (docker.version, docker.default_runtime) == ("27.5.1", "nvidia")
+    assert docker.runtimes == ("nvidia", "runc")
     assert known(containers.docker_containers) == (
-        ("ab", "train", "x{{y}}", 67108864, "private", "host", 77),
+        ("ab", "train", "x{{y}}", 67108864, "private", 77),
     )
     assert known(containers.podman_containers) == ()
 
