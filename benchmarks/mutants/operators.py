@@ -36,12 +36,14 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 _TWINS = (
     ("min", "max"), ("any", "all"), ("startswith", "endswith"), ("removeprefix", "removesuffix"),
-    ("partition", "rpartition"), ("split", "rsplit"), ("lower", "upper"), ("lstrip", "rstrip"),
+    ("partition", "rpartition"), ("lower", "upper"), ("lstrip", "rstrip"),
     ("find", "rfind"), ("search", "match"),
 )  # fmt: skip
 _TWIN = {name: twin for a, b in _TWINS for name, twin in ((a, b), (b, a))} | {"fullmatch": "match"}
-_DISPENSABLE = frozenset({"sorted", "reversed", "tuple", "strip", "rstrip", "lstrip", "lower"})
+_DISPENSABLE = frozenset({"sorted", "reversed", "strip", "rstrip", "lstrip", "lower"})
 """Calls that can be left out: what they are given is of the kind that they return."""
+_AS_BY_DEFAULT = frozenset({"encoding", "check"})
+"""Arguments that only say what is so without them as well: UTF-8, and no exception of subprocess."""
 
 
 @dataclass(frozen=True)
@@ -321,7 +323,9 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
         one, two, *rest = node.args
         if ast.dump(one) != ast.dump(two):
             yield "arguments swapped", _with(node, args=[two, one, *rest])
-    for at in range(len(node.keywords)):
+    for at, keyword in enumerate(node.keywords):
+        if keyword.arg in _AS_BY_DEFAULT:
+            continue
         yield "argument out", _with(node, keywords=_without(node.keywords, at))
 
 

@@ -167,8 +167,10 @@ def test_a_missing_or_empty_list_of_signers_is_told(desk: Desk) -> None:
 
 def test_a_key_that_cannot_sign_is_told(desk: Desk) -> None:
     (desk.folder / "garbage").write_text("no key\n")
-    with pytest.raises(UsageError, match="cannot sign"):
+    (desk.folder / "garbage").chmod(0o600)
+    with pytest.raises(UsageError, match="cannot sign") as caught:
         sign(plan(), desk.path, desk.folder / "garbage")
+    assert "others can read it" not in caught.value.message
 
 
 def test_what_is_signed_is_one_line_that_names_the_plan(desk: Desk) -> None:

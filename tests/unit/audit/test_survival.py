@@ -63,3 +63,20 @@ def test_a_host_that_could_not_be_read_is_unknown() -> None:
     silent = record(HostState, host="gpu01")
     found = survival([run("a")], {"gpu01": silent}, plan, ["gpu01"])
     assert found["gpu01"].boot is Boot.UNKNOWN
+
+
+def test_the_last_run_that_saw_the_host_counts_and_all_runs_say_what_was_applied() -> None:
+    state, plan = booted("b", right=False)
+    later = Story("r2", "check", "2026-01-02T00:00:00+00:00", boots={"gpu01": "b"})
+    found = survival([run("a"), later], {"gpu01": state}, plan, ["gpu01"])["gpu01"]
+    assert (found.boot, found.run) == (Boot.NOT_BOOTED, "r2")
+    later.boots = {"gpu02": "b"}
+    found = survival([run("a"), later], {"gpu01": state}, plan, ["gpu01"])["gpu01"]
+    assert (found.boot, found.run) == (Boot.LOST, "r1")
+    later.boots = {"gpu01": "a"}
+    found = survival([run("x"), later], {"gpu01": state}, plan, ["gpu01"])["gpu01"]
+    assert (found.boot, found.run) == (Boot.LOST, "r2")
+    rolled_back = run("a")
+    rolled_back.mode = "rollback"
+    found = survival([rolled_back], {"gpu01": state}, plan, ["gpu01"])["gpu01"]
+    assert (found.boot, found.lost) == (Boot.SURVIVED, ())

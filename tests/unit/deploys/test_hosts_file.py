@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ PLAIN = b"127.0.0.1\tlocalhost\n"
 RIGHT = {"a": ("10.0.0.1",), "b": ("10.0.0.2",)}
 
 
-def two(hosts: bytes = PLAIN, peers: dict[str, tuple[str, ...]] | None = None) -> Fleet:
+def two(hosts: bytes = PLAIN, peers: Mapping[str, tuple[str, ...]] | None = None) -> Fleet:
     """Return a fleet of a and b, where a has this file and its resolver these answers."""
     a = host_state("a", "10.0.0.1", hosts=hosts, peers=RIGHT if peers is None else peers)
     return fleet(a, host_state("b", "10.0.0.2", peers=RIGHT))

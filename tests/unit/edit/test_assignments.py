@@ -51,12 +51,45 @@ def test_pam_env_is_read_as_it_reads_itself(content: bytes, expected: dict[str, 
         (b"NCCL_SOCKET_IFNAME==eno2\r\n", {"NCCL_SOCKET_IFNAME": "=eno2"}),
         (b"NCCL_DEBUG = INFO\n", {"NCCL_DEBUG ": " INFO"}),
         (b" #A=1\n#B=2\n", {" #A": "1"}),
+        (b"NCCL_DEBUG\n=INFO\n\nA=\n", {"A": ""}),
     ],
 )
 def test_nccl_neither_trims_nor_lets_a_later_line_win(
     content: bytes, expected: dict[str, str]
 ) -> None:
     assert said(content, Dialect.NCCL) == expected
+
+
+@pytest.mark.parametrize("dialect", [Dialect.MCA, Dialect.UCX])
+def test_blanks_around_the_sign_go_and_a_later_line_wins(dialect: Dialect) -> None:
+    content = b" btl = ^openib # why\nbtl=tcp\n#pml = ob1\n[section]\n1a = x\nempty =\nname\n"
+    assert said(content, dialect) == {"btl": "tcp", "empty": ""}
+
+
+def test_an_assignment_knows_its_line_and_whether_it_is_ours() -> None:
+    content = b"A=1\n" + BEGIN + b"\nB=2\n" + END + b"\n\nC=3\n"
+    found = assignments(content, Dialect.PAM)
+    assert [(one.line, one.name, one.ours) for one in found] == [
+        (1, "A", False), (3, "B", True), (6, "C", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
+def test_a_new_block_begins_on_a_line_of_its_own(ending: bytes) -> None:
+    assert edit(b"B=2" + ending, b"A=1\n", {}, Dialect.MCA).startswith(b"B=2" + ending + BEGIN)
+    assert edit(b"", b"A=1\n", {}, Dialect.MCA) == BEGIN + b"\nA=1\n" + END + b"\n"
+
+
+def test_a_new_block_is_on_top_where_sections_may_follow() -> None:
+    assert edit(b"[x]\n", b"A=1\n", {}, Dialect.UCX).startswith(BEGIN)
+    assert edit(b"[x]\n", b"A=1\n", {}, Dialect.MCA).startswith(b"[x]\n")
+
+
+def test_what_others_disabled_is_no_line_of_ours() -> None:
+    content = b"# A=1\n" + DISABLED + b"no assignment\n" + DISABLED + b"A=2\n"
+    assert [(one.line, one.name, one.value) for one in disabled(content, Dialect.PAM)] == [
+        (3, "A", "2")
+    ]
 
 
 def test_lines_that_nccl_reads_otherwise_than_they_look() -> None:
@@ -91,6 +124,17 @@ def test_a_contradicting_line_is_kept_and_no_longer_counts() -> None:
         ("A=1 mpirun train", ()),
         ("echo A=1", ()),
         ("export A=$HOME/x", ()),
+        ("export A=`date`", ()),
+        (r"export A=a\b", ()),
+        ("readonly A=1", (("A", "1"),)),
+        ("declare -gx A=1", (("A", "1"),)),
+        ("typeset -x A=1", (("A", "1"),)),
+        ("declare -r A=1", ()),
+        ("A=1 || B=2", (("A", "1"), ("B", "2"))),
+        ("for i in 1; do A=1; done", (("A", "1"),)),
+        ("  # A=1", ()),
+        ("1A=1", ()),
+        ("", ()),
         ("export LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH", ()),
     ],
 )

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from remedy.deploys.firewall import FirewallSpec
 from remedy.firewall import iptables, nftables
 from remedy.plan import FindingKind, Fleet, Origin, Plan, make_plan, promised
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, Sysctls
 from remedy.values import Unknown
-from tests.unit.build import NO_FIREWALL, fleet, host_state, with_section
+from tests.unit.build import NO_FIREWALL, fleet, host_state
 
 WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 MAIN = "/etc/nftables.conf"
@@ -44,12 +43,11 @@ def host(*chains: NftChain, files: dict[str, File | Unknown]) -> HostState:
     )
 
 
-def whole(*chains: NftChain, mode: str = "open", **files: File | Unknown) -> Fleet:
-    known = {entry.path: entry for entry in files.values() if isinstance(entry, File)}
-    unread = {{"main": MAIN, "red_hat": RED_HAT, "included": INCLUDED}[k]: v
-              for k, v in files.items() if isinstance(v, Unknown)}  # fmt: skip
-    spec = with_section("firewall", FirewallSpec.model_validate({"mode": mode}))
-    return fleet(host(*chains, files={**known, **unread}), host_state("b", "10.0.0.2"), spec=spec)
+def whole(*chains: NftChain, **files: File | Unknown) -> Fleet:
+    """Return a fleet of a, with these chains in force and these files, and of a host without a firewall."""
+    places = {"main": MAIN, "red_hat": RED_HAT, "included": INCLUDED}
+    known = {x.path if isinstance(x, File) else places[name]: x for name, x in files.items()}
+    return fleet(host(*chains, files=known), host_state("b", "10.0.0.2"))
 
 
 def plan_of(found: Fleet) -> Plan:
@@ -206,7 +204,7 @@ def test_a_file_that_must_not_be_changed_blocks_both_of_them(locked: str) -> Non
 
 
 def test_rules_of_before_go_when_nobody_needs_them_any_more() -> None:
-    stale = file(INCLUDED, f'insert rule inet gone input accept comment "{nftables.COMMENT} 0"\n')
+    stale = file(INCLUDED, "insert rule inet gone input accept\n")
     text = file(MAIN, f'{table("inet", "filter", "input")}include "{INCLUDED}"\n')
     found = whole(main=text, included=stale)
     plan = plan_of(found)
