@@ -133,7 +133,7 @@ def test_clocks_within_the_tolerance_are_never_named(aheads: list[float], took: 
 
 def software(**versions: str) -> dict[str, Software]:
     packages = tuple(Package(name, version, SITE) for name, version in versions.items())
-    return {"software": record(Software, packages=packages, sites=(SITE,))}
+    return {"software": record(Software, packages=packages)}
 
 
 def gpus(count: int = 2, *, driver: str = "580.65.06", **given: Any) -> dict[str, Gpus]:
