@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from remedy.cli.common import errors_shown
-from remedy.cli.terminal import out
 
 
 @click.command()
@@ -16,4 +15,4 @@ def explain(name: str | None) -> None:
         from remedy.report import explain as words
 
         text = words.overview() if name is None else words.explain(name)
-        out.print(text, markup=False)
+        click.echo(text)  # plain text: rich would take longer to load than the text to make

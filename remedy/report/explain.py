@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX, Cause
-from remedy.diagnose import texts_of
 from remedy.errors import UsageError
 from remedy.plan import Remedy, all_causes, remedies
 
@@ -85,6 +84,8 @@ def cause_text(cause: Cause) -> str:
         _row(word, text) for word, text in (("Confirm", cause.confirm), ("Fix", cause.fix)) if text
     ]
     lines += ["", answer(cause)]
+    from remedy.diagnose import texts_of  # only causes have texts
+
     texts = texts_of(cause.name)
     if texts:
         lines += ["", "What is printed then, among others:"]
