@@ -20,7 +20,7 @@ from remedy.cli.terminal import out
     help="A private key, or the public key of one in the agent.",
 )
 def approve(plan_file: Path, key: Path) -> None:
-    """Show PLAN and sign its digest with an ssh key; the signature lies beside the plan."""
+    """Show PLAN and sign its digest with an ssh key; the signature is written beside the plan."""
     with errors_shown():
         from remedy.audit.approval import sign
         from remedy.plan import read_plan

@@ -1,4 +1,4 @@
-"""``remedy audit``: check the journal, and hand it out."""
+"""``remedy audit``: check the journal, and export it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from remedy.text import counted
 
 @click.group()
 def audit() -> None:
-    """Check the journal of an inventory, and hand it out as a table."""
+    """Check the journal of an inventory, and export it as a table."""
 
 
 @audit.command()
 @host_options
-@click.option("--hosts", is_flag=True, help="Also compare it with what the hosts know of it.")
+@click.option("--hosts", is_flag=True, help="Also compare it with the records that the hosts keep.")
 def verify(hosts: bool, **options: Any) -> None:
     """Check that no record of INVENTORY's journal was edited, removed, moved or cut off.
 
-    With --hosts each host is asked which records it was told of when it was changed: a journal that was written
-    anew as a whole does not have them. Exit code 1 where anything is wrong.
+    With --hosts it is also compared with the records that each host has kept since it was changed: a journal
+    that was rewritten as a whole does not have them. Exit code 1 where anything is wrong.
     """
     opts = Options(**options)
     with errors_shown(verbose=opts.verbose):
@@ -36,24 +36,25 @@ def verify(hosts: bool, **options: Any) -> None:
         problems = []
         count, problem = verify_chain(path)
         if problem:
-            problems.append(f"{path}: {problem}; {count} records before it are good")
+            problems.append(f"{path}: {problem}; {counted(count, 'record')} before it valid")
         witnesses: dict[str, str] = {}
         if hosts:
             from remedy.runs.journal import compare_journal
 
             with opened(opts) as (session, _):
                 witnesses = compare_journal(session)
-            problems += [f"{host}: {said}" for host, said in witnesses.items() if said]
+            problems += [f"{host}: {text}" for host, text in witnesses.items() if text]
         if opts.as_json:
             print_json({"records": count, "problems": problems, "hosts": sorted(witnesses)})
         else:
             for line in problems:
                 out.print(line, markup=False)
             if not problems and not files_of(path):
-                out.print(f"there is no journal {path}: nothing was done yet", markup=False)
+                out.print(f"no journal {path}: nothing was recorded yet", markup=False)
             elif not problems:
-                told = f", and {counted(len(witnesses), 'host')} know no other" if witnesses else ""
-                out.print(f"{path}: {count} records, the chain is whole{told}", markup=False)
+                hosts_agree = f"; {counted(len(witnesses), 'host')} agree" if witnesses else ""
+                records = counted(count, "record")
+                out.print(f"{path}: {records}, the chain is whole{hosts_agree}", markup=False)
     sys.exit(1 if problems else 0)
 
 
@@ -67,15 +68,19 @@ def verify(hosts: bool, **options: Any) -> None:
     show_default=True,
     help="A table for a spreadsheet, or the same as JSON.",
 )
-@click.option("--since", metavar="TIME", help="Runs that began then or later, such as 2026-01-31.")
-@click.option("--until", metavar="TIME", help="Runs that began before that; a date means its end.")
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only what was done there.")
+@click.option(
+    "--since", metavar="TIME", help="Runs that began at or after TIME, such as 2026-01-31."
+)
+@click.option(
+    "--until", metavar="TIME", help="Runs that began before TIME; a date means the end of that day."
+)
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only changes on this host.")
 def export(
     inventory: Path, form: str, since: str | None, until: str | None, hosts: tuple[str, ...]
 ) -> None:
-    """Print what was done to the hosts of INVENTORY: one row for each change of each host.
+    """Print the changes made on the hosts of INVENTORY: one row for each change of each host.
 
-    When, by whom, who agreed, what it was before and after, why, what became of it and whether it was proved.
+    When, by whom, approved by whom, the state before and after, why, the result, and whether it was proved.
     """
     with errors_shown():
         from remedy.audit.export import as_csv, moment, plans_of, rows, within
@@ -85,8 +90,8 @@ def export(
         home = home_of(inventory)
         begin = moment(since) if since else None
         end = moment(until, end=True) if until else None
-        found = [s for s in read_stories(home / FILE_NAME).values() if within(s, begin, end)]
-        table = rows(found, plans_of(home, found))
+        runs = [s for s in read_stories(home / FILE_NAME).values() if within(s, begin, end)]
+        table = rows(runs, plans_of(home, runs))
         chosen = [row for row in table if not hosts or row.host in hosts]
         if form == "json":
             print_json([asdict(row) for row in chosen])

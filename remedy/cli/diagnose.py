@@ -25,16 +25,16 @@ LONG = 64 << 20
 @click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="Look at these hosts too: confirm or refute each candidate from their real state.",
+    help="Probe these hosts too: confirm or refute each candidate from their real state.",
 )
-@click.option("--limit", multiple=True, metavar="HOSTS", help="Of the inventory, only these hosts.")
+@click.option("--limit", multiple=True, metavar="HOSTS", help="Only these hosts of the inventory.")
 @click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
 @click.option("--all", "show_all", is_flag=True, help="Every candidate, with all its lines.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout, the rest on stderr."
 )
 @click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell each host's steps.")
+@click.option("-v", "--verbose", is_flag=True, help="Show each step of each host.")
 def diagnose(
     logs: tuple[Path, ...],
     inventory: Path | None,
@@ -48,11 +48,11 @@ def diagnose(
     """Name the cause of a failed run from its LOGS: files, folders of per-rank logs, - for standard input.
 
     Compressed logs (.gz, .bz2, .xz, .zst) are read as they are. Give the logs of all ranks together: the first
-    failure leads, and most ranks only print what followed from it.
+    failure decides, and most ranks only print its consequences.
 
     \b
     Exit codes: 0 a cause was found (or nothing is wrong)
-                3 a cause that remedy has nothing against on a host
+                3 a cause that no remedy cures or reports
                 1 unknown
     """
     with errors_shown(verbose=verbose):
@@ -62,10 +62,10 @@ def diagnose(
 
         if inventory is None and (limit or spec or ask_sudo_password):
             raise UsageError(
-                "--limit, --spec and --ask-sudo-password are about hosts, and none are named",
-                next_step="Give --inventory too, or leave them out.",
+                "--limit, --spec and --ask-sudo-password need the hosts of an inventory",
+                next_step="Add --inventory, or leave them out.",
             )
-        read = _read(logs)
+        diagnosis = _read(logs)
         if inventory is not None:
             from remedy.runs.probe import probe
 
@@ -73,29 +73,34 @@ def diagnose(
             with opened(options) as (session, _):
                 probed = probe(session)
             states = probed.fleet.states
-            found = explain(read, probed.plan, states, shlex.quote(str(inventory)))
+            explanation = explain(diagnosis, probed.plan, states, shlex.quote(str(inventory)))
         else:
-            name, command = remedy_for(read.label), command_for("INVENTORY", (), read.label)
-            found = Explanation(diagnosis=read, remedy=name, command=command)
+            name, command = (
+                remedy_for(diagnosis.label),
+                command_for("INVENTORY", (), diagnosis.label),
+            )
+            explanation = Explanation(diagnosis=diagnosis, remedy=name, command=command)
         if as_json:
-            document = found.diagnosis.document(remedy=found.remedy, command=found.command)
-            document["confirmations"] = [one.model_dump(mode="json") for one in found.confirmations]
+            document = diagnosis.document(remedy=explanation.remedy, command=explanation.command)
+            document["confirmations"] = [
+                confirmation.model_dump(mode="json") for confirmation in explanation.confirmations
+            ]
             print_json(document)
         else:
             from remedy.report.diagnosis import render_diagnosis
 
             # On a terminal sentences are folded, and a command to copy stays one line however long.
-            rendered = render_diagnosis(found, everything=show_all)
+            rendered = render_diagnosis(explanation, everything=show_all)
             out.print(rendered, soft_wrap=not out.is_terminal, crop=False)
-    sys.exit(exit_code(found.diagnosis, found.remedy))
+    sys.exit(exit_code(explanation.diagnosis, explanation.remedy))
 
 
 def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
     """Return the exit code of a diagnosis: 0 a cause (or healthy), 3 one without a remedy, 1 unknown.
 
     Args:
-        diagnosis: what was found.
-        remedy: the remedy that deals with it.
+        diagnosis: of the logs.
+        remedy: the remedy that cures or reports its cause; None for no such remedy.
     """
     if diagnosis.label == "unknown":
         return UNKNOWN
@@ -109,10 +114,10 @@ def _read(logs: tuple[Path, ...]) -> Diagnosis:
     from remedy.diagnose.logs import diagnose_sources
     from remedy.diagnose.reader import sources
 
-    found = sources(logs)
-    total = sum(source.size for source in found)
+    files = sources(logs)
+    total = sum(file.size for file in files)
     if not err.is_terminal or total < LONG:
-        return diagnose_sources(found)
+        return diagnose_sources(files)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -125,8 +130,8 @@ def _read(logs: tuple[Path, ...]) -> Diagnosis:
         task = progress.add_task("Reading", total=total)
         done: dict[str, int] = {}
 
-        def told(source: object, position: int) -> None:
+        def advance(source: object, position: int) -> None:
             done[getattr(source, "name", "")] = position
             progress.update(task, completed=sum(done.values()))
 
-        return diagnose_sources(found, progress=told)
+        return diagnose_sources(files, progress=advance)

@@ -10,7 +10,7 @@ from remedy.cli.common import errors_shown
 @click.command()
 @click.argument("name", required=False)
 def explain(name: str | None) -> None:
-    """Tell what a remedy does, or what a cause is and who cures it; without a NAME, list them."""
+    """Explain what a remedy does, or what a cause is and which remedy cures it; without a NAME, list them."""
     with errors_shown():
         from remedy.report import explain as words
 

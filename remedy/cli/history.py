@@ -1,4 +1,4 @@
-"""``remedy history``: what was done to the hosts of an inventory."""
+"""``remedy history``: the runs on the hosts of an inventory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def history(inventory: Path, host: str | None, as_json: bool) -> None:
             if host is None or host in story.planned or host in story.hosts
         ]
         if as_json:
-            told = [
+            documents = [
                 {
                     "run": story.run,
                     "time": story.time,
@@ -41,7 +41,7 @@ def history(inventory: Path, host: str | None, as_json: bool) -> None:
                 }
                 for story in runs
             ]
-            print_json(told)
+            print_json(documents)
             return
         if not runs:
             out.print(f"no runs are recorded in {path}", markup=False)

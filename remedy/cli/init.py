@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Where to write; default: here.",
+    help="Where to write; default: the current folder.",
 )
 def init(source: tuple[str, str] | None, directory: Path) -> None:
-    """Write inventory.py and a commented remedy.yaml; files that are there already are left alone."""
+    """Write inventory.py and a commented remedy.yaml; files that exist already are left alone."""
     with errors_shown():
         from remedy.plan import section_models
         from remedy.report.starter import EXAMPLE, render_inventory, render_spec
@@ -43,7 +43,7 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
         ):
             path = directory / name
             if path.exists():
-                out.print(f"{path} is there already and was left alone", markup=False)
+                out.print(f"{path} exists already and was left alone", markup=False)
                 continue
             path.write_text(text, encoding="utf-8")
             out.print(f"wrote {path}", markup=False)
@@ -57,7 +57,5 @@ def _read(kind: str, path: str) -> tuple[StarterHost, ...]:
     from remedy.report.starter import READERS, read_hosts
 
     if kind not in READERS:
-        raise UsageError(
-            f"--from {kind}: there is no such kind", next_step=f"Kinds: {', '.join(READERS)}."
-        )
+        raise UsageError(f"--from {kind}: no such kind", next_step=f"Kinds: {', '.join(READERS)}.")
     return read_hosts(kind, Path(path))

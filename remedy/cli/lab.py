@@ -22,16 +22,12 @@ from remedy.lab.status import LabStatus
 
 
 def _say(event: LabEvent) -> None:
-    """Print one step of a lab command, on stderr.
-
-    Args:
-        event: the step.
-    """
+    """Print one step of a lab command, on stderr."""
     click.echo(f"{event.host}: {event.text}" if event.host else event.text, err=True)
 
 
 class Explained(click.Group):
-    """A group in which what is expected to go wrong is told as it is by every other command."""
+    """A group of commands that show expected errors as every other command does."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
@@ -50,7 +46,13 @@ def lab(context: click.Context, name: str | None) -> None:
 @lab.command()
 @click.option("-n", "count", default=4, show_default=True, help="How many hosts.")
 @click.option("--prefix", default="gpu", show_default=True, help="What host names begin with.")
-@click.option("--fault", "broken", multiple=True, metavar="FAULT", help="Break every new host so.")
+@click.option(
+    "--fault",
+    "broken",
+    multiple=True,
+    metavar="FAULT",
+    help="Inject this fault into every new host.",
+)
 @click.option("--docker", is_flag=True, help="Hosts in which dockerd can run.")
 @click.option("--mpi", is_flag=True, help="Hosts in which Open MPI is installed.")
 @click.option("--release", default="", metavar="NAME", help="Hosts of another release (bullseye).")
@@ -85,29 +87,25 @@ def down(this: Lab) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
 def status(this: Lab, as_json: bool) -> None:
-    """Show the lab's hosts and what is broken on them."""
-    found = this.status()
+    """Show the hosts of the lab and the faults on them."""
+    current = this.status()
     if as_json:
-        document = {"schema": "remedy.lab-status/1", **found.model_dump(mode="json")}
+        document = {"schema": "remedy.lab-status/1", **current.model_dump(mode="json")}
         click.echo(json.dumps(document, indent=1))
-    elif not found.running:
-        click.echo(f"No lab {found.name!r} is running. Start it: remedy lab up")
+    elif not current.running:
+        click.echo(f"No lab {current.name!r} is running. Start it: remedy lab up")
     else:
-        Console().print(_table(found))
-        click.echo(f"Inventory: {found.inventory}")
-        click.echo(f"Python with torch in the hosts: {found.python or 'none'}")
+        Console().print(_table(current))
+        click.echo(f"Inventory: {current.inventory}")
+        click.echo(f"Python with torch in the hosts: {current.python or 'none'}")
 
 
-def _table(found: LabStatus) -> Table:
-    """The hosts of a lab as a table.
-
-    Args:
-        found: the lab.
-    """
+def _table(current: LabStatus) -> Table:
+    """Return the hosts of a lab as a table."""
     table = Table(box=None, pad_edge=False)
     for heading in ("host", "state", "management", "cluster", "interface", "broken"):
         table.add_column(heading)
-    for host in found.hosts:
+    for host in current.hosts:
         table.add_row(
             host.name,
             host.state,
@@ -125,19 +123,19 @@ def _table(found: LabStatus) -> Table:
 @click.argument("fault_names", metavar="[FAULT]...", nargs=-1)
 @click.pass_obj
 def break_(this: Lab, listing: bool, host: str | None, fault_names: tuple[str, ...]) -> None:
-    """Break HOST in a named way, or in several. HOST may be 'all'."""
+    """Inject one or several faults into HOST. HOST may be 'all'."""
     if listing:
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True)
         table.add_column()
-        for one in faults.catalogue():
-            table.add_row(one.name, one.text)
+        for fault in faults.catalogue():
+            table.add_row(fault.name, fault.text)
         Console().print(table)
         return
     if host is None or not fault_names:
         raise click.UsageError("Name a host and at least one fault; --list lists the faults.")
     machine.require()
-    names = [one.name for one in this.record().hosts] if host == "all" else [host]
+    names = [record.name for record in this.record().hosts] if host == "all" else [host]
     for name in names:
         this.break_(name, fault_names)
 
@@ -171,10 +169,10 @@ def reboot(this: Lab, host: str) -> None:
 @click.argument("host")
 @click.pass_obj
 def replace(this: Lab, host: str) -> None:
-    """Put another machine in HOST's place: same addresses, fresh disk, new ssh host key."""
+    """Replace HOST by a new machine: same addresses, fresh disk, new ssh host key."""
     machine.require()
     this.replace(host)
-    click.echo(f"{host} is another machine now; its ssh host key is not trusted yet.")
+    click.echo(f"{host} is a different machine now; its ssh host key is not trusted yet.")
 
 
 @lab.command()

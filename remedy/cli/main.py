@@ -1,4 +1,4 @@
-"""The command ``remedy``: one module a command, loaded when it is called."""
+"""The command ``remedy``: one module for each command, loaded when it is called."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def main() -> None:
     """Fix the host state that hangs multi-node GPU training, and prove it with an all-reduce.
 
     \b
-    A first time:      remedy check inventory.py     look, change nothing
+    A first time:      remedy check inventory.py     probe, change nothing
                        remedy apply inventory.py     plan, ask, fix, prove
-    No cluster there:  remedy lab up                 real hosts on this machine
+    No cluster:        remedy lab up                 real hosts on this machine
     """
-    # A command lives for seconds, and nearly all that it makes stays to its end: looking for garbage again and
-    # again cost a fifth of its time on 64 hosts.
+    # A command lives for seconds, and nearly every object that it makes lives to its end: collecting garbage as
+    # often as by default cost a fifth of its time on 64 hosts.
     gc.set_threshold(200_000, 20, 100)

@@ -1,4 +1,4 @@
-"""What can be said on the command line about the proof: the same for every command that ends with one."""
+"""Options about the proof, the same for every command that ends with one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from remedy.verify.allreduce.engines import NAMES
 
 
 def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options; the command is given them as ``proof``, by the names that the spec has for them."""
+    """Add the options; a command receives them as ``proof``, by the names of the settings in the spec."""
 
     @click.option(
         "--engine",
         type=click.Choice(NAMES),
-        help="What runs the all-reduce; default: what the spec says, else torch.",
+        help="What runs the all-reduce; default: the engine of the spec, else torch.",
     )
     @click.option(
         "--min-busbw",
         metavar="GB/s|PERCENT%",
-        help="The bus bandwidth that the largest size has to reach: GB/s, or as 60% a share of what the "
-        "links can carry.",
+        help="The bus bandwidth that the largest size has to reach: in GB/s, or such as 60% as a share of the "
+        "capacity of the links.",
     )
     @wraps(function)
     def command(*, engine: str | None, min_busbw: str | None, **options: Any) -> Any:

@@ -14,8 +14,8 @@ KINDS = ("plan", "run", "diagnosis", "journal")
 def schema(kind: str) -> None:
     """Print the JSON Schema of a plan file, of what --json prints, or of a record of the journal.
 
-    A reader ignores fields that it does not know; what breaks a reader has another format_version, or another
-    number in "schema".
+    A reader ignores fields that it does not know; a change that breaks readers has a new format_version, or a
+    new number in "schema".
     """
     with errors_shown():
         from remedy.report.schema import schema_of

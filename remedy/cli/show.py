@@ -18,13 +18,13 @@ from remedy.errors import PlanFileError, UsageError
     type=click.Path(path_type=Path),
     default=Path(".remedy"),
     show_default=True,
-    help="The .remedy folder in which a run is looked for.",
+    help="The .remedy folder that holds the run.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Of a plan: the plan as one JSON document.")
 def show(plan_or_run: str, home: Path, as_json: bool) -> None:
-    """Render a plan file, or a run by its id: what was planned, by whom, and what became of it.
+    """Render a plan file, or a run by its id: what was planned, by whom, and the results.
 
-    It shows also what is old, stale or of another inventory; nothing is asked of any host.
+    Old and stale plans, and plans of any inventory, are shown too; no host is contacted.
     """
     with errors_shown():
         from remedy.plan import read_plan
@@ -46,7 +46,7 @@ def show(plan_or_run: str, home: Path, as_json: bool) -> None:
 
 
 def _show_run(run: str, home: Path) -> None:
-    """Show what the journal tells of a run, and the plan that it carried out.
+    """Show a run from the journal, and the plan that it carried out.
 
     Raises:
         UsageError: there is no such run.
@@ -61,7 +61,7 @@ def _show_run(run: str, home: Path) -> None:
     if story is None:
         raise UsageError(
             f"{run} is neither a plan file nor a run in {home}",
-            next_step="remedy history INVENTORY lists the runs; --home tells where the journal is.",
+            next_step="List the runs: remedy history INVENTORY. A journal in a different folder: --home FOLDER",
         )
     plan, problem = None, ""
     if plan_path(home, run).exists():
@@ -71,5 +71,7 @@ def _show_run(run: str, home: Path) -> None:
             problem = f"its plan cannot be shown: {error.message}"
         else:
             if story.digest not in ("", plan.digest):
-                problem = "the plan that is kept for this run is NOT the one that the journal names"
+                problem = (
+                    "the plan that is kept for this run is NOT the plan that the journal names"
+                )
     out.print(render_run(story, plan, problem))

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 from remedy.cli.common import errors_shown
 from remedy.cli.consent import YES_OPTION, ask
@@ -22,7 +21,7 @@ from remedy.text import counted
     "--replace",
     multiple=True,
     metavar="HOST",
-    help="Accept the changed key of this host, because the node was replaced.",
+    help="Accept the changed key of this host, because the host was replaced.",
 )
 @YES_OPTION
 def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes: bool) -> None:
@@ -31,6 +30,7 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
     A key that CHANGED is never recorded unless --replace names the host.
     """
     with errors_shown():
+        from remedy.report.keys import render_keys
         from remedy.transport.reader import load_inventory
         from remedy.trust import KeyState, record, scan
 
@@ -38,31 +38,25 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         replaced = loaded.select(replace) if replace else ()
         names = loaded.select([*limit, *replace])
         hosts = scan([loaded.node(name) for name in names])
-        for host in hosts:
-            style = {"changed": "red", "new": "yellow", "no answer": "red"}.get(
-                host.state.value, "green"
-            )
-            out.print(Text(f"{host.host:<20}{host.state.value}", style=style))
-            if host.state in (KeyState.NEW, KeyState.CHANGED):
-                for line in host.fingerprints:
-                    out.print(Text(f"    {line}", style="dim"))
-        wanted = [
+        out.print(render_keys(hosts))
+        accepted = [
             host
             for host in hosts
             if host.state is KeyState.NEW
             or (host.state is KeyState.CHANGED and host.host in replaced)
         ]
-        if wanted:
-            ask(f"Record the keys of {counted(len(wanted), 'host')}?", yes=yes)
-            record(wanted)
+        if accepted:
+            ask(f"Record the keys of {counted(len(accepted), 'host')}?", yes=yes)
+            record(accepted)
             out.print(
-                f"recorded {counted(len(wanted), 'host')} in {wanted[0].known_hosts}", markup=False
+                f"recorded {counted(len(accepted), 'host')} in {accepted[0].known_hosts}",
+                markup=False,
             )
         refused = [h for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
         if refused:
             raise HostKeyError(
                 f"the key of {', '.join(h.host for h in refused)} has changed and was not recorded",
-                next_step="If these nodes were replaced: remedy trust "
+                next_step="If these hosts were replaced: remedy trust "
                 f"{inventory} " + " ".join(f"--replace {h.host}" for h in refused),
             )
         silent = [host.host for host in hosts if host.state is KeyState.SILENT]

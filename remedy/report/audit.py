@@ -1,4 +1,4 @@
-"""Runs as text for people, from what the journal tells of them."""
+"""Runs of the journal, as text for people."""
 
 from __future__ import annotations
 

@@ -22,11 +22,23 @@ from remedy.text import fold
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all
 INDENT = 4
+# Other candidates that are shown without --all: so many, from this score on.
+OTHERS, LIKELY = 3, 0.3
+
+APPLICATION = "application-error"
+NEXT = (
+    "give the logs of all ranks, made with NCCL_DEBUG=INFO, and dmesg of the hosts; "
+    "remedy verify INVENTORY tests the hosts without the training program."
+)
+ELSEWHERE = (
+    "The hosts do not show it: check the network between them, or probe them while the job fails."
+)
 
 _HEAD = {
-    "unknown": ("Unknown: the text does not settle the cause.", "yellow"),
-    "healthy": ("Nothing is wrong in what these logs tell.", "green"),
+    "unknown": ("Unknown: the logs do not show the cause.", "yellow"),
+    "healthy": ("Healthy: the logs show no failure.", "green"),
 }
+_OTHERS = {"unknown": "Possible", "healthy": "Seen, but not fatal"}
 _STYLES = {
     ConfirmationStatus.CONFIRMED: "green",
     ConfirmationStatus.REFUTED: "yellow",
@@ -39,7 +51,7 @@ class Folded:
     """Text that is folded between words at the width of a terminal, and is one line in a file or a pipe.
 
     Args:
-        before: what stands before its first line; the others begin below the text.
+        before: the start of its first line; the others are indented to its end.
         text: what is folded.
     """
 
@@ -47,7 +59,7 @@ class Folded:
     text: Text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Give the lines."""
+        """Yield the lines."""
         if options.no_wrap:
             yield self.before + self.text
             return
@@ -61,39 +73,56 @@ class Folded:
             yield (head if number == 0 else Text(" " * hang)) + line
 
 
-def render_diagnosis(found: Explanation, *, everything: bool) -> RenderableType:
+def render_diagnosis(explanation: Explanation, *, everything: bool) -> RenderableType:
     """Return a diagnosis for reading: cause, evidence, other candidates, what to do.
 
     Args:
-        found: the diagnosis, and what the hosts say to it.
+        explanation: the diagnosis, compared with the hosts where they were probed.
         everything: every candidate, with all its lines.
     """
-    diagnosis = found.diagnosis
+    diagnosis = explanation.diagnosis
     parts: list[RenderableType] = [_head(diagnosis)]
     cause = all_causes().get(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
         parts.append(Folded(Text("  "), Text(cause.cause)))
-    own = next((one for one in diagnosis.candidates if one.label == diagnosis.label), None)
-    if diagnosis.lead is not None:
-        parts += [Text(""), Text("First failure", style="bold"), *_lines([diagnosis.lead])]
-    if own is not None:
-        more = [one for one in own.evidence if one != diagnosis.lead]
-        shown = more if everything else _folded(more, diagnosis.lead)[:LINES]
-        if shown:
-            parts += [Text("Also", style="bold"), *_lines(shown)]
-    parts += _others(diagnosis, everything=everything)
-    if diagnosis.consequences and (
-        everything or own is None or diagnosis.label != "peer-died-timeout"
-    ):
-        after = diagnosis.consequences if everything else diagnosis.consequences[:2]
-        parts += [Text(""), Text("What followed from it", style="bold"), *_lines(after)]
-    parts += [Folded(Text(""), _confirmation(one)) for one in found.confirmations]
+    parts += _evidence(diagnosis, everything=everything)
+    parts += _other_candidates(diagnosis, everything=everything)
+    parts += _consequences(diagnosis, everything=everything)
+    parts += [Folded(Text(""), _confirmation(one)) for one in explanation.confirmations]
     parts += [Folded(Text("Note: ", style="bold"), Text(note)) for note in diagnosis.notes]
     if everything:
         dim = "dim"
         parts += [Folded(Text("Aside: ", dim), Text(aside, dim)) for aside in diagnosis.asides]
-    parts += [Text(""), *_fix(found)]
+    parts += [Text(""), *_fix(explanation)]
     return Group(*parts)
+
+
+def _evidence(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
+    """Return the line where the failure began, and the other lines that speak for the cause."""
+    parts: list[RenderableType] = []
+    if diagnosis.lead is not None:
+        parts += [Text(""), Text("First failure", style="bold"), *_lines([diagnosis.lead])]
+    cause = _candidate(diagnosis)
+    if cause is not None:
+        rest = [quote for quote in cause.evidence if quote != diagnosis.lead]
+        shown = rest if everything else _distinct(rest, diagnosis.lead)[:LINES]
+        if shown:
+            parts += [Text("Also", style="bold"), *_lines(shown)]
+    return parts
+
+
+def _consequences(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
+    """Return the lines of failures that followed from the first one."""
+    is_one_itself = _candidate(diagnosis) is not None and diagnosis.label == "peer-died-timeout"
+    if not diagnosis.consequences or (is_one_itself and not everything):
+        return []
+    shown = diagnosis.consequences if everything else diagnosis.consequences[:2]
+    return [Text(""), Text("Consequences", style="bold"), *_lines(shown)]
+
+
+def _candidate(diagnosis: Diagnosis) -> Candidate | None:
+    """Return the candidate that the diagnosis settled on."""
+    return next((c for c in diagnosis.candidates if c.label == diagnosis.label), None)
 
 
 def _head(diagnosis: Diagnosis) -> Text:
@@ -107,127 +136,106 @@ def _head(diagnosis: Diagnosis) -> Text:
 
 def _lines(evidence: Iterable[Quote]) -> list[RenderableType]:
     parts: list[RenderableType] = []
-    for one in evidence:
-        who = f" rank {one.rank}" if one.rank is not None else ""
-        who += f" on {one.host}" if one.host else ""
-        parts.append(_whole(f"  {one.file}:{one.line}{who}", style="cyan"))
-        text = one.text.strip()
+    for quote in evidence:
+        origin = f" rank {quote.rank}" if quote.rank is not None else ""
+        origin += f" on {quote.host}" if quote.host else ""
+        parts.append(_whole(f"  {quote.file}:{quote.line}{origin}", style="cyan"))
+        text = quote.text.strip()
         parts.append(Folded(Text("    "), Text(f"{text[:WIDTH]}{'...' * (len(text) > WIDTH)}")))
-        if one.meaning:
-            parts.append(Folded(Text("    = ", style="dim"), Text(one.meaning, style="dim")))
+        if quote.meaning:
+            parts.append(Folded(Text("    = ", style="dim"), Text(quote.meaning, style="dim")))
     return parts
 
 
 def _whole(text: str, *, style: str) -> Text:
-    """Return a line that stays whole, because it is there to be copied."""
+    """Return a line that stays whole, so that it can be copied."""
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
-def _folded(evidence: Iterable[Quote], lead: Quote | None) -> list[Quote]:
-    """Return one line of each kind from each log: a retry that is printed ten times says nothing new."""
+def _distinct(evidence: Iterable[Quote], lead: Quote | None) -> list[Quote]:
+    """Return one line of each kind from each log: a retry that is printed ten times adds nothing."""
     seen = {(lead.file, lead.symptom)} if lead is not None else set()
     kept = []
-    for one in evidence:
-        if (one.file, one.symptom) not in seen:
-            seen.add((one.file, one.symptom))
-            kept.append(one)
+    for quote in evidence:
+        if (quote.file, quote.symptom) not in seen:
+            seen.add((quote.file, quote.symptom))
+            kept.append(quote)
     return kept
 
 
-def _others(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
-    others = [one for one in diagnosis.candidates if one.label != diagnosis.label]
+def _other_candidates(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
+    others = [candidate for candidate in diagnosis.candidates if candidate.label != diagnosis.label]
     if not everything:
-        others = [one for one in others if one.score >= 0.3][:3]
+        others = [candidate for candidate in others if candidate.score >= LIKELY][:OTHERS]
     if not others:
         return []
-    word = "It could be" if diagnosis.label == "unknown" else "Less likely"
-    if diagnosis.label == "healthy":
-        word = "Seen on the way, and overcome"
-    parts: list[RenderableType] = [Text(""), Text(word, style="bold")]
-    for one in others:
-        parts.append(_other(one))
+    title = _OTHERS.get(diagnosis.label, "Less likely")
+    parts: list[RenderableType] = [Text(""), Text(title, style="bold")]
+    for candidate in others:
+        reason = Text(candidate.reason, style="dim")
+        parts.append(Folded(Text(f"  {candidate.label:<24}"), reason))
         if everything:
-            parts += _lines(one.evidence)
+            parts += _lines(candidate.evidence)
     return parts
 
 
-def _other(candidate: Candidate) -> RenderableType:
-    return Folded(Text(f"  {candidate.label:<24}"), Text(candidate.reason, style="dim"))
-
-
-def _confirmation(one: Confirmation) -> Text:
-    text = Text(f"{one.label}: ").append(one.status.value, style=_STYLES[one.status])
-    if one.hosts:
-        text.append(f" on {fold(one.hosts)}")
-    if one.evidence:
-        text.append(f", {one.evidence[0]}")
+def _confirmation(confirmation: Confirmation) -> Text:
+    status = confirmation.status
+    text = Text(f"{confirmation.label}: ").append(status.value, style=_STYLES[status])
+    if confirmation.hosts:
+        text.append(f" on {fold(confirmation.hosts)}")
+    if confirmation.evidence:
+        text.append(f", {confirmation.evidence[0]}")
     return text
 
 
-def _fix(found: Explanation) -> list[RenderableType]:
-    label = found.diagnosis.label
+def _fix(explanation: Explanation) -> list[RenderableType]:
+    """Return what to do, and what to run."""
+    label = explanation.diagnosis.label
     if label == "healthy":
         return []
     if label == "unknown":
-        return [
-            Folded(
-                Text("Next: ", style="bold"),
-                Text(
-                    "give the logs of all ranks, made with NCCL_DEBUG=INFO, and dmesg of the hosts; "
-                    "remedy verify INVENTORY tests the hosts without the training program."
-                ),
-            )
-        ]
-    cause = all_causes()[label]
+        return [Folded(Text("Next: ", style="bold"), Text(NEXT))]
     parts: list[RenderableType] = []
-    if label == "application-error":
-        parts.append(
-            Folded(
-                Text(""),
-                Text(
-                    "This is not a matter of the hosts' state: the program or its settings have to change."
-                ),
-            )
-        )
-    elif cause.fix:
-        parts.append(Folded(Text("Fix: ", style="bold"), Text(cause.fix)))
-    own = found.confirmation_of(label)
-    if own is not None and own.status is ConfirmationStatus.REFUTED:
-        elsewhere = (
-            "The hosts themselves do not show it: look at what is between them, or at another time."
-        )
-        parts.append(Folded(Text(""), Text(elsewhere, style="dim")))
-    if found.command:
-        parts.append(_whole("Type: ", style="bold").append(found.command, style="cyan"))
-    if found.remedy is None and label not in ("application-error",):
-        parts.append(Text("No remedy looks for it; the fix is yours.", style="dim"))
-    parts.append(_whole(f"More: remedy explain {label}", style="dim"))
+    if label == APPLICATION:
+        parts.append(Folded(Text(""), Text("Not a host-state problem: change the program.")))
+    elif fix := all_causes()[label].fix:
+        parts.append(Folded(Text("Fix: ", style="bold"), Text(fix)))
+    confirmation = explanation.confirmation_of(label)
+    if confirmation is not None and confirmation.status is ConfirmationStatus.REFUTED:
+        parts.append(Folded(Text(""), Text(ELSEWHERE, style="dim")))
+    if explanation.command:
+        parts.append(_whole("Run: ", style="bold").append(explanation.command, style="cyan"))
+    if explanation.remedy is None and label != APPLICATION:
+        parts.append(Text("No remedy checks for it: repair it by hand.", style="dim"))
+    parts.append(_whole(f"See: remedy explain {label}", style="dim"))
     return parts
 
 
-def render_explanation(found: Explanation) -> RenderableType:
-    """Return the cause of a failed verification in a few lines, below what the verification itself says.
+def render_explanation(explanation: Explanation) -> RenderableType:
+    """Return the cause of a failed verification in a few lines, below the verdict.
 
     Args:
-        found: what its own logs tell, held against the hosts.
+        explanation: of the logs of the verification, compared with the hosts.
     """
-    label, diagnosis = found.diagnosis.label, found.diagnosis
+    diagnosis = explanation.diagnosis
+    label = diagnosis.label
     line = Text("cause        ", style="bold red").append(label, style="bold")
     if label == "unknown":
-        likely = ", ".join(one.label for one in diagnosis.candidates[:3])
-        line.append(f"  (it could be {likely})" if likely else "", style="default")
+        labels = ", ".join(candidate.label for candidate in diagnosis.candidates[:OTHERS])
+        line.append(f"  (possible: {labels})" if labels else "", style="default")
     else:
         line.append(f"  {diagnosis.confidence}", style="default")
     parts: list[RenderableType] = [line]
     if diagnosis.lead is not None:
         lead = f"{diagnosis.lead.file}: {diagnosis.lead.text.strip()}"
         parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
-    own = [one for one in found.confirmations if one.label == label]
-    others = [one for one in found.confirmations if one.label != label]
-    for one in own + [one for one in others if one.status is ConfirmationStatus.CONFIRMED]:
-        parts.append(Text("             ").append_text(_confirmation(one)))
-    if found.command:
-        parts.append(Text("type         ", style="bold").append(found.command, style="cyan"))
+    # That of the cause first, whatever it is; of the others those that the hosts confirm.
+    for confirmation in sorted(explanation.confirmations, key=lambda c: c.label != label):
+        if confirmation.label == label or confirmation.status is ConfirmationStatus.CONFIRMED:
+            parts.append(Text("             ").append_text(_confirmation(confirmation)))
+    if explanation.command:
+        parts.append(Text("run          ", style="bold").append(explanation.command, style="cyan"))
     if label != "unknown":
-        parts.append(Text(f"more         remedy explain {label}", style="dim"))
+        parts.append(Text(f"see          remedy explain {label}", style="dim"))
     return Group(*parts)

@@ -1,4 +1,4 @@
-"""Remedies and causes in words: what ``remedy explain`` tells, and what docs/remedies.md is made from."""
+"""Remedies and causes in words, for ``remedy explain`` and docs/remedies.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDENT = 18
 
 
 def overview() -> str:
-    """Return all names there are: the remedies with their first line, the causes folded by group."""
+    """Return every name: the remedies with their first line, the causes by group."""
     changing = [remedy for remedy in remedies() if not remedy.only_reports]
     reporting = [remedy for remedy in remedies() if remedy.only_reports]
     return "\n".join(
@@ -26,19 +26,19 @@ def overview() -> str:
             "Remedies, which change hosts:",
             *_listed(changing),
             "",
-            "Reports, which change nothing and say what to do:",
+            "Reports, which change nothing and name the fix:",
             *_listed(reporting),
             "",
             "Causes:",
             *(_row(group, ", ".join(names)) for group, names in by_group().items()),
             "",
-            "In words: remedy explain NAME",
+            "Details: remedy explain NAME",
         )
     )
 
 
 def explain(name: str) -> str:
-    """Return what is to be said of a remedy or a cause.
+    """Return a remedy or a cause in words.
 
     Args:
         name: a remedy's name or a label.
@@ -54,7 +54,7 @@ def explain(name: str) -> str:
     names = [*(remedy.name for remedy in remedies()), *all_causes()]
     near = get_close_matches(name, names, n=3)
     raise UsageError(
-        f"there is no remedy and no cause called {name!r}",
+        f"no remedy or cause is called {name!r}",
         next_step=f"Did you mean {' or '.join(near)}?" if near else "All names: remedy explain",
     )
 
@@ -78,7 +78,7 @@ def remedy_text(remedy: Remedy[Any]) -> str:
 
 
 def cause_text(cause: Cause) -> str:
-    """Return a cause in words, with the remedies that end it and the texts that tell of it."""
+    """Return a cause in words, with the remedies that end it and the texts that programs print."""
     lines = [f"{cause.name} ({cause.group})", "", _row("Cause", cause.cause)]
     lines += [
         _row(word, text) for word, text in (("Confirm", cause.confirm), ("Fix", cause.fix)) if text
@@ -88,25 +88,25 @@ def cause_text(cause: Cause) -> str:
 
     texts = texts_of(cause.name)
     if texts:
-        lines += ["", "What is printed then, among others:"]
+        lines += ["", "Programs then print, among others:"]
         lines += [f"  {text[: WIDTH - 2]}" for text in texts]
-        lines += ["", "In a log of yours: remedy diagnose LOG..."]
+        lines += ["", "Find it in your logs: remedy diagnose LOG..."]
     return "\n".join(lines)
 
 
 def answer(cause: Cause) -> str:
-    """Return who deals with a cause, in one sentence."""
+    """Return which remedy cures or reports a cause, in one sentence."""
     if cause.group == NO_HOST_FIX:
         return "Not a host-state problem: no remedy can end it."
     cured = [remedy.name for remedy in remedies() if cause.name in remedy.cures]
-    found = [remedy.name for remedy in remedies() if cause.name in remedy.finds]
-    if cured and found:
-        return f"Cured by {_and(cured)}; reported by {_and(found)}."
+    reported = [remedy.name for remedy in remedies() if cause.name in remedy.finds]
+    if cured and reported:
+        return f"Cured by {_and(cured)}; reported by {_and(reported)}."
     if cured:
         return f"Cured by {_and(cured)}."
-    if found:
-        return f"Reported by {_and(found)}, which changes nothing: the fix is yours."
-    return "No remedy looks for it: the fix is yours."
+    if reported:
+        return f"Reported by {_and(reported)}, which changes nothing: repair it by hand."
+    return "No remedy checks for it: repair it by hand."
 
 
 def labels_of(remedy: Remedy[Any]) -> dict[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from remedy.text import counted, fold
 # Longer diffs are cut in the summary; the plan file has them whole.
 DIFF_LINES = 40
 COMMAND_LINES = 4
-# A command may compare its object by digest; two of those tell a reader nothing.
+# A command may compare its object by digest; two of those mean nothing to a reader.
 DIGEST = re.compile(r"[0-9a-f]{128}")
 EVIDENCE_LINES = 4
 
@@ -38,7 +38,7 @@ def render_plan(plan: Plan, unread: int = 0) -> RenderableType:
 
     Args:
         plan: what is to be shown.
-        unread: how many hosts could not be read, so that what they need is not known.
+        unread: how many hosts could not be read, so that what they need is unknown.
     """
     parts: list[RenderableType] = []
     findings = list(_folded_findings(plan.findings))
@@ -73,8 +73,12 @@ def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
     """Yield each change once, with all hosts that it is made on."""
     for changes in _alike(plan):
         first = changes[0]
-        own_names = len({(c.title, _difference(c, plan)) for c in changes}) > 1
-        title = first.title.replace(repr(first.host), "its own name") if own_names else first.title
+        differ_by_name = len({(c.title, _difference(c, plan)) for c in changes}) > 1
+        title = (
+            first.title.replace(repr(first.host), "its host name")
+            if differ_by_name
+            else first.title
+        )
         line = Text("  ~ ", style="yellow")
         line.append(fold(c.host for c in changes), style="bold").append(f": {title}")
         if first.risk is not Risk.LOW:
@@ -90,8 +94,10 @@ def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
             yield Text(f"      {text}", style={"+": "green", "-": "red"}.get(text[:1], "dim"))
         if len(difference) > DIFF_LINES:
             yield Text(f"      and {len(difference) - DIFF_LINES} more lines", style="dim")
-        if own_names:
-            yield Text(f"      (as on {first.host}; the others with their own names)", style="dim")
+        if differ_by_name:
+            yield Text(
+                f"      (as on {first.host}; on the others with their host names)", style="dim"
+            )
 
 
 def _alike(plan: Plan) -> list[list[Change]]:
@@ -118,8 +124,8 @@ def _difference(change: Change, plan: Plan) -> tuple[str, ...]:
     action = change.action
     if isinstance(action, CommandAction):
         states = (f"-{action.before}", f"+{action.after}")
-        told = () if DIGEST.fullmatch(action.before + action.after) else states
-        return (*told, *_command_lines(action.do))
+        shown = () if DIGEST.fullmatch(action.before + action.after) else states
+        return (*shown, *_command_lines(action.do))
     return tuple(_file_difference(action, plan))
 
 
@@ -138,11 +144,11 @@ def _file_difference(action: FileAction, plan: Plan) -> Iterator[str]:
     elif action.after is None:
         yield f"remove {action.path}"
     if action.path != action.real_path:
-        yield f"{action.path} is a link to {action.real_path}, which is what changes"
+        yield f"{action.path} is a link; the file that changes is {action.real_path}"
     if action.splices is None:
         before, after = (_text(plan, digest) for digest in (action.before, action.after))
         lines = difflib.unified_diff(before, after, lineterm="", n=0)
-        yield from islice(lines, 2, None)  # the first two lines name files, which are told already
+        yield from islice(lines, 2, None)  # the first two lines name files, which are shown already
         return
     for splice in action.splices:
         yield f"@@ line {splice.line} @@"
@@ -159,10 +165,9 @@ def _text(plan: Plan, digest: str | None) -> list[str]:
 
 def _tally(plan: Plan, unread: int) -> Text:
     if not plan.changes and unread:
-        said = f"{counted(unread, 'host')} could not be read; no change is known for the others."
-        return Text(said, style="yellow")
+        hosts = counted(unread, "host")
+        return Text(f"{hosts} could not be read; nothing to change on the others", style="yellow")
     if not plan.changes:
         return Text("Nothing to change.", style="green")
-    said = f"{counted(len(plan.changes), 'change')} on {counted(len(plan.hosts), 'host')}"
-    text = Text(said, style="bold")
-    return text.append(f"  (plan {plan.digest[:12]})", style="dim")
+    tally = f"{counted(len(plan.changes), 'change')} on {counted(len(plan.hosts), 'host')}"
+    return Text(tally, style="bold").append(f"  (plan {plan.digest[:12]})", style="dim")

@@ -1,4 +1,4 @@
-"""First files: an inventory made from a list of hosts that is there already, and a commented spec."""
+"""First files: an inventory made from the host list of a different tool, and a commented spec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remedy.errors import UsageError
 from remedy.spec import SpecSection
 from remedy.templating import render
 
-# What ansible calls a thing, and what pyinfra calls it.
+# Variables of ansible, and the host data of pyinfra with the same meaning.
 ANSIBLE_DATA = {
     "ansible_host": "ssh_hostname",
     "ansible_user": "ssh_user",
@@ -60,7 +60,7 @@ def read_hosts(kind: str, path: Path) -> tuple[StarterHost, ...]:
     hosts = tuple({host.name: host for host in READERS[kind](text)}.values())
     if not hosts:
         raise UsageError(
-            f"{path}: no host was found in it, read as {kind}",
+            f"{path}: no host in it, read as {kind}",
             next_step=f"Kinds: {', '.join(READERS)}.",
         )
     return hosts
@@ -132,7 +132,8 @@ def _expanded(names: str) -> list[str]:
         return list(NodeSet(names, resolver=RESOLVER_NOGROUP))
     except NodeSetException as error:
         raise UsageError(
-            f"{names!r} is no list of hosts: {error}", next_step="Correct it."
+            f"{names!r} is not a list of hosts: {error}",
+            next_step="Correct it, such as gpu[01-16].",
         ) from error
 
 

@@ -26,7 +26,7 @@ def not_reached(name: str, run: str) -> HostOutcome:
 
 
 def probed(name: str, plan: Plan) -> HostOutcome:
-    """Return the outcome of a host that was only read, from what is planned and found there."""
+    """Return the outcome of a host that was only read, from the plan for it."""
     status = HostStatus.PENDING if plan.for_host(name) else HostStatus.OK
     return _with_findings(name, plan, HostOutcome(status))
 

@@ -1,4 +1,4 @@
-"""Records of commands that change no host: where one cannot be written, the command goes on and says so."""
+"""Records of commands that change no host; one that cannot be written is a warning, no error."""
 
 from __future__ import annotations
 

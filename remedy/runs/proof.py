@@ -31,7 +31,7 @@ class Scene:
 
     Args:
         fleet: the hosts as they were seen last.
-        plan: what would still be changed there, and what was found.
+        plan: what would still be changed there, with its findings.
         hosts: how each host stands; only those that are right are tested.
     """
 
@@ -138,7 +138,7 @@ def gpu_count(state: HostState) -> int:
 
 def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanation | None:
     """Name the cause of a verification that failed, from its logs and the state of the hosts."""
-    if verdict.passed or not (verdict.rungs or verdict.logs):  # nothing ran that could tell
+    if verdict.passed or not (verdict.rungs or verdict.logs):  # nothing ran that could show a cause
         return None
     # Imported late: the catalogue of texts is read only where something failed.
     from remedy.diagnose.verification import explain_verdict

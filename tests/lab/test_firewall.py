@@ -250,7 +250,7 @@ def test_a_firewalld_that_refuses_keeps_the_rules_that_it_had(site: Site) -> Non
     refused = site.remedy("apply", "--yes", "--no-verify", *limit)
     assert refused.code == 1
     assert "firewalld did not take the rules, and has its former rules again: " in refused.text
-    assert f"{first}: still so: firewalld keeps the cluster's hosts out" in refused.text
+    assert f"{first}: still there: firewalld keeps the cluster's hosts out" in refused.text
     assert host.must("nft -s list table inet firewalld") == in_force
     assert host.must("firewall-cmd --state 2>&1").strip() == "running"
     ours = "ls /etc/firewalld/ipsets /etc/firewalld/policies"

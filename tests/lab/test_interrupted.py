@@ -95,10 +95,10 @@ def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) 
     before = site.names("gpu01")
     applied = site.remedy("apply", "--yes", "--no-verify")
     assert applied.code == 4
-    assert "gpu01: another run is at work there: run X by Y since 2026-01-01" in applied.stdout
-    assert "Wait for it to end" in applied.stdout
+    assert "gpu01: locked by another run: run X by Y since 2026-01-01" in applied.stdout
+    assert "Wait until it ends" in applied.stdout
     shut = site.remedy("unlock", "X", "--limit", "gpu01")
-    assert (shut.code, "the run is at work there" in shut.stdout) == (4, True)
+    assert (shut.code, "the run is still at work there" in shut.stdout) == (4, True)
     assert site.names("gpu01") == before
     site.assert_right("gpu02", "gpu03", "gpu04")
     cluster.host("gpu01").must("systemctl stop held")

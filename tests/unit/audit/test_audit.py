@@ -140,7 +140,7 @@ def test_a_plan_that_was_exchanged_tells_nothing(home: Path) -> None:
     keep(Agreement(other), home, "r1")
     assert {row["before"] for row in table(home) if row["run"] == "r1"} == {""}
     shown = remedy("show", "r1", "--home", home)
-    assert "NOT the one that the journal names" in shown.output
+    assert "NOT the plan that the journal names" in shown.output
 
 
 @pytest.mark.parametrize(

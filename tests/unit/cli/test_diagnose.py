@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
     [
         (["no.log"], "no such file or folder: 'no.log'"),
         (["empty"], "no log in 'empty'"),
-        (["--limit", "gpu07", "train.log"], "Give --inventory too"),
+        (["--limit", "gpu07", "train.log"], "Add --inventory"),
         (["--inventory", "no.py", "train.log"], "no.py: there is no such inventory file"),
         (["--inventory", "bad.py", "train.log"], "bad.py, line 1"),
     ],

@@ -117,7 +117,7 @@ def test_sentences_are_folded_between_words(short_log: Path, columns: int) -> No
         in words
     )
     assert FAILED.split(": ", 1)[1].strip()[:150] in words
-    assert any(line == "Type: remedy apply INVENTORY" for line in lines)
+    assert any(line == "Run: remedy apply INVENTORY" for line in lines)
 
 
 def test_in_a_pipe_every_sentence_is_one_line(short_log: Path) -> None:
