@@ -1,0 +1,242 @@
+"""Looking for the culprits of a fleet that failed: which groups are run, for how long, and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from benchmarks.simulated import Fleet
+from remedy.spec import VerifySpec
+from remedy.verify.allreduce.blame import Hints
+from remedy.verify.allreduce.engines import ENGINES
+from remedy.verify.allreduce.plan import Candidate, RankPlan, plan_ranks
+from remedy.verify.isolate import search as module
+from remedy.verify.isolate.model import Fault, Purpose, Test
+from remedy.verify.isolate.search import BASE, MOST, PER_HOST, REST, STARTS, Search, part, patience
+from remedy.verify.reach.plan import Door, ReachPlan
+from remedy.verify.reach.result import DeadWay, Reach
+from remedy.verify.verdict import Verdict
+
+HOSTS = tuple("abcdefgh")
+
+
+def plan(hosts: Sequence[str] = HOSTS, **settings: Any) -> RankPlan:
+    candidates = [Candidate(name=h, address=f"10.0.0.{n}") for n, h in enumerate(hosts, 1)]
+    return plan_ranks(candidates, VerifySpec(**{"sizes": (8, 64), **settings}))
+
+
+class Play:
+    """Plays the hosts of a search: groups fail that hold a fault, and links are dead that one closes.
+
+    Args:
+        faults: what is broken.
+        knocks: whether a dead link refuses connections too, and not only the all-reduce.
+    """
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *faults: Fault, knocks: bool = True
+    ) -> None:
+        self.fleet = Fleet(HOSTS, faults)
+        self.knocks = knocks
+        self.launched: list[RankPlan] = []
+        self.scripts: list[str] = []
+        monkeypatch.setattr(module, "launch", self.launch)
+        monkeypatch.setattr(module, "judge", self.judge)
+
+    def run(self, scripts: Mapping[str, Any]) -> dict[str, Any]:
+        self.scripts += scripts
+        return {}
+
+    def fails(self, hosts: Sequence[str], purpose: Purpose) -> Any:
+        return self.fleet.run(Test(tuple(hosts), purpose))
+
+    def launch(self, plans: Sequence[RankPlan], run: object) -> list[tuple[Verdict, Hints]]:
+        assert run == self.run
+        self.launched += plans
+        answers = []
+        for group in plans:
+            names = [host.name for host in group.hosts]
+            passed = self.fails(names, "half").passed
+            reason = "" if passed else f"no sum from {len(names)} hosts"
+            answers.append((Verdict(passed=passed, reason=reason), Hints()))
+        return answers
+
+    def judge(self, planned: ReachPlan, outputs: object) -> Reach:
+        assert outputs == {}
+        names = tuple(door.name for door in planned.doors)
+        links = self.fails(names, "links").unanswered if self.knocks else ()
+        dead = tuple(
+            DeadWay(source=s, target=t, port=29500, outcome="refused") for s, t in sorted(links)
+        )
+        return Reach(hosts=names, tried=2, dead=dead, count=len(dead))
+
+    def search(self, budget: float = 600.0) -> Search:
+        doors = {name: Door(name=name, address="10.0.0.9", ports=(1, 2)) for name in HOSTS}
+        return Search(self.run, plan(), doors, budget)
+
+
+def failed(hints: Hints | None = None) -> tuple[Verdict, Hints]:
+    return Verdict(passed=False, reason="the whole fleet failed"), hints or Hints()
+
+
+def outcomes(verdict: Verdict) -> dict[str, str]:
+    return {one.host: one.outcome for one in verdict.outcomes}
+
+
+# --- how long a group may take ----------------------------------------------------------------------------
+
+
+def test_a_larger_group_may_take_longer_up_to_a_limit() -> None:
+    assert patience(["a", "b"], {}) == BASE + 2 * PER_HOST
+    assert patience([f"h{n}" for n in range(100)], {}) == BASE + 100 * PER_HOST
+    assert patience([f"h{n}" for n in range(2000)], {}) == MOST
+
+
+def test_a_host_that_was_seen_to_start_slowly_is_given_the_time_it_needs() -> None:
+    ready = {"a": 10.0, "b": 200.0, "c": 30.0}
+    assert patience(["a", "b"], ready) == pytest.approx(STARTS * 200 + REST + 2 * PER_HOST)
+    assert patience(["a"], {"a": 1.0}) == BASE + PER_HOST
+    # One of which nothing is known is taken to be like most.
+    assert patience(["x"], ready) == pytest.approx(STARTS * 30 + REST + PER_HOST)
+    assert patience([f"h{n}" for n in range(2000)], {"x": 100.0}) == pytest.approx(
+        STARTS * 100 + MOST
+    )
+
+
+def test_a_part_of_the_fleet_is_a_run_of_its_own() -> None:
+    whole = plan(sizes=None)
+    group = part(whole, ["c", "a"], 20.0)
+    assert [host.name for host in group.hosts] == ["a", "c"]
+    assert group.nonce != whole.nonce
+    assert len(group.nonce) == 16
+    assert group.deadline == 20.0 + ENGINES["torch"].patience
+    assert part(whole, ["a", "b"], 1e6).deadline == whole.deadline
+    assert (group.sizes, group.unjudged) == ((65_536,), "")
+
+
+def test_slowness_is_looked_for_with_the_sizes_of_the_fleet() -> None:
+    whole = plan(sizes=None)
+    asked = whole.model_copy(update={"min_busbw": 5.0, "unjudged": "no links known"})
+    assert part(asked, ["a", "b"], 20.0).sizes is None
+    assert part(asked, ["a", "b"], 20.0).unjudged == ""
+    assert part(plan(sizes=(8, 64)), ["a", "b"], 20.0).sizes == (8, 64)
+
+
+# --- what is found ----------------------------------------------------------------------------------------
+
+
+def test_a_broken_host_is_named_with_the_reason_of_its_smallest_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = Play(monkeypatch, Fault(("c",)))
+    search = play.search()
+    verdict = search.explain(*failed())
+    (culprit,) = verdict.causes
+    assert (culprit.what, culprit.hosts) == ("c", ("c",))
+    assert culprit.reason.startswith("c ")
+    assert culprit.reason.endswith("no sum from 2 hosts")
+    assert verdict.reason == culprit.reason
+    assert outcomes(verdict) == {h: "fail" if h == "c" else "pass" for h in HOSTS}
+    assert {one.host: one.reason for one in verdict.outcomes}["c"] == culprit.reason
+    rung = search.rung(verdict)
+    assert (rung.name, rung.passed) == ("isolation", True)
+    assert rung.said.startswith("c, by ")
+    assert (
+        f"{len(verdict.tests)} tests in {max(t.round for t in verdict.tests)} rounds" in rung.said
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [(Fault(("c", "f"), "one-way"), "c -> f"), (Fault(("c", "f"), "both"), "c <-> f")],
+)
+def test_a_dead_link_is_told_apart_by_its_directions(
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, what: str
+) -> None:
+    play = Play(monkeypatch, fault)
+    verdict = play.search().explain(*failed())
+    (culprit,) = verdict.causes
+    assert culprit.what == what
+    assert "29500" in culprit.reason
+    assert outcomes(verdict) == {h: "fail" if h in "cf" else "pass" for h in HOSTS}
+    assert set(play.scripts) == {"c", "f"}
+    # Where connections are dead already, the pair is not run as well.
+    assert ["c", "f"] not in [[host.name for host in group.hosts] for group in play.launched]
+    links = [test for test in verdict.tests if test.purpose == "links"]
+    assert [(set(test.hosts), test.passed) for test in links] == [({"c", "f"}, False)]
+
+
+def test_a_pair_whose_connections_are_good_is_tried_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, Fault(("c", "f"), "both"), knocks=False)
+    verdict = play.search().explain(*failed())
+    (culprit,) = verdict.causes
+    assert set(culprit.hosts) == {"c", "f"}
+    assert culprit.reason.endswith("no sum from 2 hosts")
+    assert ["c", "f"] in [[host.name for host in group.hosts] for group in play.launched]
+
+
+def test_what_the_fleet_said_of_itself_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent, telling = Play(monkeypatch, Fault(("c",))), Play(monkeypatch, Fault(("c",)))
+    Play(monkeypatch, Fault(("c",)))
+    for play, hints in ((silent, Hints()), (telling, Hints(missing=frozenset("c")))):
+        monkeypatch.setattr(module, "launch", play.launch)
+        monkeypatch.setattr(module, "judge", play.judge)
+        assert [c.what for c in play.search().explain(*failed(hints)).causes] == ["c"]
+    assert len(telling.launched) < len(silent.launched)
+
+
+def test_groups_get_the_time_that_their_hosts_were_seen_to_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = Play(monkeypatch, Fault(("c",)))
+    play.search().explain(*failed(Hints(ready=dict.fromkeys(HOSTS, 30.0))))
+    patient = ENGINES["torch"].patience
+    for group in play.launched:
+        names = [host.name for host in group.hosts]
+        seconds = patience(names, dict.fromkeys(HOSTS, 30.0))
+        assert group.deadline == min(seconds + patient, plan().deadline)
+
+
+def test_every_test_is_kept_with_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, Fault(("c",)), Fault(("e", "h"), "both"))
+    search = play.search()
+    verdict = search.explain(*failed())
+    assert sorted(c.what for c in verdict.causes) == ["c", "e <-> h"]
+    rounds = [test.round for test in verdict.tests]
+    assert rounds == sorted(rounds)
+    assert (min(rounds), max(rounds)) == (1, search.isolation.rounds - 1)
+    assert all(test.seconds >= 0 for test in verdict.tests)
+    assert verdict.tests == tuple(search.tests)
+    seconds = {test.round: test.seconds for test in verdict.tests}
+    assert search.rung(verdict).seconds == round(sum(seconds.values()), 3)
+
+
+def test_many_culprits_are_counted_in_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, *(Fault((host,)) for host in "bdfh"))
+    verdict = play.search().explain(*failed())
+    assert len(verdict.causes) == 4
+    assert verdict.reason.endswith("; and 1 more")
+    assert [c.reason in verdict.reason for c in verdict.causes] == [True, True, True, False]
+
+
+def test_without_time_nobody_is_accused_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, Fault(("c",)))
+    search = play.search(budget=0.0)
+    verdict = search.explain(*failed())
+    assert (verdict.causes, verdict.outcomes, verdict.reason) == ((), (), "the whole fleet failed")
+    assert play.launched == []
+    rung = search.rung(verdict)
+    assert rung.passed is False
+    assert "0 s" in rung.said
+    assert "nobody" in rung.said
+
+
+def test_where_nothing_works_no_host_is_called_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, *(Fault((host,)) for host in HOSTS))
+    search = play.search()
+    verdict = search.explain(*failed())
+    assert "pass" not in outcomes(verdict).values()
+    if search.isolation.unexplained:
+        assert search.rung(verdict).passed is False
