@@ -12,10 +12,10 @@ reboot. A firewall that is off stays off; one that is on is switched off only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -23,26 +23,22 @@ from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.judge import Traffic
 from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Framework, Need, parse_ports
 from remedy.firewall.spans import Spans
-from remedy.firewall.step import Note, Opening, Path, Proposal, Step
+from remedy.firewall.step import CommandStep, FileStep, Opening, Path, Proposal
 from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
-    Assessment,
     Change,
+    Command,
     CommandAction,
-    Finder,
     Finding,
     FindingKind,
     Fleet,
     Risk,
+    Workbench,
+    remedy,
 )
-from remedy.plan.legacy import old_remedy
 from remedy.probe import Firewalls, HostState, Network, Sysctls
 from remedy.spec import SpecSection
 from remedy.values import Unknown
-
-NAME = "firewall"
-LABEL = "firewall-ports"
-_finding = Finder(NAME, LABEL)
 
 
 def _mode(value: object) -> object:
@@ -74,6 +70,9 @@ class FirewallSpec(SpecSection):
     frameworks: tuple[Framework, ...] = ("torch",)
     ports: tuple[Annotated[str, BeforeValidator(str), AfterValidator(_ports)], ...] = ()
     also_from: tuple[Annotated[str, AfterValidator(_source)], ...] = ()
+
+
+Bench: TypeAlias = Workbench[FirewallSpec]
 
 
 def port_range(fleet: Fleet, host: HostState) -> tuple[int, int] | None:
@@ -112,10 +111,10 @@ def sources(fleet: Fleet, spec: FirewallSpec) -> Spans:
 _spans = lru_cache(maxsize=8)(spans.of_networks)
 
 
-def wanted_opening(
+def target_opening(
     fleet: Fleet, host: HostState, spec: FirewallSpec, now: Opening | None
 ) -> Opening:
-    """Return what remedy's rules on a host shall let in.
+    """Return what remedy's rules on a host are to let in.
 
     While the address of some host is not known, nobody who is let in ``now`` is shut out.
     """
@@ -129,199 +128,202 @@ def wanted_opening(
     return Opening(peers, spans.merge((n.low, n.high) for n in needs(fleet, host, spec)))
 
 
-def assess(fleet: Fleet, host: HostState, spec: FirewallSpec) -> Assessment:
+@remedy(
+    "Firewall",
+    FirewallSpec,
+    cures=("firewall-ports",),
+    order=40,
+    reads=(nftables.INCLUDED, firewalld.IPSET_FILE, firewalld.POLICY_FILE),
+)
+def firewall(bench: Bench) -> None:
     """Decide which firewalls of a host keep peers out, and what lets them in."""
-    if isinstance(host.firewalls, Unknown):
-        reason = (host.firewalls.reason,)
-        return Assessment(
-            (_finding(host, FindingKind.UNKNOWN, "the firewalls are not known", reason),)
-        )
-    findings = [
-        _finding(host, FindingKind.UNKNOWN, f"what {name} lets in is not known", (why,))
-        for name, why in unknowns(host, host.firewalls)
-    ]
-    if not any_rules(host, host.firewalls):
-        return Assessment(tuple(findings))
-    mine = fleet.addresses[host.host].address
-    carrier = host.network.carrier_of(mine) if isinstance(host.network, Network) and mine else None
-    path = Path(carrier.name if carrier else None, mine)
-    wanted = needs(fleet, host, spec)
-    others = sources(fleet, spec)
-    others = spans.minus(others, _spans((mine,))) if mine else others
-    traffic = Traffic(others, spans.merge((need.low, need.high) for need in wanted))
-    changes: list[Change] = []
-    blobs: dict[str, bytes] = {}
+    host, settings = bench.host, bench.settings
+    firewalls = bench.need(host.firewalls, "the firewalls")
+    for name, reason in unknowns(host, firewalls):
+        bench.unknown(f"could not read what {name} lets in", reason)
+    if not any_rules(host, firewalls):
+        return
+    local = bench.fleet.addresses[host.host].address
+    carrier = (
+        host.network.carrier_of(local) if isinstance(host.network, Network) and local else None
+    )
+    path = Path(carrier.name if carrier else None, local)
+    needed = needs(bench.fleet, host, settings)
+    others = sources(bench.fleet, settings)
+    others = spans.minus(others, _spans((local,))) if local else others
+    traffic = Traffic(others, spans.merge((need.low, need.high) for need in needed))
+    walls = tuple(walls_of(host, firewalls, traffic, path))
+    _report_powerless(bench, firewalls, walls)
     present: Opening | None = None
-    walls = tuple(walls_of(host, host.firewalls, traffic, path))
-    findings += _powerless(host, host.firewalls, walls)
     for wall in walls:
         if wall.leftover:
-            findings += _left_over(host, wall)
-            continue
-        if spec.mode == "off" and wall.switch:
-            findings.append(
-                _finding(host, FindingKind.DRIFT, f"{wall.name} is on, the spec says off")
-            )
-            changes.append(_change(host, _switched_off(wall, host.firewalls), findings[-1], spec))
-            continue
-        now = wall.propose(Opening()).present
-        present = present or now
-        if not (wall.dropped or now is not None or wall.name == AT_BOOT):
-            continue
-        proposal = wall.propose(wanted_opening(fleet, host, spec, now or present))
-        found = [
-            *_explained(host, wall, proposal, wanted, spec),
-            *(_noted(host, note) for note in proposal.notes),
-        ]
-        findings += found
-        if spec.mode == "leave" or not found:
-            continue
-        changes += [_change(host, step, found[0], spec) for step in proposal.steps]
-        for step in proposal.steps:
-            blobs.update(step.blobs)
-    if changes and port_range(fleet, host) is None and spec.mode == "open":
-        findings.append(
-            _finding(
-                host,
-                FindingKind.UNKNOWN,
-                f"{RANGE_KEY} is not known, so what to open is not either",
-                fix=f"See that the probe can read it: sysctl {RANGE_KEY}",
-            )
+            _note_leftover(bench, wall)
+        elif settings.mode == "off" and wall.switch:
+            _switch_off(bench, wall, firewalls)
+        else:
+            now = wall.propose(Opening()).present
+            present = present or now
+            if wall.dropped or now is not None or wall.name == AT_BOOT:
+                opening = target_opening(bench.fleet, host, settings, now or present)
+                _open(bench, wall, wall.propose(opening), needed)
+    if bench.changes and settings.mode == "open" and port_range(bench.fleet, host) is None:
+        title = f"could not read {RANGE_KEY}, so what to open is not known"
+        bench.unknown(title, fix=f"See that the probe can read it: sysctl {RANGE_KEY}")
+        bench.withdraw()
+
+
+def _open(bench: Bench, wall: Wall, proposal: Proposal, needed: tuple[Need, ...]) -> None:
+    """Say what is wrong with a firewall, and plan what its proposal says."""
+    already = len(bench.findings)
+    _explain(bench, wall, proposal, needed)
+    note = {
+        FindingKind.UNKNOWN: bench.unknown,
+        FindingKind.BLOCKED: bench.blocked,
+        FindingKind.REPORT: bench.report,
+    }
+    for line in proposal.notes:
+        note[line.kind](line.title, line.evidence, line.fix)
+    if bench.settings.mode == "leave" or not proposal.steps or len(bench.findings) == already:
+        return
+    finding = bench.findings[already]
+    barred = [s for s in proposal.steps if not bench.can_write(*_writes(s), because=finding)]
+    for step in proposal.steps if proposal.independent or not barred else ():
+        if step not in barred:
+            _plan(bench, step, finding)
+
+
+def _writes(step: FileStep | CommandStep) -> tuple[str, ...]:
+    return (step.path,) if isinstance(step, FileStep) else step.writes
+
+
+def _plan(bench: Bench, step: FileStep | CommandStep, finding: Finding) -> None:
+    risk = Risk.HIGH if bench.settings.mode == "off" else Risk.MEDIUM
+    if isinstance(step, FileStep):
+        bench.write(step.path, step.content, step.title, because=finding, risk=risk, guarded=True)
+    else:
+        bench.run(
+            step.title,
+            because=finding,
+            risk=risk,
+            guarded=True,
+            disrupts=step.disrupts,
+            **step.command,
         )
-        changes = []
-    return Assessment(tuple(findings), tuple(changes), blobs)
 
 
-def _explained(
-    host: HostState, wall: Wall, proposal: Proposal, wanted: tuple[Need, ...], spec: FirewallSpec
-) -> Iterator[Finding]:
-    """Yield what is wrong with a firewall, in words."""
+def _explain(bench: Bench, wall: Wall, proposal: Proposal, needed: tuple[Need, ...]) -> None:
+    """Say what is wrong with a firewall, in words."""
+    leaves = bench.settings.mode == "leave"
     if wall.dropped:
-        closed = [n for n in wanted if spans.meet(((n.low, n.high),), wall.dropped.ports)]
+        closed = [n for n in needed if spans.meet(((n.low, n.high),), wall.dropped.ports)]
         evidence = (*wall.dropped.words[:3], *(f"needed: {need}" for need in closed))
         title = f"{wall.name} keeps the cluster's hosts out of ports that training needs"
-        if spec.mode == "leave":
+        if leaves:
             fix = "Let the other hosts' cluster addresses in on these ports, or take firewall.mode: leave out."
-            yield _finding(host, FindingKind.REPORT, title, evidence, fix)
+            bench.report(title, evidence, fix)
         elif proposal.steps:
-            yield _finding(host, FindingKind.DRIFT, title, evidence)
-        elif not any(note.kind is not FindingKind.REPORT for note in proposal.notes):
-            yield _finding(
-                host,
-                FindingKind.BLOCKED,
+            bench.drift(title, evidence)
+        elif all(note.kind is FindingKind.REPORT for note in proposal.notes):
+            bench.blocked(
                 f"{wall.name} keeps the cluster's hosts out, by a rule that comes before remedy's",
                 evidence,
                 "Remove that rule, or let the cluster's addresses in ahead of it.",
             )
-    elif proposal.steps and spec.mode != "leave":
-        files = [s.action.path for s in proposal.steps if not isinstance(s.action, CommandAction)]
+    elif proposal.steps and not leaves:
         title = f"remedy's rules in {wall.name} are not those that the cluster needs now"
         if wall.name == AT_BOOT:
             title = f"{AT_BOOT} does not let in whom the cluster needs now"
-        yield _finding(host, FindingKind.DRIFT, title, tuple(files))
+        bench.drift(title, (step.path for step in proposal.steps if isinstance(step, FileStep)))
 
 
-def _powerless(host: HostState, found: Firewalls, walls: Sequence[Wall]) -> Iterator[Finding]:
-    """Yield that firewalld runs and holds nothing back: a reload that failed leaves it so."""
+def _report_powerless(bench: Bench, firewalls: Firewalls, walls: Sequence[Wall]) -> None:
+    """Report that firewalld runs and holds nothing back: a reload that failed leaves it so."""
     if (
-        isinstance(found.firewalld, str)
-        and not isinstance(found.nft, Unknown)
+        isinstance(firewalls.firewalld, str)
+        and not isinstance(firewalls.nft, Unknown)
         and not any(wall.name == "firewalld" for wall in walls)
     ):
-        yield _finding(
-            host,
-            FindingKind.REPORT,
+        bench.report(
             "firewalld runs, but none of its rules is in force: every port is open to everybody",
             fix="See why: journalctl -u firewalld; its rules come back with: firewall-cmd --reload",
         )
 
 
-def _left_over(host: HostState, wall: Wall) -> Iterator[Finding]:
+def _note_leftover(bench: Bench, wall: Wall) -> None:
     if wall.dropped:
-        yield _finding(
-            host,
-            FindingKind.BLOCKED,
+        bench.blocked(
             f"{wall.name} is off, but its rules are in force and keep the cluster's hosts out",
             wall.dropped.words[:3],
             f"Start {wall.name} and run the command again, or stop it in good order to have its rules removed.",
         )
 
 
-def _noted(host: HostState, note: Note) -> Finding:
-    return _finding(host, note.kind, note.title, note.evidence, note.fix)
-
-
-def _switched_off(wall: Wall, walls: Firewalls) -> Step:
-    """Return the step that switches a firewall off, now and for the next boot."""
+def _switch_off(bench: Bench, wall: Wall, firewalls: Firewalls) -> None:
+    """Plan that a firewall is off, now and after the next boot."""
+    # --no-reload: a daemon-reload of systemd can take the GPUs from running containers.
+    systemctl = "systemctl --no-reload"
+    command: Command = {
+        "observe": "firewall-cmd --list-all-zones 2>/dev/null",
+        "before": str(firewalls.firewalld),
+        "after": "",
+        "do": f"{systemctl} disable firewalld.service && systemctl stop firewalld.service",
+        "undo": f"{systemctl} enable firewalld.service && systemctl start firewalld.service",
+    }
     if wall.switch == "ufw":
-        action = CommandAction(
-            observe="sed -n 's/^ENABLED=//p' /etc/ufw/ufw.conf",
-            before="yes",
-            after="no",
-            do="ufw --force disable",
-            undo="ufw --force enable",
-        )
-    else:
-        # --no-reload: a daemon-reload of systemd can take the GPUs from running containers.
-        action = CommandAction(
-            observe="firewall-cmd --list-all-zones 2>/dev/null",
-            before=str(walls.firewalld),
-            after="",
-            do="systemctl --no-reload disable firewalld.service && systemctl stop firewalld.service",
-            undo="systemctl --no-reload enable firewalld.service && systemctl start firewalld.service",
-        )
-    return Step(
-        f"switch {wall.name} off", action, disrupts="every port of this host is open to everybody"
-    )
+        command = {
+            "observe": "sed -n 's/^ENABLED=//p' /etc/ufw/ufw.conf",
+            "before": "yes",
+            "after": "no",
+            "do": "ufw --force disable",
+            "undo": "ufw --force enable",
+        }
+    finding = bench.drift(f"{wall.name} is on, the spec says off")
+    loss = "every port of this host is open to everybody"
+    _plan(bench, CommandStep(f"switch {wall.name} off", command, disrupts=loss), finding)
 
 
-def _change(host: HostState, step: Step, finding: Finding, spec: FirewallSpec) -> Change:
-    return Change(
-        id="",
-        host=host.host,
-        remedy=NAME,
-        title=step.title,
-        reason=finding.title,
-        label=LABEL,
-        risk=Risk.HIGH if spec.mode == "off" else Risk.MEDIUM,
-        disrupts=step.disrupts,
-        guarded=True,
-        action=step.action,
-    )
-
-
+@firewall.promises
 def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after the change: the rules in force (files are known without it)."""
     action, walls = change.action, state.firewalls
     if not isinstance(action, CommandAction) or isinstance(walls, Unknown):
         return state
     ruleset = NO_RULES if isinstance(walls.nft, Unknown) else walls.nft
-    found: dict[str, object]
+    update: dict[str, object]
     if action.observe.startswith("nft "):
-        found = {"nft": nftables.after_live(ruleset, action)}
+        update = {"nft": nftables.after_live(ruleset, action)}
     elif "ipset" in action.do:
         files, after = firewalld.after_reload(ruleset, action)
         state = state.model_copy(update={"files": {**state.files, **files}})
-        found = {"nft": after}
+        update = {"nft": after}
     elif "iptables" in action.do:
-        name = "iptables_legacy" if "iptables-legacy" in action.do else "iptables"
+        name = _table_of(action)
         text = str(getattr(walls, name))
-        found = {name: iptables.apply_restore(text, iptables.restore_of(action))}
+        update = {name: iptables.apply_restore(text, iptables.restore_of(action))}
     elif "ufw" in action.do:
-        found = {"ufw": action.after == "yes"}
+        update = {"ufw": action.after == "yes"}
     else:
-        found = {"firewalld": action.after or None}
-    return state.model_copy(update={"firewalls": walls.model_copy(update=found)})
+        update = {"firewalld": action.after or None}
+    return state.model_copy(update={"firewalls": walls.model_copy(update=update)})
 
 
-old_remedy(
-    name=NAME,
-    title="Firewall",
-    text=__doc__,
-    cures=(LABEL,),
-    spec=FirewallSpec,
-    assess=assess,
-    order=40,
-    promise=promise,
-    reads=(nftables.INCLUDED, firewalld.IPSET_FILE, firewalld.POLICY_FILE),
-)
+@firewall.observes
+def observation(state: HostState, change: Change) -> str:
+    """Return what is in force, as the command of each firewall shows it."""
+    action, firewalls = change.action, state.firewalls
+    assert isinstance(action, CommandAction)
+    assert isinstance(firewalls, Firewalls)
+    ruleset = NO_RULES if isinstance(firewalls.nft, Unknown) else firewalls.nft
+    if action.observe.startswith("nft "):
+        return nftables.observed(ruleset, action)
+    if "ipset" in action.do:
+        return firewalld.observed(state.files, ruleset, action)
+    if "iptables" in action.do:
+        return iptables.observed(str(getattr(firewalls, _table_of(action))), action)
+    if "ufw" in action.do:
+        return "yes" if firewalls.ufw is True else "no"
+    return str(firewalls.firewalld or "")
+
+
+def _table_of(action: CommandAction) -> str:
+    return "iptables_legacy" if "iptables-legacy" in action.do else "iptables"

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections.abc import Mapping
 
 from remedy.firewall import nftables, nftables_rules, spans
-from remedy.firewall.step import Note, Opening, Path, Proposal, Step
+from remedy.firewall.step import CommandStep, Note, Opening, Path, Proposal
 from remedy.plan.change import CommandAction, FindingKind
-from remedy.plan.files import blocker
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, NftSet
 from remedy.values import Unknown
 
@@ -25,6 +25,8 @@ POLICY = "remedy"
 IPSET_FILE = f"/etc/firewalld/ipsets/{IPSET}.xml"
 POLICY_FILE = f"/etc/firewalld/policies/{POLICY}.xml"
 
+AS_PLANNED, OTHERWISE = "as-planned", "otherwise"
+_ANSWER = f"echo {AS_PLANNED} || echo {OTHERWISE}"
 _ALLOW = f"filter_IN_policy_{POLICY}_allow"
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
@@ -129,14 +131,14 @@ def _observe(opening: Opening) -> str:
     if not opening.sources:
         return (
             f"[ ! -e {IPSET_FILE} ] && [ ! -e {POLICY_FILE} ] && "
-            f"! firewall-cmd --quiet --info-policy={POLICY} 2>/dev/null && echo as-planned || echo otherwise"
+            f"! firewall-cmd --quiet --info-policy={POLICY} 2>/dev/null && {_ANSWER}"
         )
     return (
         f"files=$(cat {IPSET_FILE} {POLICY_FILE} 2>/dev/null | sha256sum); "
         f"live=$({{ firewall-cmd --ipset={IPSET} --get-entries; "
         f"firewall-cmd --policy={POLICY} --list-rich-rules; }} "
         "2>/dev/null | sed 's/^[[:space:]]*//' | sort | sha256sum); "
-        f'[ "${{files%% *}}/${{live%% *}}" = {files}/{_runtime(opening)} ] && echo as-planned || echo otherwise'
+        f'[ "${{files%% *}}/${{live%% *}}" = {files}/{_runtime(opening)} ] && {_ANSWER}'
     )
 
 
@@ -178,34 +180,43 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Pr
     files = (host.file(IPSET_FILE), host.file(POLICY_FILE))
     for file in files:
         if isinstance(file, Unknown):
-            note = Note(
-                FindingKind.UNKNOWN, "remedy's files of firewalld could not be read", (file.reason,)
-            )
-            return Proposal(notes=(note,))
-        stuck = blocker(file, "")
-        if stuck is not None:
-            return Proposal(notes=(Note(FindingKind.BLOCKED, stuck.title, fix=stuck.fix),))
+            title = "could not read remedy's files of firewalld"
+            return Proposal(notes=(Note(FindingKind.UNKNOWN, title, (file.reason,)),))
     old = (_text(files[0]), _text(files[1]))
     new = (ipset_text(opening), policy_text(opening)) if opening.sources else ("", "")
     live = None if ruleset is None else present(ruleset)
     in_force = ruleset is None or live == (opening if opening.sources else None)
     if old == new and in_force:
         return Proposal(live)
-    action = CommandAction(
-        observe=_observe(opening),
-        before="otherwise",
-        after="as-planned",
-        do=_do(*new),
-        undo=_do(*old),
+    title = f"firewalld: remove the policy {POLICY!r}, and reload"
+    if opening.sources:
+        title = f"firewalld: let the cluster's hosts in by a policy {POLICY!r} ahead of all zones, and reload"
+    step = CommandStep(
+        title,
+        {
+            "observe": _observe(opening),
+            "before": OTHERWISE,
+            "after": AS_PLANNED,
+            "do": _do(*new),
+            "undo": _do(*old),
+        },
+        writes=(IPSET_FILE, POLICY_FILE),
+        disrupts="firewalld reloads its rules; connections stay",
     )
-    title = (
-        f"firewalld: let the cluster's hosts in by a policy {POLICY!r} ahead of all zones, and reload"
-        if opening.sources
-        else f"firewalld: remove the policy {POLICY!r}, and reload"
-    )
-    return Proposal(
-        live, (Step(title, action, disrupts="firewalld reloads its rules; connections stay"),)
-    )
+    return Proposal(live, (step,))
+
+
+def observed(
+    files: Mapping[str, File | Unknown], ruleset: NftRuleset, action: CommandAction
+) -> str:
+    """Return what ``observe`` of a step of this module prints on a host in this state."""
+    current = [_text(files[path]) for path in (IPSET_FILE, POLICY_FILE)]
+    live = present(ruleset)
+    if action.observe.startswith("[ ! -e"):
+        return AS_PLANNED if not any(current) and live is None else OTHERWISE
+    digest = hashlib.sha256("".join(current).encode()).hexdigest()
+    state = f"= {digest}/{_runtime(live or Opening())} ]"
+    return AS_PLANNED if state in action.observe else OTHERWISE
 
 
 def _text(file: File | Unknown) -> str:

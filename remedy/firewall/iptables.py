@@ -19,10 +19,18 @@ from functools import lru_cache
 from remedy.firewall import spans
 from remedy.firewall.iptables_rules import filter_lines, has_chain, read_rule, rules_of
 from remedy.firewall.spans import Spans
-from remedy.firewall.step import COMMENT, Note, Opening, Path, Proposal, Step
-from remedy.plan.change import CommandAction, FileAction, FindingKind, command, sha256
-from remedy.plan.files import blocker
-from remedy.probe import File, HostState
+from remedy.firewall.step import (
+    COMMENT,
+    CommandStep,
+    FileStep,
+    Note,
+    Opening,
+    Path,
+    Proposal,
+)
+from remedy.plan.change import CommandAction, FindingKind, command
+from remedy.plan.workbench import Command
+from remedy.probe import HostState
 from remedy.values import Unknown
 
 OWN = "REMEDY-PEERS"
@@ -155,22 +163,27 @@ def _with_filter(text: str, lines: Sequence[str]) -> str:
     return text + block if found is None else text[: found.start()] + block + text[found.end() :]
 
 
-def live_action(table: Table, watched: Sequence[str], restore: str) -> CommandAction:
-    """Return the step that gives ``restore`` to the kernel, between two looks at the chains ``watched``."""
+def live_command(table: Table, watched: Sequence[str], restore: str) -> Command:
+    """Return the command that gives ``restore`` to the kernel, between two looks at the chains ``watched``."""
     after = apply_restore(table.text, restore)
     back = _way_back(table.text, after, watched)
     show = "; ".join(f"{table.tool('')} -w 10 -S {shlex.quote(chain)}" for chain in watched)
-    return CommandAction(
-        observe=f"{{ {show}; }} 2>/dev/null | grep '^-A' | sha256sum | cut -c1-64",
-        before=_fingerprint(table.text, watched),
-        after=_fingerprint(after, watched),
-        do=_restore(table, restore),
-        undo=_restore(table, back),
-    )
+    return {
+        "observe": f"{{ {show}; }} 2>/dev/null | grep '^-A' | sha256sum | cut -c1-64",
+        "before": _fingerprint(table.text, watched),
+        "after": _fingerprint(after, watched),
+        "do": _restore(table, restore),
+        "undo": _restore(table, back),
+    }
+
+
+def observed(text: str, action: CommandAction) -> str:
+    """Return what ``observe`` of a ``live_command`` prints where iptables-save prints ``text``."""
+    return _fingerprint(text, re.findall(r" -w 10 -S ([\w-]+)", action.observe))
 
 
 def restore_of(action: CommandAction) -> str:
-    """Return the text that ``live_action`` put into a command."""
+    """Return the text that ``live_command`` put into a command."""
     return shlex.split(action.do)[2]
 
 
@@ -214,20 +227,15 @@ def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
     own = rules_of(table.text, OWN)
     called = JUMP in rules_of(table.text, BASE)
     present = (opening_of(own) or Opening()) if called or has_chain(table.text, OWN) else None
-    wanted = accepts(OWN, opening)
-    steps: list[Step] = []
-    settled = own == wanted and (
-        called if wanted else not has_chain(table.text, OWN) and not called
+    target = accepts(OWN, opening)
+    settled = own == target and (
+        called if target else not has_chain(table.text, OWN) and not called
     )
+    steps, notes = _saved_steps(host, table, opening)
     if not settled:
-        steps.append(
-            Step(
-                _title(table, opening),
-                live_action(table, (BASE, OWN), restore_text(table.text, opening)),
-            )
-        )
-    saved, notes = _saved_steps(host, table, opening)
-    return Proposal(present, (*saved, *steps), notes)
+        live = live_command(table, (BASE, OWN), restore_text(table.text, opening))
+        steps.append(CommandStep(_title(table, opening), live))
+    return Proposal(present, tuple(steps), tuple(notes), independent=True)
 
 
 def _title(table: Table, opening: Opening) -> str:
@@ -238,30 +246,22 @@ def _title(table: Table, opening: Opening) -> str:
 
 def _saved_steps(
     host: HostState, table: Table, opening: Opening
-) -> tuple[tuple[Step, ...], tuple[Note, ...]]:
-    steps: list[Step] = []
+) -> tuple[list[FileStep | CommandStep], list[Note]]:
+    steps: list[FileStep | CommandStep] = []
     notes: list[Note] = []
-    found = False
+    is_saved = False
     for path in SAVED:
         file = host.file(path)
         if isinstance(file, Unknown):
-            notes.append(Note(FindingKind.UNKNOWN, f"{path} could not be read", (file.reason,)))
-            found = True
+            notes.append(Note(FindingKind.UNKNOWN, f"could not read {path}", (file.reason,)))
+            is_saved = True
         elif file.exists:
-            found = True
+            is_saved = True
             content = edit_saved(file.content, opening)
-            if content == file.content:
-                continue
-            stuck = blocker(file, "")
-            if stuck is not None:
-                notes.append(Note(FindingKind.BLOCKED, stuck.title, fix=stuck.fix))
-                continue
-            steps.append(
-                file_step(
-                    file, content, f"write the same rules into {path}, which is loaded at boot"
-                )
-            )
-    if not found and opening.sources:
+            if content != file.content:
+                title = f"write the same rules into {path}, which is loaded at boot"
+                steps.append(FileStep(title, path, content))
+    if not is_saved and opening.sources:
         notes.append(
             Note(
                 FindingKind.REPORT,
@@ -270,18 +270,7 @@ def _saved_steps(
                 fix="After a reboot run `remedy check` again, or add the rules to what loads the others.",
             )
         )
-    return tuple(steps), tuple(notes)
-
-
-def file_step(file: File, content: bytes, title: str) -> Step:
-    """Return the step that writes ``content`` into ``file``."""
-    action = FileAction(
-        path=file.path,
-        real_path=file.real_path,
-        before=sha256(file.content) if file.exists else None,
-        after=sha256(content),
-    )
-    return Step(title, action, {sha256(data): data for data in (file.content, content)})
+    return steps, notes
 
 
 _OWN_LINES = re.compile(

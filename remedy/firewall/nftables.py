@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from remedy.firewall import spans
-from remedy.firewall.iptables import file_step
 from remedy.firewall.nftables_rules import read_rule
-from remedy.firewall.step import COMMENT, Note, Opening, Path, Proposal, Step
+from remedy.firewall.step import COMMENT, CommandStep, FileStep, Note, Opening, Path, Proposal
 from remedy.plan.change import CommandAction, FindingKind, command
-from remedy.plan.files import blocker
+from remedy.plan.workbench import Command
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset
 from remedy.values import Unknown
 
@@ -61,17 +60,28 @@ def opening_of(rules: Iterable[NftRule]) -> Opening | None:
     )
 
 
-def _live(chain: NftChain, old: Opening | None, new: Opening) -> CommandAction:
+def _live(chain: NftChain, old: Opening | None, new: Opening) -> Command:
     place = (chain.family, chain.table, chain.name)
-    digests = [rule.comment.partition(" ")[2] for rule in own_rules(chain)]
-    return CommandAction(
-        observe=f"{command(['nft', 'list', 'chain', *place])} 2>/dev/null | "
+    return {
+        "observe": f"{command(['nft', 'list', 'chain', *place])} 2>/dev/null | "
         f"sed -n 's/.*comment \"{COMMENT} \\([0-9a-f]*\\)\".*/\\1/p'",
-        before="\n".join(digests),
-        after=new.digest if new.sources else "",
-        do=_replace(place, new),
-        undo=_replace(place, old or Opening()),
-    )
+        "before": "\n".join(_digests(chain)),
+        "after": new.digest if new.sources else "",
+        "do": _replace(place, new),
+        "undo": _replace(place, old or Opening()),
+    }
+
+
+def _digests(chain: NftChain) -> list[str]:
+    """Return what remedy's rules in a chain say they stand for."""
+    return [rule.comment.partition(" ")[2] for rule in own_rules(chain)]
+
+
+def observed(ruleset: NftRuleset, action: CommandAction) -> str:
+    """Return what ``observe`` of a step of this module prints where the kernel has ``ruleset``."""
+    place = tuple(shlex.split(action.observe)[3:6])
+    chains = (c for c in ruleset.chains if (c.family, c.table, c.name) == place)
+    return "\n".join(digest for chain in chains for digest in _digests(chain))
 
 
 def _replace(place: tuple[str, str, str], opening: Opening) -> str:
@@ -144,79 +154,72 @@ def propose(chain: NftChain, opening: Opening) -> Proposal:
     """Return how a base chain comes to let exactly ``opening`` in, as long as the host runs."""
     own = own_rules(chain)
     present = opening_of(own)
-    wanted = [opening.digest] if opening.sources else []
-    exact = present == opening if wanted else not own
-    if [rule.comment.partition(" ")[2] for rule in own] == wanted and exact:
+    target = [opening.digest] if opening.sources else []
+    exact = present == opening if target else not own
+    if _digests(chain) == target and exact:
         return Proposal(present)
     name = f"nftables chain {chain.family} {chain.table} {chain.name}"
     title = (
         f"{name}: let the cluster's hosts in, first of all rules"
-        if wanted
+        if target
         else f"{name}: take remedy's rule out"
     )
-    return Proposal(present, (Step(title, _live(chain, present, opening)),))
+    return Proposal(present, (CommandStep(title, _live(chain, present, opening)),))
 
 
-def propose_saved(host: HostState, wanted: Iterable[NftChain], opening: Opening) -> Proposal:
+def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening) -> Proposal:
     """Return how the same rules come to be loaded at boot.
 
     Args:
         host: the host.
-        wanted: the chains whose rules are to be loaded; a chain that no file defines gets none: a file that
-            names a chain which is not there would keep the whole ruleset from being loaded.
+        chains: those whose rules are to be loaded; a chain that no file defines gets none: a file that names
+            a chain which is not there would keep the whole ruleset from being loaded.
         opening: what they let in.
     """
-    chains_wanted = list(wanted)
-    main = next(
-        (f for path in MAIN_FILES if isinstance(f := host.file(path), File) and f.exists), None
-    )
-    unread = [f for path in MAIN_FILES if isinstance(f := host.file(path), Unknown)]
-    defined = [c for c in chains_wanted if main is not None and _defines(host, main, c)]
+    every = list(chains)
+    files = [host.file(path) for path in MAIN_FILES]
+    main = next((file for file in files if isinstance(file, File) and file.exists), None)
+    defined = [chain for chain in every if main is not None and _defines(host, main, chain)]
     lines = [f"insert rule {c.family} {c.table} {c.name} {rule_text(opening)}\n" for c in defined]
     content = (_HEAD + "".join(lines)).encode() if lines and opening.sources else b""
+    notes = [_undefined([c for c in every if c not in defined], main, files)]
     included = host.file(INCLUDED)
-    notes = []
-    if chains_wanted and len(defined) < len(chains_wanted):
-        if main is None and unread:
-            notes.append(
-                Note(
-                    FindingKind.UNKNOWN,
-                    "what nftables loads at boot is not known",
-                    (unread[0].reason,),
-                )
-            )
-        else:
-            lacking = [f"{c.family} {c.table} {c.name}" for c in chains_wanted if c not in defined]
-            notes.append(
-                Note(
-                    FindingKind.REPORT,
-                    "what loads these rules of nftables at boot is not known, so remedy's is only in force",
-                    tuple(f"chain {name} is not in {' or '.join(MAIN_FILES)}" for name in lacking),
-                    fix="After a reboot run `remedy check` again, or add the rule to what loads the others.",
-                )
-            )
+    steps: list[FileStep] = []
     if isinstance(included, Unknown):
         if content:
             notes.append(
-                Note(FindingKind.UNKNOWN, f"{INCLUDED} could not be read", (included.reason,))
+                Note(FindingKind.UNKNOWN, f"could not read {INCLUDED}", (included.reason,))
             )
-        return Proposal(notes=tuple(notes))
-    steps = []
-    if content and (not included.exists or included.content != content):
-        steps.append(file_step(included, content, f"write the same rules into {INCLUDED}"))
-    elif not content and included.exists and included.content not in (b"", _HEAD.encode()):
-        steps.append(file_step(included, _HEAD.encode(), f"empty {INCLUDED}"))
+        content = b""
+    elif content and included.content != content:
+        steps.append(FileStep(f"write the same rules into {INCLUDED}", INCLUDED, content))
+    elif not content and included.content not in (b"", _HEAD.encode()):
+        steps.append(FileStep(f"empty {INCLUDED}", INCLUDED, _HEAD.encode()))
     if content and main is not None and _INCLUDE not in _text(main):
         end = b"" if main.content.endswith(b"\n") or not main.content else b"\n"
         new = main.content + end + f"{_INCLUDE}\n".encode()
-        steps.append(
-            file_step(main, new, f"include it at the end of {main.path}, which is loaded at boot")
-        )
-    for file in (included, main):
-        stuck = None if file is None or not steps else blocker(file, "")
-        if stuck is not None:
-            return Proposal(notes=(*notes, Note(FindingKind.BLOCKED, stuck.title, fix=stuck.fix)))
-    return Proposal(None, tuple(steps), tuple(notes))
+        title = f"include it at the end of {main.path}, which is loaded at boot"
+        steps.append(FileStep(title, main.path, new))
+    return Proposal(None, tuple(steps), tuple(note for note in notes if note is not None))
+
+
+def _undefined(
+    chains: Sequence[NftChain], main: File | None, files: Sequence[File | Unknown]
+) -> Note | None:
+    """Return what there is to say of chains that no file defines."""
+    unread = [file for file in files if isinstance(file, Unknown)]
+    if not chains:
+        return None
+    if main is None and unread:
+        title = "could not read what nftables loads at boot"
+        return Note(FindingKind.UNKNOWN, title, (unread[0].reason,))
+    names = [f"{chain.family} {chain.table} {chain.name}" for chain in chains]
+    return Note(
+        FindingKind.REPORT,
+        "what loads these rules of nftables at boot is not known, so remedy's is only in force",
+        tuple(f"chain {name} is not in {' or '.join(MAIN_FILES)}" for name in names),
+        fix="After a reboot run `remedy check` again, or add the rule to what loads the others.",
+    )
 
 
 def _text(file: File) -> str:

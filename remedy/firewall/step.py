@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from remedy.firewall.spans import Spans, address_ranges, port_texts
-from remedy.plan.change import CommandAction, FileAction, FindingKind
+from remedy.plan.change import FindingKind
+from remedy.plan.workbench import Command
 
 COMMENT = "remedy"
 """What marks remedy's own rules, where a firewall can carry a word."""
@@ -42,12 +42,21 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step that a firewall needs, in words and exactly."""
+class FileStep:
+    """A file that gets another content."""
 
     title: str
-    action: FileAction | CommandAction
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    path: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class CommandStep:
+    """A command between two looks; ``writes``: the files that it writes by itself."""
+
+    title: str
+    command: Command
+    writes: tuple[str, ...] = ()
     disrupts: str = ""
 
 
@@ -69,8 +78,10 @@ class Proposal:
         present: what remedy's own rules in force let in now; None where there are none.
         steps: what is to do; empty when it holds the opening, now and after a reboot.
         notes: what stands in the way.
+        independent: whether each step helps without the others; else none is done where one cannot be.
     """
 
     present: Opening | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[FileStep | CommandStep, ...] = ()
     notes: tuple[Note, ...] = ()
+    independent: bool = False

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 
 from remedy.firewall import iptables, spans
-from remedy.firewall.iptables import Table, accepts, file_step, live_action, opening_of
+from remedy.firewall.iptables import Table, accepts, live_command, opening_of
 from remedy.firewall.iptables_rules import has_chain, rules_of
-from remedy.firewall.step import COMMENT, Note, Opening, Proposal, Step
-from remedy.plan.change import CommandAction, FindingKind
-from remedy.plan.files import blocker
+from remedy.firewall.step import COMMENT, CommandStep, FileStep, Note, Opening, Proposal
+from remedy.plan.change import FindingKind
+from remedy.plan.workbench import Command
 from remedy.probe import HostState
 from remedy.values import Unknown
 
@@ -66,7 +66,7 @@ def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
     file = host.file(RULES)
     if isinstance(file, Unknown):
         return Proposal(
-            notes=(Note(FindingKind.UNKNOWN, f"{RULES} could not be read", (file.reason,)),)
+            notes=(Note(FindingKind.UNKNOWN, f"could not read {RULES}", (file.reason,)),)
         )
     content = edit_rules(file.content, opening)
     if content is None:
@@ -76,29 +76,22 @@ def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
         )
     old = live_lines(file.content)
     live = rules_of(table.text, CHAIN)
-    wanted = accepts(CHAIN, opening)
-    steps: list[Step] = []
-    notes: list[Note] = []
+    target = accepts(CHAIN, opening)
+    steps: list[FileStep | CommandStep] = []
     if content != file.content:
-        stuck = blocker(file, "")
-        if stuck is not None:
-            return Proposal(notes=(Note(FindingKind.BLOCKED, stuck.title, fix=stuck.fix),))
-        title = (
-            "ufw: let the cluster's hosts in, ahead of the user's rules"
-            if wanted
-            else "ufw: drop remedy's rules"
-        )
-        steps.append(file_step(file, content, f"{title} ({RULES})"))
-    if live[: len(wanted)] != wanted or any(line in old and line not in wanted for line in live):
-        steps.append(
-            Step("ufw: the same rules in force, without a reload", _live(table, old, wanted))
-        )
-    return Proposal(opening_of([x for x in live if x in old]), tuple(steps), tuple(notes))
+        title = "ufw: drop remedy's rules"
+        if target:
+            title = "ufw: let the cluster's hosts in, ahead of the user's rules"
+        steps.append(FileStep(f"{title} ({RULES})", RULES, content))
+    if live[: len(target)] != target or any(line in old and line not in target for line in live):
+        title = "ufw: the same rules in force, without a reload"
+        steps.append(CommandStep(title, _live(table, old, target)))
+    return Proposal(opening_of([line for line in live if line in old]), tuple(steps))
 
 
-def _live(table: Table, old: tuple[str, ...], wanted: tuple[str, ...]) -> CommandAction:
-    gone = [line for line in rules_of(table.text, CHAIN) if line in old or line in wanted]
+def _live(table: Table, old: tuple[str, ...], target: tuple[str, ...]) -> Command:
+    gone = [line for line in rules_of(table.text, CHAIN) if line in old or line in target]
     lines = [f"-D {line.removeprefix('-A ')}" for line in gone]
-    for place, line in enumerate(wanted, 1):
+    for place, line in enumerate(target, 1):
         lines.append(f"-I {CHAIN} {place} {line.removeprefix(f'-A {CHAIN} ')}")
-    return live_action(table, (CHAIN,), "\n".join(["*filter", *lines, "COMMIT", ""]))
+    return live_command(table, (CHAIN,), "\n".join(["*filter", *lines, "COMMIT", ""]))

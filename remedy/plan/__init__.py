@@ -15,9 +15,7 @@ from remedy.plan.change import (
     sha256,
     undo_id,
 )
-from remedy.plan.finder import Finder
 from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses
-from remedy.plan.legacy import Assessment
 from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
 from remedy.plan.planner import Origin, make_plan
 from remedy.plan.promise import promised
@@ -33,13 +31,11 @@ from remedy.plan.registry import (
 from remedy.plan.workbench import Command, FleetBench, Workbench
 
 __all__ = [
-    "Assessment",
     "Change",
     "ClusterAddress",
     "Command",
     "CommandAction",
     "FileAction",
-    "Finder",
     "Finding",
     "FindingKind",
     "Fleet",

@@ -186,16 +186,16 @@ class Workbench(FleetBench[S]):
 
     # ---- what makes it right
 
-    def can_write(self, path: str, *, because: Finding) -> bool:
-        """Return whether nothing keeps a file from being changed; where something does, say so.
+    def can_write(self, *paths: str, because: Finding) -> bool:
+        """Return whether nothing keeps these files from being changed; where something does, say so.
 
         ``write`` and ``remove`` ask this themselves; a command that writes a file has to.
         """
-        obstacle = _obstacle(self.file(path), self.remedy)
-        if obstacle is not None:
-            title, fix = obstacle
+        obstacles = [_obstacle(self.file(path), self.remedy) for path in paths]
+        known = [obstacle for obstacle in obstacles if obstacle is not None]
+        for title, fix in known:
             self.blocked(title, fix=fix, label=because.label)
-        return obstacle is None
+        return not known
 
     def write(
         self,
@@ -285,6 +285,10 @@ class Workbench(FleetBench[S]):
         """
         action = CommandAction(observe=observe, before=before, after=after, do=do, undo=undo)
         self._step(action, title, because, risk, guarded, disrupts)
+
+    def withdraw(self) -> None:
+        """Plan nothing after all; what was noted stays."""
+        self.changes.clear()
 
     def _step(
         self,

@@ -392,7 +392,7 @@ def test_unknown_is_never_fine() -> None:
     (finding,) = found.findings
     assert (finding.kind, finding.title) == (
         FindingKind.UNKNOWN,
-        "what nftables lets in is not known",
+        "could not read what nftables lets in",
     )
     unread = walled("a", "10.0.0.1", iptables=saved()).model_copy(
         update={"sysctls": Unknown(reason="no")}

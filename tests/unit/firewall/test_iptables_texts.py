@@ -16,7 +16,7 @@ from remedy.firewall.iptables import (
     accepts,
     apply_restore,
     edit_saved,
-    live_action,
+    live_command,
     opening_of,
     port_parts,
     restore_of,
@@ -24,6 +24,7 @@ from remedy.firewall.iptables import (
 )
 from remedy.firewall.iptables_rules import has_chain, rules_of
 from remedy.firewall.step import Opening
+from remedy.plan import CommandAction
 
 PEERS = spans.of_networks(["10.0.0.2", "10.0.0.4/30"])
 OPENING = Opening(PEERS, ((22, 22), (29500, 29563)))
@@ -125,7 +126,9 @@ def test_a_restore_is_one_table_and_one_commit_and_leaves_a_right_call_alone() -
 def test_the_way_back_brings_every_watched_chain_back(
     before: str, opening: Opening, variant: str
 ) -> None:
-    action = live_action(Table(variant, before), (BASE, OWN), restore_text(before, opening))
+    action = CommandAction(
+        **live_command(Table(variant, before), (BASE, OWN), restore_text(before, opening))
+    )
     after = apply_restore(before, restore_of(action))
     back = apply_restore(after, restore_of(action.inverse()))
     for chain in (BASE, OWN):
@@ -138,7 +141,9 @@ def test_the_way_back_brings_every_watched_chain_back(
 
 def test_what_others_add_meanwhile_stays_on_the_way_back() -> None:
     before = saved(FOREIGN)
-    action = live_action(Table("nft", before), (BASE, OWN), restore_text(before, OPENING))
+    action = CommandAction(
+        **live_command(Table("nft", before), (BASE, OWN), restore_text(before, OPENING))
+    )
     later = apply_restore(before, restore_of(action)).replace(
         FOREIGN, f"{FOREIGN}\n-A INPUT -s 10.9.9.9/32 -j DROP"
     )
@@ -149,7 +154,9 @@ def test_what_others_add_meanwhile_stays_on_the_way_back() -> None:
 def test_each_variant_is_spoken_to_by_its_own_tool() -> None:
     for variant, other in (("nft", "legacy"), ("legacy", "nft")):
         table = Table(variant, saved(FOREIGN))
-        action = live_action(table, (BASE, OWN), restore_text(table.text, OPENING))
+        action = CommandAction(
+            **live_command(table, (BASE, OWN), restore_text(table.text, OPENING))
+        )
         for text in (action.observe, action.do, action.undo):
             assert f"iptables-{variant}" in text
             assert f"iptables-{other}" not in text
@@ -221,7 +228,9 @@ rule_lines = st.lists(
 @given(rule_lines)
 def test_any_order_of_foreign_rules_comes_back(before: list[str]) -> None:
     text = saved(*before)
-    action = live_action(Table("nft", text), (BASE, OWN), restore_text(text, OPENING))
+    action = CommandAction(
+        **live_command(Table("nft", text), (BASE, OWN), restore_text(text, OPENING))
+    )
     after = apply_restore(text, restore_of(action))
     assert rules_of(after, BASE) == (JUMP, *before)
     assert rules_of(apply_restore(after, restore_of(action.inverse())), BASE) == tuple(before)
