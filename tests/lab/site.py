@@ -8,8 +8,9 @@ import os
 import re
 import subprocess
 import sysconfig
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -178,3 +179,11 @@ def outside_block(hosts: bytes) -> list[bytes]:
         return lines
     begin, end = marks
     return lines[:begin] + lines[end + 1 :]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    """Wait until something is so, and fail when it is not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.05)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
 
 import pytest
 
 from tests.lab.conftest import Cluster
-from tests.lab.site import Site, outside_block
+from tests.lab.site import Site, outside_block, wait_for
 
 pytestmark = pytest.mark.lab
 
@@ -32,13 +31,6 @@ def start(site: Site, *words: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.1)
 
 
 def processes(cluster: Cluster, pattern: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from remedy.verify.allreduce.run import verify
 from remedy.verify.onhost.agent import MARKER
 from remedy.verify.verdict import Verdict
 from tests.lab.conftest import Cluster
+from tests.lab.site import wait_for
 
 pytestmark = pytest.mark.lab
 
@@ -126,13 +126,6 @@ def controller(named: Cluster) -> Iterator[Controller]:
     for client in one.clients.values():
         client.kill()
         client.communicate()
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.1)
 
 
 def refuse(cluster: Cluster, host: str, rules: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.lab.conftest import Cluster
-from tests.lab.site import Site
+from tests.lab.site import Site, wait_for
 
 pytestmark = pytest.mark.lab
 
@@ -102,13 +101,6 @@ def left(site: Site) -> str:
         " ss -Hltn 'sport >= :1024'"
     )
     return "".join(site.cluster.run(host, look).stdout for host in site.cluster.hosts)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.05)
 
 
 def begin(site: Site, running: str) -> subprocess.Popen[bytes]:
