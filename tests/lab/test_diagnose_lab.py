@@ -11,7 +11,7 @@ from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
 
-SPEC = "verify: {deadline: 40}\n"
+SPEC = "verify: {deadline: 24}\n"
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def site(cluster: Cluster) -> Site:
 @pytest.mark.parametrize(
     ("fault", "victim", "label"),
     [
-        ("firewall-ufw", -1, "firewall-ports"),
+        pytest.param("firewall-ufw", -1, "firewall-ports", marks=pytest.mark.full),
         ("firewall-nftables", -1, "firewall-ports"),
-        ("firewall-firewalld", -1, "firewall-ports"),
-        ("firewall-iptables", 0, "firewall-ports"),
+        pytest.param("firewall-firewalld", -1, "firewall-ports", marks=pytest.mark.full),
+        pytest.param("firewall-iptables", 0, "firewall-ports", marks=pytest.mark.full),
         ("stale-peer-entry", 0, "hostname-unresolvable"),
-        ("no-peer-entries", -1, "hostname-unresolvable"),
+        pytest.param("no-peer-entries", -1, "hostname-unresolvable", marks=pytest.mark.full),
         ("wrong-socket-ifname", -1, "wrong-interface"),
     ],
 )
@@ -47,7 +47,7 @@ def test_the_command_that_a_failed_verification_prints_cures(
 
 def test_an_own_name_that_leads_to_loopback(site: Site) -> None:
     # Without the search by tests of groups, which makes this the longest of all; others here have it.
-    spec = "verify: {deadline: 40, isolate: false}\n"
+    spec = "verify: {deadline: 24, isolate: false}\n"
     (site.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
     # Of two, because gloo lets one of each pair connect: such a host alone may be the one that does.
     hosts = site.cluster.hosts[-2:]

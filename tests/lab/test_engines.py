@@ -135,6 +135,7 @@ def assert_the_stuck_one_is_named(site: Site, engine: str, deadline: int) -> Non
     assert not leftovers(site)
 
 
+@pytest.mark.full
 def test_the_culprit_is_looked_for_with_the_engine_that_failed(mpi: Site) -> None:
     assert_the_stuck_one_is_named(mpi, "mpi", 20)
 

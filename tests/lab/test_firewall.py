@@ -190,6 +190,7 @@ def test_a_firewalld_that_refuses_keeps_the_rules_that_it_had(site: Site) -> Non
     assert site.remedy("apply", *APPLY, *limit).document["plan"]["changes"] == []
 
 
+@pytest.mark.full
 def test_verification_fails_before_and_passes_after(site: Site) -> None:
     if not site.cluster.lab.record().python:
         pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")

@@ -106,7 +106,14 @@ def break_(cluster: Cluster, batch: Batch) -> dict[str, list[str]]:
     return broken
 
 
-@pytest.mark.parametrize("batch", list(batches()), ids=lambda batch: batch.name)
+def usual_and_full() -> Iterator[object]:
+    """Yield each fault alone; what comes together, and hosts that are lost or slow, with --full."""
+    for batch in batches():
+        marks = () if batch.name.startswith("alone") else pytest.mark.full
+        yield pytest.param(batch, marks=marks, id=batch.name)
+
+
+@pytest.mark.parametrize("batch", usual_and_full())
 def test_each_host_ends_right_or_says_why_not(lab: Cluster, batch: Batch) -> None:
     lab.reset()
     broken = break_(lab, batch)
@@ -144,6 +151,7 @@ def details(outcome: dict[str, Any]) -> str:
     return " ".join(told)
 
 
+@pytest.mark.full
 def test_hosts_that_were_broken_in_many_ways_are_proved(lab: Cluster) -> None:
     lab.reset()
     cured = [n for b in batches() for n in sum(b.hosts, ()) if n not in {**NOT_CURED, **NOT_THERE}]

@@ -19,7 +19,8 @@ from tests.lab.site import wait_for
 
 pytestmark = pytest.mark.lab
 
-DEADLINE = 30.0
+# Where a test waits for it to pass; a busy machine takes ten seconds to start torch on four hosts.
+DEADLINE = 24.0
 # For pgrep and pkill: the brackets keep the pattern from matching the command that carries it. torchrun has
 # the worker's path among its words too, but not after "-u".
 WORKER = "[p]ython[0-9.]*.-u"
@@ -142,7 +143,7 @@ def accused(verdict: Verdict) -> set[str]:
 
 
 def test_right_hosts_pass(controller: Controller) -> None:
-    plan = controller.plan()
+    plan = controller.plan(deadline=90)
     verdict = controller.verify(plan)
     assert verdict.passed, verdict
     assert verdict.hosts == verdict.world_size == len(controller.cluster.hosts)
@@ -224,6 +225,7 @@ def test_a_firewall_between_two_hosts_names_the_pair_and_the_direction(
     assert not controller.leftovers(plan)
 
 
+@pytest.mark.full
 def test_a_closed_host_is_named(controller: Controller) -> None:
     victim = controller.cluster.lab.record().hosts[2]
     refuse(controller.cluster, victim.name, 'iifname != "lo" tcp dport 1024-65535 drop')
@@ -245,7 +247,7 @@ def test_a_rendezvous_that_is_closed_names_the_first_host(controller: Controller
 
 def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Controller) -> None:
     victim = controller.cluster.hosts[1]
-    plan = controller.plan(deadline=60.0)
+    plan = controller.plan(deadline=30.0)
     controller.begin(plan)
     controller.cluster.run(victim, f"pkill -9 -f {WORKER}")
     from remedy.transport import Output
@@ -271,6 +273,7 @@ def test_nothing_is_left_when_the_controller_is_killed(controller: Controller) -
     wait_for(lambda: not controller.leftovers(plan), GONE)
 
 
+@pytest.mark.full
 def test_nothing_is_left_when_the_network_to_the_controller_goes(controller: Controller) -> None:
     """No FIN ever comes: the host's own deadline is what ends it."""
     plan = controller.plan(deadline=15.0)
@@ -286,7 +289,14 @@ def test_nothing_is_left_when_the_network_to_the_controller_goes(controller: Con
 
 
 @pytest.mark.parametrize(
-    "link", ["[t]imeout -k 5", "[p]ython[0-9.]* -$", "[t]orch.distributed.run", WORKER]
+    "link",
+    [
+        "[p]ython[0-9.]* -$",
+        *(
+            pytest.param(link, marks=pytest.mark.full)
+            for link in ("[t]imeout -k 5", "[t]orch.distributed.run", WORKER)
+        ),
+    ],
 )
 def test_nothing_is_left_when_a_link_of_the_chain_is_killed(
     controller: Controller, link: str

@@ -20,8 +20,9 @@ HANG = "while :; do pkill -STOP -f '[p]ython.* -u .*worker'; sleep 0.1; done"
 
 
 @pytest.fixture
-def site(new_cluster: Callable[..., Cluster]) -> Site:
-    made = Site(new_cluster(count=5))
+def site(new_cluster: Callable[..., Cluster], request: pytest.FixtureRequest) -> Site:
+    """Right hosts: four, or as many as the test's parameter says."""
+    made = Site(new_cluster(count=getattr(request, "param", 4)))
     if not made.cluster.lab.record().python:
         pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
     assert made.remedy("apply", "--yes", "--no-verify").code == 0
@@ -36,6 +37,7 @@ def close(site: Site, host: str, rule: str) -> None:
     )
 
 
+@pytest.mark.parametrize("site", [5], indirect=True)
 def test_three_faults_of_three_kinds_are_named_at_once(site: Site) -> None:
     one, two, three, four, five = site.cluster.hosts
     address = site.addresses()
@@ -60,7 +62,7 @@ def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
     victim = site.cluster.hosts[3]
     site.cluster.host(victim).must(["systemd-run", "--unit=hang", "sh", "-c", HANG])
     spec = site.folder / "short.yaml"
-    spec.write_text("verify: {deadline: 30}\n", encoding="utf-8")
+    spec.write_text("verify: {deadline: 20}\n", encoding="utf-8")
     answer = site.remedy("verify", "--json", "--spec", str(spec), seconds=600)
     verdict = answer.document["verdict"]
     assert answer.code == 3
@@ -69,6 +71,7 @@ def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
     assert ends == {**dict.fromkeys(site.cluster.hosts, "pass"), victim: "fail"}
 
 
+@pytest.mark.parametrize("site", [3], indirect=True)
 def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site) -> None:
     assert site.remedy("verify").code == 0
     victim = site.cluster.hosts[1]
@@ -129,11 +132,11 @@ def test_nothing_is_left_when_remedy_itself_is_killed(site: Site, stage: str) ->
     wait_for(lambda: left(site) == before, GONE)
 
 
-@pytest.mark.parametrize("stage", [KNOCKING, TRAINING])
+@pytest.mark.parametrize("stage", [pytest.param(KNOCKING, marks=pytest.mark.full), TRAINING])
 def test_nothing_is_left_when_the_network_to_remedy_goes(site: Site, stage: str) -> None:
     """No FIN and no RST ever comes: the hosts' own deadlines end it."""
     spec = site.folder / "remedy.yaml"
-    spec.write_text("verify: {deadline: 20}\n", encoding="utf-8")
+    spec.write_text("verify: {deadline: 12}\n", encoding="utf-8")
     before = left(site)
     if stage == KNOCKING:
         close(site, site.cluster.hosts[1], 'iifname != "lo" tcp dport 32768-60999')
@@ -147,7 +150,7 @@ def test_nothing_is_left_when_the_network_to_remedy_goes(site: Site, stage: str)
                 stdin="table inet cut { chain input { type filter hook input priority -10;\n"
                 "tcp dport 22 drop\n}\n}\n",
             )
-        wait_for(lambda: left(site) == before, 20 + GONE)
+        wait_for(lambda: left(site) == before, 12 + GONE)
     finally:
         process.kill()
         process.wait()
