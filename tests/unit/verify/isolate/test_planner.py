@@ -133,3 +133,121 @@ def test_each_accused_host_failed_with_a_good_partner_of_its_own() -> None:
 
 def test_a_test_of_isolation_is_not_collected_as_one_of_pytest() -> None:
     assert Test.__test__ is False
+
+
+# --- fleets in which most is broken ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [6, 8, 12, 20])
+@pytest.mark.parametrize("sound", [2, 3, 4])
+def test_hosts_that_work_with_each_other_are_found_among_broken_ones(size: int, sound: int) -> None:
+    hosts = fleet(size, 0).hosts
+    broken = {Fault((host,)) for n, host in enumerate(hosts) if n % (size // sound)}
+    isolation = isolate(Fleet(hosts, tuple(broken)))
+    fine = set(hosts) - {host for fault in broken for host in fault.hosts}
+    assert fine
+    assert set(isolation.faults) == broken
+    assert not isolation.untested
+
+
+def test_pairs_are_tried_where_no_two_hosts_were_seen_to_work_together() -> None:
+    hosts = fleet(12, 0).hosts
+    isolation = isolate(Fleet(hosts, tuple(Fault((host,)) for host in hosts[1:-1])))
+    seeks = [result.test.hosts for result in isolation.results if result.test.purpose == "seek"]
+    assert seeks
+    assert all(len(pair) == 2 for pair in seeks)
+    assert len({frozenset(pair) for pair in seeks}) == len(seeks)
+
+
+# --- how the rounds go ----------------------------------------------------------------------------------------
+
+
+def rounds_of(simulated: Fleet, screen: int = 16) -> tuple[Isolation, list[tuple[Test, ...]]]:
+    isolation = Isolation(simulated.hosts, screen)
+    rounds = []
+    while tests := isolation.next_round():
+        rounds.append(tests)
+        isolation.take([simulated.run(test) for test in tests])
+    return isolation, rounds
+
+
+def test_the_fleet_comes_first_and_then_groups_of_neighbours_all_at_once() -> None:
+    hosts = fleet(32, 0).hosts
+    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[9],)),)), screen=4)
+    assert rounds[0] == (Test(hosts, "fleet"),)
+    assert [test.hosts for test in rounds[1]] == [hosts[n : n + 8] for n in range(0, 32, 8)]
+    assert {test.purpose for test in rounds[1]} == {"screen"}
+    # While the hunt goes on in its group, all others are tested together but for its partners.
+    rest = [test for test in rounds[2] if test.purpose == "rest"]
+    assert not {host for test in rest for host in test.hosts} & set(hosts[8:16])
+
+
+def test_small_groups_are_not_made_smaller_than_is_worth_a_test() -> None:
+    hosts = fleet(12, 0).hosts
+    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[0],)),)))
+    assert [len(test.hosts) for test in rounds[1]] == [4, 4, 4]
+
+
+def test_a_small_fleet_is_hunted_in_at_once() -> None:
+    hosts = fleet(7, 0).hosts
+    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[0],)),)))
+    assert all(test.purpose != "screen" for tests in rounds for test in tests)
+
+
+def test_who_is_named_is_left_out_and_the_rest_is_tested_first() -> None:
+    hosts = fleet(16, 0).hosts
+    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[3],)),), telling=1.0))
+    (rest,) = rounds[1]
+    assert rest == Test((*hosts[:3], *hosts[4:]), "rest")
+    (confirmed,) = [test for test in rounds[2] if test.purpose == "confirm"]
+    assert confirmed.hosts[0] == hosts[3]
+    # Before it is accused for good, it fails with another partner.
+    (again,) = rounds[3]
+    assert again.hosts[0] == hosts[3]
+    assert again != confirmed
+    assert len(rounds) == 4
+
+
+def test_two_hosts_are_looked_at_as_a_link() -> None:
+    _, rounds = rounds_of(Fleet(("a", "b"), (Fault(("a", "b"), "both"),)))
+    assert rounds == [(Test(("a", "b"), "fleet"),), (Test(("a", "b"), "links"),)]
+
+
+def test_groups_keep_the_order_of_the_fleet() -> None:
+    for seed in range(10):
+        simulated = fleet(24, 2, 2, seed=seed)
+        _, rounds = rounds_of(simulated)
+        place = {host: n for n, host in enumerate(simulated.hosts)}
+        for test in (
+            test for tests in rounds for test in tests if test.purpose in ("rest", "screen")
+        ):
+            numbers = [place[host] for host in test.hosts]
+            assert numbers == sorted(numbers)
+
+
+def test_a_broken_host_takes_the_place_of_its_links() -> None:
+    """With two hosts beside it, what looked like two dead links is that one host."""
+    hosts = fleet(16, 0).hosts
+    for seed in range(20):
+        simulated = Fleet(hosts, (Fault((hosts[seed % 16],)),), telling=0.5)
+        simulated.lying = 0.5
+        assert isolate(simulated).faults == [Fault((hosts[seed % 16],))]
+
+
+def test_trouble_that_is_gone_when_it_is_looked_at_is_called_that() -> None:
+    isolation = Isolation(fleet(16, 0).hosts)
+    while tests := isolation.next_round():
+        groups = ("fleet", "rest", "screen")
+        isolation.take([TestResult(test, test.purpose not in groups) for test in tests])
+    assert "comes and goes" in isolation.unexplained
+    assert isolation.faults == []
+
+
+def test_hosts_that_never_worked_and_are_not_accused_are_untested() -> None:
+    isolation = Isolation(("a", "b", "c"))
+    assert isolation.untested == ("a", "b", "c")
+    (whole,) = isolation.next_round()
+    isolation.take([TestResult(whole, passed=True)])
+    assert not isolation.untested
+    assert isolation.next_round() == ()
+    assert isolation.rounds == 1
