@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, errors_shown, home_of, host_options, opened, print_json
-from remedy.cli.terminal import out
+from remedy.cli.common import Options, errors_shown, home_of, host_options, opened
+from remedy.cli.terminal import out, print_json
 from remedy.text import counted
 
 

@@ -113,13 +113,6 @@ def home_of(inventory: Path) -> Path:
     return inventory.resolve().parent / ".remedy"
 
 
-def print_json(document: Any) -> None:
-    """Print one JSON document on standard output, and nothing else."""
-    import json
-
-    click.echo(json.dumps(document, indent=2, sort_keys=True))
-
-
 @contextmanager
 def errors_shown(*, verbose: bool = False) -> Iterator[None]:
     """Show an expected error as a message with its next step, and exit with its code."""

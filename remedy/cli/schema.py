@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from remedy.cli.common import errors_shown, print_json
+from remedy.cli.common import errors_shown
+from remedy.cli.terminal import print_json
 
 KINDS = ("plan", "run", "diagnosis", "journal")
 

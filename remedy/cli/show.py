@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from remedy.cli.common import errors_shown, print_json
-from remedy.cli.terminal import out
+from remedy.cli.common import errors_shown
+from remedy.cli.terminal import out, print_json
 from remedy.errors import PlanFileError, UsageError
 
 

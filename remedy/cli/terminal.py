@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import click
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.cli.common import print_json
 from remedy.text import fold
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document on standard output, and nothing else."""
+    click.echo(json.dumps(document, indent=2, sort_keys=True))
 
 
 class Terminal:

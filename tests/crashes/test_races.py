@@ -22,7 +22,7 @@ from tests.crashes.hosts import APPLY, REMEDY, SLOW, Site
 pytestmark = pytest.mark.lab
 
 # By name, or, where the other has only just begun, without.
-REFUSED = "another run is at work there: "
+REFUSED = "locked by another run: "
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.full)])
