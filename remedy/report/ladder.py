@@ -1,4 +1,4 @@
-"""A verdict as people read it: the ladder, the bandwidths, who is to blame and what to type next."""
+"""A verdict as text for people: the ladder, the bandwidths, the culprits and what to run next."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
         line = Text("proved       ", style="bold green")
         line.append(verdict.reason, style="default")
         return Group(line, render_details(verdict))
-    from remedy.report.diagnosis import (
-        render_explanation,  # the catalogue is needed where a proof failed
-    )
+    # The causes are read only where a proof failed.
+    from remedy.report.diagnosis import render_explanation
 
     line = Text("NOT PROVED   ", style="bold red")
     line.append(verdict.reason, style="default")
@@ -53,7 +52,7 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
 
 
 def render_details(verdict: Verdict) -> RenderableType:
-    """Return everything of a verdict but its one line."""
+    """Return everything of a verdict below its first line."""
     parts: list[RenderableType] = []
     if verdict.bandwidth:
         parts.append(bandwidth_table(verdict))
@@ -67,15 +66,13 @@ def render_details(verdict: Verdict) -> RenderableType:
     if verdict.dead_ways:
         parts.append(_dead_ways(verdict))
     if verdict.dead_count > len(verdict.dead_ways):
-        total = (
-            f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_ways):,} of them are kept"
-        )
+        total = f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_ways):,} are listed"
         parts.append(Text(total, style="dim"))
     return Group(*parts)
 
 
 def bandwidth_table(verdict: Verdict) -> Table:
-    """Return the measured sizes, as nccl-tests count them, beside what the links can carry."""
+    """Return the measured sizes, as nccl-tests counts them, beside the capacity of the links."""
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for title in ("bytes", "time", "algbw GB/s", "busbw GB/s", "spread", "out-of-place"):
         table.add_column(title, justify="right")
@@ -97,7 +94,7 @@ def bandwidth_table(verdict: Verdict) -> Table:
 
 
 def _slow(one: Pace) -> Text:
-    """Return a host that is much slower than its like in a line."""
+    """Return a host that is much slower than the median in a line."""
     return Text(f"  {one.host}: ", style="bold yellow").append(
         f"exchanges {one.gbps:.3g} GB/s with the best of its partners, {one.share:.0%} of the median",
         style="default",
@@ -120,7 +117,7 @@ def _dead_ways(verdict: Verdict) -> Table:
         if one.source not in sources:
             sources.append(one.source)
     table = Table(box=None, padding=(0, 2), header_style="dim")
-    for title in ("from", "to", "ends as"):
+    for title in ("from", "to", "result"):
         table.add_column(title)
     for (target, outcome), sources in list(grouped.items())[:DEAD_WAYS]:
         table.add_row(fold(sources), target, outcome)

@@ -11,7 +11,7 @@ from remedy.text import fold
 if TYPE_CHECKING:
     from remedy.verify.verdict import Verdict
 
-# The outcomes of a way, the worst last; each with its colour in the map.
+# The outcomes of a link, the worst last; each with its colour in the map.
 COLOURS = {
     "ok": "#d8efdc",
     "not tested": "#d9d9d9",
@@ -24,7 +24,7 @@ COLOURS = {
     "refused": "#e0564e",
     "dropped": "#b3261e",
 }
-# A larger map is drawn only for the hosts that something is wrong with, and a few others.
+# A map of more hosts is drawn only for those with a dead link.
 LARGEST = 160
 
 _STYLE = """
@@ -45,8 +45,7 @@ def page(verdict: Verdict, title: str) -> str:
     """Return the page.
 
     Args:
-        verdict: what was proved.
-        title: what it was proved of.
+        title: name of the fleet.
     """
     return "".join(_page(verdict, title))
 
@@ -59,7 +58,7 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
     yield f'<p class="dim">{escape(" · ".join(_ground(verdict)))}</p>'
     yield "<h2>The ladder</h2><table>"
     for rung in verdict.rungs:
-        sign, look = {True: ("ok", "good"), False: ("red", "bad"), None: ("not climbed", "dim")}[
+        sign, look = {True: ("ok", "good"), False: ("red", "bad"), None: ("not run", "dim")}[
             rung.passed
         ]
         yield f'<tr><td>{escape(rung.name)}</td><td class="{look}">{sign}</td>'
@@ -67,7 +66,7 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
         yield f'<td class="n">{took}</td><td>{escape(rung.said)}</td></tr>'
     yield "</table>"
     if verdict.causes:
-        yield "<h2>Who is to blame</h2>"
+        yield "<h2>Culprits</h2>"
         for cause in verdict.causes:
             yield f'<p><b class="bad">{escape(cause.what)}</b>: {escape(cause.why)}<br>'
             for fact in dict.fromkeys(cause.facts):
@@ -89,7 +88,7 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
 
 
 def _ground(verdict: Verdict) -> Iterator[str]:
-    """What it was proved on, as far as it is known."""
+    """Yield what was tested, as far as it is known."""
     if verdict.backend:
         yield f"{verdict.world_size} of {verdict.expected_world_size} ranks"
         yield f"{verdict.hosts} of {verdict.expected_hosts} hosts"
@@ -126,11 +125,11 @@ def _bandwidth(verdict: Verdict) -> Iterator[str]:
 
 
 def _pace(verdict: Verdict) -> Iterator[str]:
-    """What each host does by itself, the slowest first; all of them where one is slow."""
+    """Yield the bandwidth of every host, the slowest first, where one is slow."""
     if not verdict.slow:
         return
     slow = {one.host: one for one in verdict.slow}
-    yield "<h2>Slow hosts</h2><p>Exchanged with the best of a few partners, each way.</p>"
+    yield "<h2>Slow hosts</h2><p>Bandwidth with the best of a few partners, each way.</p>"
     yield '<table><tr><th>host</th><th class="n">GB/s</th><th class="n">of the median</th><th></th></tr>'
     most = max(verdict.pace.values(), default=1.0)
     for host, rate in sorted(verdict.pace.items(), key=lambda item: item[1])[:LARGEST]:
@@ -143,11 +142,11 @@ def _pace(verdict: Verdict) -> Iterator[str]:
 
 
 def _map(verdict: Verdict) -> Iterator[str]:
-    """The ways between hosts, one square each: a row opens connections, a column takes them."""
+    """Yield a map of the links, one square each: a row opens connections, a column accepts them."""
     if verdict.dead_count > len(verdict.dead_ways):
-        # A square that is not known to be dead would look good.
-        yield f"<h2>Which hosts reach which</h2><p>{verdict.dead_count:,} ways do not work: too many for a"
-        yield " map. Who is to blame says which hosts they lead to.</p>"
+        # A square that is unknown would be drawn as a good one.
+        yield f"<h2>Which hosts reach which</h2><p>{verdict.dead_count:,} links are dead: too many for a"
+        yield " map. The culprits are the hosts that they have in common.</p>"
         return
     if not verdict.dead_ways:
         return
@@ -165,7 +164,7 @@ def _map(verdict: Verdict) -> Iterator[str]:
     side = 20 if len(hosts) <= 32 else 16 if len(hosts) <= 64 else 8
     left = 8 * max(map(len, hosts), default=0) + 8
     width = left + side * len(hosts)
-    yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns take them."
+    yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns accept them."
     yield '</p><p class="key">'
     for outcome in ("ok", *dict.fromkeys(worst.values())):
         yield f'<span style="background:{COLOURS[outcome]}"></span>{outcome}'
@@ -189,10 +188,10 @@ def _map(verdict: Verdict) -> Iterator[str]:
 def _tests(verdict: Verdict) -> Iterator[str]:
     if not verdict.tests:
         return
-    yield '<h2>Tests that found it</h2><table><tr><th class="n">round</th><th>purpose</th><th></th>'
+    yield '<h2>Tests of the isolation</h2><table><tr><th class="n">round</th><th>purpose</th><th></th>'
     yield "<th>hosts</th></tr>"
     for test in verdict.tests:
-        look, word = ("good", "worked") if test.passed else ("bad", "failed")
+        look, word = ("good", "passed") if test.passed else ("bad", "failed")
         shown = fold(test.hosts)
         yield f'<tr><td class="n">{test.round}</td><td>{escape(test.purpose)}</td>'
         yield f'<td class="{look}">{word}</td><td>{escape(shown)}</td></tr>'
