@@ -75,7 +75,7 @@ def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
         first = changes[0]
         differ_by_name = len({(c.title, _difference(c, plan)) for c in changes}) > 1
         title = (
-            first.title.replace(repr(first.host), "its host name")
+            first.title.replace(repr(first.host), "its own name")
             if differ_by_name
             else first.title
         )
@@ -96,7 +96,7 @@ def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
             yield Text(f"      and {len(difference) - DIFF_LINES} more lines", style="dim")
         if differ_by_name:
             yield Text(
-                f"      (as on {first.host}; on the others with their host names)", style="dim"
+                f"      (as on {first.host}; on the others with their own names)", style="dim"
             )
 
 

@@ -119,7 +119,7 @@ def test_a_plan_shows_a_contradicting_line_before_and_after(story: Story) -> Non
         r"-10\.\S+\.230 +gpu04",
     ):
         assert re.search(rf"^ +{line}$", shown, re.M), line
-    assert "/etc/hosts is a link to /etc/site/hosts, which is what changes" in shown
+    assert "/etc/hosts is a link; the file that changes is /etc/site/hosts" in shown
 
 
 def test_apply_says_what_it_did_in_one_document(story: Story) -> None:
