@@ -49,6 +49,11 @@ def hosts_question(verb: str) -> Callable[[Proposal], str]:
     return lambda proposal: f"{verb} {counted(len(proposal.plan.hosts), 'host')}?"
 
 
+def is_terminal() -> bool:
+    """Whether somebody can read a question and answer it."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def ask(*questions: str, yes: bool) -> None:
     """Ask questions one after the other until one is answered with no.
 
@@ -58,7 +63,7 @@ def ask(*questions: str, yes: bool) -> None:
     """
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not is_terminal():
         raise UsageError(
             "consent is needed, and nobody can be asked: this is no terminal",
             next_step="Check what is shown above, then run the command again with --yes.",

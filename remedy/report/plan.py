@@ -75,9 +75,7 @@ def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
         first = changes[0]
         differ_by_name = len({(c.title, _difference(c, plan)) for c in changes}) > 1
         title = (
-            first.title.replace(repr(first.host), "its own name")
-            if differ_by_name
-            else first.title
+            first.title.replace(repr(first.host), "its own name") if differ_by_name else first.title
         )
         line = Text("  ~ ", style="yellow")
         line.append(fold(c.host for c in changes), style="bold").append(f": {title}")

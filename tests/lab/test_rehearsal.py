@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -38,25 +37,23 @@ def test_a_rehearsal_writes_nothing_and_says_what_apply_will_meet(cluster: Clust
     assert told.code == 4, told.text
     assert "stale" in statuses(told.document, "gpu02")
     assert statuses(told.document, "gpu01") == {"ready"}
-    lines = [line for c in told.document["hosts"]["gpu02"]["changes"] for line in c["lines"]]
-    assert lines[1:] == ["+10.9.9.9 a-humans-fix"]
+    assert "a-humans-fix" not in told.text
     assert "a-humans-fix" not in (site.folder / ".remedy" / FILE_NAME).read_text()
 
     # A plan is not used up by rehearsals, and meets what they met.
     applied = site.remedy("apply", "--plan", str(plan), "--yes", "--no-verify", "--json")
     assert applied.code == 4, applied.text
     assert "stale" in statuses(applied.document, "gpu02")
-    assert '"+10.9.9.9 a-humans-fix"' in applied.stdout
     assert statuses(applied.document, "gpu01") == {"done"}
     modes = [run["mode"] for run in json.loads(site.remedy("history", "--json").stdout)]
     assert modes == ["plan", "rehearsal", "rehearsal", "apply"]
     assert site.remedy("audit verify").code == 0
 
-    # A rollback that meets somebody's change shows both: the host has what the run had left.
+    # A rollback that meets somebody's change leaves the host alone.
     cluster.host("gpu01").must(
         "sed -i '/gpu03/d' /etc/hosts; echo 10.8.8.8 another-fix >>/etc/hosts"
     )
     back = site.remedy("rollback", applied.document["run"], "--yes", "--limit", "gpu01")
     assert back.code == 4, back.text
-    assert re.search(r"^    -10\..*gpu03$", back.stdout, re.M), back.text
-    assert "    +10.8.8.8 another-fix" in back.stdout
+    assert "/etc/hosts was changed since run" in back.stdout
+    assert "another-fix" in cluster.run("gpu01", "cat /etc/hosts").stdout
