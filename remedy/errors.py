@@ -11,8 +11,8 @@
     │   ├── HostKeyError        a host's key is unknown or has changed
     │   ├── StaleError          the host is no longer what the plan was made for
     │   └── LockedError         another run holds the host
-    ├── UnreachableError        a host could not be talked to                          exit 5
-    ├── ProbeError              a host's probe gave an answer that cannot be read
+    ├── UnreachableError        no connection to a host                                exit 5
+    ├── ProbeError              a host's probe gave no answer that can be read
     ├── VerificationError       the proof failed or could not be had                   exit 3
     └── LabError                the lab on this machine
 
@@ -26,7 +26,7 @@ from typing import ClassVar
 
 
 class RemedyError(Exception):
-    """An expected failure, told to the user with what to do next.
+    """An expected failure, shown with what to do next.
 
     Args:
         message: what went wrong and where, one sentence.
@@ -69,7 +69,7 @@ class RefusedError(RemedyError):
 
 
 class HostKeyError(RefusedError):
-    """A host's ssh key is unknown, or is not the one on record."""
+    """A host's ssh key is unknown or has changed."""
 
 
 class StaleError(RefusedError):
@@ -81,13 +81,13 @@ class LockedError(RefusedError):
 
 
 class UnreachableError(RemedyError):
-    """A host could not be talked to."""
+    """There is no connection to a host, or it broke."""
 
     exit_code = 5
 
 
 class ProbeError(RemedyError):
-    """A host's probe gave an answer that cannot be read."""
+    """A host's probe gave no answer that can be read."""
 
 
 class VerificationError(RemedyError):

@@ -31,7 +31,7 @@ class Node:
     """One host of the inventory.
 
     Args:
-        name: its name in the inventory, which is the host name the machine shall have.
+        name: its name in the inventory, which is the host name that the machine gets.
         ssh_address: where ssh connects to: ``ssh_hostname`` of the host's data, else the name.
         ssh_port: the port ssh connects to.
         groups: names of the groups the host is in.
@@ -95,7 +95,7 @@ class Inventory:
         """Return the names that ``patterns`` select: host names, group names or shell patterns.
 
         Raises:
-            InventoryError: a pattern selects nothing, which is more often a typing error than a wish.
+            InventoryError: a pattern selects nothing, which is more often a typing error than meant.
         """
         if not patterns:
             return self.names
@@ -117,8 +117,8 @@ def check_file(path: Path) -> None:
     """Run an inventory file by itself and check its lists of hosts.
 
     Raises:
-        InventoryError: the file is missing, fails to run, or lists what is no host; the message names the file,
-            and the line where one has the fault.
+        InventoryError: the file is missing, fails to run, or lists what is not a host; the message names the
+            file, and the line where one has the fault.
     """
     if not path.is_file():
         raise InventoryError(
@@ -158,14 +158,14 @@ def _port(path: Path, name: str, value: object) -> int:
     text = str(value)
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise InventoryError(
-            f"{path}: ssh_port {value!r} of {name} is no port",
+            f"{path}: ssh_port {value!r} of {name} is not a port",
             next_step="Give a number, 1 to 65535.",
         )
     return int(text)
 
 
 def _run_inventory_file(path: Path) -> dict[str, Any]:
-    """Run the file once by itself, so that what is wrong in it is told with its line."""
+    """Run the file once by itself, so that an error in it is reported with its line."""
     try:
         text = path.read_text(encoding="utf-8")
         attributes: dict[str, Any] = {"__file__": str(path), "__name__": "inventory"}
@@ -190,7 +190,7 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
 
 
 def _check_lists(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Refuse what pyinfra would pass over: a host that one list names twice, an entry that is no host."""
+    """Refuse what pyinfra would pass over: a host that one list names twice, an entry that is not a host."""
     for group, value in attributes.items():
         if group.startswith("_"):
             continue
@@ -203,7 +203,7 @@ def _check_lists(path: Path, attributes: Mapping[str, Any]) -> None:
         for number, host in enumerate(hosts, 1):
             if not _is_host(host):
                 raise InventoryError(
-                    f"{path}: entry {number} of the list {group!r} is no host",
+                    f"{path}: entry {number} of the list {group!r} is not a host",
                     next_step='A host is a name, or a name with its data: ("gpu01", {"ssh_user": "root"}).',
                 )
         for name, count in Counter(names).items():
@@ -261,7 +261,7 @@ def _check_name(path: Path, name: str) -> None:
     legal = len(name) <= HOST_NAME_MAX and all(_LABEL.fullmatch(part) for part in name.split("."))
     if not legal:
         raise InventoryError(
-            f"{path}: {name!r} is no legal host name",
+            f"{path}: {name!r} is not a legal host name",
             next_step="Use letters, digits and hyphens, at most 63 a label and 64 in all (RFC 1123, "
             "hostname(7)).",
         )
@@ -273,7 +273,7 @@ def _check_address(path: Path, node: Node) -> None:
         address = ipaddress.ip_address(text)
     except ValueError:
         raise InventoryError(
-            f"{path}: cluster_address {text!r} of {node.name} is no IP address",
+            f"{path}: cluster_address {text!r} of {node.name} is not an IP address",
             next_step="Give an IPv4 address of an interface of that host.",
         ) from None
     if address.version != 4 or address.is_loopback or address.is_unspecified:
@@ -288,6 +288,6 @@ def _check_single(path: Path, seen: dict[Any, str], key: Any, node: Node, what: 
     if other != node.name:
         shown = f"{key[0]}:{key[1]}" if isinstance(key, tuple) else key
         raise InventoryError(
-            f"{path}: {other} and {node.name} have one {what}, {shown}",
+            f"{path}: {other} and {node.name} have the same {what}, {shown}",
             next_step="Two hosts cannot share an address; correct one of them.",
         )

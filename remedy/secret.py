@@ -23,7 +23,7 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVAT
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a name, or a line, is about a secret more often than not.
+    """Whether a name is about a secret more often than not.
 
     >>> looks_secret("HF_TOKEN"), looks_secret("NCCL_SOCKET_IFNAME")
     (True, False)
@@ -36,7 +36,7 @@ class Seal:
     """Keyed digests (HMAC-SHA256).
 
     Args:
-        key: what nobody else has.
+        key: known to nobody else.
     """
 
     key: bytes
@@ -46,7 +46,7 @@ class Seal:
 
     @property
     def id(self) -> str:
-        """What tells this key from another one, and nothing else of it."""
+        """A digest that differs from key to key, and gives nothing else away."""
         return self._digest("key", b"")[:16]
 
     def of(self, place: str, value: str) -> str:
@@ -61,7 +61,7 @@ def read_seal(home: Path) -> Seal | None:
     """Return the seal of an inventory; None where it has none.
 
     Raises:
-        RefusedError: others can read its key, or it is no key.
+        RefusedError: others can read its key, or it is not a key.
         RemedyError: it cannot be read.
     """
     path = home / KEY_NAME
@@ -84,7 +84,7 @@ def read_seal(home: Path) -> Seal | None:
         key = b""
     if len(key) != KEY_BYTES:
         raise RefusedError(
-            f"{path} is no key", next_step="Remove it: a new one is made with the next plan."
+            f"{path} is not a key", next_step="Remove it: a new one is made with the next plan."
         )
     return Seal(key)
 

@@ -7,12 +7,17 @@ gets here: it is neither a template nor, unless a strict parser made a value of 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @cache
 def _environment() -> Environment:
+    # Most commands render nothing, and jinja2 takes a while to import.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("remedy", "templates"),
         undefined=StrictUndefined,

@@ -31,7 +31,7 @@ class KeyState(str, enum.Enum):
 
 @dataclass(frozen=True)
 class HostKeys:
-    """The keys that one host shows, and how they compare.
+    """The keys that a host shows, and how they compare with the known ones.
 
     Args:
         host: its name in the inventory.
@@ -116,8 +116,8 @@ def _keyscan(nodes: Sequence[Node]) -> dict[str, set[str]]:
 def _known(place: str, path: Path) -> set[str]:
     if not path.exists():
         return set()
-    found = _run(["ssh-keygen", "-F", place, "-f", str(path)])
-    lines = (line.split(" ", 1) for line in found.splitlines() if not line.startswith("#"))
+    entries = _run(["ssh-keygen", "-F", place, "-f", str(path)])
+    lines = (line.split(" ", 1) for line in entries.splitlines() if not line.startswith("#"))
     return {" ".join(rest[0].split()[:2]) for _, *rest in lines if rest}
 
 

@@ -26,7 +26,7 @@ class Document(BaseModel):
 
 
 class Unknown(Record):
-    """What could not be found out, and why.
+    """What is not known, and why.
 
     It is a value of its own: neither "absent" nor "fine". Code that reads a ``Fact`` has to say what it
     does with an ``Unknown``, because the type checker asks.

@@ -38,12 +38,12 @@ REVERT_SECONDS = 10
 
 
 class Carrier:
-    """Brings plans to hosts and reads what became of them.
+    """The way of plans to hosts, and of results back.
 
     Args:
         transport: the connections.
         guard: how changes that can cut them are guarded.
-        listener: is told of each host's stages.
+        listener: hears of each host's stages.
     """
 
     def __init__(self, transport: Transport, guard: Guard, listener: Listener) -> None:
@@ -58,7 +58,7 @@ class Carrier:
             plan: what is to be done.
             run: the id of the run.
             by: who does it, "" for the plan's author.
-            head: what the hosts shall keep of the journal.
+            head: of the journal, for the hosts to keep.
         """
         job = Job(run=run, nonce=secrets.token_hex(8), by=by or plan.author, head=head)
         texts = {
@@ -77,7 +77,7 @@ class Carrier:
             run: the id of this run.
             of: the run that is taken back.
             by: who does it.
-            head: what the hosts shall keep of the journal.
+            head: of the journal, for the hosts to keep.
         """
         job = Job(run=run, nonce=secrets.token_hex(8), by=by, head=head)
         changes = {name: plan.for_host(name) for name in plan.hosts}
@@ -95,7 +95,7 @@ class Carrier:
         return self._ask(job, plan, lambda changes: render_rehearsal(job, changes, self._guard))
 
     def tell(self, hosts: Iterable[str], head: str) -> None:
-        """Have hosts keep the journal's last record; one that cannot be told is no reason to stop."""
+        """Have hosts keep the journal's last record; one that cannot be reached is no reason to stop."""
         script = Script(heads.store(head), CONFIRM_DEADLINE, root=Root.REQUIRED)
         self._transport.run(dict.fromkeys(hosts, script))
 
@@ -111,7 +111,7 @@ class Carrier:
     def unlock(
         self, hosts: Iterable[str], run: str, *, force: bool, by: str
     ) -> dict[str, Unlocked]:
-        """Open the lock of a run on ``hosts``; of one that is at work only with ``force``."""
+        """Open the lock of a run on ``hosts``; of a run that is at work only with ``force``."""
         job = Job(run=run, nonce=secrets.token_hex(8), by=by)
         text = render_unlock(job, run, force=force)
         script = Script(text, APPLY_DEADLINE, root=Root.REQUIRED)
@@ -125,7 +125,7 @@ class Carrier:
     def _ask(
         self, job: Job, plan: Plan, render: Callable[[tuple[Change, ...]], str]
     ) -> dict[str, HostReport]:
-        """Run on each host of a plan a script that writes nothing, and read what it says of its changes."""
+        """Run on each host of a plan a script that writes nothing, and read what it reports."""
         scripts = {
             name: Script(render(plan.for_host(name)), APPLY_DEADLINE, root=Root.REQUIRED)
             for name in plan.hosts
@@ -138,7 +138,7 @@ class Carrier:
     def _carry(
         self, job: Job, texts: Mapping[str, str], changes: Mapping[str, tuple[Change, ...]]
     ) -> dict[str, HostReport]:
-        """Run each host's script, and read what it says of the host's changes."""
+        """Run each host's script, and read what it reports of the host's changes."""
         scripts = {
             name: Script(text, deadline=APPLY_DEADLINE, root=Root.REQUIRED)
             for name, text in texts.items()
@@ -152,7 +152,7 @@ class Carrier:
     def _report(
         self, job: Job, name: str, changes: tuple[Change, ...], output: Output
     ) -> HostReport:
-        """Read what a script said of a host's changes, or why it said too little."""
+        """Read what a script reported of a host's changes, or why it reported too little."""
         report = parse_report(job, changes, output.stdout)
         if report.finished or report.refused:
             return report
@@ -165,7 +165,7 @@ class Carrier:
     def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
         """Tell each host whose timer is armed, over a new connection, that it can still be reached.
 
-        A host that cannot be told takes its guarded changes back; this waits until it has.
+        A host that no confirmation reaches takes its guarded changes back; this waits until it has.
         """
         armed = [name for name, report in reports.items() if report.armed]
         for name in armed:
@@ -176,7 +176,7 @@ class Carrier:
         for name, output in self._transport.run(dict.fromkeys(armed, script)).items():
             if parse_confirmation(job, output.stdout):
                 continue
-            why = output.error.message if output.error else "it was not told in time"
+            why = output.error.message if output.error else "no confirmation reached it in time"
             confirmed[name] = replace(reports[name], reverted=why)
         lost = [name for name, report in confirmed.items() if report.reverted]
         for name in lost:

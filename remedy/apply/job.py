@@ -12,8 +12,8 @@ class Job:
     Args:
         run: the run's id, which names the folder of receipts on the host.
         nonce: marks the script's own lines among whatever else a host prints.
-        by: who does it, user@machine.
-        head: what the host shall keep of the controller's journal, "" for nothing.
+        by: who runs it, user@machine.
+        head: of the controller's journal, for the host to keep; "" for none.
     """
 
     run: str

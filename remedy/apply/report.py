@@ -1,4 +1,4 @@
-"""What a host says of its changes, and reading it.
+"""What hosts report of their changes.
 
 Only lines that begin with the job's nonce count, so that nothing else that a host prints passes for an outcome.
 """
@@ -18,7 +18,7 @@ from remedy.values import Record
 
 
 class ChangeStatus(str, enum.Enum):
-    """What became of a change."""
+    """How a change ended."""
 
     DONE = "done"
     ALREADY = "already"
@@ -30,11 +30,11 @@ class ChangeStatus(str, enum.Enum):
 
 
 class ChangeResult(Record):
-    """What became of one change.
+    """How one change ended.
 
     Args:
         id: of the change.
-        status: what became of it.
+        status: how it ended.
         detail: the host's own words, where it was not made.
     """
 
@@ -45,15 +45,15 @@ class ChangeResult(Record):
 
 @dataclass(frozen=True)
 class HostReport:
-    """What a script said.
+    """What a script reported.
 
     Args:
         refused: why nothing at all was done; "" when the script began.
         results: by change id.
         finished: whether the script came to its end.
-        armed: whether a timer on the host waits to be told that the host can still be reached.
+        armed: whether a timer on the host waits for the confirmation that the host can still be reached.
         reverted: why the guarded changes are taken back by the host itself; "" when they are not.
-        error: why the script said less than it should; None when it said all.
+        error: why the script reported less than it should; None when it reported all.
     """
 
     refused: str
@@ -95,7 +95,7 @@ class HostReport:
 
 @dataclass(frozen=True)
 class Unlocked:
-    """What became of the lock of a host.
+    """What an attempt to open the lock of a host showed.
 
     Args:
         state: free, other, alive, removed, fenced, pending, reverted, refused or unknown.
@@ -107,13 +107,13 @@ class Unlocked:
 
 
 def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
-    """Read what a script said; a change that it said nothing of is ``LOST``.
+    """Read the report of a script; a change that is not in it is ``LOST``.
 
     Only lines that begin with the nonce count, so that nothing a host prints can pass for an outcome.
     """
     results: dict[str, ChangeResult] = {}
     refused, finished, armed = "", False, False
-    for subject, status, *rest in _said(job, stdout):
+    for subject, status, *rest in _reported(job, stdout):
         detail = _decode(rest[0]) if rest else ""
         if subject == "-":
             finished |= status == "finished"
@@ -127,19 +127,19 @@ def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport
 
 
 def parse_unlocked(job: Job, stdout: str) -> Unlocked:
-    """Read what became of a lock; "unknown" where the host did not say."""
-    for _, state, *rest in _said(job, stdout):
+    """Read the answer about a lock; "unknown" where there is none."""
+    for _, state, *rest in _reported(job, stdout):
         if state != "begun":
             return Unlocked(state, _decode(rest[0]) if rest else "")
-    return Unlocked("unknown", "the host did not say")
+    return Unlocked("unknown", "no answer from the host")
 
 
 def parse_confirmation(job: Job, stdout: str) -> bool:
     """Whether the confirmation reached the host in time."""
-    return ("-", "confirmed") in _said(job, stdout)
+    return ("-", "confirmed") in _reported(job, stdout)
 
 
-def _said(job: Job, stdout: str) -> list[tuple[str, ...]]:
+def _reported(job: Job, stdout: str) -> list[tuple[str, ...]]:
     """Return the words of each line: the change or "-", its status, and for some a text in base64."""
     return [words for words in read_answer(stdout, job.nonce).words if len(words) > 1]
 

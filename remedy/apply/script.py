@@ -81,9 +81,9 @@ def render_rehearsal(job: Job, changes: Sequence[Change], guard: Guard = DEFAULT
     return _program(job, ["DRY=1", "begin", *calls, "finish"], _text("rehearse"))
 
 
-def render_unlock(job: Job, wanted: str, *, force: bool) -> str:
-    """Return the sh text that opens the lock of run ``wanted``; of one that is at work only with ``force``."""
-    calls = [shlex.join(["unlock", wanted, "force" if force else ""])]
+def render_unlock(job: Job, run: str, *, force: bool) -> str:
+    """Return the sh text that opens the lock of a run; of a run that is at work only with ``force``."""
+    calls = [shlex.join(["unlock", run, "force" if force else ""])]
     return _program(job, calls, _text("unlock"))
 
 
@@ -99,8 +99,8 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
 
 
 def _record(changes: Sequence[Change]) -> bytes:
-    told = [change.model_dump(mode="json") for change in changes]
-    return json.dumps(told, indent=1).encode()
+    documents = [change.model_dump(mode="json") for change in changes]
+    return json.dumps(documents, indent=1).encode()
 
 
 def _since(run: str) -> str:
@@ -187,7 +187,7 @@ def _store(name: str, content: bytes) -> str:
 
 
 def _new_contents(changes: Sequence[Change]) -> tuple[str, ...]:
-    """Return the digests of what files shall get, whole contents and splices, each once."""
+    """Return the digests of the bytes that come into files, whole contents and splices, each once."""
     actions = [c.action for c in changes if isinstance(c.action, FileAction)]
     digests = [
         digest
@@ -208,8 +208,8 @@ def _splices(changes: Sequence[Change]) -> list[str]:
         action = change.action
         if isinstance(action, FileAction) and action.splices is not None and action.after:
             words = ["splice", change.id, action.after]
-            for one in action.splices:
-                words += [str(one.offset), str(one.length), one.after or "-"]
+            for splice in action.splices:
+                words += [str(splice.offset), str(splice.length), splice.after or "-"]
             calls.append(shlex.join(words))
     return calls
 

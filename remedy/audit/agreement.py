@@ -1,4 +1,4 @@
-"""What was agreed to: the plan as a whole, who signed it, and keeping both beside the journal."""
+"""What was agreed to: the whole plan and who signed it, both kept beside the journal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Agreement:
     Args:
         plan: the whole plan, also the part for hosts that are not asked for this time.
         approvals: the signatures that counted.
-        resumes: the run that is gone on with, "" for none.
+        resumes: the run that is resumed, "" for none.
         of: the run that is taken back, "" for none.
         by: who carries it out now, "" for the plan's author.
     """
@@ -37,7 +37,7 @@ class Agreement:
     by: str = ""
 
     def record(self, part: Plan, *, waves: int) -> dict[str, Any]:
-        """Return what the journal says before anything is changed.
+        """Return the record of the journal before anything is changed.
 
         Args:
             part: the part of the plan that is carried out now.
@@ -57,22 +57,25 @@ class Agreement:
         }
         if self.approvals:
             data["approvals"] = [
-                {"principal": one.principal, "signature": one.signature.read_text(encoding="utf-8")}
-                for one in self.approvals
+                {
+                    "principal": approval.principal,
+                    "signature": approval.signature.read_text(encoding="utf-8"),
+                }
+                for approval in self.approvals
             ]
         return {**data, **{k: v for k in ("resumes", "of") if (v := getattr(self, k))}}
 
 
 def titles(plan: Plan) -> dict[str, list[str]]:
     """Return the titles of each host's changes, in order."""
-    told: dict[str, list[str]] = {}
+    titles_by_host: dict[str, list[str]] = {}
     for change in plan.changes:
-        told.setdefault(change.host, []).append(change.title)
-    return told
+        titles_by_host.setdefault(change.host, []).append(change.title)
+    return titles_by_host
 
 
 def keep(agreement: Agreement, home: Path, run: str) -> None:
-    """Keep the plan of a run and its signatures, so that it can be shown, taken back and gone on with.
+    """Keep the plan of a run and its signatures, so that it can be shown, taken back and resumed.
 
     Raises:
         RemedyError: they cannot be written.
@@ -81,7 +84,7 @@ def keep(agreement: Agreement, home: Path, run: str) -> None:
     try:
         path.parent.mkdir(parents=True, mode=0o700)
         write_plan(agreement.plan, path)
-        _copy((one.signature for one in agreement.approvals), path)
+        _copy((approval.signature for approval in agreement.approvals), path)
     except OSError as error:
         raise RemedyError(
             f"{path.parent} cannot be written: {error.strerror}",
@@ -98,8 +101,8 @@ def read_agreed(home: Path, story: Story) -> Plan:
     """Return the plan that was agreed to for a run.
 
     Raises:
-        PlanFileError: it is not here any more, or cannot be read.
-        StaleError: it is another one than the journal names.
+        PlanFileError: it is gone, or cannot be read.
+        StaleError: it is not the plan that the journal names.
     """
     path = plan_path(home, story.run)
     plan = read_plan(path)
@@ -122,7 +125,9 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
         if story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
     )
     hosts = dict.fromkeys(change.host for change in made)
-    back = tuple(one for host in hosts for one in inverse([c for c in made if c.host == host]))
+    back = tuple(
+        change for host in hosts for change in inverse([c for c in made if c.host == host])
+    )
     return plan.model_copy(
         update={
             "format_version": FORMAT,

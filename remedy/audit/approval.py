@@ -19,7 +19,7 @@ from remedy.plan import Plan
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
 NAMESPACE = "remedy-plan@v1"
-# The form that ssh-keygen writes; it reads more than that, and of a signature no byte shall be another one.
+# The form that ssh-keygen writes; it reads more than that, and a signature must match byte for byte.
 _ARMOR = re.compile(
     rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END SSH SIGNATURE-----(\r?\n)?"
 )
@@ -54,11 +54,11 @@ def sign(plan: Plan, path: Path, key: Path) -> Path:
     """
     done = _keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], message(plan))
     if done.returncode != 0:
-        # It says so in a banner, and at its end something else.
+        # The banner has the reason, and the last line something else.
         open_to_others = b"UNPROTECTED PRIVATE KEY" in done.stderr
-        said = "others can read it" if open_to_others else _last_line(done.stderr)
+        reason = "others can read it" if open_to_others else _last_line(done.stderr)
         raise UsageError(
-            f"{key}: ssh-keygen cannot sign with this key: {said}",
+            f"{key}: ssh-keygen cannot sign with this key: {reason}",
             next_step="Give a private key that you can read, or a public key whose other half is in the agent.",
         )
     signature = path.with_name(f"{path.name}.{key.stem}.sig")
@@ -80,9 +80,9 @@ def approvals(
         revoked: keys that count no more, a list of public keys or a KRL (ssh-keygen(1)).
 
     Raises:
-        UsageError: the allowed_signers file is missing or names nobody, or the one of revoked keys is missing.
+        UsageError: the allowed_signers file is missing or empty, or the file of revoked keys is missing.
     """
-    return _sorted_out(plan, path, allowed_signers, revoked)[0]
+    return _checked(plan, path, allowed_signers, revoked)[0]
 
 
 def require(
@@ -90,26 +90,26 @@ def require(
 ) -> tuple[Approval, ...]:
     """Return the approvals of a plan when they suffice.
 
-    Where more than one is required, none may be the author's: two people have then looked. The author is
+    Where more than one is required, none may be the author's: then two people have read the plan. The author is
     login@machine and a principal is often a mail address, so what stands before the @ is compared.
 
     Raises:
-        RefusedError: there are too few; says of each signature that does not count why.
+        RefusedError: there are too few; the message has the reason for each signature that does not count.
         UsageError: the allowed_signers file cannot be used.
     """
-    valid, useless = _sorted_out(plan, path, allowed_signers, revoked)
-    counted = [a for a in valid if count < 2 or _login(a.principal) != _login(plan.author)]
-    if len(counted) < count:
-        who = ", ".join(a.principal for a in counted) or "nobody"
-        own = [a for a in valid if a not in counted]
-        why = [f"{a.signature.name} is the author's own" for a in own]
-        why += [f"{name}: {reason}" for name, reason in useless]
-        told = f" ({'; '.join(why)})" if why else ""
+    valid, invalid = _checked(plan, path, allowed_signers, revoked)
+    enough = [a for a in valid if count < 2 or _login(a.principal) != _login(plan.author)]
+    if len(enough) < count:
+        principals = ", ".join(a.principal for a in enough) or "nobody"
+        reasons = [f"{a.signature.name} is the author's own" for a in valid if a not in enough]
+        reasons += [f"{name}: {reason}" for name, reason in invalid]
+        why = f" ({'; '.join(reasons)})" if reasons else ""
+        required = "approval is" if count == 1 else "approvals are"
         raise RefusedError(
-            f"{path}: {count} approvals are required, and valid ones are from {who}{told}",
+            f"{path}: {count} {required} required, and valid ones are from {principals}{why}",
             next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
         )
-    return tuple(counted)
+    return tuple(enough)
 
 
 def _login(who: str) -> str:
@@ -117,10 +117,10 @@ def _login(who: str) -> str:
     return who.partition("@")[0].casefold()
 
 
-def _sorted_out(
+def _checked(
     plan: Plan, path: Path, allowed_signers: Path, revoked: Path | None
 ) -> tuple[tuple[Approval, ...], list[tuple[str, str]]]:
-    """Return the signatures that count, and the names of the others with the reason."""
+    """Return the signatures that count, and the file names of the others with the reason."""
     try:
         lines = allowed_signers.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -130,7 +130,7 @@ def _sorted_out(
         ) from error
     if not any(line.strip() and not line.lstrip().startswith("#") for line in lines):
         raise UsageError(
-            f"{allowed_signers} names nobody who may approve",
+            f"{allowed_signers} is empty: nobody may approve",
             next_step=f'Add lines such as: alice@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA...',
         )
     if revoked is not None and not revoked.is_file():
@@ -138,21 +138,21 @@ def _sorted_out(
             f"{revoked}: there is no such file of revoked keys",
             next_step="Make it, empty if no key is revoked, or take approval.revoked_keys out of remedy.yaml.",
         )
-    found: dict[str, Approval] = {}
-    useless: list[tuple[str, str]] = []
+    valid: dict[str, Approval] = {}
+    invalid: list[tuple[str, str]] = []
     for signature in sorted(path.parent.glob(f"{path.name}.*.sig")):
         principal, reason = _signer(message(plan), signature, allowed_signers, revoked)
         if principal is not None:
-            found.setdefault(principal, Approval(principal, signature))
+            valid.setdefault(principal, Approval(principal, signature))
         else:
-            useless.append((signature.name, reason))
-    return tuple(found.values()), useless
+            invalid.append((signature.name, reason))
+    return tuple(valid.values()), invalid
 
 
 def _signer(
     text: bytes, signature: Path, allowed_signers: Path, revoked: Path | None
 ) -> tuple[str | None, str]:
-    """Return the principal whose signature this is; None, and why, when it is no valid one.
+    """Return the principal whose signature this is; None and the reason when it is not valid.
 
     ``find-principals`` only proposes; ``verify`` decides. The time is ssh-keygen's own: a caller that names it
     could approve with an expired key.
@@ -160,22 +160,22 @@ def _signer(
     try:
         armor = signature.read_bytes()
     except OSError as error:
-        return None, f"it cannot be read: {error.strerror}"
+        return None, f"cannot be read: {error.strerror}"
     if not _ARMOR.fullmatch(armor):
-        return None, "it is no signature, or was changed"
+        return None, "not a signature, or changed after it was made"
     files = ["-f", str(allowed_signers), "-s", str(signature)]
     revocations = [] if revoked is None else ["-r", str(revoked)]
     proposed = _keygen(["-Y", "find-principals", *files], b"")
-    said = proposed.stderr
+    output = proposed.stderr
     for principal in proposed.stdout.decode("utf-8", "replace").split():
         check = ["-Y", "verify", "-I", principal, "-n", NAMESPACE, *files, *revocations]
         done = _keygen(check, text)
         if done.returncode == 0:
             return principal, ""
-        said = done.stdout + done.stderr
-    if b"rincipal matched" in said:
-        return None, "its key is not allowed, for this purpose and at this time"
-    return None, _last_line(said)
+        output = done.stdout + done.stderr
+    if b"rincipal matched" in output:
+        return None, "its key is not allowed for this purpose, or not at this time"
+    return None, _last_line(output)
 
 
 def _keygen(arguments: Sequence[str], text: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -192,4 +192,4 @@ def _keygen(arguments: Sequence[str], text: bytes) -> subprocess.CompletedProces
 
 def _last_line(text: bytes) -> str:
     lines = text.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "ssh-keygen gave no reason"

@@ -16,14 +16,14 @@ from remedy.plan import Change, CommandAction, Plan, read_plan
 
 
 @dataclass(frozen=True)
-class Row:
+class AuditRow:
     """What was done to one host by one change, or what a run proved of it.
 
     Args:
         object: the file, or the command that looks at what is changed.
-        before: the digest of the file, or the state, that was there; ``after``: what there shall be.
-        status: what became of it; "planned" where that was not heard of.
-        proved: yes, no, or "" where nobody asked.
+        before: the digest of the file, or the state, that was there; ``after``: what is to be there.
+        status: how it ended; "planned" where that is not known.
+        proved: yes, no, or "" where there was no verification.
     """
 
     time: str
@@ -47,44 +47,43 @@ class Row:
     plan: str
 
 
-def rows(found: Iterable[Story], plans: Mapping[str, Plan]) -> Iterator[Row]:
+def rows(runs: Iterable[Story], plans: Mapping[str, Plan]) -> Iterator[AuditRow]:
     """Yield the rows of runs.
 
     Args:
-        found: the runs, in order.
+        runs: in order.
         plans: by run, where the plan is still there and is the one that the journal names.
     """
-    for story in found:
+    for story in runs:
         plan = plans.get(story.run)
         for host in dict.fromkeys([*story.planned, *story.results, *story.hosts]):
             changes = {c.id: c for c in plan.for_host(host)} if plan is not None else {}
-            told = story.results.get(host, {})
-            ids = [i for i in changes if host in story.planned] or list(told)
+            ids = [i for i in changes if host in story.planned] or list(story.results.get(host, {}))
             if not ids:
                 yield _row(story, host, "", None)
             for change in ids:
                 yield _row(story, host, change, changes.get(change))
 
 
-def _row(story: Story, host: str, change: str, known: Change | None) -> Row:
-    action = known.action if known is not None else None
+def _row(story: Story, host: str, change_id: str, change: Change | None) -> AuditRow:
+    action = change.action if change is not None else None
     look = action.observe if isinstance(action, CommandAction) else ""
-    default = "planned" if change else ""
-    return Row(
+    default = "planned" if change_id else ""
+    return AuditRow(
         time=story.time,
         run=story.run,
         mode=story.mode,
         by=story.by,
         approved_by=" ".join(story.approvals),
         host=host,
-        change=change,
-        title=known.title if known is not None else "",
-        reason=known.reason if known is not None else "",
+        change=change_id,
+        title=change.title if change is not None else "",
+        reason=change.reason if change is not None else "",
         object=look or getattr(action, "real_path", ""),
         before=(action.before or "absent") if action is not None else "",
         after=(action.after or "absent") if action is not None else "",
-        status=story.results.get(host, {}).get(change, default),
-        detail=story.words.get(host, {}).get(change, "") or story.refused.get(host, ""),
+        status=story.results.get(host, {}).get(change_id, default),
+        detail=story.words.get(host, {}).get(change_id, "") or story.refused.get(host, ""),
         proved="" if story.proved is None else "yes" if story.proved else "no",
         host_ended=story.hosts.get(host, ""),
         exit_code="" if story.exit_code is None else str(story.exit_code),
@@ -93,13 +92,13 @@ def _row(story: Story, host: str, change: str, known: Change | None) -> Row:
     )
 
 
-def as_csv(table: Iterable[Row]) -> str:
+def as_csv(table: Iterable[AuditRow]) -> str:
     """Return rows as CSV (RFC 4180) with a header.
 
     A field that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     text = io.StringIO()
-    names = [field.name for field in fields(Row)]
+    names = [field.name for field in fields(AuditRow)]
     writer = csv.DictWriter(text, names, lineterminator="\r\n")
     writer.writeheader()
     for row in table:
@@ -111,10 +110,10 @@ def _harmless(value: str) -> str:
     return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
-def plans_of(home: Path, found: Iterable[Story]) -> dict[str, Plan]:
+def plans_of(home: Path, runs: Iterable[Story]) -> dict[str, Plan]:
     """Return the plans of runs that are kept beside the journal and are the ones that it names."""
     plans = {}
-    for story in found:
+    for story in runs:
         try:
             plan = read_plan(plan_path(home, story.run))
         except PlanFileError:
@@ -132,17 +131,18 @@ def moment(text: str, *, end: bool = False) -> datetime:
         end: a date alone means the end of that day.
 
     Raises:
-        UsageError: it names none.
+        UsageError: it is neither.
     """
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        named = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:
         raise UsageError(
-            f"{text!r} is no date", next_step="Give one such as 2026-01-31 or 2026-01-31T12:00:00Z."
+            f"{text!r} is not a date",
+            next_step="Give one such as 2026-01-31 or 2026-01-31T12:00:00Z.",
         ) from error
     if end and len(text) <= len("2026-01-31"):
-        found += timedelta(days=1)
-    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+        named += timedelta(days=1)
+    return named if named.tzinfo is not None else named.replace(tzinfo=timezone.utc)
 
 
 def within(story: Story, since: datetime | None, until: datetime | None) -> bool:

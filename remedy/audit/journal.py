@@ -5,8 +5,8 @@ and of itself without that field (``hash``). An edited, removed or reordered lin
 ``head`` beside it names the last record, and so do the hosts that a run changed: a journal that was cut off, or
 written anew as a whole, does not agree with them.
 
-A journal that has grown long goes on in a new file; the files before it are called ``journal-NUMBER.jsonl``, by
-the number of their last record, and the chain leads through all of them.
+A journal that has grown long continues in a new file; the files before it are called ``journal-NUMBER.jsonl``,
+by the number of their last record, and the chain leads through all of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RecordDocument(Document):
         mode: what that run does: plan, check, rehearsal, apply, rollback, verify, unlock.
         event: what happened: planned, began, changed, stopped, verified, ended, saved, checked, rehearsed,
             unlocking, unlocked.
-        data: what is to be known of it, by event.
+        data: what happened, by event.
         prev: the ``hash`` of the record before.
         hash: SHA-256 (hex) of this record in canonical JSON without this field.
     """
@@ -103,7 +103,7 @@ class Journal:
         """Append one record and have it on disk before returning.
 
         Returns:
-            the journal's new head, which the hosts of the run are told.
+            the journal's new head, for the hosts of the run to keep.
 
         Raises:
             RemedyError: it cannot be written; what was about to be done must then not be done.
@@ -132,7 +132,7 @@ def verify_chain(path: Path) -> tuple[int, str]:
     """Check a journal from its first record to its last, and that it reaches to its head.
 
     Args:
-        path: the file that is written now; the older ones are found beside it.
+        path: the file that is written now; the older ones are beside it.
 
     Returns:
         the number of good records and "", or the number of good records before the first bad one and what is
@@ -239,7 +239,7 @@ def _end_of(path: Path) -> Iterator[tuple[IO[bytes], Head | None]]:
         seq = -1 if body is None else int(body["seq"])
         if head is not None and (head.seq > seq or (head.seq == seq and head.hash != body["hash"])):  # type: ignore[index]
             raise RefusedError(
-                f"the journal {path} ends with record {seq}, and {path.with_name(HEAD_NAME)} knows of "
+                f"the journal {path} ends with record {seq}, and {path.with_name(HEAD_NAME)} names "
                 f"record {head.seq}: records were removed or changed",
                 next_step="Bring the journal back from where it is kept safe. To begin a new one, move the "
                 "folder away as a whole.",

@@ -1,4 +1,4 @@
-"""What the journal tells of each run, put together: pure functions from records to stories."""
+"""Runs as the journal has them: pure functions from records to stories."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 
 from remedy.audit.journal import JournalRecord, read_records
 
-# What these say of a change is final; the others may still be made by going on with the run.
+# A change with one of these is settled; the others may still be made when the run is resumed.
 SETTLED = frozenset(("done", "already", "stale", "failed"))
-# What these say is that the run has, or may have, written something.
+# With one of these the run has, or may have, written something.
 TOUCHED = frozenset(("done", "failed", "lost"))
 
 
 @dataclass
 class Story:
-    """One run, as the journal tells it.
+    """One run, as the journal has it.
 
     Args:
         run: its id; ``mode``, ``time`` and ``by`` say what it was, when it began and who did it.
         digest: of the plan that was agreed to.
-        of: the run that it takes back, "" for none; ``resumes`` the run that it goes on with.
+        of: the run that it takes back, "" for none; ``resumes`` the run that it resumes.
         approvals: who signed the plan.
         planned: for each host the titles of its changes, in order.
         began: the hosts on which the plan was carried out, or begun.
-        results: for each host and change what became of it.
-        words: for each host and change what the host said of it, where it said something.
+        results: for each host and change how it ended.
+        words: for each host and change the host's own words, where there are any.
         refused: hosts that refused the run as a whole, with the reason.
         proved: what verification showed; None where there was none.
-        hosts: where each host ended, in words; empty where the run did not come to its end.
-        exit_code: of the command; None where the run did not come to its end.
+        hosts: how each host ended, in words; empty where the run did not end.
+        exit_code: of the command; None where the run did not end.
         boots: the boot-id of each host when the run saw it last.
         records: the numbers of its records.
     """
@@ -58,7 +58,7 @@ class Story:
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """The hosts that the run did not reach, or of whose changes it did not hear."""
+        """The hosts that the run did not reach, or whose results are not known."""
         return tuple(h for h in self.planned if not SETTLED & set(self.results.get(h, {}).values()))
 
     @property
@@ -69,13 +69,13 @@ class Story:
 
 def stories(records: Iterable[JournalRecord]) -> dict[str, Story]:
     """Return the story of every run, in the order in which they began."""
-    found: dict[str, Story] = {}
+    by_run: dict[str, Story] = {}
     for record in records:
         body = record.body
-        story = found.setdefault(body["run"], Story(body["run"], body["mode"], body["time"]))
+        story = by_run.setdefault(body["run"], Story(body["run"], body["mode"], body["time"]))
         story.records.append(record.number)
-        _tell(story, str(body["event"]), body["data"])
-    return found
+        _add(story, str(body["event"]), body["data"])
+    return by_run
 
 
 def read_stories(path: Path) -> dict[str, Story]:
@@ -93,24 +93,24 @@ def hosts_of_plan(path: Path, digest: str) -> set[str]:
     }
 
 
-def _tell(story: Story, event: str, data: Mapping[str, Any]) -> None:
+def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
     """Add one record to the story of its run."""
     if event in ("planned", "saved", "checked", "rehearsed"):
         story.by = str(data.get("by", ""))
         story.digest = str(data.get("digest", ""))
         story.of = str(data.get("of", ""))
         story.resumes = str(data.get("resumes", ""))
-        story.approvals = tuple(one["principal"] for one in data.get("approvals", ()))
+        story.approvals = tuple(approval["principal"] for approval in data.get("approvals", ()))
         changes = data.get("changes") or {}
         story.planned = {host: tuple(titles) for host, titles in changes.items()}
         story.exit_code = data.get("exit_code")
     elif event == "began":
         story.began |= set(data.get("hosts", ()))
     if event in ("changed", "rehearsed"):
-        for host, told in data.get("hosts", {}).items():
-            if told.get("refused"):
-                story.refused[host] = str(told["refused"])
-            for result in told.get("results", ()):
+        for host, report in data.get("hosts", {}).items():
+            if report.get("refused"):
+                story.refused[host] = str(report["refused"])
+            for result in report.get("results", ()):
                 story.results.setdefault(host, {})[result["id"]] = result["status"]
                 if result.get("detail"):
                     story.words.setdefault(host, {})[result["id"]] = result["detail"]

@@ -24,7 +24,7 @@ class Boot(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Survival:
-    """What became of a host since its last run.
+    """What is left on a host of what was applied, after a boot.
 
     Args:
         boot: the answer.
@@ -46,13 +46,13 @@ def survival(
         runs: all runs, in order.
         states: what the hosts are like now; those that could not be read are missing.
         plan: what would have to be changed now.
-        hosts: those that are asked about.
+        hosts: those in question.
     """
-    told = list(runs)
-    return {host: _one(host, told, states.get(host), plan) for host in hosts}
+    every = list(runs)
+    return {host: _of_host(host, every, states.get(host), plan) for host in hosts}
 
 
-def _one(host: str, runs: Sequence[Story], state: HostState | None, plan: Plan) -> Survival:
+def _of_host(host: str, runs: Sequence[Story], state: HostState | None, plan: Plan) -> Survival:
     last = next((run for run in reversed(runs) if run.boots.get(host)), None)
     if last is None:
         return Survival(Boot.NO_RUN)

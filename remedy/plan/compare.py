@@ -26,7 +26,7 @@ def differences(values: Mapping[str, str]) -> tuple[str, ...]:
     Args:
         values: what each host has; hosts that are not to be compared are left out.
     """
-    found = groups(values)
-    if len(found) < 2:
+    grouped = groups(values)
+    if len(grouped) < 2:
         return ()
-    return tuple(f"{value}: {fold(hosts)}" for value, hosts in found)
+    return tuple(f"{value}: {fold(hosts)}" for value, hosts in grouped)

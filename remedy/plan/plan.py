@@ -29,7 +29,7 @@ class Plan(Document):
         inventory_digest: what the inventory meant.
         spec_digest: what the spec meant.
         changes: all changes; those of one host are in the order in which they act.
-        findings: what was found, also what the plan does not change.
+        findings: all of them, also those that the plan does not change.
         blobs: the bytes that the changes put into files and take out of them, by SHA-256 (hex).
         observed: the fingerprint of each changed host's state, as it was when the plan was made.
         secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from remedy.plan.change import Change, FileAction, Splice, sha256
 
-# Files in which one line can hold the settings of many: there the rest of a line is nobody's business.
+# Files in which one line can hold the settings of many: there the rest of a line is not the plan's.
 PACKED = (".json",)
 
 _Cut = tuple[int, bytes, bytes]  # where, what is there, what comes in its place
@@ -64,8 +64,8 @@ def cuts(before: bytes, after: bytes, *, packed: bool = False) -> list[_Cut]:
     >>> cuts(b'{"a": 64, "b": 1}', b'{"a": 10, "b": 1}', packed=True)
     [(6, b'64', b'10')]
     """
-    found = list(_by_line(before.splitlines(keepends=True), after.splitlines(keepends=True)))
-    return [_trimmed(*cut) for cut in found] if packed else found
+    by_line = list(_by_line(before.splitlines(keepends=True), after.splitlines(keepends=True)))
+    return [_trimmed(*cut) for cut in by_line] if packed else by_line
 
 
 def join(before: bytes, made: Iterable[Splice], blobs: Mapping[str, bytes]) -> bytes:

@@ -48,10 +48,10 @@ class Spec:
         return value if isinstance(value, model) else model()
 
     def override(self, name: str, **values: object) -> None:
-        """Replace settings of a section by what the command line says; None leaves one as it is.
+        """Replace settings of a section by those of the command line; None keeps a setting.
 
         Raises:
-            SpecError: a value cannot be.
+            SpecError: a value is not allowed.
         """
         given = {key: value for key, value in values.items() if value is not None}
         section = self.sections[name]
@@ -94,7 +94,7 @@ def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spe
 
     Raises:
         SpecError: the file cannot be read, is not YAML, has a key that does not exist (the nearest one that
-            does is named) or a value that cannot be; the message has the path inside the file.
+            does is named) or a value that is not allowed; the message has the path inside the file.
     """
     document: Any = {}
     where = str(path)

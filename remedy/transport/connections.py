@@ -48,7 +48,7 @@ class Transport:
     Args:
         inventory: where the hosts are.
         sudo_password: for users whose sudo asks for one.
-        listener: is told of each host's stages.
+        listener: hears of each host's stages.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Transport:
     def run(
         self,
         scripts: Mapping[str, Script],
-        heard: Callable[[Output], None] | None = None,
+        on_output: Callable[[Output], None] | None = None,
         *,
         stage: str = "running",
     ) -> dict[str, Output]:
@@ -79,14 +79,14 @@ class Transport:
 
         Args:
             scripts: by host.
-            heard: is called with each host's output when it is there, while others are still at work.
+            on_output: is called with each host's output when it is there, while others are still at work.
             stage: what listeners hear while a host is at it.
         """
 
         def run_on(name: str, script: Script) -> Output:
             output = self._run_on(name, script, stage)
-            if heard is not None:
-                heard(output)
+            if on_output is not None:
+                on_output(output)
             return output
 
         jobs = {name: gevent.spawn(run_on, name, script) for name, script in scripts.items()}
@@ -160,7 +160,7 @@ class Transport:
     def _lost(self, name: str, seconds: float) -> Output:
         self.reconnect(name)
         error = UnreachableError(
-            f"{name}: the connection broke, or the host went silent for {seconds:.0f} s",
+            f"{name}: the connection broke, or nothing came over it for {seconds:.0f} s",
             next_step=f"Look at the host's console and network, then run the command again: ssh {name}.",
         )
         self._listen(HostEvent(name, "failed", error.message))

@@ -13,7 +13,7 @@ from typing import Any
 _read = importlib.metadata.entry_points
 _all: Any = _read()
 
-importlib.metadata.entry_points = lambda **wanted: _all.select(**wanted)
+importlib.metadata.entry_points = lambda **parameters: _all.select(**parameters)
 try:
     import pyinfra_cli  # noqa: F401  (its import is what does it)
 finally:

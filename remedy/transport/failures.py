@@ -15,7 +15,7 @@ NO_SUDO = "this host has no sudo"
 
 
 def explain_connect_error(inventory: Path, node: Node, text: str) -> RemedyError:
-    """Turn the text of a failed connection into the error that says what to do about it."""
+    """Return the error for the text of a failed connection, with what to do about it."""
     at = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
     if "No host key for" in text:
         return HostKeyError(
@@ -47,7 +47,7 @@ def explain_connect_error(inventory: Path, node: Node, text: str) -> RemedyError
 
 
 def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
-    """Return the error of a script that did not exit with 0, or None when the script itself told it.
+    """Return the error of a script that did not exit with 0, or None when the script itself reported it.
 
     Scripts of remedy exit with 0 when they could say what they had to; anything else is a host that could
     not run them.
@@ -78,7 +78,7 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
         )
     if not stdout and not stderr:
         return RemedyError(
-            f"{node.name}: the script ended without a word, or ran out of its time",
+            f"{node.name}: the script printed nothing, or ran out of time",
             next_step="Look at the host's load, and run the command again.",
         )
     if not stdout:

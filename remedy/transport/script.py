@@ -36,10 +36,10 @@ class Script:
 
 @dataclass(frozen=True)
 class Output:
-    """What one script gave on one host.
+    """The output of one script on one host.
 
     ``error`` is None when the script ran to its end by itself, whatever its exit code; ``ended_at`` is when
-    that was heard, by this machine's clock (epoch nanoseconds).
+    that was known here, by this machine's clock (epoch nanoseconds).
     """
 
     host: str

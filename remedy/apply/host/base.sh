@@ -5,7 +5,7 @@
 # main, and its call: a connection that breaks on the way leaves a script that does nothing.
 # One line a change goes to standard output: NONCE ID STATUS [DETAIL in base64].
 #   done     the change was made, and looked at afterwards
-#   already  the host was in the wanted state
+#   already  the host was in the planned state
 #   stale    the object is no longer what the plan was made for; nothing was touched
 #   failed   it was tried and is not right; DETAIL says why
 #   skipped  an earlier change of this host did not succeed

@@ -13,9 +13,9 @@ command_check() { # id observe before after
 
 command_do() { # id observe before after do
     error=$(eval "$5" 2>&1 </dev/null 9>&-) || {
-        say "$1" failed "${error:-the command ended with status $? and said nothing}"
+        say "$1" failed "${error:-the command ended with status $? and printed nothing}"
         return 1
     }
     now=$(eval "$2" 2>/dev/null </dev/null 9>&-)
-    [ "$now" = "$4" ] || { say "$1" failed "after the command: $now, wanted: $4. $error"; return 1; }
+    [ "$now" = "$4" ] || { say "$1" failed "after the command: $now, expected: $4. $error"; return 1; }
 }

@@ -28,7 +28,7 @@ arm() {
             --unit="remedy-guard-$RUN" /bin/sh "$DIR/guard" 2>&1 9>&-) || { unguard; give_up "no timer: $error"; }
     elif [ -n "$strict" ]; then
         unguard
-        give_up "without systemd nothing on this host outlives a broken connection for certain"
+        give_up "this host has no systemd, so no timer on it is sure to survive a broken connection or a reboot"
     else
         # A process of its own session; a reboot is not covered.
         setsid sh -c 'sleep "$1"; exec sh "$2"' guard "$seconds" "$DIR/guard" </dev/null >/dev/null 2>&1 9>&- &

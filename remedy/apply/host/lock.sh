@@ -26,7 +26,7 @@ take() {
         dead=$(readlink "$ROOT/owner")
         # Of two that find a dead owner, one makes this folder.
         find "$ROOT" -maxdepth 1 -name 'dead.*' -mmin +1 -exec rmdir {} + 2>/dev/null
-        mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || give_up "LOCKED another run takes over from a dead one"
+        mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || give_up "LOCKED another run is taking the lock over from a dead one"
         disown
         error=$(ln -s "$MINE" "$ROOT/owner" 2>&1) || give_up "LOCKED $(who) $error"
         rmdir "$ROOT/dead.${dead%% *}"
@@ -62,7 +62,7 @@ who() {
     # shellcheck disable=SC2046 # words
     set -- $(readlink "$ROOT/owner")
     if [ $# -lt 6 ]; then
-        printf 'a process of remedy that takes changes back or has just begun'
+        printf 'a run of remedy that has just begun, or a timer that takes changes back'
     elif alive "$@"; then
         printf 'run %s by %s since %s (process %s is at work)' "$2" "${7-}" "$6" "$4"
     else

@@ -1,4 +1,4 @@
-# A rehearsal: whether the run would get through, as far as that can be told without writing. After `begin` with
+# A rehearsal: whether the run would get through, as far as that shows without writing. After `begin` with
 # DRY=1; a change that could be made is "ready".
 
 takes_files() { # folder; sets NEAREST: the folder, or what of its path is there
@@ -17,7 +17,7 @@ rehearse() { # guarded strict
     # shellcheck disable=SC2046 # words
     ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
     [ -z "$1" ] || [ -z "$2" ] || { [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; } ||
-        give_up "without systemd nothing on this host outlives a broken connection for certain"
+        give_up "this host has no systemd, so no timer on it is sure to survive a broken connection or a reboot"
 }
 
 would() { # kind id path real ...

@@ -129,7 +129,7 @@ def test_a_command_that_fails_without_a_word_is_told_by_its_status(bench: Bench)
     bench.command("echo off", "off", "on", "exit 7", "true")
     (result,) = bench.apply().results.values()
     assert result.status.value == "failed"
-    assert result.detail == "the command ended with status 7 and said nothing"
+    assert result.detail == "the command ended with status 7 and printed nothing"
 
 
 def test_pre_images_and_receipt_are_there_before_the_first_write(

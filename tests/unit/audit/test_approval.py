@@ -118,9 +118,9 @@ def test_why_a_signature_does_not_count_is_told(desk: Desk) -> None:
         require(plan(), desk.path, desk.signers, 2)
     told = caught.value.message
     assert "plan.json.ann.sig is the author's own" in told
-    assert "plan.json.bob.sig: its key is not allowed, for this purpose and at this time" in told
+    assert "plan.json.bob.sig: its key is not allowed for this purpose, or not at this time" in told
     assert "plan.json.cleo.sig: Signature verification failed" in told
-    assert "plan.json.dora.sig: it is no signature, or was changed" in told
+    assert "plan.json.dora.sig: not a signature, or changed after it was made" in told
 
 
 def test_two_approvals_are_of_two_people_and_not_the_author(desk: Desk) -> None:
@@ -159,7 +159,7 @@ def test_the_same_person_twice_is_one_approval(desk: Desk) -> None:
 
 
 def test_a_missing_or_empty_list_of_signers_is_told(desk: Desk) -> None:
-    with pytest.raises(UsageError, match="names nobody"):
+    with pytest.raises(UsageError, match="nobody may approve"):
         approvals(plan(), desk.path, desk.signers)
     with pytest.raises(UsageError, match="No such file"):
         approvals(plan(), desk.path, desk.folder / "nowhere")

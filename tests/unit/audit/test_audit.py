@@ -157,7 +157,7 @@ def test_a_range_of_time(home: Path, since: str | None, until: str | None, runs:
 def test_a_date_as_an_end_means_the_end_of_that_day() -> None:
     assert moment("2026-01-31", end=True) == moment("2026-02-01T00:00:00Z")
     assert moment("2026-01-31T12:00:00Z", end=True) == moment("2026-01-31T12:00:00Z")
-    with pytest.raises(UsageError, match="is no date"):
+    with pytest.raises(UsageError, match="is not a date"):
         moment("yesterday")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remedy.audit.agreement import Agreement, keep
-from remedy.audit.export import Row, as_csv, moment, plans_of, rows, within
+from remedy.audit.export import AuditRow, as_csv, moment, plans_of, rows, within
 from remedy.audit.story import Story
 from remedy.errors import UsageError
 from remedy.plan import Change, CommandAction, FileAction, Plan
@@ -50,7 +50,7 @@ def story(**fields_: object) -> Story:
     return Story(**given)  # type: ignore[arg-type]
 
 
-def table(told: Story, plan: Plan | None = PLAN) -> list[Row]:
+def table(told: Story, plan: Plan | None = PLAN) -> list[AuditRow]:
     return list(rows([told], {} if plan is None else {told.run: plan}))
 
 
@@ -137,7 +137,7 @@ def test_what_a_spreadsheet_would_compute_is_text(start: str) -> None:
 def test_the_table_has_a_header_and_one_line_a_row_as_rfc_4180_wants_it() -> None:
     found = table(story(planned=PLANNED))
     text = as_csv(found)
-    assert text.split("\r\n")[0] == ",".join(field.name for field in fields(Row))
+    assert text.split("\r\n")[0] == ",".join(field.name for field in fields(AuditRow))
     assert text.count("\r\n") == text.count("\n") == 4
     assert [dict(row) for row in csv.DictReader(io.StringIO(text))] == [
         asdict(row) for row in found

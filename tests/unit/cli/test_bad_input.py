@@ -173,14 +173,14 @@ def test_signers_and_signatures_that_are_no_files_of_text(inventory: Path, plan:
     assert_refused(remedy(*words), 2, "allowed_signers: it is no text")
     signers.write_text("bob ssh-ed25519 AAAA\n")
     (inventory.parent / "plan.json.bob.sig").mkdir()
-    assert_refused(remedy(*words), 4, "plan.json.bob.sig: it cannot be read: Is a directory")
+    assert_refused(remedy(*words), 4, "plan.json.bob.sig: cannot be read: Is a directory")
 
 
 @pytest.mark.parametrize("text", ["", "# nobody yet\n\n"])
 def test_an_empty_list_of_signers(inventory: Path, plan: Path, text: str) -> None:
     (inventory.parent / "allowed_signers").write_text(text)
     words = ("apply", inventory, "--plan", plan, "--yes", "--require-approval")
-    assert_refused(remedy(*words), 2, "names nobody who may approve", "Add lines such as")
+    assert_refused(remedy(*words), 2, "nobody may approve", "Add lines such as")
     (inventory.parent / "allowed_signers").unlink()
     assert_refused(remedy(*words), 2, "allowed_signers: No such file")
 

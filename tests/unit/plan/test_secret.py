@@ -74,7 +74,7 @@ def test_a_key_that_cannot_be_used_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / KEY_NAME).chmod(0o600)
     for text in ("", "no hex", "abcd"):
         (tmp_path / KEY_NAME).write_text(text)
-        with pytest.raises(RefusedError, match="is no key"):
+        with pytest.raises(RefusedError, match="is not a key"):
             read_seal(tmp_path)
     (tmp_path / "file").write_text("")
     assert read_seal(tmp_path / "file") is None
