@@ -7,7 +7,7 @@ ProcessGroupGloo.cpp and gloo/transport/tcp/device.cc (exact names).
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from remedy.plan import Fleet
 from remedy.probe import HostState, Interface, Network, RdmaPort
@@ -94,42 +94,47 @@ def nccl_by_itself(interfaces: Sequence[Interface]) -> tuple[Interface, ...]:
 
 
 def wrong_interfaces(
-    value: str, network: Network, wanted: Interface, *, exact: bool, strict: bool
+    value: str, network: Network, carrier: Interface, *, exact: bool, strict: bool
 ) -> str | None:
     """Return why a setting cannot work, None when it can.
 
     Args:
         value: what is set.
         network: the host's.
-        wanted: the interface with the cluster address.
+        carrier: the interface with the cluster address.
         exact: whether it takes names only (gloo, tensorpipe), not NCCL's prefixes, "=" and "^".
         strict: whether another interface that peers could reach is wrong too: the user named the network.
     """
     there = usable(network)
     if exact:
-        names = [word.strip() for word in value.split(",")]
-        if value[:1] in ("=", "^"):
-            return f"{value[0]!r} is NCCL's syntax; here it must be an exact name"
-        for name in names:
-            if network.interface(name) is None:
-                return f"there is no interface {name!r} here"
-        lame = [name for name in names if not any(i.name == name for i in there)]
-        if lame:
-            return f"{lame[0]} is down or has no IPv4 address"
-        selected = tuple(i for i in there if i.name in names)
+        if fault := _wrong_names(value, network, there):
+            return fault
+        selected = tuple(i for i in there if i.name in _words(value))
     else:
         selected = nccl_selects(value, there)
         if not selected:
             return "no interface here that is up and has an address matches it"
-    if wanted.name in (i.name for i in selected):
+    if carrier.name in (i.name for i in selected):
         return None
     if all(internal(i, network) for i in selected):
-        return f"{_names(selected)} does not leave this host"
-    return f"the cluster address is on {wanted.name}" if strict else None
+        return f"{', '.join(i.name for i in selected)} does not leave this host"
+    return f"the cluster address is on {carrier.name}" if strict else None
 
 
-def _names(interfaces: Iterable[Interface]) -> str:
-    return ", ".join(i.name for i in interfaces)
+def _words(value: str) -> list[str]:
+    return [word.strip() for word in value.split(",")]
+
+
+def _wrong_names(value: str, network: Network, there: Sequence[Interface]) -> str | None:
+    """Return why a list of exact names cannot work; None when it can."""
+    if value[:1] in ("=", "^"):
+        return f"{value[0]!r} is NCCL's syntax; here it must be an exact name"
+    for name in _words(value):
+        if network.interface(name) is None:
+            return f"there is no interface {name!r} here"
+        if name not in (interface.name for interface in there):
+            return f"{name} is down or has no IPv4 address"
+    return None
 
 
 def active_ports(host: HostState) -> tuple[RdmaPort, ...]:

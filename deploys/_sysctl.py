@@ -7,13 +7,95 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from remedy.edit import sysctl
 from remedy.edit.sysctl import key_of, path_of
-from remedy.plan import Change, Command, CommandAction, Workbench, command
-from remedy.plan.registry import Promise
+from remedy.plan import Change, Command, CommandAction, Finding, Risk, Workbench, command
 from remedy.probe import File, HostState, Sysctls
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A file of settings that a remedy owns whole.
+
+    Args:
+        path: in /etc/sysctl.d; the remedy ``reads`` it.
+        why: what it is for, one line.
+        default: what the kernel starts with where no file says anything; "" where that differs.
+        guarded: whether its settings can cut the connection.
+    """
+
+    path: str
+    why: str
+    default: str = ""
+    guarded: bool = False
+
+    def lasts(self, bench: Workbench[Any], settings: Mapping[str, str]) -> bool:
+        """Return whether these settings will be in force after a reboot, by this file or by others'."""
+        file = bench.file(self.path)
+        if file.exists:
+            return file.content == sysctl.render(settings, self.why)
+        sysctls = bench.need(bench.host.sysctls, "the kernel's settings")
+        winners = {key: sysctls.winner(key) for key in settings}
+        values = {key: line.value if line else self.default for key, line in winners.items()}
+        return values == dict(settings)
+
+    def keep(self, bench: Workbench[Any], settings: Mapping[str, str], *, because: Finding) -> bool:
+        """Plan that these settings last; return whether that can be done."""
+        if self.lasts(bench, settings):
+            return True
+        return bench.write(
+            self.path,
+            sysctl.render(settings, self.why),
+            f"write {self.path}, for the next boot",
+            because=because,
+            guarded=self.guarded,
+            risk=Risk.MEDIUM if self.guarded else Risk.LOW,
+        )
+
+    def note_overruled(self, bench: Workbench[Any], settings: Mapping[str, str]) -> None:
+        """Say which of these settings another file decides at boot, although this one has them."""
+        for key, line in sysctl.beaten_by(bench.host, self.path, settings):
+            bench.blocked(
+                f"{line.path} gives {key} another value at boot, after remedy's file",
+                f"{line.path}:{line.line}: {key} = {line.value}, needs {settings[key]}",
+                f"Remove that line, or give it the value {settings[key]}.",
+            )
+
+    def withdraw(self, bench: Workbench[Any], rest: str) -> None:
+        """Plan that the file goes where nothing asks for it; ``rest`` says what stays until the next boot."""
+        file = bench.host.files.get(self.path)
+        if isinstance(file, File) and file.exists:
+            finding = bench.drift(f"nothing asks for {self.path} any more")
+            title = f"remove {self.path}; {rest}"
+            bench.remove(self.path, title, because=finding, guarded=self.guarded)
+
+    def promise(self, state: HostState, change: Change) -> HostState:
+        """Return what the probe finds after the change: what is in force, and what the files say."""
+        assert isinstance(state.sysctls, Sysctls)
+        if isinstance(change.action, CommandAction):
+            after = after_live(state.sysctls, change.action)
+        else:
+            file = state.file(self.path)
+            content = file.content if isinstance(file, File) and file.exists else None
+            after = sysctl.persisted_with(state.sysctls, self.path, content)
+        return state.model_copy(update={"sysctls": after})
+
+
+def wrong_now(sysctls: Sysctls, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return those settings that are not in force."""
+    return {key: value for key, value in settings.items() if sysctls.live[key] != value}
+
+
+def set_live(bench: Workbench[Any], settings: Mapping[str, str], *, because: Finding) -> None:
+    """Plan that the kernel gets those settings that it has not; for settings that cut no connection."""
+    sysctls = bench.need(bench.host.sysctls, "the kernel's settings")
+    if wrong := wrong_now(sysctls, settings):
+        text = ", ".join(f"{key} = {value}" for key, value in wrong.items())
+        values = live_command({key: sysctls.live[key] for key in wrong}, wrong)
+        bench.run(f"set {text}", because=because, **values)
 
 
 def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str = "") -> Command:
@@ -34,41 +116,6 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
         "do": " && ".join(_write(key, value) for key, value in after.items()),
         "undo": " && ".join(back),
     }
-
-
-def note_overruled(bench: Workbench[Any], path: str, settings: Mapping[str, str]) -> None:
-    """Say which settings of the file at ``path`` another file decides at boot."""
-    for key, line in sysctl.beaten_by(bench.host, path, settings):
-        bench.blocked(
-            f"{line.path} gives {key} another value at boot, after remedy's file",
-            f"{line.path}:{line.line}: {key} = {line.value}, needs {settings[key]}",
-            f"Remove that line, or give it the value {settings[key]}.",
-        )
-
-
-def withdraw(bench: Workbench[Any], path: str, rest: str, *, guarded: bool = False) -> None:
-    """Remove remedy's file where nothing asks for it any more; ``rest`` says what stays until the next boot."""
-    file = bench.host.files.get(path)
-    if isinstance(file, File) and file.exists:
-        finding = bench.drift(f"nothing asks for {path} any more")
-        bench.remove(path, f"remove {path}; {rest}", because=finding, guarded=guarded)
-
-
-def promise_with(path: str) -> Promise:
-    """Return the promise of a remedy that sets values and keeps them in the file at ``path``."""
-
-    def promise(state: HostState, change: Change) -> HostState:
-        """Return what the probe finds after the change: what is in force, and what the files say."""
-        assert isinstance(state.sysctls, Sysctls)
-        if isinstance(change.action, CommandAction):
-            after = after_live(state.sysctls, change.action)
-        else:
-            file = state.file(path)
-            content = file.content if isinstance(file, File) and file.exists else None
-            after = sysctl.persisted_with(state.sysctls, path, content)
-        return state.model_copy(update={"sysctls": after})
-
-    return promise
 
 
 def observation(state: HostState, change: Change) -> str:

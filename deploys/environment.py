@@ -14,7 +14,7 @@ none of this: mount /etc/nccl.conf, or pass the variables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -41,7 +41,7 @@ from remedy.deploys._settings import (
     switched_off,
     target_for,
 )
-from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
+from remedy.edit.assignments import Dialect, assignments, edit, effective
 from remedy.plan import Change, FileAction, Finding, Workbench, remedy
 from remedy.probe import File, HostState
 from remedy.secret import looks_secret
@@ -224,69 +224,50 @@ def _keep_block(
     gone: Mapping[str, str | None],
 ) -> None:
     """Give a file the block that it is to have; a file that cannot be read counts where the spec needs it."""
-    bench = around.bench
-    needed = {
-        name.removeprefix(target.prefix): wish
-        for name, wish in wishes.items()
-        if target_for(name, around.targets) == target
-    }
-    file = bench.host.file(target.path)
+    bench, file = around.bench, around.bench.host.file(target.path)
+    needed = {n: w for n, w in wishes.items() if target_for(n, around.targets) == target}
     if isinstance(file, Unknown):
         if any(wish.asked for wish in needed.values()):
             bench.unknown(f"could not read {target.path}", file.reason, label="env-not-propagated")
         return
     lines = assignments(file.content, target.dialect)
     # A line of others that says the right thing does, once those that say another are disabled.
-    foreign = {(line.name, line.value) for line in lines if not line.ours}
+    foreign = {(target.prefix + line.name, line.value) for line in lines if not line.ours}
     items = {n: w.value for n, w in sorted(needed.items()) if (n, w.value) not in foreign}
-    keys = {
-        name.removeprefix(target.prefix): value
-        for name, value in gone.items()
-        if name.startswith(target.prefix)
-    }
-    equals, block = target.equals, ""
-    if items:
-        block = render("environment_block.j2", items=list(items.items()), equals=equals)
-    content = edit(file.content, block.encode(), keys, target.dialect)
+    content = _with_block(file.content, target, items, gone)
     if content == file.content:
         return
-    findings = list(_contradictions(bench, target, lines, keys, wishes))
-    contradicted = {line.name for line in lines if _contradicts(line, keys)}
-    current = {line.name: line.value for line in lines if line.ours}
-    lacking = {
-        name: value
-        for name, value in items.items()
-        if name not in contradicted and current.get(name) != value
-    }
+    findings = []
+    for line in lines:
+        name = target.prefix + line.name
+        if not line.ours and name in gone and line.value != gone[name]:
+            why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
+            title = f"{target.path} says {name}={line.value}: {why}"
+            findings.append(bench.drift(title, f"line {line.line}", label=label_of(name)))
+            items.pop(name, None)
+    kept = {(target.prefix + line.name, line.value) for line in lines if line.ours}
+    lacking = [name for name, value in items.items() if (name, value) not in kept]
     if lacking:
-        title = f"{target.path} does not set {', '.join(lacking)}"
-        evidence = (f"{name}={value}: {needed[name].why}" for name, value in lacking.items())
-        label = label_of(target.prefix + next(iter(lacking)))
-        findings.append(bench.drift(title, evidence, label=label))
+        title = f"{target.path} does not set {', '.join(n[len(target.prefix) :] for n in lacking)}"
+        evidence = (f"{name}={items[name]}: {needed[name].why}" for name in lacking)
+        findings.append(bench.drift(title, evidence, label=label_of(lacking[0])))
     if not findings:
         title = f"remedy's block in {target.path} holds what nothing asks for any more"
         findings.append(bench.drift(title, label="env-not-propagated"))
     _save(bench, target.path, content, findings[0])
 
 
-def _contradicts(line: Assignment, keys: Mapping[str, str | None]) -> bool:
-    return not line.ours and line.name in keys and line.value != keys[line.name]
-
-
-def _contradictions(
-    bench: Workbench[EnvironmentSpec],
-    target: Target,
-    lines: Sequence[Assignment],
-    keys: Mapping[str, str | None],
-    wishes: Mapping[str, Wish],
-) -> Iterator[Finding]:
-    """Note each line that is disabled."""
-    for line in lines:
-        if _contradicts(line, keys):
-            name = target.prefix + line.name
-            why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
-            title = f"{target.path} says {name}={line.value}: {why}"
-            yield bench.drift(title, f"line {line.line}", label=label_of(name))
+def _with_block(
+    content: bytes, target: Target, items: Mapping[str, str], gone: Mapping[str, str | None]
+) -> bytes:
+    """Return the content of a file that sets ``items``, and in which no line sets another of ``gone``."""
+    names = {name: name.removeprefix(target.prefix) for name in (*items, *gone)}
+    block = ""
+    if items:
+        pairs = [(names[name], value) for name, value in items.items()]
+        block = render("environment_block.j2", items=pairs, equals=target.equals)
+    keys = {names[name]: value for name, value in gone.items() if name.startswith(target.prefix)}
+    return edit(content, block.encode(), keys, target.dialect)
 
 
 def _keep_profile(around: Surroundings, wishes: Mapping[str, Wish]) -> None:

@@ -143,16 +143,8 @@ def firewall(bench: Bench) -> None:
         bench.unknown(f"could not read what {name} lets in", reason)
     if not any_rules(host, firewalls):
         return
-    local = bench.fleet.addresses[host.host].address
-    carrier = (
-        host.network.carrier_of(local) if isinstance(host.network, Network) and local else None
-    )
-    path = Path(carrier.name if carrier else None, local)
     needed = needs(bench.fleet, host, settings)
-    others = sources(bench.fleet, settings)
-    others = spans.minus(others, _spans((local,))) if local else others
-    traffic = Traffic(others, spans.merge((need.low, need.high) for need in needed))
-    walls = tuple(walls_of(host, firewalls, traffic, path))
+    walls = _walls(bench, firewalls, needed)
     _report_powerless(bench, firewalls, walls)
     present: Opening | None = None
     for wall in walls:
@@ -170,6 +162,18 @@ def firewall(bench: Bench) -> None:
         title = f"could not read {RANGE_KEY}, so what to open is not known"
         bench.unknown(title, fix=f"See that the probe can read it: sysctl {RANGE_KEY}")
         bench.withdraw()
+
+
+def _walls(bench: Bench, firewalls: Firewalls, needed: tuple[Need, ...]) -> tuple[Wall, ...]:
+    """Return the firewalls of a host, each with what it keeps out of the traffic from its peers."""
+    network, local = bench.host.network, bench.fleet.addresses[bench.host.host].address
+    carrier = network.carrier_of(local) if isinstance(network, Network) and local else None
+    others = sources(bench.fleet, bench.settings)
+    if local:
+        others = spans.minus(others, _spans((local,)))
+    traffic = Traffic(others, spans.merge((need.low, need.high) for need in needed))
+    path = Path(carrier.name if carrier else None, local)
+    return tuple(walls_of(bench.host, firewalls, traffic, path))
 
 
 def _open(bench: Bench, wall: Wall, proposal: Proposal, needed: tuple[Need, ...]) -> None:

@@ -155,11 +155,9 @@ def _note_drift(
             label="loopback-hostname" if "127." in line.reason else "",
         )
     listed = {(name, line.address) for line in block_entries(content) for name in line.names}
-    lacking = [
-        e.names[-1] for e in entries if any((n.lower(), e.address) not in listed for n in e.names)
-    ]
-    known = {name.lower() for entry in entries for name in entry.names}
-    gone = sorted({name for name, _ in listed if name not in known})
+    named = set[tuple[str, str]]().union(*map(_pairs, entries))
+    lacking = [e.names[-1] for e in entries if not _pairs(e) <= listed]
+    gone = sorted({name for name, _ in listed} - {name for name, _ in named})
     if lacking:
         bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", lacking)
     if gone:
@@ -167,6 +165,10 @@ def _note_drift(
     if not (disabled or lacking or gone):
         bench.drift(f"the block in {PATH} was edited or is out of order")
     return bench.findings[-1]
+
+
+def _pairs(entry: HostsEntry) -> set[tuple[str, str]]:
+    return {(name.lower(), entry.address) for name in entry.names}
 
 
 def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool) -> None:
@@ -178,8 +180,6 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     if isinstance(bench.host.names, Unknown):
         bench.unknown("could not read how names resolve here", bench.host.names.reason)
         return
-    note = bench.blocked if settled else bench.drift
-    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
     wrong = {
         name: answers[name]
@@ -194,11 +194,7 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     ):
         if names:
             few = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
-            evidence = (
-                f"{name}: {', '.join(answer) or 'no answer'}, expected {addresses[name]}"
-                for name, answer in names.items()
-            )
-            note(f"names {text}: {few}", evidence, fix, label=label)
+            _note_answers(bench, f"names {text}: {few}", names, addresses, label, settled=settled)
     asked = {name.lower() for name in bench.fleet.inventory.names}
     silent = sorted((addresses.keys() & asked) - answers.keys())
     if settled and silent:
@@ -207,6 +203,24 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
             silent[:8],
             "Check the DNS servers in /etc/resolv.conf: one may be dead.",
         )
+
+
+def _note_answers(
+    bench: Bench,
+    title: str,
+    answers: Mapping[str, Sequence[str]],
+    addresses: Mapping[str, str],
+    label: str,
+    *,
+    settled: bool,
+) -> None:
+    note = bench.blocked if settled else bench.drift
+    evidence = (
+        f"{name}: {', '.join(answer) or 'no answer'}, expected {addresses[name]}"
+        for name, answer in answers.items()
+    )
+    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
+    note(title, evidence, fix, label=label)
 
 
 @hosts_file.promises

@@ -17,14 +17,13 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from remedy.deploys import _sysctl
-from remedy.edit import sysctl
 from remedy.plan import Finding, Fleet, FleetBench, Risk, Workbench, command, remedy
-from remedy.probe import File, HostState, Kernel, Network, Sysctls
+from remedy.probe import HostState, Kernel, Network
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 PATH = "/etc/sysctl.d/90-remedy-ipv6.conf"
-WHY = "where IPv6 is on and where it is off"
+FILE = _sysctl.SettingsFile(PATH, "where IPv6 is on and where it is off", default="0", guarded=True)
 START, END = "net.ipv6.conf.", ".disable_ipv6"
 WORDS = {"0": "on", "1": "off"}
 NO_CURE = (
@@ -86,7 +85,7 @@ def ipv6(bench: Bench) -> None:
     """Decide where IPv6 of a host has to be on or off, and whether that is safe."""
     host, settings = bench.host, bench.settings
     if settings.mode == "keep" and all(word == "keep" for word in settings.interfaces.values()):
-        _sysctl.withdraw(bench, PATH, "IPv6 stays as it is until the next boot", guarded=True)
+        FILE.withdraw(bench, "IPv6 stays as it is until the next boot")
         return
     sysctls = bench.need(host.sysctls, "the kernel's settings of IPv6")
     if key_of("all") not in sysctls.live:
@@ -94,32 +93,14 @@ def ipv6(bench: Bench) -> None:
         return
     now = target_now(sysctls.live, settings)
     boot = target_at_boot(now, settings)
-    wrong = {key: value for key, value in now.items() if sysctls.live[key] != value}
-    file = host.file(PATH)
-    content = sysctl.render(boot, WHY)
-    written = isinstance(file, File) and file.exists
-    lasts = (
-        file.content == content if isinstance(file, File) and file.exists else _lasts(sysctls, boot)
-    )
-    if wrong or not lasts:
+    wrong = _sysctl.wrong_now(sysctls, now)
+    if wrong or not FILE.lasts(bench, boot):
         finding = _drift(bench, sysctls.live, wrong, boot)
-        if _is_refused(bench, wrong):
+        if _is_refused(bench, wrong) or not FILE.keep(bench, boot, because=finding):
             return
-        title = f"write {PATH}, for the next boot"
-        if not lasts and not bench.write(
-            PATH, content, title, because=finding, risk=Risk.MEDIUM, guarded=True
-        ):
-            return
-    if written or not lasts:
-        _sysctl.note_overruled(bench, PATH, boot)
-    if wrong:
-        _switch(bench, sysctls.live, wrong, now, finding)
-
-
-def _lasts(sysctls: Sysctls, boot: Mapping[str, str]) -> bool:
-    """Return whether the files give the settings these values at boot; without a word, IPv6 is on."""
-    winners = {key: sysctls.winner(key) for key in boot}
-    return all((w.value if w is not None else "0") == boot[key] for key, w in winners.items())
+        if wrong:
+            _switch(bench, sysctls.live, wrong, now, finding)
+    FILE.note_overruled(bench, boot)
 
 
 def _note_absent(bench: Bench) -> None:
@@ -256,5 +237,5 @@ def unknown_interfaces(bench: FleetBench[Ipv6Spec]) -> None:
             )
 
 
-ipv6.promises(_sysctl.promise_with(PATH))
+ipv6.promises(FILE.promise)
 ipv6.observes(_sysctl.observation)

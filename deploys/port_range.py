@@ -18,7 +18,6 @@ from pydantic import AfterValidator, BeforeValidator
 
 from remedy.deploys import _sysctl
 from remedy.deploys.firewall import FirewallSpec
-from remedy.edit import sysctl
 from remedy.firewall import spans
 from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Need, parse_ports
 from remedy.plan import Fleet, Workbench, remedy
@@ -26,8 +25,8 @@ from remedy.probe import Sysctls
 from remedy.spec import SpecSection
 
 PATH = "/etc/sysctl.d/90-remedy-ports.conf"
+FILE = _sysctl.SettingsFile(PATH, "ports for new sockets, and those that launchers listen on")
 RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
-WHY = "ports for new sockets, and those that launchers listen on"
 FEWEST = 100
 
 
@@ -124,33 +123,24 @@ def port_range(bench: Workbench[PortRangeSpec]) -> None:
     sysctls = bench.need(host.sysctls, "the kernel's settings")
     target = target_settings(bench.fleet, sysctls, settings)
     if not target:
-        rest = "the values in force stay until the next boot"
-        _sysctl.withdraw(bench, PATH, rest)
+        FILE.withdraw(bench, "the values in force stay until the next boot")
         return
-    for key in target:
-        if key not in sysctls.live:
-            fix = f"See that the probe can read it: sysctl {key}"
-            bench.unknown(f"could not read {key}", fix=fix)
-            return
+    missing = [key for key in target if key not in sysctls.live]
+    if missing:
+        fix = f"See that the probe can read it: sysctl {missing[0]}"
+        bench.unknown(f"could not read {missing[0]}", fix=fix)
+        return
     _note_range(bench, sysctls, target)
     _note_reserved(bench, sysctls, target)
-    file, content = bench.file(PATH), sysctl.render(target, WHY)
-    lasts = file.content == content if file.exists else sysctl.kept(host, target)
-    if not lasts and not bench.findings:
+    if not FILE.lasts(bench, target) and not bench.findings:
         title = "after a reboot, the ports for new sockets will be others"
         bench.drift(title, _evidence(sysctls, target))
-    if not lasts and not bench.write(
-        PATH, content, f"write {PATH}, for the next boot", because=bench.findings[0]
-    ):
-        return
-    live = {key: value for key, value in target.items() if sysctls.live[key] != value}
-    if live:
-        before = {key: sysctls.live[key] for key in live}
-        text = ", ".join(f"{key} = {value}" for key, value in live.items())
-        values = _sysctl.live_command(before, live)
-        bench.run(f"set {text}", because=bench.findings[0], **values)
-    if file.exists or not lasts:
-        _sysctl.note_overruled(bench, PATH, target)
+    if bench.findings:
+        because = bench.findings[0]
+        if not FILE.keep(bench, target, because=because):
+            return
+        _sysctl.set_live(bench, target, because=because)
+    FILE.note_overruled(bench, target)
 
 
 def _note_range(
@@ -197,5 +187,5 @@ def _evidence(sysctls: Sysctls, target: Mapping[str, str]) -> Iterator[str]:
             yield f"{winner.path}:{winner.line}: {key} = {winner.value}, needs {value}"
 
 
-port_range.promises(_sysctl.promise_with(PATH))
+port_range.promises(FILE.promise)
 port_range.observes(_sysctl.observation)

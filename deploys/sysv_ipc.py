@@ -276,27 +276,32 @@ def sysv_ipc(bench: Bench) -> None:
         for item in leftovers(host, ipc)
         if max(item.touched, booted) <= newest and not is_service(item.owner)
     ]
-    shared = shared_with(host)
     for kind, remove in (
         (SEGMENTS, settings.remove),
         (SEMAPHORES, settings.semaphores == "remove"),
         (QUEUES, settings.queues == "remove"),
     ):
-        items = [item for item in old if item.kind is kind]
-        going = [i for i in items if remove and not shared and (i.owner or settings.root)]
-        staying = [item for item in items if item not in going]
-        if going:
-            finding = bench.drift(_title(going), (item.evidence for item in going))
-            bench.run(
-                f"remove {counted(len(going), kind.noun)} that nobody uses",
-                because=finding,
-                risk=Risk.MEDIUM,
-                disrupts="what is in them is lost and cannot be brought back",
-                **ending(kind.word, [_doomed(item) for item in going], _LIBRARY),
-            )
-        if staying:
-            fix = f"{shared}." if shared else f"If nobody needs them: {_ways_out(staying)}"
-            bench.report(_title(staying), (item.evidence for item in staying), fix)
+        _judge(bench, [item for item in old if item.kind is kind], remove=remove)
+
+
+def _judge(bench: Bench, items: Sequence[Leftover], *, remove: bool) -> None:
+    """Remove or report what there is of one kind."""
+    shared = shared_with(bench.host)
+    going = [i for i in items if remove and not shared and (i.owner or bench.settings.root)]
+    staying = [item for item in items if item not in going]
+    if going:
+        kind = going[0].kind
+        finding = bench.drift(_title(going), (item.evidence for item in going))
+        bench.run(
+            f"remove {counted(len(going), kind.noun)} that nobody uses",
+            because=finding,
+            risk=Risk.MEDIUM,
+            disrupts="what is in them is lost and cannot be brought back",
+            **ending(kind.word, [_doomed(item) for item in going], _LIBRARY),
+        )
+    if staying:
+        fix = f"{shared}." if shared else f"If nobody needs them: {_ways_out(staying)}"
+        bench.report(_title(staying), (item.evidence for item in staying), fix)
 
 
 def _doomed(item: Leftover) -> Doomed:
