@@ -20,9 +20,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from remedy.deploys._once import once_a_fleet
 from remedy.edit.rank_table import Server, parse_hccn, rank_table
-from remedy.plan import Fleet, FleetBench, Workbench, remedy
+from remedy.plan import Fleet, FleetBench, Workbench, once_a_fleet, remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -62,7 +61,7 @@ def table(fleet: Fleet) -> RankTable:
     """Return the rank table of a fleet."""
     faults: dict[str, list[str]] = defaultdict(list)
     servers = []
-    holders: dict[str, list[str]] = defaultdict(list)
+    holders: dict[str, dict[str, None]] = defaultdict(dict)
     for name in fleet.inventory.names:
         state = fleet.states.get(name)
         address = fleet.addresses[name].address
@@ -79,12 +78,12 @@ def table(fleet: Fleet) -> RankTable:
             devices, texts = parse_hccn(file.content)
             faults[name] += texts
             servers.append(Server(name, address, devices))
-            for _, device_address in devices:
-                holders[device_address].append(name)
-    for device_address, names in holders.items():
-        for name in dict.fromkeys(names) if len(set(names)) > 1 else ():
-            others = ", ".join(other for other in dict.fromkeys(names) if other != name)
-            faults[name].append(f"the device address {device_address} is also on {others}")
+            for _, device in devices:
+                holders[device][name] = None
+    for device, names in holders.items():
+        for name in names if len(names) > 1 else ():
+            others = ", ".join(other for other in names if other != name)
+            faults[name].append(f"the device address {device} is also on {others}")
     count = sum(len(server.devices) for server in servers)
     known = {name: tuple(texts) for name, texts in faults.items() if texts}
     return RankTable(rank_table(servers), count, known)

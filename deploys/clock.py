@@ -16,8 +16,7 @@ from statistics import median_high, median_low
 
 from pydantic import Field
 
-from remedy.deploys._once import once_a_fleet
-from remedy.plan import Fleet, Workbench, remedy
+from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
 from remedy.probe import Clock, HostState
 from remedy.spec import SpecSection
 from remedy.values import Unknown

@@ -46,21 +46,16 @@ def dev_shm(bench: Workbench[DevShmSpec]) -> None:
         return
     current = bench.need(host.shared_memory, f"the size of {POINT}").size
     size, why = target_size(host, settings)
-    fstab = host.file(FSTAB)
-    line = mount_option(fstab.content, POINT, "size") if isinstance(fstab, File) else None
-    stored = _stored(host, line[1]) if line else None
+    stored, line = _stored(host)
     live_wrong = _is_wrong(current, size, host, settings)
     boot_wrong = live_wrong if stored is None else _is_wrong(stored, size, host, settings)
     if not (live_wrong or boot_wrong):
         return
-    title = (
-        f"{POINT} is too small" if settings.size is None else f"{POINT} has not the size asked for"
-    )
-    if not live_wrong:
-        title += f" after a reboot, by {FSTAB}"
+    fault = "is too small" if settings.size is None else "has not the size asked for"
+    title = f"{POINT} {fault}" if live_wrong else f"{POINT} {fault} after a reboot, by {FSTAB}"
     evidence = [f"size of {POINT}: {amount(current)}, needs {amount(size)}, {why}"]
-    if line and boot_wrong and stored is not None:
-        evidence.append(f"{FSTAB}:{line[0]}: size={line[1]}")
+    if boot_wrong and stored is not None:
+        evidence.append(line)
     if reason := shared_with(host):
         fix = f"Start the container with --ipc=host, or with --shm-size={short(size)}."
         bench.blocked(f"{title}, and {reason}", evidence, fix)
@@ -96,11 +91,17 @@ def _is_wrong(current: int, size: int, host: HostState, settings: DevShmSpec) ->
     return current < least(host) and current < size
 
 
-def _stored(host: HostState, text: str) -> int | None:
-    """Return the size that an option of tmpfs(5) stands for; None where it is none."""
+def _stored(host: HostState) -> tuple[int | None, str]:
+    """Return the size that /etc/fstab says, and the line; None where it says none (tmpfs(5))."""
+    fstab = host.file(FSTAB)
+    line = mount_option(fstab.content, POINT, "size") if isinstance(fstab, File) else None
+    if line is None:
+        return None, ""
+    number, text = line
+    size = parse_size(text)
     if text.endswith("%") and text[:-1].isdigit() and isinstance(host.kernel, Kernel):
-        return host.kernel.memory * int(text[:-1]) // 100
-    return parse_size(text)
+        size = host.kernel.memory * int(text[:-1]) // 100
+    return size, f"{FSTAB}:{number}: size={text}"
 
 
 def _remount(size: int) -> str:

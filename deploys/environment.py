@@ -33,14 +33,7 @@ from remedy.deploys._environment import (
     name_overruling,
     report_differences,
 )
-from remedy.deploys._settings import (
-    MCA_PREFIX,
-    PROFILE,
-    SESSION,
-    Target,
-    switched_off,
-    target_for,
-)
+from remedy.deploys._settings import MCA_PREFIX, PROFILE, SESSION, Target, switched_off, target_for
 from remedy.edit.assignments import Dialect, assignments, edit, effective
 from remedy.plan import Change, FileAction, Finding, Workbench, remedy
 from remedy.probe import File, HostState
@@ -218,10 +211,7 @@ def _asked_interface(around: Surroundings, name: str | None) -> str | None:
 
 
 def _keep_block(
-    around: Surroundings,
-    target: Target,
-    wishes: Mapping[str, Wish],
-    gone: Mapping[str, str | None],
+    around: Surroundings, target: Target, wishes: Mapping[str, Wish], gone: Mapping[str, str | None]
 ) -> None:
     """Give a file the block that it is to have; a file that cannot be read counts where the spec needs it."""
     bench, file = around.bench, around.bench.host.file(target.path)

@@ -21,13 +21,21 @@ from pydantic import AfterValidator, BeforeValidator
 
 from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.judge import Traffic
-from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Framework, Need, parse_ports
+from remedy.firewall.ports import (
+    FRAMEWORKS,
+    RANGE_KEY,
+    VERIFICATION,
+    Framework,
+    Need,
+    Ports,
+    kernel_range,
+    parse_ports,
+)
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import CommandStep, FileStep, Opening, Path, Proposal
 from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
     Change,
-    Command,
     CommandAction,
     Finding,
     FindingKind,
@@ -44,11 +52,6 @@ from remedy.values import Unknown
 def _mode(value: object) -> object:
     """Take YAML's word: a bare ``off`` is read as false."""
     return "off" if value is False else value
-
-
-def _ports(text: str) -> str:
-    parse_ports(text)
-    return text
 
 
 def _source(text: str) -> str:
@@ -68,7 +71,7 @@ class FirewallSpec(SpecSection):
 
     mode: Annotated[Literal["open", "leave", "off"], BeforeValidator(_mode)] = "open"
     frameworks: tuple[Framework, ...] = ("torch",)
-    ports: tuple[Annotated[str, BeforeValidator(str), AfterValidator(_ports)], ...] = ()
+    ports: tuple[Ports, ...] = ()
     also_from: tuple[Annotated[str, AfterValidator(_source)], ...] = ()
 
 
@@ -77,13 +80,10 @@ Bench: TypeAlias = Workbench[FirewallSpec]
 
 def port_range(fleet: Fleet, host: HostState) -> tuple[int, int] | None:
     """Return the ports that new sockets get on a host: what the spec wants, else what the kernel has."""
-    wanted: tuple[int, int] | None = getattr(fleet.spec.sections.get("port_range"), "range", None)
-    if wanted is not None:
-        return wanted
-    if not isinstance(host.sysctls, Sysctls):
-        return None
-    words = host.sysctls.live.get(RANGE_KEY, "").split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 else None
+    chosen: tuple[int, int] | None = getattr(fleet.spec.sections.get("port_range"), "range", None)
+    if chosen is not None:
+        return chosen
+    return kernel_range(host.sysctls) if isinstance(host.sysctls, Sysctls) else None
 
 
 def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]:
@@ -265,25 +265,24 @@ def _note_leftover(bench: Bench, wall: Wall) -> None:
 def _switch_off(bench: Bench, wall: Wall, firewalls: Firewalls) -> None:
     """Plan that a firewall is off, now and after the next boot."""
     # --no-reload: a daemon-reload of systemd can take the GPUs from running containers.
-    systemctl = "systemctl --no-reload"
-    command: Command = {
-        "observe": "firewall-cmd --list-all-zones 2>/dev/null",
-        "before": str(firewalls.firewalld),
-        "after": "",
-        "do": f"{systemctl} disable firewalld.service && systemctl stop firewalld.service",
-        "undo": f"{systemctl} enable firewalld.service && systemctl start firewalld.service",
-    }
+    observe, before, after = "firewall-cmd --list-all-zones 2>/dev/null", firewalls.firewalld, ""
+    do = "systemctl --no-reload disable firewalld.service && systemctl stop firewalld.service"
+    undo = "systemctl --no-reload enable firewalld.service && systemctl start firewalld.service"
     if wall.switch == "ufw":
-        command = {
-            "observe": "sed -n 's/^ENABLED=//p' /etc/ufw/ufw.conf",
-            "before": "yes",
-            "after": "no",
-            "do": "ufw --force disable",
-            "undo": "ufw --force enable",
-        }
-    finding = bench.drift(f"{wall.name} is on, the spec says off")
-    loss = "every port of this host is open to everybody"
-    _plan(bench, CommandStep(f"switch {wall.name} off", command, disrupts=loss), finding)
+        observe, before, after = "sed -n 's/^ENABLED=//p' /etc/ufw/ufw.conf", "yes", "no"
+        do, undo = "ufw --force disable", "ufw --force enable"
+    bench.run(
+        f"switch {wall.name} off",
+        because=bench.drift(f"{wall.name} is on, the spec says off"),
+        observe=observe,
+        before=str(before),
+        after=after,
+        do=do,
+        undo=undo,
+        risk=Risk.HIGH,
+        guarded=True,
+        disrupts="every port of this host is open to everybody",
+    )
 
 
 @firewall.promises

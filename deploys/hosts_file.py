@@ -6,17 +6,12 @@ Paddle tell their peers to connect to loopback; entries that point to a node tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
-from remedy.edit.hosts import (
-    Disabled,
-    block_entries,
-    edit_hosts,
-    foreign_entries,
-)
+from remedy.edit.hosts import Disabled, block_entries, edit_hosts, foreign_entries
 from remedy.plan import Change, Finding, Fleet, Workbench, interface_addresses, remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
@@ -180,47 +175,36 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     if isinstance(bench.host.names, Unknown):
         bench.unknown("could not read how names resolve here", bench.host.names.reason)
         return
+    note = bench.blocked if settled else bench.drift
+    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
-    wrong = {
-        name: answers[name]
-        for name, address in addresses.items()
-        if name in answers and answers[name][:1] != (address,)
-    }
-    looped = {n: a for n, a in wrong.items() if any(answer.startswith("127.") for answer in a)}
-    elsewhere = {name: answer for name, answer in wrong.items() if name not in looped}
+    wrong = [n for n, address in addresses.items() if answers.get(n, (address,))[:1] != (address,)]
+    looped = [name for name in wrong if any(a.startswith("127.") for a in answers[name])]
+    elsewhere = [name for name in wrong if name not in looped]
     for names, label, text in (
         (looped, "loopback-hostname", "resolve to loopback"),
         (elsewhere, "hostname-unresolvable", "do not resolve to the cluster address"),
     ):
         if names:
             few = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
-            _note_answers(bench, f"names {text}: {few}", names, addresses, label, settled=settled)
-    asked = {name.lower() for name in bench.fleet.inventory.names}
-    silent = sorted((addresses.keys() & asked) - answers.keys())
-    if settled and silent:
+            evidence = (
+                f"{name}: {', '.join(answers[name]) or 'no answer'}, expected {addresses[name]}"
+                for name in names
+            )
+            note(f"names {text}: {few}", evidence, fix, label=label)
+    if settled:
+        _note_silent(bench, addresses.keys() - answers.keys())
+
+
+def _note_silent(bench: Bench, names: Set[str]) -> None:
+    """Say which names of the inventory got no answer at all."""
+    silent = sorted(names & {name.lower() for name in bench.fleet.inventory.names})
+    if silent:
         bench.unknown(
             f"{counted(len(silent), 'name')} not resolved within the probe's time",
             silent[:8],
             "Check the DNS servers in /etc/resolv.conf: one may be dead.",
         )
-
-
-def _note_answers(
-    bench: Bench,
-    title: str,
-    answers: Mapping[str, Sequence[str]],
-    addresses: Mapping[str, str],
-    label: str,
-    *,
-    settled: bool,
-) -> None:
-    note = bench.blocked if settled else bench.drift
-    evidence = (
-        f"{name}: {', '.join(answer) or 'no answer'}, expected {addresses[name]}"
-        for name, answer in answers.items()
-    )
-    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
-    note(title, evidence, fix, label=label)
 
 
 @hosts_file.promises

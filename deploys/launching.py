@@ -16,8 +16,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from remedy.deploys._once import once_a_fleet
-from remedy.plan import Fleet, Workbench, remedy
+from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
 from remedy.probe import HostState, Mention
 from remedy.spec import SpecSection
 from remedy.text import counted, fold

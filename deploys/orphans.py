@@ -14,14 +14,14 @@ SIGTERM, after ``grace_seconds`` with SIGKILL. That cannot be taken back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pydantic import Field, field_validator
 
 from remedy.deploys._leftovers import Doomed, ending, moment, numbers, shared_with, shown
 from remedy.plan import Change, Risk, Workbench, command, remedy
-from remedy.probe import HostState, Process
+from remedy.probe import HostState, Listener, Process
 from remedy.probe.processes import NO_READER
 from remedy.spec import SpecSection
 from remedy.text import counted
@@ -145,15 +145,7 @@ def holdings(host: HostState, ports: Sequence[int]) -> Iterator[Holding]:
     if isinstance(host.processes, Unknown):
         return
     by_pid = {process.pid: process for process in host.processes}
-    held: dict[int, set[int]] = {}
-    if not isinstance(host.listeners, Unknown):
-        for listener in host.listeners:
-            for pid in listener.holders if listener.port in ports else ():
-                held.setdefault(pid, set()).add(listener.port)
-    on_gpu: dict[int, set[str]] = {}
-    if not isinstance(host.gpus, Unknown) and not isinstance(host.gpus.processes, Unknown):
-        for user in host.gpus.processes:
-            on_gpu.setdefault(user.pid, set()).add(user.gpu)
+    held, on_gpu = _held(host, ports), _on_gpu(host)
     roots: dict[int, list[int]] = {}
     for pid in sorted({*held, *on_gpu}):
         if (root := _root(by_pid, pid)) is not None:
@@ -169,6 +161,24 @@ def holdings(host: HostState, ports: Sequence[int]) -> Iterator[Holding]:
             gpus=tuple(sorted(set().union(*(on_gpu.get(pid, ()) for pid in pids)))),
             alive=_alive(host, by_pid, trees[root]),
         )
+
+
+def _held(host: HostState, ports: Sequence[int]) -> Mapping[int, set[int]]:
+    """Return which of the ports each process listens on."""
+    held: dict[int, set[int]] = {}
+    for listener in () if isinstance(host.listeners, Unknown) else host.listeners:
+        for pid in listener.holders if listener.port in ports else ():
+            held.setdefault(pid, set()).add(listener.port)
+    return held
+
+
+def _on_gpu(host: HostState) -> Mapping[int, set[str]]:
+    """Return the GPUs that each process has a context on."""
+    used: dict[int, set[str]] = {}
+    if not isinstance(host.gpus, Unknown) and not isinstance(host.gpus.processes, Unknown):
+        for user in host.gpus.processes:
+            used.setdefault(user.pid, set()).add(user.gpu)
+    return used
 
 
 def _root(by_pid: Mapping[int, Process], pid: int) -> int | None:
@@ -300,17 +310,20 @@ def promise(state: HostState, change: Change) -> HostState:
         "processes": tuple(process for process in state.processes if process.pid not in gone)
     }
     if not isinstance(state.listeners, Unknown):
-        kept = (old._replace(holders=tuple(set(old.holders) - gone)) for old in state.listeners)
-        update["listeners"] = tuple(
-            new
-            for new, old in zip(kept, state.listeners, strict=True)
-            if new.holders or not old.holders
-        )
+        update["listeners"] = tuple(_without(state.listeners, gone))
     gpus = state.gpus
     if not isinstance(gpus, Unknown) and not isinstance(gpus.processes, Unknown):
         users = tuple(user for user in gpus.processes if user.pid not in gone)
         update["gpus"] = gpus.model_copy(update={"processes": users})
     return state.model_copy(update=update)
+
+
+def _without(listeners: Sequence[Listener], gone: Set[int]) -> Iterator[Listener]:
+    """Yield what still listens once the processes ``gone`` are dead."""
+    for listener in listeners:
+        holders = tuple(set(listener.holders) - gone)
+        if holders or not listener.holders:
+            yield listener._replace(holders=holders)
 
 
 @orphans.observes

@@ -16,9 +16,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from remedy.deploys._once import once_a_fleet
 from remedy.deploys.hosts_file import HostsFileSpec
-from remedy.plan import Fleet, Workbench, remedy
+from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.templating import render

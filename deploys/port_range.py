@@ -19,7 +19,15 @@ from pydantic import AfterValidator, BeforeValidator
 from remedy.deploys import _sysctl
 from remedy.deploys.firewall import FirewallSpec
 from remedy.firewall import spans
-from remedy.firewall.ports import FRAMEWORKS, RANGE_KEY, VERIFICATION, Need, parse_ports
+from remedy.firewall.ports import (
+    FRAMEWORKS,
+    RANGE_KEY,
+    VERIFICATION,
+    Need,
+    Ports,
+    kernel_range,
+    parse_ports,
+)
 from remedy.plan import Fleet, Workbench, remedy
 from remedy.probe import Sysctls
 from remedy.spec import SpecSection
@@ -43,11 +51,6 @@ def _wide_enough(bounds: tuple[int, int]) -> tuple[int, int]:
     return bounds
 
 
-def _ports(text: str) -> str:
-    parse_ports(text)
-    return text
-
-
 class PortRangeSpec(SpecSection):
     """``range``: ports for new sockets on all hosts ("50000-60999"); None leaves each host its own.
 
@@ -60,7 +63,7 @@ class PortRangeSpec(SpecSection):
         BeforeValidator(_bounds),
         AfterValidator(lambda found: None if found is None else _wide_enough(found)),
     ] = None
-    reserve: tuple[Annotated[str, BeforeValidator(str), AfterValidator(_ports)], ...] = ()
+    reserve: tuple[Ports, ...] = ()
 
 
 def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[str, str]:
@@ -80,7 +83,7 @@ def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[st
 
 def _at_risk(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> spans.Spans:
     """Return the launchers' ports that the kernel may give away."""
-    bounds = spec.range or _range(host)
+    bounds = spec.range or kernel_range(host)
     return (
         spans.meet((bounds,), spans.merge((n.low, n.high) for n in _fixed(fleet))) if bounds else ()
     )
@@ -90,11 +93,6 @@ def _fixed(fleet: Fleet) -> Iterator[Need]:
     frameworks = fleet.spec.section("firewall", FirewallSpec).frameworks
     yield from (need for name in frameworks for need in FRAMEWORKS[name] if need.fixed)
     yield VERIFICATION
-
-
-def _range(host: Sysctls) -> tuple[int, int] | None:
-    words = host.live.get(RANGE_KEY, "").split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 else None
 
 
 def _reserved(text: str) -> spans.Spans:
@@ -158,7 +156,7 @@ def _note_reserved(
     live = sysctls.live.get(RESERVED_KEY, "")
     if target.get(RESERVED_KEY, live) == live:
         return
-    bounds = bench.settings.range or _range(sysctls)
+    bounds = bench.settings.range or kernel_range(sysctls)
     reserved = _reserved(live)
     at_risk = [
         need

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from remedy.deploys._once import once_a_fleet
-from remedy.plan import Fleet, FleetBench, Workbench, remedy
+from remedy.plan import Fleet, FleetBench, Workbench, once_a_fleet, remedy
 from remedy.plan.compare import differences
 from remedy.probe import Gpus, HostState, Kernel, RdmaPort
 from remedy.spec import SpecSection
@@ -48,10 +47,7 @@ def in_use(fleet: Fleet) -> frozenset[tuple[str, int]]:
 
 
 @remedy(
-    "RDMA ports",
-    RdmaHealthSpec,
-    finds=("ib-link-fault", "ib-roce-mixed", "gdr-peermem"),
-    order=90,
+    "RDMA ports", RdmaHealthSpec, finds=("ib-link-fault", "ib-roce-mixed", "gdr-peermem"), order=90
 )
 def rdma_health(bench: Workbench[RdmaHealthSpec]) -> None:
     """Look for ports that are down, and for GPUs that cannot give their memory to a port."""

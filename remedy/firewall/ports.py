@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from remedy.probe import Sysctls
 from remedy.spec.verify import PORTS
 
 RANGE_KEY = "net.ipv4.ip_local_port_range"
@@ -62,3 +65,20 @@ def parse_ports(text: str) -> tuple[int, int]:
     if not 1 <= first <= last <= 65535:
         raise ValueError(f"ports go from 1 to 65535, the lower one first: {text!r}")
     return first, last
+
+
+def _checked(text: str) -> str:
+    parse_ports(text)
+    return text
+
+
+Ports = Annotated[
+    str, BeforeValidator(str), AfterValidator(_checked), Field(examples=["9000-9100"])
+]
+"""A port or a range of ports in the spec."""
+
+
+def kernel_range(sysctls: Sysctls) -> tuple[int, int] | None:
+    """Return the ports that the kernel gives to new sockets; None where that is not known."""
+    words = sysctls.live.get(RANGE_KEY, "").split()
+    return (int(words[0]), int(words[1])) if len(words) == 2 else None

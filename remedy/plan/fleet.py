@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import TypeVar
 
 from remedy.inventory import Inventory, Node
 from remedy.probe import HostState
 from remedy.spec import Spec
 from remedy.values import Unknown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,17 @@ def _shared_subnet(states: Mapping[str, HostState]) -> ipaddress.IPv4Network | N
         if None not in found and len(set(found)) == len(hosts):
             return candidate.network
     return None
+
+
+def once_a_fleet(decide: Callable[[Fleet], T]) -> Callable[[Fleet], T]:
+    """Have a pure function of the fleet work once, although the decision about every host asks for it."""
+
+    @wraps(decide)
+    def ask(fleet: Fleet) -> T:
+        answers = fleet.__dict__.setdefault("_answers", {})
+        if decide not in answers:
+            answers[decide] = decide(fleet)
+        answer: T = answers[decide]
+        return answer
+
+    return ask
