@@ -15,6 +15,17 @@ def fold(names: Iterable[str]) -> str:
     return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
 
 
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Return names as a list in a sentence, each once: "gpu01, gpu07 and 3 more".
+
+    Args:
+        most: how many are named; the others are counted.
+    """
+    known = list(dict.fromkeys(names))
+    head = ", ".join(known[:most])
+    return head if len(known) <= most else f"{head} and {len(known) - most} more"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: "1 host", "2 hosts"."""
     return f"{number} {noun}{'s' * (number != 1)}"

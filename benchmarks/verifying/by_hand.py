@@ -13,7 +13,9 @@ from benchmarks.harness.cluster import Cluster, each
 from benchmarks.harness.run import BenchmarkError
 from remedy.lab.host import Host
 from remedy.verify.allreduce.engines import ENGINES
-from remedy.verify.allreduce.plan import Candidate, RankPlan, config, plan_ranks
+from remedy.verify.allreduce.plan import RankPlan, plan_ranks
+from remedy.verify.allreduce.script import config
+from remedy.verify.hosts import Participant
 from remedy.verify.onhost.agent import unload
 from remedy.verify.onhost.engines import torch
 from remedy.verify.packing import sources
@@ -27,7 +29,7 @@ def plan(cluster: Cluster) -> RankPlan:
     lab = cluster.lab.record()
     return plan_ranks(
         [
-            Candidate(name=one.name, address=one.cluster_address, python=lab.python)
+            Participant(name=one.name, address=one.cluster_address, python=lab.python)
             for one in lab.hosts
         ]
     )

@@ -76,7 +76,7 @@ def faults(cluster: Cluster, rounds: int) -> Part:
     for _ in range(rounds):
         seconds, document = _remedy(cluster, "verify", code=EXIT_UNPROVED)
         verdict = document["verdict"]
-        named = {cause["what"] for cause in verdict["causes"]}
+        named = {cause["what"] for cause in verdict["culprits"]}
         if named != expected:
             raise BenchmarkError(f"named {sorted(named)}, broken is {sorted(expected)}")
         broken.append(seconds)
@@ -103,11 +103,11 @@ def _close(cluster: Cluster, host: str, rule: str) -> None:
 
 def reachability(cluster: Cluster, rounds: int) -> Part:
     """Every ordered pair on three ports, without the rest of the verification."""
-    from remedy.transport import Script
     from remedy.transport.connections import Transport
     from remedy.transport.reader import load_inventory
     from remedy.verify.reach import plan as reach
-    from remedy.verify.reach import result as ways
+    from remedy.verify.reach.answers import judge_links
+    from remedy.verify.scripts import run_texts
 
     inventory = load_inventory(cluster.inventory)
     transport = Transport(inventory)
@@ -115,24 +115,25 @@ def reachability(cluster: Cluster, rounds: int) -> Part:
     whole, inner = [], []
     tried = 0
     for _ in range(rounds + 1):
-        doors = [
-            reach.Door(
+        hosts = [
+            reach.ReachHost(
                 name=node.name,
                 address=str(node.cluster_address),
                 ports=reach.draw_ports(reach.USUAL_RANGE, (), 29500, random),
             )
             for node in inventory.nodes
         ]
-        plan = reach.plan_reach(doors)
+        plan = reach.plan_reach(hosts)
         limit = reach.script_deadline(plan)
         began = time.monotonic()
-        outputs = transport.run(
-            {d.name: Script(reach.script(plan, me), limit) for me, d in enumerate(doors)}
+        outputs = run_texts(
+            transport.run,
+            {host.name: (reach.script(plan, me), limit) for me, host in enumerate(hosts)},
         )
-        found = ways.judge(plan, outputs)
+        found = judge_links(plan, outputs)
         seconds = time.monotonic() - began
         if not found.passed:
-            raise BenchmarkError(f"{len(found.dead)} dead ways, such as {found.dead[0]}")
+            raise BenchmarkError(f"{len(found.dead)} dead links, such as {found.dead[0]}")
         whole.append(seconds)
         inner.append(
             max(json.loads(o.stdout.split(" ", 2)[2])["seconds"] for o in outputs.values())

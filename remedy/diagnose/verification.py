@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from remedy.diagnose.confirm import explain
 from remedy.diagnose.diagnosis import HEALTHY, UNKNOWN, Explanation
 from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Plan
-from remedy.verify.reach.result import WORDS
-
-if TYPE_CHECKING:
-    from remedy.verify.verdict import Verdict
+from remedy.verify.verdict import Verdict
 
 VERIFICATION_LOG = "remedy verify"
 """The name of the log that holds what the verification itself saw."""
@@ -40,11 +36,8 @@ def explain_verdict(
 
 def logs_of(verdict: Verdict) -> dict[str, list[str]]:
     """Return the logs of what ran, one a process, and one of what the verification itself saw."""
-    ways = [
-        f"{way.source} -> {way.target} port {way.port or 'any'} {WORDS[way.outcome]}: {way.detail}"
-        for way in verdict.dead_ways
-    ]
+    links = [link.message for link in verdict.dead_links]
     # The links show by themselves what the culprits of an ended ladder sum up.
-    reasons = [culprit.reason for culprit in verdict.causes] or [verdict.reason]
+    reasons = [culprit.reason for culprit in verdict.culprits] or [verdict.reason]
     logs = {name: list(lines) for name, lines in verdict.logs.items()}
-    return {VERIFICATION_LOG: [*reasons, *ways], **logs}
+    return {VERIFICATION_LOG: [*reasons, *links], **logs}

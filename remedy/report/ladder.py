@@ -13,13 +13,12 @@ from remedy.text import fold
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Explanation
-    from remedy.verify.allreduce.slow import Pace
-    from remedy.verify.verdict import Culprit, Rung, Verdict
+    from remedy.verify.verdict import Culprit, Rung, SlowHost, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
 FACTS = 4
-CAUSES = 12
-DEAD_WAYS = 8
+CULPRITS = 12
+DEAD_LINKS = 8
 
 
 def render_rung(rung: Rung) -> Text:
@@ -28,7 +27,7 @@ def render_rung(rung: Rung) -> Text:
     line = Text(f"  {sign} ", style=style).append(f"{rung.name:<18}", style="default")
     if rung.seconds:
         line.append(f"{rung.seconds:6.1f} s  ", style="dim")
-    return line.append(rung.said, style="default" if rung.passed is False else "dim")
+    return line.append(rung.message, style="default" if rung.passed is False else "dim")
 
 
 def render_verdict(verdict: Verdict, explanation: Explanation | None) -> RenderableType:
@@ -42,7 +41,7 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
 
     line = Text("NOT PROVED   ", style="bold red")
     line.append(verdict.reason, style="default")
-    evidence = [] if verdict.dead_ways else verdict.evidence[:12]
+    evidence = [] if verdict.dead_links else verdict.evidence[:12]
     return Group(
         line,
         *(Text(f"             {text}", style="dim") for text in evidence),
@@ -56,17 +55,17 @@ def render_details(verdict: Verdict) -> RenderableType:
     parts: list[RenderableType] = []
     if verdict.bandwidth:
         parts.append(bandwidth_table(verdict))
-    parts += [_slow(one) for one in verdict.slow[:CAUSES]]
-    if len(verdict.slow) > CAUSES:
-        parts.append(Text(f"  and {len(verdict.slow) - CAUSES} more", style="dim"))
-    for cause in verdict.causes[:CAUSES]:
-        parts += _cause(cause)
-    if len(verdict.causes) > CAUSES:
-        parts.append(Text(f"  and {len(verdict.causes) - CAUSES} more", style="dim"))
-    if verdict.dead_ways:
-        parts.append(_dead_ways(verdict))
-    if verdict.dead_count > len(verdict.dead_ways):
-        total = f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_ways):,} are listed"
+    parts += [_slow(host) for host in verdict.slow[:CULPRITS]]
+    if len(verdict.slow) > CULPRITS:
+        parts.append(Text(f"  and {len(verdict.slow) - CULPRITS} more", style="dim"))
+    for culprit in verdict.culprits[:CULPRITS]:
+        parts += _culprit(culprit)
+    if len(verdict.culprits) > CULPRITS:
+        parts.append(Text(f"  and {len(verdict.culprits) - CULPRITS} more", style="dim"))
+    if verdict.dead_links:
+        parts.append(_dead_links(verdict))
+    if verdict.dead_count > len(verdict.dead_links):
+        total = f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_links):,} are listed"
         parts.append(Text(total, style="dim"))
     return Group(*parts)
 
@@ -93,34 +92,34 @@ def bandwidth_table(verdict: Verdict) -> Table:
     return table
 
 
-def _slow(one: Pace) -> Text:
+def _slow(host: SlowHost) -> Text:
     """Return a host that is much slower than the median in a line."""
-    return Text(f"  {one.host}: ", style="bold yellow").append(
-        f"exchanges {one.gbps:.3g} GB/s with the best of its partners, {one.share:.0%} of the median",
+    return Text(f"  {host.host}: ", style="bold yellow").append(
+        f"exchanges {host.gbps:.3g} GB/s with the best of its partners, {host.share:.0%} of the median",
         style="default",
     )
 
 
-def _cause(cause: Culprit) -> Iterator[Text]:
-    yield Text(f"  {cause.what}: ", style="bold red").append(cause.why, style="default")
-    for fact in dict.fromkeys(cause.facts[:FACTS]):
+def _culprit(culprit: Culprit) -> Iterator[Text]:
+    yield Text(f"  {culprit.what}: ", style="bold red").append(culprit.why, style="default")
+    for fact in dict.fromkeys(culprit.facts[:FACTS]):
         yield Text(f"      {fact}", style="dim")
-    if cause.next_step:
-        yield Text(f"      {cause.next_step}", style="cyan")
+    if culprit.next_step:
+        yield Text(f"      {culprit.next_step}", style="cyan")
 
 
-def _dead_ways(verdict: Verdict) -> Table:
-    """Return the failed ways, those with the same end and the same way of failing together."""
+def _dead_links(verdict: Verdict) -> Table:
+    """Return the dead links, those with the same target and outcome together."""
     grouped: dict[tuple[str, str], list[str]] = {}
-    for one in verdict.dead_ways:
-        sources = grouped.setdefault((one.target, one.outcome), [])
-        if one.source not in sources:
-            sources.append(one.source)
+    for link in verdict.dead_links:
+        sources = grouped.setdefault((link.target, link.outcome), [])
+        if link.source not in sources:
+            sources.append(link.source)
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for title in ("from", "to", "result"):
         table.add_column(title)
-    for (target, outcome), sources in list(grouped.items())[:DEAD_WAYS]:
+    for (target, outcome), sources in list(grouped.items())[:DEAD_LINKS]:
         table.add_row(fold(sources), target, outcome)
-    if len(grouped) > DEAD_WAYS:
-        table.add_row("", f"and {len(grouped) - DEAD_WAYS} more", "")
+    if len(grouped) > DEAD_LINKS:
+        table.add_row("", f"and {len(grouped) - DEAD_LINKS} more", "")
     return table

@@ -63,15 +63,15 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
         ]
         yield f'<tr><td>{escape(rung.name)}</td><td class="{look}">{sign}</td>'
         took = f"{rung.seconds:.1f} s" if rung.seconds else ""
-        yield f'<td class="n">{took}</td><td>{escape(rung.said)}</td></tr>'
+        yield f'<td class="n">{took}</td><td>{escape(rung.message)}</td></tr>'
     yield "</table>"
-    if verdict.causes:
+    if verdict.culprits:
         yield "<h2>Culprits</h2>"
-        for cause in verdict.causes:
-            yield f'<p><b class="bad">{escape(cause.what)}</b>: {escape(cause.why)}<br>'
-            for fact in dict.fromkeys(cause.facts):
+        for culprit in verdict.culprits:
+            yield f'<p><b class="bad">{escape(culprit.what)}</b>: {escape(culprit.why)}<br>'
+            for fact in dict.fromkeys(culprit.facts):
                 yield f'<span class="dim">{escape(fact)}</span><br>'
-            yield f"<code>{escape(cause.next_step)}</code></p>" if cause.next_step else "</p>"
+            yield f"<code>{escape(culprit.next_step)}</code></p>" if culprit.next_step else "</p>"
     yield from _bandwidth(verdict)
     yield from _pace(verdict)
     yield from _map(verdict)
@@ -143,23 +143,24 @@ def _pace(verdict: Verdict) -> Iterator[str]:
 
 def _map(verdict: Verdict) -> Iterator[str]:
     """Yield a map of the links, one square each: a row opens connections, a column accepts them."""
-    if verdict.dead_count > len(verdict.dead_ways):
+    if verdict.dead_count > len(verdict.dead_links):
         # A square that is unknown would be drawn as a good one.
         yield f"<h2>Which hosts reach which</h2><p>{verdict.dead_count:,} links are dead: too many for a"
         yield " map. The culprits are the hosts that they have in common.</p>"
         return
-    if not verdict.dead_ways:
+    if not verdict.dead_links:
         return
     worst: dict[tuple[str, str], str] = {}
     order = list(COLOURS)
-    told: dict[tuple[str, str], list[str]] = {}
-    for one in verdict.dead_ways:
-        way = (one.source, one.target)
-        worst[way] = max(worst.get(way, "ok"), one.outcome, key=order.index)
-        told.setdefault(way, []).append(f"port {one.port or 'any'}: {one.outcome} {one.detail}")
+    endings: dict[tuple[str, str], list[str]] = {}
+    for dead in verdict.dead_links:
+        link = (dead.source, dead.target)
+        worst[link] = max(worst.get(link, "ok"), dead.outcome, key=order.index)
+        port = dead.port or "any"
+        endings.setdefault(link, []).append(f"port {port}: {dead.outcome} {dead.detail}")
     hosts = [one.host for one in verdict.outcomes]
     if len(hosts) > LARGEST:
-        concerned = {host for way in worst for host in way}
+        concerned = {host for link in worst for host in link}
         hosts = [host for host in hosts if host in concerned][:LARGEST]
     side = 20 if len(hosts) <= 32 else 16 if len(hosts) <= 64 else 8
     left = 8 * max(map(len, hosts), default=0) + 8
@@ -179,7 +180,7 @@ def _map(verdict: Verdict) -> Iterator[str]:
             if source == target:
                 continue
             outcome = worst.get((source, target), "ok")
-            tip = "; ".join((f"{source} -> {target}", *told.get((source, target), [outcome])))
+            tip = "; ".join((f"{source} -> {target}", *endings.get((source, target), [outcome])))
             yield f'<rect x="{left + side * column}" y="{left + side * row}" width="{side - 1}" '
             yield f'height="{side - 1}" fill="{COLOURS[outcome]}"><title>{escape(tip)}</title></rect>'
     yield "</svg></div>"

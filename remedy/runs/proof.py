@@ -19,8 +19,8 @@ from remedy.runs.session import Session
 from remedy.spec import VerifySpec
 from remedy.transport import HostEvent
 from remedy.values import Unknown
-from remedy.verify.allreduce.plan import Candidate
-from remedy.verify.ladder import Sight, climb
+from remedy.verify.hosts import Participant, Participants
+from remedy.verify.ladder import climb
 from remedy.verify.last import increment, load, save
 from remedy.verify.verdict import Rung, Verdict
 
@@ -65,7 +65,7 @@ def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Proof
         candidate
         for name in scene.fleet.states
         if scene.hosts[name].status in (HostStatus.OK, HostStatus.CHANGED)
-        and (candidate := _candidate(session.inventory, name, scene.fleet)) is not None
+        and (candidate := _participant(session.inventory, name, scene.fleet)) is not None
     ]
     names = [candidate.name for candidate in candidates]
     for name in names:
@@ -77,7 +77,7 @@ def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Proof
         pairs = _pairs(session, fingerprints, section.engine)
     verdict = climb(
         session.transport.run,
-        _sight(session.inventory, candidates, scene),
+        _participants(session.inventory, candidates, scene),
         section,
         session.progress.rung,
         pairs,
@@ -98,7 +98,7 @@ def _pairs(
     """Return the pairs that are tested in place of the whole ladder; none where it has to be the whole."""
     less = increment(load(session.home), fingerprints, engine)
     if isinstance(less, str):
-        rung = Rung(name="new hosts", passed=None, said=f"the whole ladder: {less}")
+        rung = Rung(name="new hosts", passed=None, message=f"the whole ladder: {less}")
         session.progress.rung(rung)
         return ()
     return less.pairs
@@ -113,7 +113,7 @@ def record(proof: Proof, journal: Journal, home: Path) -> None:
     verdict, explanation = proof.verdict, proof.explanation
     journal.write(
         "verified",
-        **verdict.model_dump(mode="json", exclude={"evidence", "dead_ways", "tests"}),
+        **verdict.model_dump(mode="json", exclude={"evidence", "dead_links", "tests"}),
         cause=explanation and explanation.diagnosis.label,
         command=explanation and explanation.command,
     )
@@ -147,7 +147,9 @@ def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanatio
     return explain_verdict(verdict, scene.plan, scene.fleet.states, typed)
 
 
-def _sight(inventory: Inventory, tested: Sequence[Candidate], scene: Scene) -> Sight:
+def _participants(
+    inventory: Inventory, tested: Sequence[Participant], scene: Scene
+) -> Participants:
     """Return what verification may know of the hosts: with what a plan would find, it explains itself."""
     known: dict[str, list[str]] = {}
     for finding in scene.plan.findings:
@@ -157,16 +159,16 @@ def _sight(inventory: Inventory, tested: Sequence[Candidate], scene: Scene) -> S
     for change in scene.plan.changes:
         known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
     curable = frozenset(change.host for change in scene.plan.changes)
-    return Sight(tested, scene.fleet.states, known, curable, inventory.path.name)
+    return Participants(tested, scene.fleet.states, known, curable, inventory.path.name)
 
 
-def _candidate(inventory: Inventory, name: str, fleet: Fleet) -> Candidate | None:
+def _participant(inventory: Inventory, name: str, fleet: Fleet) -> Participant | None:
     """Return what verification has to know of a host; None when peers could not reach it."""
     address = fleet.addresses[name].address
     if address is None:
         return None
     python = inventory.node(name).data.get("python")
-    return Candidate(
+    return Participant(
         name=name,
         address=address,
         gpus=gpu_count(fleet.states[name]),

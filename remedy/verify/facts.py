@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from remedy.probe import HostState
+from remedy.text import listed
 from remedy.values import Unknown
-from remedy.verify.allreduce import links as capacity
+from remedy.verify.allreduce import limits
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.verdict import Culprit
 
@@ -25,7 +26,7 @@ class Facts:
     Args:
         culprits: what will make training fail.
         warnings: what will not, but should be known.
-        nameless: ways whose source resolves the target's name wrongly, with what it gets.
+        nameless: links whose source resolves the target's name wrongly, with what it gets.
         limit: GB/s that the links of the slowest host can carry; None where it is not known.
         unknown: the hosts whose links' speed is not known.
     """
@@ -37,33 +38,33 @@ class Facts:
     unknown: tuple[str, ...] = ()
 
 
-def look(states: Mapping[str, HostState], plan: RankPlan) -> Facts:
+def compare(states: Mapping[str, HostState], plan: RankPlan) -> Facts:
     """Compare the hosts.
 
     Args:
         states: of all hosts that take part.
-        plan: who they are to each other.
+        plan: of the all-reduce over all of them.
     """
     addresses = {host.name: host.address for host in plan.hosts}
     nameless = dict(_nameless(states, addresses))
     culprits = [*_same_names(states), *_clocks(states), *_held(states, plan)]
-    limits = capacity.limits(states, plan.hosts, plan.backend)
-    known = [limit for limit in limits.values() if limit]
+    by_host = limits.limits(states, plan.hosts, plan.backend)
+    known = [limit for limit in by_host.values() if limit]
     return Facts(
         culprits=tuple(culprits),
         warnings=(*_warnings(states), *_joined(states, plan)),
         nameless=nameless,
-        limit=min(known) if known and len(known) == len(limits) else None,
-        unknown=tuple(name for name, limit in limits.items() if not limit),
+        limit=min(known) if known and len(known) == len(by_host) else None,
+        unknown=tuple(name for name, limit in by_host.items() if not limit),
     )
 
 
 def _same_names(states: Mapping[str, HostState]) -> Iterator[Culprit]:
-    called: dict[str, list[str]] = defaultdict(list)
+    by_name: dict[str, list[str]] = defaultdict(list)
     for name, state in states.items():
         if not isinstance(state.identity, Unknown):
-            called[state.identity.transient_name].append(name)
-    for word, hosts in called.items():
+            by_name[state.identity.transient_name].append(name)
+    for word, hosts in by_name.items():
         if len(hosts) > 1:
             yield Culprit(
                 what=", ".join(hosts),
@@ -116,22 +117,23 @@ def _held(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[Culprit]:
     listeners = states[first].listeners
     if isinstance(listeners, Unknown):
         return
-    for one in listeners:
-        if one.port == plan.port:
+    for listener in listeners:
+        if listener.port == plan.port:
+            holder = f"process {', '.join(map(str, listener.holders))}" if listener.holders else ""
             yield Culprit(
                 what=first,
                 hosts=(first,),
-                reason=f"the rendezvous port {plan.port} on {first} is held by process"
-                f" {', '.join(map(str, one.holders)) or 'of another user'}",
+                reason=f"the rendezvous port {plan.port} on {first} is held by "
+                f"{holder or 'a process of another user'}",
             )
             return
 
 
 def _joined(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[str]:
-    """GPUs whose NVLinks carry less than those of another one in the host, or than the host's wires."""
+    """GPUs whose NVLinks carry less than those of another GPU in the host, or than the host's wires."""
     for host in plan.hosts:
-        links = capacity.nvlinks(states[host.name])
-        outside = capacity.wires(states[host.name], host.address, plan.backend)
+        links = limits.nvlinks(states[host.name])
+        outside = limits.wires(states[host.name], host.address, plan.backend)
         usual = max(*links.values(), outside or 0.0) if links else 0.0
         for gpu, rate in links.items():
             if rate < usual:
@@ -152,9 +154,9 @@ def _warnings(states: Mapping[str, HostState]) -> Iterator[str]:
                 pids = ", ".join(str(process.pid) for process in state.gpus.processes[:4])
                 yield f"{name}: its GPUs are in use by process {pids}: figures will be low"
         if not isinstance(state.software, Unknown):
-            found = sorted({package.version for package in state.software.versions("torch")})
-            torches[" and ".join(found) or "none"].append(name)
-    for what, versions in (("GPU drivers", drivers), ("torch versions", torches)):
-        if len(versions) > 1:
-            told = "; ".join(f"{version}: {', '.join(h[:6])}" for version, h in versions.items())
-            yield f"different {what}: {told}"
+            versions = sorted({package.version for package in state.software.versions("torch")})
+            torches[" and ".join(versions) or "none"].append(name)
+    for what, hosts_by_version in (("GPU drivers", drivers), ("torch versions", torches)):
+        if len(hosts_by_version) > 1:
+            words = [f"{version}: {listed(hosts)}" for version, hosts in hosts_by_version.items()]
+            yield f"different {what}: {'; '.join(words)}"

@@ -1,8 +1,8 @@
 """The last verdict, kept beside the inventory, and what may be built on it.
 
-A verdict holds for the host states that it was proved on. Where only a few hosts are other ones now, and the
-fingerprints of all others are as they were, it is enough to test each of these with a good host of its own, and
-then the fleet as a whole.
+A verdict holds for the host states that it was proved on. Where only a few hosts have changed since, and the
+fingerprints of all others are the same, it is enough to test each changed host with a good partner of its own,
+and then the fleet as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "verdict.json"
 
 @dataclass(frozen=True)
 class Increment:
-    """What has to be tested: each new host with a partner of its own that was proved before."""
+    """What is left to be tested: each changed host with a partner of its own that was proved before."""
 
     pairs: tuple[tuple[str, str], ...]
 
@@ -48,7 +48,7 @@ def increment(last: Verdict | str, now: Mapping[str, str], engine: str) -> Incre
     Args:
         last: the last verdict.
         now: the fingerprint of every host that takes part.
-        engine: what shall prove it.
+        engine: what is to prove it.
 
     Returns:
         the tests, or why it has to be the whole ladder.
@@ -59,12 +59,12 @@ def increment(last: Verdict | str, now: Mapping[str, str], engine: str) -> Incre
         return f"the last verdict is of the engine {last.engine}"
     if not last.passed:
         return "the last verification failed"
-    kept = [host for host, mark in now.items() if last.fingerprints.get(host) == mark]
+    kept = [host for host, fingerprint in now.items() if last.fingerprints.get(host) == fingerprint]
     changed = [host for host in now if host not in kept]
     if not changed:
-        return "no host is another one than when it was last verified"
+        return "no host has changed since the last verification"
     if len(changed) > len(kept):
-        return f"{len(changed)} of {len(now)} hosts are not as they were"
+        return f"{len(changed)} of {len(now)} hosts have changed since the last verification"
     # Neighbours share switches: a partner half the fleet away has seen more of the network.
     half = len(kept) // 2
     partners = [*kept[half:], *kept[:half]]

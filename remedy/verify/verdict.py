@@ -1,19 +1,40 @@
-"""The verdict: what one verification proved, as a value."""
+"""The verdict: what one verification proved, as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from remedy.spec import EngineName
+from remedy.text import listed
 from remedy.values import Record
-from remedy.verify.allreduce.blame import names
-from remedy.verify.allreduce.engines import Backend
-from remedy.verify.allreduce.plan import RankPlan
-from remedy.verify.allreduce.slow import Pace
-from remedy.verify.reach.result import DeadWay
+
+Backend = Literal["nccl", "gloo", "mpi", "mccl", "hccl"]
+LinkOutcome = Literal[
+    "refused",
+    "rejected",
+    "dropped",
+    "stalled",
+    "no listener",
+    "no name",
+    "foreign",
+    "mute",
+    "not tested",
+]
+# How a connection on a dead link ends, in words.
+ENDINGS: Mapping[LinkOutcome, str] = {
+    "refused": "refused (reset by a firewall)",
+    "rejected": "rejected (by a firewall, or no route)",
+    "dropped": "no answer (dropped by a firewall)",
+    "stalled": "small messages arrive, large ones do not (MTU)",
+    "no listener": "no listener",
+    "no name": "resolves its name wrongly",
+    "foreign": "answered by another program or host",
+    "mute": "opened, and never answered",
+    "not tested": "not tested",
+}
 
 
 class Bandwidth(Record):
@@ -32,7 +53,7 @@ class Bandwidth(Record):
     out_of_place_busbw: float | None = None
 
 
-class HostOutcome(Record):
+class HostVerdict(Record):
     """How one host ended; "not-tested" is one that may be sound, but others kept it from showing it."""
 
     host: str
@@ -41,7 +62,7 @@ class HostOutcome(Record):
 
 
 class Rung(Record):
-    """One rung of the ladder; ``passed`` is None where it was not climbed, and ``said`` then says why."""
+    """One rung of the ladder; ``passed`` is None where it was not climbed, for the reason in ``message``."""
 
     name: Literal[
         "facts",
@@ -53,23 +74,23 @@ class Rung(Record):
         "isolation",
     ]
     passed: bool | None
-    said: str = ""
+    message: str = ""
     seconds: float = 0.0
 
 
 class Culprit(Record):
-    """A host, or a way between two, that is to blame.
+    """A host, or a link between two, that a verification names.
 
     Args:
-        what: "gpu07", or "gpu07 -> gpu19".
+        what: "gpu07", or "gpu07 -> gpu19"; "" where something is wrong that no host can be named for.
         hosts: that it concerns.
         reason: a sentence.
         facts: what is known of the state of these hosts that explains it.
         next_step: the command to type, or what to do.
     """
 
-    what: str
-    hosts: tuple[str, ...]
+    what: str = ""
+    hosts: tuple[str, ...] = ()
     reason: str
     facts: tuple[str, ...] = ()
     next_step: str = ""
@@ -80,8 +101,44 @@ class Culprit(Record):
         return self.reason.removeprefix(self.what).lstrip(": ") or self.reason
 
 
+def culprit(reason: str, *hosts: str) -> Culprit:
+    """A culprit by its hosts alone.
+
+    Args:
+        reason: a sentence.
+        hosts: none where nobody can be named.
+    """
+    names = tuple(dict.fromkeys(hosts))
+    return Culprit(what=listed(names), hosts=names, reason=reason)
+
+
+class DeadLink(Record):
+    """A link that does not work: from, to, on which port (0: all), how it ended, and what was seen."""
+
+    source: str
+    target: str
+    port: int
+    outcome: LinkOutcome
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        port = f" port {self.port}" if self.port else ""
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.source} -> {self.target}{port}: {ENDINGS[self.outcome]}{detail}"
+
+
+class SlowHost(Record):
+    """What a host exchanges with the best of its partners, in GB/s each way, and as a share of the median."""
+
+    host: str
+    gbps: float
+    share: float
+
+
 class GroupTest(Record):
-    """A group that was tested while looking for the causes."""
+    """A group that was tested while looking for the culprits."""
 
     round: int
     purpose: str
@@ -104,20 +161,20 @@ class Verdict(Record):
         bandwidth: of each size; empty where the group itself is not proved.
         busbw_gbps: of the largest size.
         torch, nccl, software: versions that took part; the last of an engine that is not torch.
-        reason: one sentence; on failure it names the host or the way, where it can be told.
+        reason: one sentence; on failure it names the host or the link, where it can be determined.
         evidence: lines that bear the reason out.
         seconds: wall clock, from the start of the scripts to the last report.
-        fingerprints: of each host's state, which the verdict holds for.
-        pace: GB/s each way that each host exchanges with the best of a few partners.
+        fingerprints: of the states that it holds for, by host.
+        pace: what each host exchanges with the best of its partners, in GB/s each way.
         slow: hosts far below the median of these.
-        limit_gbps: what the slowest host's links can carry, where it is known.
-        min_busbw_gbps: what was asked for; None where nothing was, or where it could not be told.
-        rungs: the ladder, as far as it was climbed.
-        causes: who is to blame, as far as it could be told.
-        dead_ways: the pairs of hosts that do not reach each other; a part of them where they are very many.
-        dead_count: how many there are in all, a port each.
-        tests: the groups that were tested to find the causes.
-        logs: the lines of each process of a run that failed, by its name; they are not kept.
+        limit_gbps: what the links of the slowest host can carry; None where that is not known.
+        min_busbw_gbps: what the user asked for, in GB/s.
+        rungs: how far the ladder was climbed, and what each rung showed.
+        culprits: the smallest set of hosts and links that explains a failure.
+        dead_links: links between hosts that do not work; some of them where there are too many.
+        dead_count: how many there are in all.
+        tests: what the search for the culprits tested.
+        logs: what the processes of a failed run printed, by name; not kept with the verdict.
     """
 
     passed: bool
@@ -135,17 +192,17 @@ class Verdict(Record):
     nccl: tuple[str, ...] = ()
     software: tuple[str, ...] = ()
     reason: str
-    outcomes: tuple[HostOutcome, ...] = ()
+    outcomes: tuple[HostVerdict, ...] = ()
     evidence: tuple[str, ...] = ()
     seconds: float = 0.0
     fingerprints: Mapping[str, str] = Field(default_factory=dict)
     pace: Mapping[str, float] = Field(default_factory=dict)
-    slow: tuple[Pace, ...] = ()
+    slow: tuple[SlowHost, ...] = ()
     limit_gbps: float | None = None
     min_busbw_gbps: float | None = None
     rungs: tuple[Rung, ...] = ()
-    causes: tuple[Culprit, ...] = ()
-    dead_ways: tuple[DeadWay, ...] = ()
+    culprits: tuple[Culprit, ...] = ()
+    dead_links: tuple[DeadLink, ...] = ()
     dead_count: int = 0
     tests: tuple[GroupTest, ...] = ()
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
@@ -158,7 +215,7 @@ class Verdict(Record):
         return self.busbw_gbps / self.limit_gbps
 
     def excusing(self, hosts: Mapping[str, str]) -> Verdict:
-        """The same verdict, saying also which hosts were left out of the run, and why.
+        """The same verdict, which also names the hosts that were left out of the run, and why.
 
         Args:
             hosts: reason by host name.
@@ -166,41 +223,34 @@ class Verdict(Record):
         if not hosts:
             return self
         first, why = next(iter(hosts.items()))
-        left_out = f"not tested: {names(hosts)} ({why.removeprefix(first + ': ')})"
+        left_out = f"not tested: {listed(hosts)} ({why.removeprefix(first + ': ')})"
+        more = (
+            HostVerdict(host=name, outcome="not-tested", reason=why) for name, why in hosts.items()
+        )
         return self.model_copy(
             update={
                 "reason": f"{self.reason}; {left_out}",
-                "outcomes": (
-                    *self.outcomes,
-                    *(
-                        HostOutcome(host=name, outcome="not-tested", reason=reason)
-                        for name, reason in hosts.items()
-                    ),
-                ),
+                "outcomes": (*self.outcomes, *more),
             }
         )
 
 
-def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = None) -> Verdict:
-    """The verdict on a run that could not be had.
+def summary(culprits: Iterable[Culprit]) -> str:
+    """What the culprits did, in a sentence: the first three of them."""
+    reasons = [culprit.reason for culprit in culprits]
+    more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    return "; ".join(reasons[:3]) + more
 
-    Args:
-        plan: what should have run.
-        reason: why it could not.
-        failed: hosts that are the reason, and what each of them lacks.
-    """
-    failed = failed or {}
-    return Verdict(
-        passed=False,
-        possible=False,
-        engine=plan.engine,
-        expected_world_size=plan.world,
-        expected_hosts=len(plan.hosts),
-        reason=f"not possible: {reason}",
-        outcomes=tuple(
-            HostOutcome(host=host.name, outcome="fail", reason=failed[host.name])
-            if host.name in failed
-            else HostOutcome(host=host.name, outcome="not-tested", reason=reason)
-            for host in plan.hosts
-        ),
-    )
+
+def because_of(culprits: Iterable[str]) -> str:
+    """Why hosts that may be sound were not proved."""
+    return f"the group could not be proved because of {listed(culprits)}"
+
+
+def accused(culprits: Iterable[Culprit]) -> dict[str, str]:
+    """The hosts that culprits name, each with the first reason."""
+    reasons: dict[str, str] = {}
+    for culprit in culprits:
+        for host in culprit.hosts:
+            reasons.setdefault(host, culprit.reason)
+    return reasons

@@ -91,7 +91,7 @@ def test_a_host_without_open_mpi_is_named_before_anything_runs(mpi: Site) -> Non
     verdict = answer.document["verdict"]
     assert answer.code == 3
     assert f"{bare}: mpirun and orted are not in its PATH" in verdict["reason"]
-    assert "apt-get install openmpi-bin" in verdict["causes"][0]["next_step"]
+    assert "apt-get install openmpi-bin" in verdict["culprits"][0]["next_step"]
     assert {rung["name"] for rung in verdict["rungs"]} == {"facts", "engine"}
 
 
@@ -130,7 +130,7 @@ def assert_the_stuck_one_is_named(site: Site, engine: str, deadline: int) -> Non
         host.must("sed -i /stuck/d /etc/environment && rm -r /opt/stuck")
     verdict = answer.document["verdict"]
     assert answer.code == 3
-    assert [cause["what"] for cause in verdict["causes"]] == [victim], answer.text
+    assert [cause["what"] for cause in verdict["culprits"]] == [victim], answer.text
     assert verdict["tests"], "no smaller group was tried"
     assert not leftovers(site)
 
@@ -179,7 +179,7 @@ def test_a_host_without_all_reduce_perf_is_named_before_anything_runs(mpi: Site)
     verdict = answer.document["verdict"]
     assert answer.code == 3
     assert "all_reduce_perf is not in its PATH" in verdict["reason"]
-    assert "MPI=1" in verdict["causes"][0]["next_step"]
+    assert "MPI=1" in verdict["culprits"][0]["next_step"]
     assert {rung["name"] for rung in verdict["rungs"]} == {"facts", "engine"}
 
 
@@ -240,7 +240,7 @@ def test_a_python_without_the_framework_is_told_before_anything_runs(frameworks:
     verdict = answer.document["verdict"]
     assert answer.code == 3
     assert "/usr/bin/python3 has no Paddle" in verdict["reason"]
-    assert "Install paddlepaddle there" in verdict["causes"][0]["next_step"]
+    assert "Install paddlepaddle there" in verdict["culprits"][0]["next_step"]
 
 
 @pytest.mark.parametrize("engine", ["paddle", "mindspore"])

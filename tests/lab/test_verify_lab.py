@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from remedy.spec import VerifySpec
-from remedy.verify.allreduce.plan import Candidate, RankPlan, plan_ranks, script, script_deadline
+from remedy.verify.allreduce.plan import RankPlan, plan_ranks
 from remedy.verify.allreduce.run import verify
+from remedy.verify.allreduce.script import script, script_deadline
+from remedy.verify.hosts import Participant
 from remedy.verify.onhost.agent import MARKER
 from remedy.verify.verdict import Verdict
 from tests.lab.conftest import Cluster
@@ -52,7 +54,7 @@ class Controller:
         lab = self.cluster.lab.record()
         return plan_ranks(
             [
-                Candidate(name=one.name, address=one.cluster_address, python=lab.python)
+                Participant(name=one.name, address=one.cluster_address, python=lab.python)
                 for one in lab.hosts
                 if one.name in (names or self.cluster.hosts)
             ],
@@ -221,7 +223,7 @@ def test_a_firewall_between_two_hosts_names_the_pair_and_the_direction(
     assert verdict.seconds < DEADLINE + 10
     assert accused(verdict) == {two.name, three.name}, verdict
     assert f"{one.name} ->" not in verdict.reason
-    assert "is not answered" in verdict.reason
+    assert "no answer" in verdict.reason
     assert not controller.leftovers(plan)
 
 
@@ -258,7 +260,7 @@ def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Control
         stdout, stderr = client.communicate(timeout=90)
         answers[name] = Output(name, stdout, stderr, client.returncode)
     verdict = judge(plan, answers)
-    assert verdict.reason.startswith(f"a worker on {victim} was killed by SIGKILL"), verdict
+    assert verdict.reason.startswith(f"a rank on {victim} was killed by SIGKILL"), verdict
     assert not controller.leftovers(plan)
 
 

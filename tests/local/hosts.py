@@ -17,7 +17,8 @@ import pytest
 
 from remedy.errors import RemedyError
 from remedy.verify.allreduce.judge import judge
-from remedy.verify.allreduce.plan import RankPlan, script
+from remedy.verify.allreduce.plan import RankPlan
+from remedy.verify.allreduce.script import script
 from remedy.verify.onhost.agent import MARKER
 from remedy.verify.onhost.procs import LISTEN, marked, read, sockets
 from remedy.verify.verdict import Verdict

@@ -24,7 +24,8 @@ from remedy.firewall.nftables import rule_text
 from remedy.firewall.spans import of_networks
 from remedy.firewall.step import Opening
 from remedy.spec import VerifySpec
-from remedy.verify.allreduce.plan import Candidate, plan_ranks
+from remedy.verify.allreduce.plan import plan_ranks
+from remedy.verify.hosts import Participant
 from remedy.verify.verdict import Verdict
 from tests.local.hosts import NEEDS, Hosts
 
@@ -141,7 +142,7 @@ def prove(tmp_path: Path) -> Iterator[Callable[..., Verdict]]:
         **environment: str,
     ) -> Verdict:
         candidates = [
-            Candidate(name=name, address=address, python=sys.executable)
+            Participant(name=name, address=address, python=sys.executable)
             for name, address in zip(names, addresses, strict=True)
         ]
         spec = VerifySpec(

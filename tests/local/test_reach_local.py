@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from remedy.verify.reach.plan import Door, ReachPlan, draw_ports, plan_reach, script
-from remedy.verify.reach.result import Reach, judge
+from remedy.verify.reach.answers import judge_links
+from remedy.verify.reach.plan import ReachHost, ReachPlan, draw_ports, plan_reach, script
+from remedy.verify.reach.result import Reach
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is Linux's")
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is Li
 def make_plan(hosts: int, seconds: float = 4.0) -> ReachPlan:
     random = Random(os.getpid())  # noqa: S311
     doors = [
-        Door(
+        ReachHost(
             name=f"h{n}",
             address=f"127.0.0.{n + 2}",
             ports=draw_ports((42000, 48000), {0}, 29563, random),
@@ -38,8 +39,8 @@ def make_plan(hosts: int, seconds: float = 4.0) -> ReachPlan:
 
 def start(plan: ReachPlan, *left_out: str) -> dict[str, subprocess.Popen[str]]:
     clients = {}
-    for me, door in enumerate(plan.doors):
-        if door.name in left_out:
+    for me, host in enumerate(plan.hosts):
+        if host.name in left_out:
             continue
         client = subprocess.Popen(
             ["sh", "-s"],
@@ -52,7 +53,7 @@ def start(plan: ReachPlan, *left_out: str) -> dict[str, subprocess.Popen[str]]:
         client.stdin.write(script(plan, me))
         client.stdin.close()
         client.stdin = None
-        clients[door.name] = client
+        clients[host.name] = client
     return clients
 
 
@@ -65,7 +66,7 @@ def finish(clients: Mapping[str, subprocess.Popen[str]]) -> dict[str, Any]:
 
 
 def reach(plan: ReachPlan, *left_out: str) -> Reach:
-    return judge(plan, finish(start(plan, *left_out)))
+    return judge_links(plan, finish(start(plan, *left_out)))
 
 
 def test_all_reach_all_and_it_ends_before_its_time() -> None:
@@ -87,8 +88,8 @@ def test_a_host_without_a_program_has_no_listener() -> None:
 
 def test_a_port_that_something_else_holds_still_shows_the_way() -> None:
     plan = make_plan(2)
-    port = plan.doors[1].ports[0]
-    with socket.create_server((plan.doors[1].address, port)):
+    port = plan.hosts[1].ports[0]
+    with socket.create_server((plan.hosts[1].address, port)):
         assert reach(plan).passed
 
 
@@ -107,7 +108,7 @@ def test_nothing_is_left_when_it_is_killed() -> None:
     time.sleep(1.0)
     client.send_signal(signal.SIGKILL)
     client.wait(10)
-    with socket.create_server((plan.doors[0].address, plan.doors[0].ports[0])):
+    with socket.create_server((plan.hosts[0].address, plan.hosts[0].ports[0])):
         pass
 
 

@@ -20,7 +20,8 @@ import pytest
 from remedy.spec import VerifySpec
 from remedy.verify.allreduce import answers as report
 from remedy.verify.allreduce.judge import judge
-from remedy.verify.allreduce.plan import Candidate, plan_ranks
+from remedy.verify.allreduce.plan import plan_ranks
+from remedy.verify.hosts import Participant
 from remedy.verify.onhost.procs import ESTABLISHED, read, sockets
 from tests.local.hosts import NEEDS, Hosts, wait_for
 from tests.unit.verify.onhost.test_nccl_ras import document, lost
@@ -35,7 +36,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Hosts]]:
 
     def build(deadline: float = 60.0, **spec: object) -> Hosts:
         plan = plan_ranks(
-            [Candidate(name=name, address="127.0.0.1", python=sys.executable) for name in NAMES],
+            [Participant(name=name, address="127.0.0.1", python=sys.executable) for name in NAMES],
             VerifySpec(deadline=deadline, **spec),
         )
         made.append(Hosts(plan, tmp_path))
@@ -104,7 +105,7 @@ def test_a_killed_worker_is_named(make: Callable[..., Hosts], victim: str) -> No
     os.kill(hosts.worker(victim), signal.SIGKILL)
     verdict = hosts.verdict()
     assert not verdict.passed
-    assert verdict.reason.startswith(f"a worker on {victim} was killed by SIGKILL"), verdict
+    assert verdict.reason.startswith(f"a rank on {victim} was killed by SIGKILL"), verdict
     assert {o.host: o.outcome for o in verdict.outcomes}[victim] == "fail"
     hosts.assert_nothing_left()
 
@@ -148,7 +149,7 @@ def test_who_stops_amid_the_sweep_is_noted_by_those_who_wait(make: Callable[...,
     wait_for(measuring, 30)
     os.kill(worker, signal.SIGSTOP)
     outputs = hosts.outputs()
-    waiting = report.read("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
+    waiting = report.read_report("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
     assert [rank.missing for rank in waiting.ranks] == [(1,)]
     assert "gpu02" in judge(hosts.plan, outputs).reason  # type: ignore[arg-type]
     hosts.assert_nothing_left()
@@ -183,7 +184,7 @@ def test_nccl_is_asked_while_a_phase_does_not_end(
         os.kill(worker, signal.SIGCONT)
         outputs = hosts.outputs()
         service.shutdown()
-    said = report.read("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
+    said = report.read_report("gpu01", hosts.plan.nonce, outputs["gpu01"])  # type: ignore[arg-type]
     assert said.end is not None
     assert said.end.missed == ((1, "unresponsive"),)
 

@@ -1,4 +1,4 @@
-"""What one host said about its part: framed lines parsed by a strict schema.
+"""What each host reports of its part: framed lines, parsed by a strict schema.
 
 A line counts only with the run's own nonce: what an earlier run left in a pipe, or what a host prints by
 itself, is not a result.
@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from remedy.verify.allreduce.engines import Backend
+from remedy.answers import read_answer
+from remedy.transport import Output
+from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.onhost.agent import MARK
-
-if TYPE_CHECKING:
-    from remedy.transport import Output
+from remedy.verify.scripts import why_silent
+from remedy.verify.verdict import Backend
 
 # In the order in which a rank goes through them; "" is a rank that never ran.
 PHASES = ("", "started", "inside", "rendezvous", "group", "barrier", "reduced", "paired", "done")
 
 
-class Said(BaseModel):
+class HostRecord(BaseModel):
     """A record that came from a host: read from JSON, strictly, and never with NaN for a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Identity(Said):
+class RankIdentity(HostRecord):
     """Who a rank says it is; ``software`` is what summed, where that is not torch."""
 
     hostname: str
@@ -39,14 +40,14 @@ class Identity(Said):
     device: str
 
 
-class Sum(Said):
+class Sum(HostRecord):
     """The proof: the digest of the summed vector, and the ranks whose place in it was not right."""
 
     digest: str
     missing: tuple[int, ...]
 
 
-class Measured(Said):
+class Measurement(HostRecord):
     """One size of the sweep, as ``onhost.rank.rank.measure`` gives it."""
 
     bytes: int
@@ -57,7 +58,7 @@ class Measured(Said):
     out_of_place: float = 0.0
 
 
-class Exchange(Said):
+class Exchange(HostRecord):
     """What a rank exchanged with one of another host: bytes in either direction, and seconds for both."""
 
     rank: int
@@ -65,8 +66,8 @@ class Exchange(Said):
     seconds: float
 
 
-class Result(Said):
-    """All that a rank which came to its end leaves."""
+class RankResult(HostRecord):
+    """All that a rank leaves which came to its end."""
 
     nonce: str
     rank: int
@@ -74,18 +75,18 @@ class Result(Said):
     world: int
     backend: Backend
     unusable: Mapping[int, str]
-    identity: Identity
+    identity: RankIdentity
     sum: Sum
     members: tuple[tuple[int, str, str], ...] | None
     members_digest: str
-    sweep: tuple[Measured, ...]
+    sweep: tuple[Measurement, ...]
     times: Mapping[str, float]
     inside: float | None = None
     own_check: bool = False
     pairs: tuple[Exchange, ...] = ()
 
 
-class Failure(Said):
+class RankError(HostRecord):
     """What a rank raised, and the last phase it had reached."""
 
     phase: str
@@ -93,7 +94,7 @@ class Failure(Said):
     long: str
 
 
-class Who(Said):
+class Who(HostRecord):
     """Who a rank was before it became a program that leaves nothing but what it prints."""
 
     nonce: str
@@ -103,7 +104,7 @@ class Who(Said):
     boot_id: str
 
 
-class RankReport(Said):
+class RankReport(HostRecord):
     """How far one rank came, and what it left.
 
     Args:
@@ -116,8 +117,8 @@ class RankReport(Said):
     local_rank: int
     phase: str
     times: Mapping[str, float]
-    result: Result | None
-    error: Failure | None
+    result: RankResult | None
+    error: RankError | None
     missing: tuple[int, ...]
     who: Who | None = None
     exit_code: int | None
@@ -126,7 +127,7 @@ class RankReport(Said):
     log: tuple[str, ...]
 
 
-class LauncherReport(Said):
+class LauncherReport(HostRecord):
     """How the launcher ended (None: by our hand), and what an engine printed as its proof."""
 
     kind: Literal["launcher"]
@@ -135,7 +136,7 @@ class LauncherReport(Said):
     output: tuple[str, ...] = ()
 
 
-class EndReport(Said):
+class EndReport(HostRecord):
     """How the agent ended, and what it saw of the network.
 
     Args:
@@ -160,10 +161,12 @@ class EndReport(Said):
     missed: tuple[tuple[int, Literal["dead", "unresponsive", "missing", "behind"]], ...] = ()
 
 
-class HostReport(Said):
-    """Everything one host said in this run; ``end`` is None where it never came to a word.
+class AgentReport(HostRecord):
+    """Everything one host reported in this run.
 
-    ``lost`` says why there is no report: the transport's error, or what could not be read.
+    Args:
+        end: None where nothing of it arrived.
+        lost: why there is no report: the transport's error, or what could not be read.
     """
 
     host: str
@@ -173,17 +176,39 @@ class HostReport(Said):
     lost: str = ""
 
     @property
+    def results(self) -> list[RankResult]:
+        """The results of the ranks that came to their end."""
+        return [rank.result for rank in self.ranks if rank.result is not None]
+
+    @property
+    def silence(self) -> str:
+        """``lost``, without the host's name before it."""
+        return self.lost.removeprefix(f"{self.host}: ")
+
+    @property
     def least_phase(self) -> str:
         """The phase of the rank that is farthest behind."""
         return min((rank.phase for rank in self.ranks), key=phase_index, default="")
 
 
 def phase_index(phase: str) -> int:
-    """The place of a phase; a word we do not know counts as never run."""
+    """The place of a phase; an unknown word counts as never run."""
     return PHASES.index(phase) if phase in PHASES else 0
 
 
-def read(host: str, nonce: str, output: Output | None) -> HostReport:
+def read_reports(plan: RankPlan, outputs: Mapping[str, Output]) -> dict[str, AgentReport]:
+    """Parse what the hosts of a plan printed; never raises.
+
+    Args:
+        plan: what was run.
+        outputs: by host name; for one that is missing here the transport has nothing at all.
+    """
+    return {
+        host.name: read_report(host.name, plan.nonce, outputs.get(host.name)) for host in plan.hosts
+    }
+
+
+def read_report(host: str, nonce: str, output: Output | None) -> AgentReport:
     """Parse one host's output; never raises.
 
     Args:
@@ -191,17 +216,12 @@ def read(host: str, nonce: str, output: Output | None) -> HostReport:
         nonce: of this run.
         output: None where the transport has nothing at all for the host.
     """
-    if output is None:
-        return HostReport(host=host, lost="nothing came back")
     end: EndReport | None = None
     launcher: LauncherReport | None = None
     ranks: dict[int, RankReport] = {}
-    for line in output.stdout.splitlines():
-        mark, _, rest = line.partition(" ")
-        own, _, text = rest.partition(" ")
-        if mark != MARK or own != nonce:
-            continue
-        try:
+    answer = read_answer(output.stdout if output else "", nonce, mark=MARK)
+    try:
+        for text in answer.lines:
             kind = json.loads(text)["kind"]
             if kind == "rank":
                 rank = RankReport.model_validate_json(text)
@@ -212,17 +232,13 @@ def read(host: str, nonce: str, output: Output | None) -> HostReport:
                 launcher = LauncherReport.model_validate_json(text)
             elif kind == "end":
                 end = EndReport.model_validate_json(text)
-        except (ValueError, KeyError, TypeError) as error:
-            reason = str(error).splitlines()[0]
-            return HostReport(host=host, lost=f"its report cannot be read ({reason})")
-    lost = ""
-    if end is None:
-        last = output.stderr.strip().splitlines()[-1:]
-        lost = output.error.message if output.error else (last or ["it ended without a report"])[0]
-    return HostReport(
+    except (ValueError, KeyError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        return AgentReport(host=host, lost=f"its report cannot be read ({reason})")
+    return AgentReport(
         host=host,
         end=end,
         ranks=tuple(ranks[number] for number in sorted(ranks)),
         launcher=launcher,
-        lost=lost,
+        lost="" if end else answer.fault or why_silent(output),
     )

@@ -1,9 +1,9 @@
-"""Who is to blame for a proof that failed: from what each host saw, the strongest witness first.
+"""The culprit of an all-reduce that failed: from what each host saw, the strongest witness first.
 
-A broken group makes all its members complain, most of them about the loss of somebody else. So the
-witnesses are ranked: a host that never came to a word, a worker that died by itself, an error that speaks
-of the host's own state, a connection that nobody answered, a refusal, a rank that did not join, a name
-that leads to loopback; and only then who is farthest behind.
+A broken group makes all its members complain, most of them about the loss of others. So the witnesses are
+ranked: a host that reported nothing, a rank that died by itself, an error about the host's own state, a
+connection without an answer, a refusal, a rank that did not join, a name that resolves to loopback; and
+only then the host that is farthest behind.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from remedy.verify.allreduce.answers import HostReport, phase_index, read
+from remedy.text import listed
+from remedy.verify.allreduce.answers import AgentReport, EndReport, phase_index
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import RankPlan
-
-if TYPE_CHECKING:
-    from remedy.transport import Output
+from remedy.verify.verdict import Culprit, culprit
 
 # Words that torch, gloo and NCCL use when the trouble is with a peer or the way to it.
 _ABOUT_PEERS = re.compile(
@@ -39,7 +37,7 @@ _STORE_ADDRESS = re.compile(
 )
 _MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
 
-# What a worker says of the ranks of its own host: ``onhost.engines.torch_rank.work``.
+# How an error about the ranks of one host begins: ``onhost.engines.torch_rank``.
 INSIDE = "inside this host: "
 
 _NEVER_RAN = {
@@ -49,8 +47,8 @@ _NEVER_RAN = {
     "no-address": "does not have its cluster address",
     "port-in-use": "cannot hold the rendezvous",
     "no-space": "cannot write",
-    "terminated": "was told to stop",
-    "orphaned": "lost its connection to this machine",
+    "terminated": "was stopped by a signal",
+    "orphaned": "lost its connection to the controller",
 }
 
 
@@ -62,18 +60,11 @@ _STATES = {
 }
 
 
-class Blame(NamedTuple):
-    """The hosts that are named, and one sentence."""
-
-    hosts: tuple[str, ...]
-    reason: str
-
-
 class Case(NamedTuple):
     """All that is known of a failed run."""
 
     plan: RankPlan
-    reports: Mapping[str, HostReport]
+    reports: Mapping[str, AgentReport]
 
     def host_at(self, address: str) -> str:
         """The name of the host that has this cluster address, or the address itself."""
@@ -82,20 +73,20 @@ class Case(NamedTuple):
                 return host.name
         return address
 
-    def texts(self, report: HostReport) -> str:
-        """Everything the host's ranks and launcher said went wrong."""
+    def texts(self, report: AgentReport) -> str:
+        """All errors and last lines of the host's ranks and launcher."""
         parts = [rank.error.long for rank in report.ranks if rank.error]
         parts += [line for rank in report.ranks for line in rank.log]
         parts += report.launcher.log if report.launcher else ()
         return "\n".join(parts)
 
 
-def same_address(one: str, other: str) -> bool:
+def same_address(first: str, second: str) -> bool:
     """Whether two texts are one address, also where IPv4 comes wrapped in IPv6."""
     try:
-        pair = [ipaddress.ip_address(text) for text in (one, other)]
+        pair = [ipaddress.ip_address(text) for text in (first, second)]
     except ValueError:
-        return one == other
+        return first == second
     plain = [getattr(address, "ipv4_mapped", None) or address for address in pair]
     return bool(plain[0] == plain[1])
 
@@ -119,62 +110,34 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def names(hosts: Iterable[str]) -> str:
-    """Host names as a list in a sentence."""
-    known = list(dict.fromkeys(hosts))
-    head = ", ".join(known[:8])
-    return head if len(known) <= 8 else f"{head} and {len(known) - 8} more"
+def missing_hosts(case: Case) -> frozenset[str]:
+    """The hosts that a failed group itself reports as absent, or that show it by themselves."""
+    missing: set[str] = set()
+    for witness in (_silent, _unfit, _died, _failed_itself, _stuck, _missed, _absent):
+        if named := witness(case):
+            missing.update(named.hosts)
+    return frozenset(missing)
 
 
-class Hints(NamedTuple):
-    """What a group said of itself.
-
-    Args:
-        missing: hosts that were not there.
-        unanswered: ways that nobody answered.
-        ready: seconds until all ranks of a host could meet others, of the hosts that came as far.
-    """
-
-    missing: frozenset[str] = frozenset()
-    unanswered: frozenset[tuple[str, str]] = frozenset()
-    ready: Mapping[str, float] = MappingProxyType({})
-
-
-def hints(plan: RankPlan, outputs: Mapping[str, Output]) -> Hints:
-    """Gather from the hosts' reports whom a failed group itself names; pure."""
-    reports = {h.name: read(h.name, plan.nonce, outputs.get(h.name)) for h in plan.hosts}
-    case = Case(plan, reports)
-    certain = [
-        found
-        for witness in (_silent, _unfit, _died, _own_error, _stuck)
-        if (found := witness(case))
-    ]
-    missing = {host for blame in certain for host in blame.hosts}
-    for witness in (_missed, _absent):
-        missing.update(blame.hosts if (blame := witness(case)) else ())
-    known = {host.name for host in plan.hosts}
-    ways = {
+def unanswered_links(case: Case) -> frozenset[tuple[str, str]]:
+    """The links on which a host got no answer."""
+    known = {host.name for host in case.plan.hosts}
+    return frozenset(
         (name, peer)
-        for name, report in reports.items()
+        for name, report in case.reports.items()
         if report.end
         for address, _, _ in report.end.unanswered
         if (peer := case.host_at(address)) in known and peer != name
-    }
-    ready = {
-        name: max(rank.times["inside"] for rank in report.ranks)
-        for name, report in reports.items()
-        if report.ranks and all("inside" in rank.times for rank in report.ranks)
-    }
-    return Hints(frozenset(missing), frozenset(ways), ready)
+    )
 
 
-def find(case: Case) -> Blame | None:
-    """What the first witness says; without a host where none can be told from the others."""
-    witnesses: tuple[Callable[[Case], Blame | None], ...] = (
+def find(case: Case) -> Culprit | None:
+    """The culprit that the first witness names; without a host where none stands out from the others."""
+    witnesses: tuple[Callable[[Case], Culprit | None], ...] = (
         _silent,
         _unfit,
         _died,
-        _own_error,
+        _failed_itself,
         _stuck,
         _unanswered,
         _refused,
@@ -183,20 +146,20 @@ def find(case: Case) -> Blame | None:
         _loopback,
         _behind,
     )
-    return next((found for witness in witnesses if (found := witness(case))), None)
+    return next((named for witness in witnesses if (named := witness(case))), None)
 
 
-def _silent(case: Case) -> Blame | None:
+def _silent(case: Case) -> Culprit | None:
     lost = {name: report.lost for name, report in case.reports.items() if report.end is None}
     if not lost:
         return None
     first, why = next(iter(lost.items()))
-    return Blame(
-        tuple(lost), f"{names(lost)} did not take part: {first}: {why.removeprefix(first + ': ')}"
+    return culprit(
+        f"{listed(lost)} did not take part: {first}: {why.removeprefix(first + ': ')}", *lost
     )
 
 
-def _unfit(case: Case) -> Blame | None:
+def _unfit(case: Case) -> Culprit | None:
     unfit = {
         name: report.end
         for name, report in case.reports.items()
@@ -206,30 +169,32 @@ def _unfit(case: Case) -> Blame | None:
         return None
     first = next(iter(unfit.values()))
     detail = f": {first.detail}" if first.detail else ""
-    return Blame(tuple(unfit), f"{names(unfit)} {_NEVER_RAN[first.how]}{detail}")
+    return culprit(f"{listed(unfit)} {_NEVER_RAN[first.how]}{detail}", *unfit)
 
 
-def _died(case: Case) -> Blame | None:
+def _died(case: Case) -> Culprit | None:
     for name, report in case.reports.items():
         for rank in report.ranks:
             if rank.exit_code is not None and rank.exit_code < 0:
                 word = signal_name(-rank.exit_code)
                 after = f"after the phase {rank.phase!r}" if rank.phase else "before it began"
-                return Blame((name,), f"a worker on {name} was killed by {word} {after}")
+                return culprit(f"a rank on {name} was killed by {word} {after}", name)
     for name, report in case.reports.items():
         code = report.launcher.exit_code if report.launcher else None
         # By our own hand only where something else had ended the run.
         if code is not None and code < 0 and report.end and report.end.how == "exited":
-            return Blame((name,), f"the launcher on {name} was killed by {signal_name(-code)}")
+            return culprit(f"the launcher on {name} was killed by {signal_name(-code)}", name)
     return None
 
 
-def _own_error(case: Case) -> Blame | None:
+def _failed_itself(case: Case) -> Culprit | None:
     guilty: dict[str, str] = {}
     for name, report in case.reports.items():
         for rank in report.ranks:
-            own = rank.error and INSIDE in rank.error.text
-            if rank.error and (own or not _ABOUT_PEERS.search(rank.error.long or rank.error.text)):
+            inside = rank.error and INSIDE in rank.error.text
+            if rank.error and (
+                inside or not _ABOUT_PEERS.search(rank.error.long or rank.error.text)
+            ):
                 guilty.setdefault(name, rank.error.text)
         code = report.launcher.exit_code if report.launcher else None
         started = any(rank.phase for rank in report.ranks)
@@ -238,10 +203,10 @@ def _own_error(case: Case) -> Blame | None:
             guilty.setdefault(name, f"the launcher ended with {code}: {' '.join(last)}")
     if not guilty:
         return None
-    return Blame(tuple(guilty), f"{names(guilty)} failed by itself: {next(iter(guilty.values()))}")
+    return culprit(f"{listed(guilty)} failed by itself: {next(iter(guilty.values()))}", *guilty)
 
 
-def _stuck(case: Case) -> Blame | None:
+def _stuck(case: Case) -> Culprit | None:
     """Processes that do not run, where others do: the rest of the group only waits for these."""
     stuck = {
         name: _STATES[rank.state]
@@ -251,22 +216,22 @@ def _stuck(case: Case) -> Blame | None:
     }
     if not stuck or len(stuck) == len(case.plan.hosts):
         return None
-    return Blame(
-        tuple(stuck), f"a worker on {names(stuck)} does not run: it {next(iter(stuck.values()))}"
+    return culprit(
+        f"a rank on {listed(stuck)} does not run: it {next(iter(stuck.values()))}", *stuck
     )
 
 
-def _unanswered(case: Case) -> Blame | None:
+def _unanswered(case: Case) -> Culprit | None:
     pairs = {
         (name, case.host_at(address)): port
         for name, report in case.reports.items()
         if report.end
         for address, port, _ in report.end.unanswered
     }
-    return _explain(case, pairs, "is not answered (packets, or the answers to them, are dropped)")
+    return _explain(case, pairs, "no answer (packets, or the answers to them, are dropped)")
 
 
-def _refused(case: Case) -> Blame | None:
+def _refused(case: Case) -> Culprit | None:
     pairs: dict[tuple[str, str], int] = {}
     for name, report in case.reports.items():
         # Errors alone: a refusal in a log may only say that the store was not up yet.
@@ -281,61 +246,61 @@ def _refused(case: Case) -> Blame | None:
                     pairs[name, case.host_at(match[2])] = int(match[3])
             for match in _STORE_ADDRESS.finditer(line):
                 pairs[name, case.host_at(match[1])] = int(match[2])
-    return _explain(case, pairs, "is refused (a firewall that rejects, or nobody listens there)")
+    return _explain(case, pairs, "refused (by a firewall, or no listener)")
 
 
-def _explain(case: Case, pairs: Mapping[tuple[str, str], int], what: str) -> Blame | None:
-    """Name a host when all the failed ways share it, else the pairs themselves."""
+def _explain(case: Case, pairs: Mapping[tuple[str, str], int], ending: str) -> Culprit | None:
+    """Name a host when all the failed links share it, else the hosts of the links themselves."""
     known = {host.name for host in case.plan.hosts}
     pairs = {pair: port for pair, port in pairs.items() if pair[1] in known and pair[0] != pair[1]}
     if not pairs:
         return None
-    ways = [f"{source} -> {target} port {port}" for (source, target), port in pairs.items()]
-    text = f"{names(ways)} {what}"
+    links = [f"{source} -> {target} port {port}" for (source, target), port in pairs.items()]
+    text = f"{listed(links)}: {ending}"
     counted = Counter(host for pair in pairs for host in pair)
     most, often = counted.most_common(1)[0]
     if len(pairs) > 1 and often == len(pairs):
-        return Blame((most,), f"{most} is cut off: {text}")
-    return Blame(tuple(dict.fromkeys(host for pair in pairs for host in pair)), text)
+        return culprit(f"{most} is cut off: {text}", most)
+    return culprit(text, *(host for pair in pairs for host in pair))
 
 
-def _loopback(case: Case) -> Blame | None:
+def _loopback(case: Case) -> Culprit | None:
     guilty: dict[str, str] = {}
     for name, report in case.reports.items():
         # Only where the group was being made: gloo publishes the address that its own name leads to.
         stuck = any(rank.phase == "rendezvous" for rank in report.ranks)
-        own = report.end.own_name if report.end else ""
-        if stuck and (own.startswith(("127.", "::1")) or "not resolve" in own):
-            guilty[name] = own
+        address = report.end.own_name if report.end else ""
+        if stuck and (address.startswith(("127.", "::1")) or "not resolve" in address):
+            guilty[name] = address
     if not guilty or case.plan.backend == "nccl":
         return None
-    first, own = next(iter(guilty.items()))
-    says = own if "not resolve" in own else f"leads to {own}"
-    return Blame(
-        tuple(guilty),
-        f"the own name of {names(guilty)} {says} there ({first}), so peers are told a loopback address",
+    first, address = next(iter(guilty.items()))
+    how = "does not resolve" if "not resolve" in address else f"resolves to {address}"
+    return culprit(
+        f"{listed(guilty)}: the host's own name {how} on {first}, so its peers get a loopback address",
+        *guilty,
     )
 
 
-def _missed(case: Case) -> Blame | None:
-    """Whom NCCL itself misses; those that are only behind count where nobody is worse off."""
+def _missed(case: Case) -> Culprit | None:
+    """The hosts that NCCL itself misses; those that are only behind count where none is worse off."""
     hosts = case.plan.rank_hosts
-    told = {
+    reported = {
         rank: how
         for report in case.reports.values()
         if report.end
         for rank, how in report.end.missed
         if rank < len(hosts)
     }
-    gone = {rank: how for rank, how in told.items() if how != "behind"} or told
+    gone = {rank: how for rank, how in reported.items() if how != "behind"} or reported
     lost = dict.fromkeys(hosts[rank] for rank in sorted(gone))
     if not lost or len(lost) == len(case.plan.hosts):
         return None
-    ranks = names(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
-    return Blame(tuple(lost), f"NCCL waits for {names(lost)} (its RAS service says: {ranks})")
+    ranks = listed(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
+    return culprit(f"NCCL waits for {listed(lost)} (its RAS service reports: {ranks})", *lost)
 
 
-def _absent(case: Case) -> Blame | None:
+def _absent(case: Case) -> Culprit | None:
     hosts = case.plan.rank_hosts
     ranks: set[int] = set()
     for report in case.reports.values():
@@ -347,33 +312,33 @@ def _absent(case: Case) -> Blame | None:
     if not absent or len(absent) == len(case.plan.hosts):
         return None
     starting = [name for name in absent if _is_starting(case, case.reports[name].least_phase)]
-    more = f": {_still_starting(case, starting)}" if starting else ""
-    return Blame(tuple(absent), f"{names(absent)} did not join the others{more}")
+    more = f": {_slow_start(case, starting)}" if starting else ""
+    return culprit(f"{listed(absent)} did not join the others{more}", *absent)
 
 
-def _behind(case: Case) -> Blame | None:
+def _behind(case: Case) -> Culprit | None:
     phases = {name: report.least_phase for name, report in case.reports.items()}
     least = min(phases.values(), key=phase_index)
     behind = [name for name, phase in phases.items() if phase == least]
-    word = f"the phase {least!r}" if least else "the start of a worker"
-    more = f": {_still_starting(case, behind)}" if _is_starting(case, least) else ""
-    if len(behind) == len(phases):
-        ranks = [rank for report in case.reports.values() for rank in report.ranks]
-        texts = {swap_ports(rank.error.text) if rank.error else "" for rank in ranks}
-        # What all of them say is no one host's fault, and all that there is to go by.
-        more = f"; each says: {texts.pop()}" if len(texts) == 1 and "" not in texts else more
-        return Blame((), f"all hosts came as far as {word}, and none any farther{more}")
-    return Blame(tuple(behind), f"{names(behind)} came no farther than {word}{more}")
+    word = f"the phase {least!r}" if least else "the start of a rank"
+    more = f": {_slow_start(case, behind)}" if _is_starting(case, least) else ""
+    if len(behind) < len(phases):
+        return culprit(f"{listed(behind)} came no farther than {word}{more}", *behind)
+    ranks = [rank for report in case.reports.values() for rank in report.ranks]
+    texts = {swap_ports(rank.error.text) if rank.error else "" for rank in ranks}
+    # What all of them report is no one host's fault, and all that there is to go by.
+    more = f"; each reports: {texts.pop()}" if len(texts) == 1 and "" not in texts else more
+    return culprit(f"all hosts came as far as {word}, and none any farther{more}")
 
 
 def _is_starting(case: Case, phase: str) -> bool:
-    """Whether a worker in a phase cannot meet others yet; without the sum inside its host it may be at that."""
+    """Whether a rank in a phase cannot meet others yet; without the sum inside its host it may be at that."""
     return phase == "" or (phase == "started" and ENGINES[case.plan.engine].inside)
 
 
-def _still_starting(case: Case, hosts: Iterable[str]) -> str:
+def _slow_start(case: Case, hosts: Iterable[str]) -> str:
     """What slow hosts were at, and what gives them more time: a cold file system is no fault of a network."""
-    ends = [end for name in hosts if (end := case.reports[name].end)]
+    ends: list[EndReport] = [end for name in hosts if (end := case.reports[name].end)]
     title = ENGINES[case.plan.engine].title
     after = f" after {max(end.seconds for end in ends):.0f} s" if ends else ""
     return (

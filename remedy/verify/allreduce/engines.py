@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from remedy.spec import EngineName
-
-Backend = Literal["nccl", "gloo", "mpi", "mccl", "hccl"]
+from remedy.verify.verdict import Backend
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,8 @@ class Engine:
 
 
 ENGINES: dict[EngineName, Engine] = {
-    one.name: one
-    for one in (
+    engine.name: engine
+    for engine in (
         Engine(
             name="torch",
             module="torch",

@@ -1,115 +1,158 @@
-"""Judging a run: from what its hosts said to the verdict.
+"""Judging a run: from what its hosts reported to the verdict.
 
-An exit code proves nothing, and neither does a rank that says it passed: see ``doubts``.
+An exit code proves nothing, and neither does a rank that reports success: see ``checks``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from remedy.verify.allreduce import bandwidth as mark
-from remedy.verify.allreduce import blame as culprit
-from remedy.verify.allreduce import checks as doubts
-from remedy.verify.allreduce import nccl_tests as printed
-from remedy.verify.allreduce.answers import HostReport, Result, read
-from remedy.verify.allreduce.blame import names
-from remedy.verify.allreduce.checks import Problem, bus_bandwidth, expected_sum
+from remedy.text import listed
+from remedy.transport import Output
+from remedy.verify.allreduce import blame, nccl_tests
+from remedy.verify.allreduce.answers import AgentReport, Measurement, RankResult, read_reports
+from remedy.verify.allreduce.bandwidth import achieved
+from remedy.verify.allreduce.checks import bus_bandwidth, expected_sum, flaws, speed_flaw
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.logs import logs_of
 from remedy.verify.allreduce.plan import RankPlan
-from remedy.verify.allreduce.slow import pace_of, slow, told
-from remedy.verify.verdict import Bandwidth, HostOutcome, Verdict, impossible
-
-if TYPE_CHECKING:
-    from remedy.transport import Output
+from remedy.verify.allreduce.slow import pace_of, slow_hosts, slow_message
+from remedy.verify.verdict import Bandwidth, Culprit, HostVerdict, Verdict, because_of
 
 _NO_ENGINE = ("no-torch", "no-engine", "no-python")
 EVIDENCE_LINES = 6  # of each host that is named; the whole logs went with the run
 
 
+def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = None) -> Verdict:
+    """The verdict on a run that could not be had.
+
+    Args:
+        plan: what was to run.
+        reason: why it could not.
+        failed: hosts that are the reason, and what each of them lacks.
+    """
+    failed = failed or {}
+    return Verdict(
+        passed=False,
+        possible=False,
+        engine=plan.engine,
+        expected_world_size=plan.world,
+        expected_hosts=len(plan.hosts),
+        reason=f"not possible: {reason}",
+        outcomes=tuple(
+            HostVerdict(host=host.name, outcome="fail", reason=failed[host.name])
+            if host.name in failed
+            else HostVerdict(host=host.name, outcome="not-tested", reason=reason)
+            for host in plan.hosts
+        ),
+    )
+
+
 def judge(plan: RankPlan, outputs: Mapping[str, Output], seconds: float = 0.0) -> Verdict:
-    """Say what the outputs prove; pure, and never raises on what a host printed.
+    """Work out what outputs prove; pure, and never raises on what a host printed.
 
     Args:
         plan: what was run.
         outputs: by host name; a host that is missing here has failed.
         seconds: wall clock of the run.
     """
-    reports = {
-        host.name: read(host.name, plan.nonce, outputs.get(host.name)) for host in plan.hosts
-    }
+    return judge_reports(plan, read_reports(plan, outputs), seconds)
+
+
+def judge_reports(plan: RankPlan, reports: Mapping[str, AgentReport], seconds: float) -> Verdict:
+    """Work out what the reports of a run prove."""
     hopeless = _hopeless(plan, reports)
     if hopeless:
-        failed = {
-            name: report.lost or f"no {ENGINES[plan.engine].title}: {report.end.detail}"
-            if report.end
-            else report.lost
-            for name, report in reports.items()
-            if report.end is None or report.end.how in _NO_ENGINE
-        }
+        failed = {name: lack for name, report in reports.items() if (lack := _lack(plan, report))}
         update = {"seconds": seconds, "logs": logs_of(reports)}
         return impossible(plan, hopeless, failed).model_copy(update=update)
     if ENGINES[plan.engine].printed:
-        verdict, missing = printed.judge(plan, reports)
-        verdict = verdict.model_copy(update={"seconds": seconds})
-        return _told(plan, reports, verdict, missing, whole=verdict.busbw_gbps is not None)
-    results = [result for report in reports.values() for result in results_of(report)]
-    missing = list(doubts.problems(plan, reports))
-    passed = not missing
+        measured, wrong, too_slow = nccl_tests.judge_table(plan, reports)
+        whole = measured.busbw_gbps is not None
+    else:
+        measured, wrong = _measured(plan, reports), [*flaws(plan, reports)]
+        too_slow = speed_flaw(plan, reports)
+        whole = sum(len(report.results) for report in reports.values()) == plan.world
+    passed = not wrong and too_slow is None
+    verdict = measured.model_copy(update={"passed": passed, "seconds": seconds})
+    if passed:
+        return _proved(plan, reports, verdict)
+    # What ranks measured that are not proved to be one group is no bandwidth of the fleet.
+    unproved = {"bandwidth": (), "busbw_gbps": None} if wrong else {}
+    missing = [*wrong, *([too_slow] if too_slow else [])]
+    return _not_proved(plan, reports, verdict.model_copy(update=unproved), missing, whole=whole)
+
+
+def _measured(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Verdict:
+    """The figures of a run whose ranks leave results."""
+    results = [result for report in reports.values() for result in report.results]
     rows = results[0].sweep if results else ()
+    exact = [result for result in results if result.sum.digest == expected_sum(plan)]
     pace = pace_of(plan, results)
-    slow_ones = slow(pace)
-    right = [result for result in results if result.sum.digest == expected_sum(plan)]
-    verdict = Verdict(
-        passed=passed,
-        backend=results[0].backend if results else None,
-        world_size=len({result.rank for result in right}),
-        expected_world_size=plan.world,
-        hosts=len({result.identity.boot_id for result in right}),
-        expected_hosts=len(plan.hosts),
-        sum_exact=bool(results) and len(right) == len(results),
-        bandwidth=tuple(
-            Bandwidth(
-                bytes=row.bytes,
-                seconds=row.seconds,
-                algbw=row.bytes / row.seconds / 1e9,
-                busbw=bus_bandwidth(row, plan.world),
-                spread=row.spread,
-                out_of_place_busbw=bus_bandwidth(
-                    row.model_copy(update={"seconds": row.out_of_place}), plan.world
-                )
-                if row.out_of_place > 0
-                else None,
-            )
-            for row in rows
-            if row.seconds > 0
-        ),
-        busbw_gbps=bus_bandwidth(rows[-1], plan.world) if rows else None,
-        engine=plan.engine,
-        torch=tuple(sorted({result.identity.torch for result in results} - {""})),
-        software=tuple(sorted({result.identity.software for result in results} - {""})),
-        nccl=tuple(sorted({result.identity.nccl for result in results} - {""})),
+    return Verdict(
+        passed=False,
         reason="",
-        seconds=seconds,
+        engine=plan.engine,
+        backend=results[0].backend if results else None,
+        world_size=len({result.rank for result in exact}),
+        expected_world_size=plan.world,
+        hosts=len({result.identity.boot_id for result in exact}),
+        expected_hosts=len(plan.hosts),
+        sum_exact=bool(results) and len(exact) == len(results),
+        bandwidth=tuple(_bandwidth(row, plan.world) for row in rows if row.seconds > 0),
+        busbw_gbps=bus_bandwidth(rows[-1], plan.world) if rows else None,
+        torch=_versions(results, "torch"),
+        software=_versions(results, "software"),
+        nccl=_versions(results, "nccl"),
         limit_gbps=plan.limit,
         pace=pace,
-        slow=slow_ones,
+        slow=slow_hosts(pace),
         min_busbw_gbps=plan.min_busbw,
     )
-    whole = len(results) == plan.world
-    return _told(plan, reports, verdict, missing, whole=whole)
 
 
-def _told(
+def _versions(results: list[RankResult], what: str) -> tuple[str, ...]:
+    return tuple(sorted({getattr(result.identity, what) for result in results} - {""}))
+
+
+def _bandwidth(row: Measurement, world: int) -> Bandwidth:
+    copied = row.model_copy(update={"seconds": row.out_of_place})
+    return Bandwidth(
+        bytes=row.bytes,
+        seconds=row.seconds,
+        algbw=row.bytes / row.seconds / 1e9,
+        busbw=bus_bandwidth(row, world),
+        spread=row.spread,
+        out_of_place_busbw=bus_bandwidth(copied, world) if row.out_of_place > 0 else None,
+    )
+
+
+def _proved(plan: RankPlan, reports: Mapping[str, AgentReport], verdict: Verdict) -> Verdict:
+    """The verdict on a run from which nothing is missing, with its sentence and its evidence."""
+    slow = {host.host: f"{host.share:.0%} of the median's speed" for host in verdict.slow}
+    speed = achieved(verdict.busbw_gbps or 0.0, plan.min_busbw, plan.limit)
+    reason = f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum is exact, {speed}"
+    return verdict.model_copy(
+        update={
+            "reason": "; ".join(filter(None, [reason, slow_message(verdict.slow)])),
+            "outcomes": tuple(
+                HostVerdict(host=name, outcome="pass", reason=slow.get(name, ""))
+                for name in reports
+            ),
+            "evidence": tuple(_good_signs(reports)),
+        }
+    )
+
+
+def _not_proved(
     plan: RankPlan,
-    reports: Mapping[str, HostReport],
+    reports: Mapping[str, AgentReport],
     verdict: Verdict,
-    missing: list[Problem],
+    missing: list[Culprit],
     *,
     whole: bool,
 ) -> Verdict:
-    """The verdict with its sentence, how each host ended, and the evidence.
+    """The verdict on a run that proves nothing, with its sentence, how each host ended, and the evidence.
 
     Args:
         plan, reports: of the run.
@@ -117,26 +160,14 @@ def _told(
         missing: what keeps the run from being a proof.
         whole: whether every rank came to its end, so that what is missing speaks for itself.
     """
-    if verdict.passed:
-        slowly = {one.host: f"{one.share:.0%} of the median's speed" for one in verdict.slow}
-        return verdict.model_copy(
-            update={
-                "reason": f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum "
-                f"is exact, {mark.praised(verdict.busbw_gbps or 0.0, plan.min_busbw, plan.limit)}"
-                + (f"; {told(verdict.slow)}" if verdict.slow else ""),
-                "outcomes": tuple(
-                    HostOutcome(host=name, outcome="pass", reason=slowly.get(name, ""))
-                    for name in reports
-                ),
-                "evidence": tuple(_good_signs(reports)),
-            }
-        )
-    accused, reason = _reason(plan, reports, missing, whole=whole)
-    # What ranks measured that are not proved to be one group is no bandwidth of the fleet.
-    unproved = {} if all(one.of_speed for one in missing) else {"bandwidth": (), "busbw_gbps": None}
+    culprit = None if whole else blame.find(blame.Case(plan, reports))
+    if culprit:
+        accused, reason = culprit.hosts, blame.swap_ports(culprit.reason)
+    else:
+        accused = tuple(dict.fromkeys(host for flaw in missing for host in flaw.hosts))
+        reason = missing[0].reason
     return verdict.model_copy(
         update={
-            **unproved,
             "reason": reason,
             "outcomes": tuple(_outcomes(reports, accused, reason)),
             "evidence": tuple(_evidence(reports, accused, missing)),
@@ -145,79 +176,70 @@ def _told(
     )
 
 
-def results_of(report: HostReport) -> list[Result]:
-    return [rank.result for rank in report.ranks if rank.result is not None]
-
-
-def ends_of(reports: Mapping[str, HostReport]) -> str:
-    """The hosts that reported, as a list in a sentence."""
-    return names(report.host for report in reports.values() if report.end)
-
-
-def _hopeless(plan: RankPlan, reports: Mapping[str, HostReport]) -> str:
+def _hopeless(plan: RankPlan, reports: Mapping[str, AgentReport]) -> str:
     """Why nothing could be tested, or an empty text."""
     ends = [report.end for report in reports.values() if report.end]
     if plan.world < 2:
         return "an all-reduce needs two ranks"
     if not ends:
         first = next(iter(reports.values()))
-        return f"no host reported ({first.host}: {first.lost.removeprefix(first.host + ': ')})"
+        return f"no host reported ({first.host}: {first.silence})"
     if len(ends) < 2 <= len(plan.hosts):
         lost = [report for report in reports.values() if not report.end]
-        others = names(report.host for report in lost)
-        why = lost[0].lost.removeprefix(lost[0].host + ": ")
-        return f"only {ends_of(reports)} reported; {others} did not take part: {why}"
+        reported = listed(report.host for report in reports.values() if report.end)
+        absent = listed(report.host for report in lost)
+        return f"only {reported} reported; {absent} did not take part: {lost[0].silence}"
     if all(end.how in _NO_ENGINE for end in ends):
         return f"no host that reported has {ENGINES[plan.engine].title}"
     return ""
 
 
-def _reason(
-    plan: RankPlan, reports: Mapping[str, HostReport], problems: list[Problem], *, whole: bool
-) -> tuple[tuple[str, ...], str]:
-    """Who is accused, and the sentence."""
-    blame = None if whole else culprit.find(culprit.Case(plan, reports))
-    if blame:
-        return blame.hosts, culprit.swap_ports(blame.reason)
-    accused = tuple(dict.fromkeys(host for problem in problems for host in problem.hosts))
-    return accused, problems[0].text
+def _lack(plan: RankPlan, report: AgentReport) -> str:
+    """What a host lacks where nothing could be tested, or an empty text."""
+    if report.end is None:
+        return report.lost
+    if report.end.how in _NO_ENGINE:
+        return report.lost or f"no {ENGINES[plan.engine].title}: {report.end.detail}"
+    return ""
 
 
 def _outcomes(
-    reports: Mapping[str, HostReport], accused: tuple[str, ...], reason: str
-) -> Iterator[HostOutcome]:
+    reports: Mapping[str, AgentReport], accused: tuple[str, ...], reason: str
+) -> Iterator[HostVerdict]:
     for name, report in reports.items():
         if name in accused:
-            yield HostOutcome(host=name, outcome="fail", reason=report.lost or reason)
+            yield HostVerdict(host=name, outcome="fail", reason=report.lost or reason)
         elif accused:
-            kept = f"the group could not be proved because of {names(accused)}"
-            yield HostOutcome(host=name, outcome="not-tested", reason=kept)
+            yield HostVerdict(host=name, outcome="not-tested", reason=because_of(accused))
         else:
-            yield HostOutcome(host=name, outcome="fail", reason=reason)
+            yield HostVerdict(host=name, outcome="fail", reason=reason)
 
 
 def _evidence(
-    reports: Mapping[str, HostReport], accused: tuple[str, ...], problems: list[Problem]
+    reports: Mapping[str, AgentReport], accused: tuple[str, ...], missing: list[Culprit]
 ) -> Iterator[str]:
-    yield from (problem.text for problem in problems[:20])
+    yield from (flaw.reason for flaw in missing[:20])
     for name, report in reports.items():
         for rank in report.ranks:
             if rank.error:
-                yield f"{name}: {culprit.swap_ports(rank.error.text)}"
+                yield f"{name}: {blame.swap_ports(rank.error.text)}"
         for address, port, waited in report.end.unanswered if report.end else ():
             yield f"{name}: no answer from {address} port {port} for {waited:g} s"
         if name in accused:
-            lines = [line for rank in report.ranks if not rank.error for line in rank.log]
-            lines += report.launcher.log if report.launcher and not report.ranks else ()
-            for line in lines[-EVIDENCE_LINES:]:
-                yield f"{name}: {culprit.swap_ports(line)}"
+            yield from (f"{name}: {blame.swap_ports(line)}" for line in _last_lines(report))
 
 
-def _good_signs(reports: Mapping[str, HostReport]) -> Iterator[str]:
+def _last_lines(report: AgentReport) -> list[str]:
+    lines = [line for rank in report.ranks if not rank.error for line in rank.log]
+    lines += report.launcher.log if report.launcher and not report.ranks else ()
+    return lines[-EVIDENCE_LINES:]
+
+
+def _good_signs(reports: Mapping[str, AgentReport]) -> Iterator[str]:
     for name, report in reports.items():
         assert report.end is not None
         result = report.ranks[0].result
-        used = sorted({own for own, peer in report.end.links if own != peer})
+        used = sorted({local for local, peer in report.end.links if local != peer})
         via = f" via {', '.join(used)}" if used else ""
         if result is None:
             yield f"{name}: {report.end.hostname}{via}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remedy.verify.allreduce.answers import HostReport
+from remedy.verify.allreduce.answers import AgentReport
 
 
-def logs_of(reports: Mapping[str, HostReport]) -> dict[str, tuple[str, ...]]:
+def logs_of(reports: Mapping[str, AgentReport]) -> dict[str, tuple[str, ...]]:
     """Return the lines of each process that printed any, by its name, such as gpu02/rank1.
 
     Args:

@@ -1,183 +1,216 @@
 """What a run proves whose engine leaves nothing but what it prints: nccl-tests' table against its ranks. Pure.
 
-Every rank said over its own host's connection who it is before it became the test. The list of ranks that the
-test prints must be exactly these, by process id; its bandwidths must be those of a world of that size; every
-element of every size must have been checked and right; and it must have come to its end.
+Every rank reported over its own host's connection who it is before it became the test. The list of ranks
+that the test prints must be exactly these, by process id; its bandwidths must be those of a world of that
+size; every element of every size must have been checked and right; and it must have come to its end. The
+table is read from the formats of nccl-tests' src/util.cu (snapshot a0b82b2).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from remedy.verify.allreduce import bandwidth as mark
-from remedy.verify.allreduce.answers import HostReport, Who
-from remedy.verify.allreduce.blame import names
-from remedy.verify.allreduce.checks import Problem
+from remedy.text import listed
+from remedy.verify.allreduce.answers import AgentReport, Who
+from remedy.verify.allreduce.bandwidth import shortfall
+from remedy.verify.allreduce.checks import bad_ends, shared_machines
 from remedy.verify.allreduce.plan import RankPlan
-from remedy.verify.onhost.engines import nccl_tests
-from remedy.verify.onhost.engines.nccl_tests import Half, Printed
-from remedy.verify.verdict import Bandwidth, Verdict
+from remedy.verify.verdict import Bandwidth, Culprit, Verdict, culprit
 
 # nccl-tests prints two digits after the point, or three in all: so far may figures be from each other.
 ROUNDING, SHARE = 0.011, 0.02
 
 
-def judge(plan: RankPlan, reports: Mapping[str, HostReport]) -> tuple[Verdict, list[Problem]]:
-    """The verdict without its sentence, and everything that keeps the run from being a proof.
+class Device(NamedTuple):
+    """One rank, as the test lists it."""
+
+    rank: int
+    group: int
+    pid: int
+    host: str
+    gpu: str
+
+
+class TableHalf(NamedTuple):
+    """Out of place or in place: microseconds, GB/s, and wrong elements (None: not checked)."""
+
+    time: float
+    algbw: float
+    busbw: float
+    wrong: float | None
+
+
+class TableRow(NamedTuple):
+    """One size (bytes) of the table."""
+
+    size: int
+    out_of_place: TableHalf
+    in_place: TableHalf
+
+
+class Table(NamedTuple):
+    """All that the test printed; ``validation`` is how often it checked, ``reduced`` its own last size."""
+
+    version: str
+    library: str
+    validation: int
+    devices: list[Device]
+    rows: list[TableRow]
+    out_of_bounds: int | None
+    reduced: int | None
+
+
+def judge_table(
+    plan: RankPlan, reports: Mapping[str, AgentReport]
+) -> tuple[Verdict, list[Culprit], Culprit | None]:
+    """The figures, everything that keeps the run from being a proof, and what is wrong with its speed.
 
     Args:
         plan: what was run.
         reports: of its hosts, by name.
     """
     first = reports[plan.hosts[0].name]
-    seen = nccl_tests.read("\n".join(first.launcher.output if first.launcher else ()))
-    ranks = [(host.name, rank.who) for host in plan.hosts for rank in reports[host.name].ranks]
-    known = {who.rank: who for _, who in ranks if who is not None and who.nonce == plan.nonce}
-    problems = [*_ends(plan, reports), *_members(plan, reports, seen, known), *_table(plan, seen)]
-    listed = {device.rank for device in seen.devices if _is(device, known.get(device.rank))}
-    rows = tuple(_bandwidth(plan, row) for row in seen.rows if row.in_place.time > 0)
-    library = (
-        f"{seen.library[:-4]}.{int(seen.library[-4:-2])}.{int(seen.library[-2:])}"
-        if (seen.library.isdigit() and len(seen.library) > 4)
-        else ""
-    )
-    verdict = Verdict(
-        passed=not problems,
+    table = read_table("\n".join(first.launcher.output if first.launcher else ()))
+    whos = (rank.who for host in plan.hosts for rank in reports[host.name].ranks)
+    known = {who.rank: who for who in whos if who is not None and who.nonce == plan.nonce}
+    wrong = [
+        *_bad_ends(plan, reports),
+        *_strange_ranks(plan, reports),
+        *_strange_list(plan, table, known),
+        *_strange_table(plan, table),
+        *_strange_rows(plan, table),
+    ]
+    return _figures(plan, table, known), wrong, _too_slow(plan, table)
+
+
+def _figures(plan: RankPlan, table: Table, known: Mapping[int, Who]) -> Verdict:
+    listed_ranks = {d.rank for d in table.devices if _is(d, known.get(d.rank))}
+    rows = tuple(_bandwidth(plan, row) for row in table.rows if row.in_place.time > 0)
+    library = table.library
+    if library.isdigit() and len(library) > 4:
+        library = f"{library[:-4]}.{int(library[-4:-2])}.{int(library[-2:])}"
+    else:
+        library = ""
+    halves = [half for row in table.rows for half in (row.out_of_place, row.in_place)]
+    return Verdict(
+        passed=False,
+        reason="",
         engine=plan.engine,
         backend="nccl",
-        world_size=len(listed),
+        world_size=len(listed_ranks),
         expected_world_size=plan.world,
-        hosts=len({known[rank].boot_id for rank in listed}),
+        hosts=len({known[rank].boot_id for rank in listed_ranks}),
         expected_hosts=len(plan.hosts),
-        sum_exact=bool(seen.rows)
-        and not any(_wrong(half) for row in seen.rows for half in row[1:]),
+        sum_exact=bool(halves) and all(half.wrong == 0 for half in halves),
         bandwidth=rows,
         # Of the largest size, so of a table that came to its end.
-        busbw_gbps=rows[-1].busbw if rows and seen.out_of_bounds is not None else None,
+        busbw_gbps=rows[-1].busbw if rows and table.out_of_bounds is not None else None,
         nccl=(library,) if library else (),
-        software=(f"nccl-tests {seen.version}",) if seen.version else (),
-        reason="",
+        software=(f"nccl-tests {table.version}",) if table.version else (),
         limit_gbps=plan.limit,
         min_busbw_gbps=plan.min_busbw,
     )
-    return verdict, problems
 
 
-def _ends(plan: RankPlan, reports: Mapping[str, HostReport]) -> Iterator[Problem]:
+def _bad_ends(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culprit]:
     """Hosts and a launcher that did not end by themselves and well."""
     for name, report in reports.items():
-        if report.end is None:
-            yield Problem(text=f"{name}: {report.lost}")
-        elif report.end.how != "exited":
-            yield Problem(text=f"{name}: ended by {report.end.how} {report.end.detail}".rstrip())
-        if report.end and report.end.left:
-            yield Problem(text=f"{name}: processes {report.end.left} could not be ended")
+        yield from bad_ends(name, report)
     launcher = reports[plan.hosts[0].name].launcher
     code = launcher.exit_code if launcher else None
     if code != 0:
         last = " ".join(launcher.log[-1:]) if launcher else ""
-        yield Problem(text=f"mpirun ended with {code} {last}".rstrip())
+        yield culprit(f"mpirun ended with {code} {last}".rstrip())
 
 
-def _members(
-    plan: RankPlan, reports: Mapping[str, HostReport], seen: Printed, known: Mapping[int, Who]
-) -> Iterator[Problem]:
-    """Ranks that are not there, not of this run, or not where they should be."""
+def _strange_ranks(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culprit]:
+    """Ranks that are not there, not of this run, or not where they belong."""
     number = 0
+    boot_ids: list[tuple[str, str]] = []
     for host in plan.hosts:
         whos = [rank.who for rank in reports[host.name].ranks if rank.who is not None]
-        wanted = set(range(number, number + host.ranks))
+        boot_ids += [(host.name, who.boot_id) for who in whos]
+        expected = set(range(number, number + host.ranks))
         number += host.ranks
-        if {who.rank for who in whos if who.nonce == plan.nonce} != wanted or len(whos) != len(
-            wanted
-        ):
-            yield Problem(
-                text=f"{host.name}: its ranks are {sorted(w.rank for w in whos)}, not {sorted(wanted)}"
-            )
-    machines: dict[str, set[str]] = {}
-    for host in plan.hosts:
-        for rank in reports[host.name].ranks:
-            if rank.who:
-                machines.setdefault(rank.who.boot_id, set()).add(host.name)
-    for shared in machines.values():
-        if len(shared) > 1:
-            hosts = tuple(sorted(shared))
-            yield Problem(text=f"{names(hosts)} are one machine (same boot-id)", hosts=hosts)
-    if len(machines) > len(plan.hosts):
-        yield Problem(text=f"{len(machines)} boot-ids on {len(plan.hosts)} hosts")
-    listed = [device.rank for device in seen.devices]
-    if listed != list(range(plan.world)):
-        yield Problem(text=f"the test lists {len(listed)} ranks, and {plan.world} were started")
-    strange = [str(d.rank) for d in seen.devices if not _is(d, known.get(d.rank))]
+        of_this_run = {who.rank for who in whos if who.nonce == plan.nonce}
+        if of_this_run != expected or len(whos) != len(expected):
+            ranks = sorted(who.rank for who in whos)
+            yield culprit(f"{host.name}: its ranks are {ranks}, expected {sorted(expected)}")
+    yield from shared_machines(plan, boot_ids)
+
+
+def _strange_list(plan: RankPlan, table: Table, known: Mapping[int, Who]) -> Iterator[Culprit]:
+    """What is wrong with the ranks that the test lists."""
+    if [device.rank for device in table.devices] != list(range(plan.world)):
+        yield culprit(f"the test lists {len(table.devices)} ranks, and {plan.world} were started")
+    strange = [str(d.rank) for d in table.devices if not _is(d, known.get(d.rank))]
     if strange:
-        yield Problem(
-            text=f"the ranks {names(strange)} that the test lists are not those of this run"
-        )
-    if len({device.group for device in seen.devices}) > 1:
-        yield Problem(text="the test split its ranks into groups")
+        yield culprit(f"the ranks {listed(strange)} that the test lists are not those of this run")
+    if len({device.group for device in table.devices}) > 1:
+        yield culprit("the test split its ranks into groups")
 
 
-def _is(device: nccl_tests.Device, who: Who | None) -> bool:
-    """Whether a rank that the test lists is the one that said who it is (a name without its domain)."""
+def _is(device: Device, who: Who | None) -> bool:
+    """Whether a rank that the test lists is the one that reported who it is (a name without its domain)."""
     return who is not None and (device.pid, device.host) == (
         who.pid,
         who.hostname.partition(".")[0],
     )
 
 
-def _table(plan: RankPlan, seen: Printed) -> Iterator[Problem]:
-    """What is missing from the table, or wrong in it."""
-    sizes = nccl_tests.asked(plan.sizes_on("nccl"), seen.reduced)
-    if not seen.rows:
-        yield Problem(text="nothing was measured")
-    elif [row.size for row in seen.rows] != sizes:
-        yield Problem(
-            text=f"{len(seen.rows)} sizes were measured, and not the {len(sizes)} asked for"
-        )
-    if seen.validation < 1:
-        yield Problem(text="the test did not check its results")
-    if seen.out_of_bounds is None:
-        yield Problem(text="the test did not come to its end: there is no count of wrong values")
-    elif seen.out_of_bounds:
-        yield Problem(text=f"the test counts {seen.out_of_bounds} values out of bounds")
-    for row in seen.rows:
+def _strange_table(plan: RankPlan, table: Table) -> Iterator[Culprit]:
+    """What is missing from the table as a whole."""
+    sizes = sizes_in_table(plan.sizes_on("nccl"), table.reduced)
+    if not table.rows:
+        yield culprit("nothing was measured")
+    elif [row.size for row in table.rows] != sizes:
+        yield culprit(f"{len(table.rows)} sizes were measured, and not the {len(sizes)} asked for")
+    if table.validation < 1:
+        yield culprit("the test did not check its results")
+    if table.out_of_bounds is None:
+        yield culprit("the test did not come to its end: there is no count of wrong values")
+    elif table.out_of_bounds:
+        yield culprit(f"the test counts {table.out_of_bounds} values out of bounds")
+
+
+def _strange_rows(plan: RankPlan, table: Table) -> Iterator[Culprit]:
+    """Sizes whose result is wrong, or was not checked, or whose figures cannot be."""
+    for row in table.rows:
         for half, where in ((row.out_of_place, "out-of-place"), (row.in_place, "in-place")):
             at = f"{row.size:,} bytes {where}"
             if half.wrong is None:
-                yield Problem(text=f"{at}: the result was not checked")
+                yield culprit(f"{at}: the result was not checked")
             elif half.wrong:
-                yield Problem(text=f"{at}: {half.wrong:g} elements are wrong")
+                yield culprit(f"{at}: {half.wrong:g} elements are wrong")
             elif not _agrees(plan, row.size, half):
-                yield Problem(
-                    text=f"{at}: {half.time:g} us, {half.algbw:g} and {half.busbw:g} GB/s are not those "
-                    f"of {plan.world} ranks"
-                )
-    if seen.rows:
-        too_little = mark.missed(
-            _busbw(plan, seen.rows[-1].size, seen.rows[-1].in_place), plan.min_busbw, plan.unjudged
-        )
-        if too_little:
-            yield Problem(text=too_little, of_speed=True)
+                figures = f"{half.time:g} us, {half.algbw:g} and {half.busbw:g} GB/s"
+                yield culprit(f"{at}: {figures} are not those of {plan.world} ranks")
 
 
-def _wrong(half: object) -> bool:
-    return isinstance(half, Half) and half.wrong != 0
+def _too_slow(plan: RankPlan, table: Table) -> Culprit | None:
+    if not table.rows:
+        return None
+    reached = _busbw(plan, table.rows[-1].size, table.rows[-1].in_place)
+    reason = shortfall(reached, plan.min_busbw, plan.unjudged)
+    return culprit(reason) if reason else None
 
 
-def _busbw(plan: RankPlan, size: int, half: Half) -> float:
+def _busbw(plan: RankPlan, size: int, half: TableHalf) -> float:
     """GB/s from the time: algbw * 2(n-1)/n with algbw = S/t (doc/PERFORMANCE.md)."""
     return size / half.time / 1e3 * 2 * (plan.world - 1) / plan.world if half.time > 0 else 0.0
 
 
-def _agrees(plan: RankPlan, size: int, half: Half) -> bool:
+def _agrees(plan: RankPlan, size: int, half: TableHalf) -> bool:
     """Whether a line's bandwidths are those that its size and time make with this many ranks."""
     if half.time <= 0:
         return False
     pairs = ((half.algbw, size / half.time / 1e3), (half.busbw, _busbw(plan, size, half)))
-    return all(abs(said - right) <= ROUNDING + SHARE * right for said, right in pairs)
+    return all(abs(printed - right) <= ROUNDING + SHARE * right for printed, right in pairs)
 
 
-def _bandwidth(plan: RankPlan, row: nccl_tests.Row) -> Bandwidth:
+def _bandwidth(plan: RankPlan, row: TableRow) -> Bandwidth:
     return Bandwidth(
         bytes=row.size,
         seconds=row.in_place.time / 1e6,
@@ -185,3 +218,61 @@ def _bandwidth(plan: RankPlan, row: nccl_tests.Row) -> Bandwidth:
         busbw=_busbw(plan, row.size, row.in_place),
         out_of_place_busbw=_busbw(plan, row.size, row.out_of_place) or None,
     )
+
+
+_VERSION = re.compile(r"# nccl-tests version (\S+)(?: nccl-headers=\d+ nccl-library=(\d+))?")
+_VALIDATION = re.compile(r"# nThread .* validation: (\d+)")
+_DEVICE = re.compile(
+    r"#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+(\d+) on\s+(\S+) device\s+\d+ \[[^\]]*\] (.*)"
+)
+_BOUNDS = re.compile(r"# Out of bounds values : (\d+) (OK|FAILED)")
+_REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory")
+
+
+def read_table(text: str) -> Table:
+    """What the test printed; never raises: what cannot be read is missing."""
+    version = library = ""
+    validation, out_of_bounds, reduced = 0, None, None
+    devices: list[Device] = []
+    rows: list[TableRow] = []
+    for line in text.splitlines():
+        if match := _VERSION.match(line):
+            version, library = match[1], match[2] or ""
+        elif match := _VALIDATION.match(line):
+            validation = int(match[1])
+        elif match := _DEVICE.match(line):
+            devices.append(
+                Device(int(match[1]), int(match[2] or 0), int(match[3]), match[4], match[5].strip())
+            )
+        elif match := _BOUNDS.match(line):
+            out_of_bounds = int(match[1]) if match[2] == "OK" else max(1, int(match[1]))
+        elif match := _REDUCED.match(line):
+            reduced = int(match[1])
+        elif not line.startswith("#") and (row := _row(line.split())):
+            rows.append(row)
+    return Table(version, library, validation, devices, rows, out_of_bounds, reduced)
+
+
+def _row(words: list[str]) -> TableRow | None:
+    """One line of the table: size, count, type, redop, root, then twice time, algbw, busbw, #wrong."""
+    if len(words) != 13 or words[2:4] != ["float", "sum"]:
+        return None
+    try:
+        return TableRow(int(words[0]), _half(words[5:9]), _half(words[9:13]))
+    except ValueError:
+        return None
+
+
+def _half(words: list[str]) -> TableHalf:
+    time, algbw, busbw = (float(word) for word in words[:3])
+    return TableHalf(time, algbw, busbw, None if words[3] == "N/A" else float(words[3]))
+
+
+def sizes_in_table(sizes: tuple[int, ...], reduced: int | None) -> list[int]:
+    """The sizes that the table must have: doubling, to the last or to what the GPUs' memory allows."""
+    size, last, rows = sizes[0], min(sizes[-1], reduced or sizes[-1]), []
+    while size <= last:
+        # A whole number of float32 (setupArgs in src/common.cu).
+        rows.append(size - size % 4)
+        size *= 2
+    return rows

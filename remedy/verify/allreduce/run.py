@@ -3,57 +3,73 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from remedy.verify.allreduce.blame import Hints, hints
-from remedy.verify.allreduce.judge import judge
-from remedy.verify.allreduce.plan import RankPlan, script, script_deadline
-from remedy.verify.verdict import Verdict, impossible
+from remedy.verify.allreduce.answers import AgentReport, read_reports
+from remedy.verify.allreduce.blame import Case, missing_hosts, unanswered_links
+from remedy.verify.allreduce.judge import impossible, judge_reports
+from remedy.verify.allreduce.plan import RankPlan
+from remedy.verify.allreduce.script import script, script_deadline
+from remedy.verify.scripts import Run, run_texts
+from remedy.verify.verdict import Verdict
 
-if TYPE_CHECKING:
-    from remedy.transport import Output, Script
+TOO_FEW = "an all-reduce needs two ranks: two hosts, or one with two GPUs"
 
-    Run = Callable[[Mapping[str, Script]], Mapping[str, Output]]
-else:
-    Run = Callable
+
+@dataclass(frozen=True)
+class GroupRun:
+    """One all-reduce that was run.
+
+    Args:
+        verdict: what it proved.
+        missing: hosts that were absent, as the group itself reports it.
+        unanswered: links on which a host got no answer.
+        ready: seconds until all ranks of a host could meet others, of the hosts that came as far.
+    """
+
+    verdict: Verdict
+    missing: frozenset[str] = frozenset()
+    unanswered: frozenset[tuple[str, str]] = frozenset()
+    ready: Mapping[str, float] = field(default_factory=dict)
 
 
 def verify(run: Run, plan: RankPlan) -> Verdict:
-    """Run the plan on all its hosts and judge what comes back.
-
-    Args:
-        run: starts each host's script at about the same time and returns when all have ended, as
-            ``Transport.run`` does.
-        plan: from ``plan_ranks``.
-    """
-    return launch([plan], run)[0][0]
+    """Run the plan on all its hosts and judge what comes back."""
+    return launch([plan], run)[0].verdict
 
 
-def launch(plans: Sequence[RankPlan], run: Run) -> list[tuple[Verdict, Hints]]:
+def launch(plans: Sequence[RankPlan], run: Run) -> list[GroupRun]:
     """Run plans that have no host in common, all at once, and judge each.
 
-    Returns:
-        of each plan the verdict, and what its hosts said about who was missing.
+    Args:
+        plans: from ``plan_ranks``.
+        run: runs scripts on hosts.
     """
-    # Imported late: the transport brings pyinfra along, which judging and planning do not need.
-    from remedy.transport import Script
-
     started = time.monotonic()
-    scripts = {
-        host.name: Script(script(plan, node), script_deadline(plan))
+    texts = {
+        host.name: (script(plan, node), script_deadline(plan))
         for plan in plans
         if plan.world > 1
         for node, host in enumerate(plan.hosts)
     }
-    outputs = run(scripts) if scripts else {}
+    outputs = run_texts(run, texts)
     seconds = round(time.monotonic() - started, 3)
-    found = []
+    runs = []
     for plan in plans:
         if plan.world < 2:
-            why = "an all-reduce needs two ranks, so two hosts, or one with two GPUs"
-            found.append((impossible(plan, why), Hints()))
-        else:
-            own = {host.name: outputs[host.name] for host in plan.hosts if host.name in outputs}
-            found.append((judge(plan, own, seconds=seconds), hints(plan, own)))
-    return found
+            runs.append(GroupRun(impossible(plan, TOO_FEW)))
+            continue
+        reports = read_reports(plan, outputs)
+        case = Case(plan, reports)
+        verdict = judge_reports(plan, reports, seconds)
+        runs.append(GroupRun(verdict, missing_hosts(case), unanswered_links(case), _ready(reports)))
+    return runs
+
+
+def _ready(reports: Mapping[str, AgentReport]) -> dict[str, float]:
+    return {
+        name: max(rank.times["inside"] for rank in report.ranks)
+        for name, report in reports.items()
+        if report.ranks and all("inside" in rank.times for rank in report.ranks)
+    }

@@ -25,7 +25,7 @@ import sys
 import time
 from typing import Any
 
-from remedy.verify.onhost import mtu as whole
+from remedy.verify.onhost import mtu
 
 MARK = "REMEDY-REACH"
 TICK = 0.05
@@ -38,7 +38,7 @@ FLIGHT = (
 )
 LARGE = 40_000  # bytes; four of the largest packets that are in use
 # What the packets that must not be cut take at most, when some get no answer.
-WHOLE = whole.TRIES * whole.PATIENCE + 0.3
+WHOLE = mtu.TRIES * mtu.PATIENCE + 0.3
 HEADER = struct.Struct("!16sII")
 # An abortive close (socket(7), SO_LINGER with no time): no TIME_WAIT keeps a port when we are gone.
 ABORT = struct.pack("ii", 1, 0)
@@ -238,7 +238,7 @@ class Knocker:
             self.selector.register(sock, selectors.EVENT_READ, Visit(sock, port))
 
     def serve(self, visit: Visit) -> None:
-        """Answer a visitor's greeting, and its large message once that is whole."""
+        """Answer a visitor's greeting, and its large message once that is mtu."""
         try:
             data = visit.sock.recv(65536)
             if not data:
@@ -296,15 +296,15 @@ def main(config: dict[str, Any]) -> None:
     began = time.monotonic()
     ended = knocker.run()
     knocker.unfinished()
-    peers = {n: config["hosts"][n][0] for n in config["order"][: whole.PEERS]}
-    uncut = whole.ask(config["hosts"][config["me"]][0], peers, time.monotonic() + WHOLE)
+    peers = {n: config["hosts"][n][0] for n in config["order"][: mtu.PEERS]}
+    uncut = mtu.ask(config["hosts"][config["me"]][0], peers, time.monotonic() + WHOLE)
     said = {
         "good": knocker.good,
         "bad": knocker.bad,
         "listening": knocker.listening,
         "busy": knocker.busy,
         "ended": ended,
-        "whole": uncut,
+        "mtu": uncut,
         "seconds": round(time.monotonic() - began, 3),
     }
     sys.stdout.write(f"{MARK} {config['nonce']} {json.dumps(said)}\n")

@@ -1,55 +1,151 @@
-"""The failure graph of directed ways, explained by the fewest hosts and pairs."""
+"""Dead links, explained by the fewest hosts and links. Pure.
+
+Where there are too many to keep each, whole hosts are found by counting: 2,048 hosts have four million ordered
+pairs, and what is held of them then grows with the hosts, and as bits with the pairs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from remedy.verify.isolate.model import Link
+from remedy.values import Record
+from remedy.verify.verdict import ENDINGS, Culprit, DeadLink, LinkOutcome
 
-# A host is blamed for its ways, rather than each way for itself, where at least this share of them fails:
+Link = tuple[str, str]
+Side = Literal["in", "out"]
+
+# A host is named for its links, rather than each link for itself, where at least this share of them fails:
 # a host with a closed firewall may still be reached by the few that had a connection open.
 SHARE = 0.6
 FEWEST = 2
+PORTS_SHOWN = 4
+
+# How connections end, said of many.
+_PLURAL: dict[LinkOutcome, str] = {
+    "refused": "are refused (reset by a firewall)",
+    "rejected": "are rejected (by a firewall, or no route)",
+    "dropped": "get no answer (dropped by a firewall)",
+    "stalled": "carry small messages and no large ones (MTU)",
+    "no listener": "find no listener",
+    "no name": "are not tried, because the name resolves wrongly",
+    "foreign": "are answered by another program or host",
+    "mute": "are opened and never answered",
+    "not tested": "were not tested",
+}
 
 
-@dataclass(frozen=True)
-class Cause:
-    """What explains failed ways.
+class DeadEnd(Record):
+    """A host that most others do not reach ("in"), one that does not reach most others ("out"), or one link.
 
     Args:
-        kind: "in": the host is not reached by others; "out": it does not reach others; "way": one way.
-        host: the host, or the source of the way.
-        target: of the way; "" otherwise.
-        ways: what it explains.
+        host: the host, or the source of the link.
+        target: of the link.
+        count: how many links it explains.
+        outcomes: how these ended.
+        ports: on which; 0 is all.
     """
 
-    kind: Literal["in", "out", "way"]
+    kind: Literal["in", "out", "link"]
     host: str
     target: str = ""
-    ways: frozenset[Link] = frozenset()
+    count: int = 1
+    outcomes: tuple[LinkOutcome, ...]
+    ports: tuple[int, ...]
 
     @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts that it concerns."""
-        return (self.host, self.target) if self.target else (self.host,)
+    def what(self) -> str:
+        """The host, or the link."""
+        return f"{self.host} -> {self.target}" if self.target else self.host
 
-    def __str__(self) -> str:
-        words = {"in": f"{self.host} is not reached", "out": f"{self.host} reaches nobody"}
-        return words.get(self.kind, f"{self.host} -> {self.target}")
+    def message(self, others: int) -> str:
+        """One sentence.
+
+        Args:
+            others: how many other hosts there are.
+        """
+        ports = sorted(port for port in self.ports if port)
+        listing = ", ".join(map(str, ports[:PORTS_SHOWN])) + ", ..." * (len(ports) > PORTS_SHOWN)
+        on = f" on port{'s' * (len(ports) > 1)} {listing}" if ports else ""
+        if self.kind == "link":
+            return f"{self.what}{on}: {' and '.join(ENDINGS[end] for end in self.outcomes)}"
+        if self.outcomes == ("dropped",) and self.kind == "in":
+            hosts = self._hosts(others, "any of the")
+            return f"{self.host}: no answer{on} from {hosts} (dropped by a firewall)"
+        if self.outcomes == ("no name",) and self.kind == "in":
+            verb = "resolves" if self.count == 1 else "resolve"
+            return f"{self.host}: {self._hosts(others)} {verb} its name wrongly"
+        if self.outcomes == ("no name",):
+            return f"{self.host}: resolves the names of {self._hosts(others)} wrongly"
+        way = "connections from" if self.kind == "in" else "its connections to"
+        ends = " and ".join(_PLURAL[end] for end in self.outcomes)
+        return f"{self.host}: {way} {self._hosts(others)}{on} {ends}"
+
+    def _hosts(self, others: int, every: str = "the") -> str:
+        if others == 1:
+            return "the other host"
+        if self.count >= others:
+            return f"{every} other {others} hosts"
+        return f"{self.count} of the other {others} hosts"
 
 
-def explain_ways(failed: Collection[Link], each: int) -> tuple[Cause, ...]:
-    """Explain failed ways by the fewest causes, hosts before pairs.
+class Cover(NamedTuple):
+    """Links that one host, or one link, explains."""
+
+    kind: Literal["in", "out", "link"]
+    host: str
+    target: str
+    links: frozenset[Link]
+
+
+def culprits_of(ends: Iterable[DeadEnd], others: int) -> list[Culprit]:
+    """The culprits of dead ends; a host that is neither reached nor reaches others is one culprit."""
+    culprits: dict[str, Culprit] = {}
+    for end in ends:
+        reason = end.message(others)
+        if end.what in culprits:
+            reason = f"{culprits[end.what].reason}; {reason}"
+        hosts = (end.host, end.target) if end.target else (end.host,)
+        culprits[end.what] = Culprit(what=end.what, hosts=hosts, reason=reason)
+    return list(culprits.values())
+
+
+def explain(dead: Sequence[DeadLink], others: int) -> tuple[DeadEnd, ...]:
+    """Explain dead links by the fewest hosts and links.
 
     Args:
-        failed: ways that did not work.
-        each: how many ways lead to each host, and as many from it: the number of the others.
+        dead: in the order in which they are to be reported.
+        others: how many links lead to each host, and as many from it.
+    """
+    by_link: dict[Link, list[DeadLink]] = {}
+    for link in dead:
+        by_link.setdefault((link.source, link.target), []).append(link)
+    return tuple(
+        DeadEnd(
+            kind=cover.kind,
+            host=cover.host,
+            target=cover.target,
+            count=len(cover.links),
+            outcomes=tuple(dict.fromkeys(link.outcome for link in links)),
+            ports=tuple(sorted({link.port for link in links})),
+        )
+        for cover in cover_links(by_link, others)
+        for links in (
+            [link for pair, ends in by_link.items() if pair in cover.links for link in ends],
+        )
+    )
+
+
+def cover_links(failed: Collection[Link], each: int) -> list[Cover]:
+    """Cover failed links by the fewest hosts, and what is left one by one.
+
+    Args:
+        failed: links that do not work.
+        each: how many links lead to each host, and as many from it: the number of the others.
     """
     left = set(failed)
-    causes: list[Cause] = []
+    covers: list[Cover] = []
     while left:
         bad_in, bad_out = Counter(t for _, t in left), Counter(s for s, _ in left)
         # The share counts what no other host explains already: a dead host must not drag its peers along.
@@ -65,8 +161,67 @@ def explain_ways(failed: Collection[Link], each: int) -> tuple[Cause, ...]:
             break
         _, kind, host = max(choices)
         side = 1 if kind == "in" else 0
-        ways = frozenset(way for way in left if way[side] == host)
-        causes.append(Cause("in" if kind == "in" else "out", host, "", ways))
-        left -= ways
-    causes += [Cause("way", s, t, frozenset({(s, t)})) for s, t in sorted(left)]
-    return tuple(causes)
+        links = frozenset(link for link in left if link[side] == host)
+        covers.append(Cover("in" if kind == "in" else "out", host, "", links))
+        left -= links
+    return [*covers, *(Cover("link", s, t, frozenset({(s, t)})) for s, t in sorted(left))]
+
+
+class _Tally:
+    """The dead links to, or from, one host."""
+
+    def __init__(self) -> None:
+        self.peers = 0  # a bit a host
+        self.seen: dict[tuple[LinkOutcome, int], None] = {}
+
+    def add(self, bit: int, link: DeadLink) -> None:
+        self.peers |= bit
+        self.seen.setdefault((link.outcome, link.port))
+
+    def dead_end(self, kind: Side, host: str, peers: int) -> DeadEnd:
+        return DeadEnd(
+            kind=kind,
+            host=host,
+            count=peers.bit_count(),
+            outcomes=tuple(dict.fromkeys(outcome for outcome, _ in self.seen)),
+            ports=tuple(sorted({port for _, port in self.seen})),
+        )
+
+
+def thin(
+    links: Callable[[], Iterable[DeadLink]], hosts: Sequence[str], most: int
+) -> tuple[tuple[DeadEnd, ...], tuple[DeadLink, ...]]:
+    """Name the hosts that most links fail to or from, and keep some of the links that no such host explains.
+
+    Args:
+        links: gives all dead links, anew each time.
+        hosts: all hosts.
+        most: how many links are kept.
+    """
+    bit = {host: 1 << number for number, host in enumerate(hosts)}
+    into, out = ({host: _Tally() for host in hosts} for _ in range(2))
+    for link in links():
+        into[link.target].add(bit[link.source], link)
+        out[link.source].add(bit[link.target], link)
+    enough = max(FEWEST, SHARE * (len(hosts) - 1))
+    closed = {host: tally for host, tally in into.items() if tally.peers.bit_count() >= enough}
+    ends = [tally.dead_end("in", host, tally.peers) for host, tally in closed.items()]
+    gone = sum(bit[host] for host in closed)
+    # As many links from each host are left as there are hosts that are not named already.
+    enough = max(FEWEST, SHARE * (len(hosts) - len(closed) - 1))
+    mute = {
+        host: rest for host, t in out.items() if (rest := t.peers & ~gone).bit_count() >= enough
+    }
+    ends += [out[host].dead_end("out", host, rest) for host, rest in mute.items()]
+    kept: list[DeadLink] = []
+    for link in _unexplained(links(), closed, mute):
+        if len(kept) == most:
+            break
+        kept.append(link)
+    return tuple(ends), tuple(kept)
+
+
+def _unexplained(
+    links: Iterable[DeadLink], closed: Collection[str], mute: Collection[str]
+) -> Iterator[DeadLink]:
+    return (link for link in links if link.target not in closed and link.source not in mute)

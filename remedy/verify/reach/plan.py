@@ -1,19 +1,21 @@
 """Reachability: every ordered pair of hosts, on ports that training would use there.
 
 One command a host; all run at the same time, each listening and calling all others. Which ports: two of the
-range from which the target's kernel really takes them, and the launcher's. What came of it: ``ways``.
+range from which the target's kernel really takes them, and the launcher's.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
-from random import Random
+from random import Random, SystemRandom
 
+from remedy.probe import HostState
 from remedy.spec.verify import PORTS
-from remedy.values import Record
-from remedy.verify.allreduce.plan import INTERPRETERS, given
+from remedy.values import Record, Unknown
+from remedy.verify.hosts import Participants
 from remedy.verify.packing import KNOCK, start
+from remedy.verify.scripts import INTERPRETERS, interpreter_word
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
@@ -23,7 +25,7 @@ GROUP = 128
 BASE, PER_HOST, MOST = 9.0, 0.08, 120.0
 
 
-class Door(Record):
+class ReachHost(Record):
     """A host as its peers see it: name, cluster address, and the ports to try there.
 
     Args:
@@ -41,31 +43,78 @@ class ReachPlan(Record):
 
     Args:
         nonce: 16 hexadecimal digits, new for each run.
-        doors: all hosts.
+        hosts: all of them.
         seconds: how long each host goes on at most.
         launcher: the port among each host's that the launcher would use.
     """
 
     nonce: str
-    doors: tuple[Door, ...]
+    hosts: tuple[ReachHost, ...]
     seconds: float
     launcher: int
 
     def order(self, me: int) -> list[int]:
         """Whom a host calls, in which order: its own group from the next one on, then group by group."""
-        count = len(self.doors)
+        count = len(self.hosts)
         groups = max(1, -(-count // GROUP))
         size = -(-count // groups)
         members = [range(at, min(at + size, count)) for at in range(0, count, size)]
-        own = me // size
-        turn = [one for wave in range(len(members)) for one in self._turned(members, own, wave, me)]
-        return [one for one in turn if one != me]
+        group = me // size
+        turns = (self._turned(members, group, wave, me) for wave in range(len(members)))
+        return [host for turn in turns for host in turn if host != me]
 
     @staticmethod
-    def _turned(members: Sequence[range], own: int, wave: int, me: int) -> list[int]:
-        group = members[(own + wave) % len(members)]
-        start = (me - members[own].start + 1) % len(group)
+    def _turned(members: Sequence[range], mine: int, wave: int, me: int) -> list[int]:
+        group = members[(mine + wave) % len(members)]
+        start = (me - members[mine].start + 1) % len(group)
         return [*group[start:], *group[:start]]
+
+
+def reach_hosts(participants: Participants, launcher: int) -> list[ReachHost]:
+    """The hosts as their peers see them, each with ports of its own range.
+
+    Args:
+        participants: the hosts, with what the probe read there.
+        launcher: the launcher's port.
+    """
+    random = SystemRandom()
+    return [
+        ReachHost(
+            name=host.name,
+            address=host.address,
+            ports=draw_ports(*_ports_of(participants.states.get(host.name)), launcher, random),
+            python=host.python,
+        )
+        for host in participants.hosts
+    ]
+
+
+def _ports_of(state: HostState | None) -> tuple[tuple[int, int], set[int]]:
+    """The range from which a host's kernel takes ports, and those in it that are taken."""
+    between, taken = USUAL_RANGE, set[int]()
+    if state is not None and not isinstance(state.sysctls, Unknown):
+        live = state.sysctls.live
+        between = _range(live.get("net.ipv4.ip_local_port_range", "")) or between
+        taken |= _spans(live.get("net.ipv4.ip_local_reserved_ports", ""))
+    if state is not None and not isinstance(state.listeners, Unknown):
+        taken |= {listener.port for listener in state.listeners}
+    return between, taken
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    """The setting ip_local_port_range."""
+    words = text.split()
+    return (int(words[0]), int(words[1])) if len(words) == 2 and words[0].isdigit() else None
+
+
+def _spans(text: str) -> set[int]:
+    """The setting ip_local_reserved_ports: ``1000-2000,3000``."""
+    ports: set[int] = set()
+    for span in filter(None, text.strip().split(",")):
+        first, _, last = span.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            ports.update(range(int(first), int(last or first) + 1))
+    return ports
 
 
 def draw_ports(
@@ -88,11 +137,11 @@ def draw_ports(
     return (*drawn, launcher)
 
 
-def plan_reach(doors: Sequence[Door], launcher: int = PORTS[0]) -> ReachPlan:
-    """Plan to try all ways between hosts."""
-    seconds = min(BASE + PER_HOST * len(doors), MOST)
+def plan_reach(hosts: Sequence[ReachHost], launcher: int = PORTS[0]) -> ReachPlan:
+    """Plan to try every link between hosts."""
+    seconds = min(BASE + PER_HOST * len(hosts), MOST)
     return ReachPlan(
-        nonce=secrets.token_hex(8), doors=tuple(doors), seconds=seconds, launcher=launcher
+        nonce=secrets.token_hex(8), hosts=tuple(hosts), seconds=seconds, launcher=launcher
     )
 
 
@@ -102,11 +151,11 @@ def script(plan: ReachPlan, me: int) -> str:
         "nonce": plan.nonce,
         "me": me,
         "seconds": plan.seconds,
-        "hosts": [[door.address, list(door.ports)] for door in plan.doors],
+        "hosts": [[host.address, list(host.ports)] for host in plan.hosts],
         "order": plan.order(me),
     }
-    own = plan.doors[me].python
-    choices = " ".join(([given(own)] if own else []) + list(INTERPRETERS))
+    python = plan.hosts[me].python
+    choices = " ".join(([interpreter_word(python)] if python else []) + list(INTERPRETERS))
     end = f"REMEDY_{plan.nonce}"
     return "\n".join(
         (

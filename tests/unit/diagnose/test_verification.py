@@ -16,16 +16,15 @@ from remedy.plan import Finding, FindingKind
 from remedy.report.ladder import render_verdict
 from remedy.runs.proof import Proof, record
 from remedy.verify.allreduce.answers import (
+    AgentReport,
     EndReport,
-    Failure,
-    HostReport,
     LauncherReport,
+    RankError,
     RankReport,
 )
 from remedy.verify.allreduce.logs import logs_of as logs_of_reports
 from remedy.verify.last import load
-from remedy.verify.reach.result import WORDS, DeadWay
-from remedy.verify.verdict import Culprit, Verdict
+from remedy.verify.verdict import ENDINGS, Culprit, DeadLink, Verdict
 from tests.unit.cli.test_diagnose import _plan
 
 HOSTS = ("gpu01", "gpu02")
@@ -35,8 +34,8 @@ def failed(**more: object) -> Verdict:
     return Verdict(passed=False, reason="rank 1 came to 'rendezvous', not to a result", **more)  # type: ignore[arg-type]
 
 
-def way(outcome: str, detail: str = "", port: int = 41235) -> DeadWay:
-    return DeadWay(source="gpu01", target="gpu02", port=port, outcome=outcome, detail=detail)  # type: ignore[arg-type]
+def way(outcome: str, detail: str = "", port: int = 41235) -> DeadLink:
+    return DeadLink(source="gpu01", target="gpu02", port=port, outcome=outcome, detail=detail)  # type: ignore[arg-type]
 
 
 def explained(verdict: Verdict, *findings: Finding) -> Explanation:
@@ -60,17 +59,17 @@ def test_what_passed_needs_no_cause() -> None:
         (way("no name", "gpu02 is 127.0.1.1", 0), "loopback-hostname"),
         (way("no name", "gpu02 is 10.9.9.9", 0), "hostname-unresolvable"),
     ],
-    ids=lambda one: one.outcome if isinstance(one, DeadWay) else one,
+    ids=lambda one: one.outcome if isinstance(one, DeadLink) else one,
 )
-def test_a_way_that_does_not_work_has_a_cause(dead: DeadWay, label: str) -> None:
-    assert explained(failed(dead_ways=(dead,))).diagnosis.label == label
+def test_a_way_that_does_not_work_has_a_cause(dead: DeadLink, label: str) -> None:
+    assert explained(failed(dead_links=(dead,))).diagnosis.label == label
 
 
 def test_a_way_that_was_not_tested_has_none() -> None:
-    others = set(WORDS) - {"dropped", "rejected", "refused", "stalled", "no name"}
+    others = set(ENDINGS) - {"dropped", "rejected", "refused", "stalled", "no name"}
     assert others
     for outcome in others:
-        assert explained(failed(dead_ways=(way(outcome),))).diagnosis.label == "unknown", outcome
+        assert explained(failed(dead_links=(way(outcome),))).diagnosis.label == "unknown", outcome
 
 
 def test_the_logs_of_the_ranks_are_read() -> None:
@@ -90,19 +89,19 @@ def test_a_report_gives_its_logs() -> None:
         phase="started",
         times={},
         result=None,
-        error=Failure(phase="started", text="e", long="Traceback\nValueError: x"),
+        error=RankError(phase="started", text="e", long="Traceback\nValueError: x"),
         missing=(),
         exit_code=1,
         network=("NCCL INFO Bootstrap : Using docker0",),
         log=("a", "ValueError: x"),
     )
-    report = HostReport(
+    report = AgentReport(
         host="gpu02",
         end=EndReport(kind="end", how="exited", unanswered=(("10.0.0.9", 41235, 3.1),)),
         ranks=(rank,),
         launcher=LauncherReport(kind="launcher", exit_code=1, log=()),
     )
-    assert logs_of_reports({"gpu02": report, "gpu03": HostReport(host="gpu03", lost="x")}) == {
+    assert logs_of_reports({"gpu02": report, "gpu03": AgentReport(host="gpu03", lost="x")}) == {
         "gpu02/rank1": ("NCCL INFO Bootstrap : Using docker0", "a", "ValueError: x", "Traceback"),
         "gpu02/network": ("no answer from 10.0.0.9 port 41235 for 3.1 s",),
     }
@@ -111,7 +110,7 @@ def test_a_report_gives_its_logs() -> None:
 def test_what_verification_itself_says_counts() -> None:
     reason = "2 hosts call themselves 'node'"
     cause = Culprit(what="gpu01, gpu02", hosts=HOSTS, reason=reason)
-    verdict = failed(causes=(cause,))
+    verdict = failed(culprits=(cause,))
     assert logs_of(verdict) == {"remedy verify": [reason]}
     assert explained(verdict).diagnosis.label == "duplicate-hostname"
 
@@ -123,7 +122,7 @@ def test_a_failure_is_never_healthy() -> None:
 
 def test_what_the_hosts_confirm_comes_first_with_its_command() -> None:
     found = explained(
-        failed(dead_ways=(way("rejected"),)),
+        failed(dead_links=(way("rejected"),)),
         Finding(
             host="gpu02",
             remedy="network_health",
@@ -143,7 +142,7 @@ def test_what_the_hosts_confirm_comes_first_with_its_command() -> None:
 
 
 def test_people_see_cause_command_and_where_to_read_on() -> None:
-    verdict = failed(dead_ways=(way("dropped"),))
+    verdict = failed(dead_links=(way("dropped"),))
     found = explained(verdict).model_copy(update={"command": "remedy apply i.py --limit gpu02"})
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(render_verdict(verdict, found))
@@ -153,7 +152,7 @@ def test_people_see_cause_command_and_where_to_read_on() -> None:
 
 
 def test_logs_are_not_kept_and_the_cause_is(tmp_path: Path) -> None:
-    verdict = failed(logs={"gpu01/rank0": ("x",)}, dead_ways=(way("dropped"),))
+    verdict = failed(logs={"gpu01/rank0": ("x",)}, dead_links=(way("dropped"),))
     journal = Journal(tmp_path, run="r1", mode="verify")
     record(Proof(verdict, explained(verdict)), journal, tmp_path)
     (entry,) = read_records(journal.path)

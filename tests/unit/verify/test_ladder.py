@@ -13,11 +13,12 @@ import pytest
 from remedy.probe import Clock, Gpus, HostState, RdmaPort
 from remedy.spec import VerifySpec
 from remedy.values import Unknown
-from remedy.verify.allreduce.plan import Candidate, RankHost, plan_ranks
+from remedy.verify.allreduce.plan import RankHost, plan_ranks
 from remedy.verify.facts import Facts
-from remedy.verify.facts import look as look_at
+from remedy.verify.facts import compare as look_at
+from remedy.verify.hosts import Participant, Participants
 from remedy.verify.isolate.search import patience
-from remedy.verify.ladder import Sight, climb
+from remedy.verify.ladder import climb
 from remedy.verify.onhost import knock as knock_module
 from remedy.verify.onhost.agent import MARK
 from remedy.verify.verdict import Rung, Verdict
@@ -88,7 +89,7 @@ class Paper:
                 "listening": hosts[config["me"]][1],
                 "busy": [],
                 "ended": "time" if bad else "answered",
-                "whole": {"narrow": [], "mute": [], "reason": ""},
+                "mtu": {"narrow": [], "mute": [], "reason": ""},
                 "seconds": 0.1,
             }
             line = f"{knock_module.MARK} {config['nonce']} {json.dumps(said)}\n"
@@ -100,7 +101,7 @@ class Paper:
         config = self._config(next(iter(texts.values())))
         self.deadlines.append(config["deadline"])
         members = sorted(texts, key=lambda name: int(self._config(texts[name])["node"]))
-        plan = plan_ranks([Candidate(name=n, address=ADDRESSES[n]) for n in members])
+        plan = plan_ranks([Participant(name=n, address=ADDRESSES[n]) for n in members])
         plan = plan.model_copy(
             update={
                 "nonce": config["nonce"],
@@ -131,12 +132,12 @@ def states(**changed: Mapping[str, Any]) -> dict[str, HostState]:
     }
 
 
-def sight(found: Mapping[str, HostState], **more: Any) -> Sight:
-    candidates = [Candidate(name=name, address=ADDRESSES[name]) for name in found]
-    return Sight(candidates, found, **more)
+def sight(found: Mapping[str, HostState], **more: Any) -> Participants:
+    candidates = [Participant(name=name, address=ADDRESSES[name]) for name in found]
+    return Participants(candidates, found, **more)
 
 
-def go(paper: Paper, seen: Sight | None = None, **spec: Any) -> Verdict:
+def go(paper: Paper, seen: Participants | None = None, **spec: Any) -> Verdict:
     return climb(paper.run, seen or sight(states()), VerifySpec(**spec))
 
 
@@ -169,7 +170,7 @@ def test_a_dead_way_ends_the_climb_and_is_joined_with_what_is_known() -> None:
     )
     verdict = go(paper, seen)
     assert not verdict.passed
-    (cause,) = verdict.causes
+    (cause,) = verdict.culprits
     assert cause.what == "gpu02 -> gpu05"
     assert cause.facts == ("nftables closes the ports",)
     assert cause.next_step == "remedy apply inv.py --limit gpu02,gpu05"
@@ -184,15 +185,15 @@ def test_a_wrong_name_is_named_with_its_direction() -> None:
     found = states()
     found["gpu01"] = host_state("gpu01", ADDRESSES["gpu01"], peers=wrong)
     verdict = go(Paper(), sight(found))
-    assert [cause.what for cause in verdict.causes] == ["gpu01 -> gpu03"]
-    assert "no right name" in verdict.reason
+    assert [cause.what for cause in verdict.culprits] == ["gpu01 -> gpu03"]
+    assert "resolves its name wrongly" in verdict.reason
 
 
 def test_a_red_fleet_is_taken_apart_until_the_host_is_named() -> None:
     paper = Paper("gpu05")
     verdict = go(paper)
     assert not verdict.passed
-    assert [cause.what for cause in verdict.causes] == ["gpu05"]
+    assert [cause.what for cause in verdict.culprits] == ["gpu05"]
     assert outcomes(verdict) == {**dict.fromkeys(NAMES, "pass"), "gpu05": "fail"}
     assert verdict.rungs[-1].name == "isolation"
     assert verdict.rungs[-1].passed
@@ -217,12 +218,12 @@ def test_new_hosts_are_tested_in_pairs_and_then_all_together() -> None:
 def test_a_new_host_that_fails_ends_it() -> None:
     paper = Paper("gpu06")
     verdict = climb(paper.run, sight(states()), VerifySpec(), pairs=(("gpu06", "gpu02"),))
-    assert [cause.what for cause in verdict.causes] == ["gpu06"]
+    assert [cause.what for cause in verdict.culprits] == ["gpu06"]
     assert len(paper.launches) == 1
 
 
 def look(found: Mapping[str, HostState], gpus: int = 0) -> Facts:
-    hosts = [Candidate(name=name, address=ADDRESSES[name], gpus=gpus) for name in found]
+    hosts = [Participant(name=name, address=ADDRESSES[name], gpus=gpus) for name in found]
     return look_at(found, plan_ranks(hosts, VerifySpec(port=29500)))
 
 
@@ -254,7 +255,7 @@ def test_a_large_group_has_no_more_than_a_minute_and_a_half_beyond_its_start() -
 def test_a_search_gives_slow_starters_the_time_that_they_took() -> None:
     paper = Paper("gpu05", ready=20.0)
     verdict = go(paper)
-    assert [cause.what for cause in verdict.causes] == ["gpu05"]
+    assert [cause.what for cause in verdict.culprits] == ["gpu05"]
     first, *later = paper.deadlines
     assert first == 96.0
     assert later
@@ -291,7 +292,7 @@ def test_equal_names_are_found() -> None:
 
 @pytest.mark.parametrize(("mark", "wanted"), [(3.0, 3.0), ("80%", 40.0), (None, None)])
 def test_the_mark_is_a_number_or_a_share(mark: Any, wanted: float | None) -> None:
-    hosts = [Candidate(name=n, address=a) for n, a in ADDRESSES.items()]
+    hosts = [Participant(name=n, address=a) for n, a in ADDRESSES.items()]
     assert plan_ranks(hosts, VerifySpec(min_busbw=mark), 50.0).min_busbw == wanted
 
 
@@ -301,10 +302,10 @@ def test_a_share_of_an_unknown_limit_is_never_reached() -> None:
     assert verdict.sum_exact
     assert verdict.bandwidth
     assert "min_busbw is 80% of what the links can carry" in verdict.reason
-    assert "give the mark in GB/s" in verdict.reason
+    assert "give it in GB/s" in verdict.reason
     assert "isolation" not in [rung.name for rung in verdict.rungs]
     told = {rung.name: rung for rung in verdict.rungs}
-    assert "gpu01" in told["facts"].said
+    assert "gpu01" in told["facts"].message
     assert not told["whole fleet"].passed
 
 
@@ -334,7 +335,7 @@ def test_slow_links_of_a_gpu_are_told(links: Any, told: list[str]) -> None:
 def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() -> None:
     paper = Paper("gpu05", closed=(("gpu01", "gpu05"),))
     verdict = go(paper, reach=False)
-    assert [cause.what for cause in verdict.causes] == ["gpu01 -> gpu05"]
+    assert [cause.what for cause in verdict.culprits] == ["gpu01 -> gpu05"]
     assert (paper.knocks, len(paper.launches)) == (1, 1)
 
 
@@ -347,4 +348,4 @@ def test_hosts_that_all_say_nothing_are_no_proof_of_anything() -> None:
 def test_a_host_cut_off_in_both_directions_is_one_culprit() -> None:
     closed = tuple((a, b) for a in NAMES for b in NAMES if a != b and "gpu04" in (a, b))
     verdict = go(Paper(closed=closed))
-    assert [cause.what for cause in verdict.causes] == ["gpu04"]
+    assert [cause.what for cause in verdict.culprits] == ["gpu04"]

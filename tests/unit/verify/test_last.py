@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from remedy.report.page import page
 from remedy.verify.last import Increment, increment, load, save
-from remedy.verify.reach.result import DeadWay
-from remedy.verify.verdict import Culprit, HostOutcome, Rung, Verdict
+from remedy.verify.verdict import Culprit, DeadLink, HostVerdict, Rung, Verdict
 
 OLD = {f"gpu{n:02}": f"mark-{n}" for n in range(8)}
 
@@ -56,8 +55,8 @@ def test_a_host_that_is_gone_needs_no_test_of_its_own() -> None:
     [
         ("nothing was verified here before", OLD, "nothing was verified"),
         (proved(passed=False), OLD, "failed"),
-        (proved(), OLD, "no host is another one"),
-        (proved(), dict.fromkeys(OLD, "x"), "8 of 8 hosts are not as they were"),
+        (proved(), OLD, "no host has changed since the last verification"),
+        (proved(), dict.fromkeys(OLD, "x"), "8 of 8 hosts have changed"),
     ],
 )
 def test_where_it_cannot_be_built_on_it_says_why(
@@ -72,10 +71,10 @@ def test_the_page_is_self_contained_and_escapes_what_hosts_said() -> None:
     verdict = Verdict(
         passed=False,
         reason="<script>alert(1)</script>",
-        outcomes=tuple(HostOutcome(host=h, outcome="fail", reason="<b>") for h in OLD),
-        causes=(Culprit(what="gpu01 -> gpu02", hosts=("gpu01", "gpu02"), reason="<i>"),),
-        dead_ways=(
-            DeadWay(source="gpu01", target="gpu02", port=29500, outcome="dropped", detail="<u>"),
+        outcomes=tuple(HostVerdict(host=h, outcome="fail", reason="<b>") for h in OLD),
+        culprits=(Culprit(what="gpu01 -> gpu02", hosts=("gpu01", "gpu02"), reason="<i>"),),
+        dead_links=(
+            DeadLink(source="gpu01", target="gpu02", port=29500, outcome="dropped", detail="<u>"),
         ),
     )
     text = page(verdict, "inventory")
@@ -87,8 +86,8 @@ def test_the_page_is_self_contained_and_escapes_what_hosts_said() -> None:
 
 
 def test_a_cause_is_not_told_twice() -> None:
-    way = Culprit(what="a -> b", hosts=("a", "b"), reason="a -> b port 1 is refused")
-    host = Culprit(what="a", hosts=("a",), reason="a: the way there is not answered")
+    way = Culprit(what="a -> b", hosts=("a", "b"), reason="a -> b port 1: refused")
+    host = Culprit(what="a", hosts=("a",), reason="a: no answer from the other host")
     other = Culprit(what="a, b", hosts=("a", "b"), reason="2 hosts call themselves 'x'")
     told = [one.why for one in (way, host, other)]
-    assert told == ["port 1 is refused", "the way there is not answered", other.reason]
+    assert told == ["port 1: refused", "no answer from the other host", other.reason]

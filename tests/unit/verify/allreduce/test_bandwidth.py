@@ -48,7 +48,7 @@ def test_what_passes_has_reached_its_mark(
 ) -> None:
     needed = mark.in_gbps(wanted, limit)
     why_not = mark.unjudged(wanted, limit, ["gpu01"])
-    fine = not mark.missed(reached, needed, why_not)
+    fine = not mark.shortfall(reached, needed, why_not)
     if wanted is None:
         assert fine
     elif isinstance(wanted, str):
@@ -60,7 +60,7 @@ def test_what_passes_has_reached_its_mark(
 
 
 def test_what_is_good_is_said_beside_the_limit_and_the_mark() -> None:
-    assert mark.praised(45.0, None, None) == "bus bandwidth 45 GB/s"
-    assert mark.praised(45.0, 40.0, 50.0) == (
+    assert mark.achieved(45.0, None, None) == "bus bandwidth 45 GB/s"
+    assert mark.achieved(45.0, 40.0, 50.0) == (
         "bus bandwidth 45 GB/s, 90% of what the links can carry (at least 40 was asked for)"
     )

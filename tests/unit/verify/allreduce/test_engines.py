@@ -22,8 +22,10 @@ from pydantic import ValidationError
 
 from remedy.spec import VerifySpec
 from remedy.verify.allreduce.engines import ENGINES, NAMES
-from remedy.verify.allreduce.plan import Candidate, RankPlan, config, plan_ranks
-from remedy.verify.ladder import Sight, climb
+from remedy.verify.allreduce.plan import RankPlan, plan_ranks
+from remedy.verify.allreduce.script import config
+from remedy.verify.hosts import Participant, Participants
+from remedy.verify.ladder import climb
 from remedy.verify.onhost.agent import MARK
 from remedy.verify.onhost.engines import mindspore, paddle
 from remedy.verify.onhost.engines import openmpi as _openmpi
@@ -38,8 +40,10 @@ ORTED = [
 ]
 
 
-def hosts(*gpus: int) -> list[Candidate]:
-    return [Candidate(name=f"h{n}", address=f"10.0.0.{n + 1}", gpus=g) for n, g in enumerate(gpus)]
+def hosts(*gpus: int) -> list[Participant]:
+    return [
+        Participant(name=f"h{n}", address=f"10.0.0.{n + 1}", gpus=g) for n, g in enumerate(gpus)
+    ]
 
 
 def test_every_engine_has_a_name_that_the_user_can_give() -> None:
@@ -231,15 +235,15 @@ def test_nothing_runs_where_one_host_lacks_the_engine() -> None:
         return {n: Answer(n, say(s.text, *told[n])) for n, s in scripts.items()}
 
     spec = VerifySpec(engine="mpi", reach=False)
-    verdict = climb(run, Sight(hosts(0, 0)), spec)
+    verdict = climb(run, Participants(hosts(0, 0)), spec)
     assert len(asked) == 1
     assert not verdict.passed
     assert not verdict.possible
     assert verdict.engine == "mpi"
     assert [rung.name for rung in verdict.rungs] == ["facts", "engine"]
     assert "h1: mpirun and orted are not in its PATH" in verdict.reason
-    assert [cause.what for cause in verdict.causes] == ["h1"]
-    assert "apt-get install openmpi-bin" in verdict.causes[0].next_step
+    assert [cause.what for cause in verdict.culprits] == ["h1"]
+    assert "apt-get install openmpi-bin" in verdict.culprits[0].next_step
     ends = {one.host: one.outcome for one in verdict.outcomes}
     assert ends == {"h0": "not-tested", "h1": "fail"}
 
@@ -248,8 +252,8 @@ def test_a_host_that_does_not_answer_the_look_is_named() -> None:
     def run(scripts: Mapping[str, Any]) -> dict[str, Any]:
         return {n: Answer(n, say(s.text, "ready") if n == "h0" else "") for n, s in scripts.items()}
 
-    verdict = climb(run, Sight(hosts(0, 0)), VerifySpec(engine="mpi", reach=False))
-    assert [cause.what for cause in verdict.causes] == ["h1"]
+    verdict = climb(run, Participants(hosts(0, 0)), VerifySpec(engine="mpi", reach=False))
+    assert [cause.what for cause in verdict.culprits] == ["h1"]
     assert not verdict.passed
 
 

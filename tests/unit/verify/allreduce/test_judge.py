@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
 from remedy.spec import VerifySpec
-from remedy.verify.allreduce.blame import hints, swap_ports
+from remedy.verify.allreduce.blame import swap_ports
 from remedy.verify.allreduce.checks import expected_sum
 from remedy.verify.allreduce.judge import judge
-from remedy.verify.allreduce.plan import CPU_SIZES, GPU_SIZES, Candidate, RankPlan, plan_ranks
+from remedy.verify.allreduce.plan import CPU_SIZES, GPU_SIZES, RankPlan, plan_ranks
+from remedy.verify.allreduce.run import launch
+from remedy.verify.hosts import Participant
 from remedy.verify.onhost.agent import MARK
 from remedy.verify.verdict import Verdict
 
@@ -40,7 +42,7 @@ class Answer:
 def make_plan(hosts: int = 3, gpus: int = 0, **spec: Any) -> RankPlan:
     return plan_ranks(
         [
-            Candidate(name=f"gpu{n + 1:02}", address=f"10.0.0.{n + 1}", gpus=gpus)
+            Participant(name=f"gpu{n + 1:02}", address=f"10.0.0.{n + 1}", gpus=gpus)
             for n in range(hosts)
         ],
         VerifySpec(**{"sizes": SIZES, **spec}),
@@ -159,8 +161,8 @@ def test_the_sum_is_what_the_ranks_would_have() -> None:
 def test_ranks_are_numbered_through_hosts_of_different_size() -> None:
     plan = plan_ranks(
         [
-            Candidate(name="a", address="10.0.0.1", gpus=2),
-            Candidate(name="b", address="10.0.0.2", gpus=3),
+            Participant(name="a", address="10.0.0.1", gpus=2),
+            Participant(name="b", address="10.0.0.2", gpus=3),
         ],
         VerifySpec(sizes=SIZES),
     )
@@ -411,7 +413,7 @@ def test_a_killed_worker_is_named_before_those_who_lost_it() -> None:
         records[name][0]["error"] = peer_error(lost, "group")
     records["gpu02"][0]["exit_code"] = -9
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason == "a worker on gpu02 was killed by SIGKILL after the phase 'group'"
+    assert verdict.reason == "a rank on gpu02 was killed by SIGKILL after the phase 'group'"
 
 
 def test_a_fault_of_its_own_is_named_before_a_missing_peer() -> None:
@@ -430,7 +432,7 @@ def test_one_dropped_way_names_the_pair_and_its_direction() -> None:
     records = failed_records(plan, "rendezvous")
     records["gpu01"][-1]["unanswered"] = [["10.0.0.3", 40001, 12.5]]
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason.startswith("gpu01 -> gpu03 port 40001 is not answered")
+    assert verdict.reason.startswith("gpu01 -> gpu03 port 40001: no answer")
     assert outcomes(verdict) == {"gpu01": "fail", "gpu02": "not-tested", "gpu03": "fail"}
     assert "gpu01: no answer from 10.0.0.3 port 40001 for 12.5 s" in verdict.evidence
 
@@ -453,7 +455,7 @@ def test_a_refusal_names_the_pair_with_the_port_put_right() -> None:
     text = "Gloo connectFullMesh failed with no route to host, remote=[10.0.0.3]:14766, local=[10.0.0.1]:1"
     records["gpu01"][0]["error"] = peer_error(text)
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason.startswith("gpu01 -> gpu03 port 44601 is refused")
+    assert verdict.reason.startswith("gpu01 -> gpu03 port 44601: refused")
 
 
 def test_ranks_that_did_not_join_are_named_by_host() -> None:
@@ -496,7 +498,8 @@ def test_when_a_host_could_meet_others_is_known_where_all_its_ranks_say_so() -> 
         line["times"] = {"started": 2.0, "inside": 11.0 + number}
     records["gpu02"][0]["times"] = {"started": 2.0, "inside": 9.0}
     records["gpu02"][1]["times"] = {"started": 2.0}
-    assert hints(plan, answers(plan, records)).ready == {"gpu01": 12.0}
+    (group,) = launch([plan], lambda _: answers(plan, records))
+    assert group.ready == {"gpu01": 12.0}
 
 
 def test_a_monitored_barrier_names_hosts() -> None:
@@ -513,7 +516,7 @@ def test_a_name_that_leads_to_loopback_is_named() -> None:
     records = failed_records(plan, "rendezvous")
     records["gpu02"][-1]["own_name"] = "127.0.1.1"
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason.startswith("the own name of gpu02 leads to 127.0.1.1")
+    assert verdict.reason.startswith("gpu02: the host's own name resolves to 127.0.1.1 on gpu02")
 
 
 def test_who_is_farthest_behind_is_the_last_resort() -> None:
@@ -537,7 +540,7 @@ def test_what_all_ranks_say_alike_is_told() -> None:
             if line["kind"] == "rank":
                 line["error"] = peer_error(text, "paired")
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason.endswith(f"'paired', and none any farther; each says: {text}")
+    assert verdict.reason.endswith(f"'paired', and none any farther; each reports: {text}")
 
 
 @given(st.integers(0, 65535))

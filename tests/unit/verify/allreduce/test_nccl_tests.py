@@ -17,7 +17,10 @@ from hypothesis import strategies as st
 
 from remedy.spec import VerifySpec
 from remedy.verify.allreduce.judge import judge
-from remedy.verify.allreduce.plan import Candidate, RankPlan, config, plan_ranks
+from remedy.verify.allreduce.nccl_tests import read_table
+from remedy.verify.allreduce.plan import RankPlan, plan_ranks
+from remedy.verify.allreduce.script import config
+from remedy.verify.hosts import Participant
 from remedy.verify.onhost.agent import MARK
 from remedy.verify.onhost.engines import nccl_tests
 from remedy.verify.onhost.engines import openmpi as _openmpi
@@ -30,7 +33,7 @@ GPUS = 2
 
 def plan_of(**spec: Any) -> RankPlan:
     hosts = [
-        Candidate(name=name, address=f"10.0.0.{n + 1}", gpus=GPUS) for n, name in enumerate(NAMES)
+        Participant(name=name, address=f"10.0.0.{n + 1}", gpus=GPUS) for n, name in enumerate(NAMES)
     ]
     return plan_ranks(hosts, VerifySpec(engine="nccl-tests", sizes=SIZES, **spec))
 
@@ -227,7 +230,7 @@ def test_the_mark_is_of_the_largest_size_and_not_of_the_average() -> None:
 def test_a_damaged_line_is_never_an_error(place: int, text: str) -> None:
     lines = table().splitlines()
     lines[place % len(lines)] = text
-    seen = nccl_tests.read("\n".join(lines))
+    seen = read_table("\n".join(lines))
     assert len(seen.rows) >= 17
     assert len(seen.devices) >= 3
 

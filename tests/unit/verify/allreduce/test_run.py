@@ -18,23 +18,19 @@ from remedy.errors import SpecError
 from remedy.spec import VerifySpec
 from remedy.spec.verify import PORTS
 from remedy.verify.allreduce.engines import ENGINES
-from remedy.verify.allreduce.plan import (
-    INTERPRETERS,
-    Candidate,
-    RankPlan,
-    config,
-    default_deadline,
-    plan_ranks,
-    script,
-    script_deadline,
-)
+from remedy.verify.allreduce.plan import RankPlan, default_deadline, plan_ranks
+from remedy.verify.allreduce.script import config, script, script_deadline
+from remedy.verify.hosts import Participant
 from remedy.verify.onhost.procs import endpoint
+from remedy.verify.scripts import INTERPRETERS
 
 HOME = Path(remedy.verify.onhost.__file__).parent
 
 
-def hosts(*gpus: int) -> list[Candidate]:
-    return [Candidate(name=f"h{n}", address=f"10.0.0.{n + 1}", gpus=g) for n, g in enumerate(gpus)]
+def hosts(*gpus: int) -> list[Participant]:
+    return [
+        Participant(name=f"h{n}", address=f"10.0.0.{n + 1}", gpus=g) for n, g in enumerate(gpus)
+    ]
 
 
 def stub(tmp_path: Path, name: str, body: str) -> str:
@@ -116,7 +112,7 @@ def test_the_script_is_posix_and_ascii(shell: str) -> None:
 
 def test_a_host_without_python_says_so(tmp_path: Path) -> None:
     plan = plan_ranks(
-        [Candidate(name=n, address="10.0.0.1", python="/nonexistent/python") for n in "ab"]
+        [Participant(name=n, address="10.0.0.1", python="/nonexistent/python") for n in "ab"]
     )
     done = run(plan, str(tmp_path))
     assert done.stdout.startswith(f"REMEDY-VERIFY {plan.nonce} ")
@@ -141,7 +137,7 @@ def test_an_interpreter_with_torch_is_preferred(tmp_path: Path) -> None:
 def test_a_host_without_torch_says_so(tmp_path: Path) -> None:
     """A real interpreter that cannot see any package: the agent itself answers."""
     bare = stub(tmp_path, "bare", f'exec {sys.executable} -S -E "$@"')
-    plan = plan_ranks([Candidate(name=n, address="127.0.0.1", python=bare) for n in "ab"])
+    plan = plan_ranks([Participant(name=n, address="127.0.0.1", python=bare) for n in "ab"])
     done = run(plan, "/usr/bin:/bin")
     assert '"no-torch"' in done.stdout, done.stderr
 
@@ -149,7 +145,7 @@ def test_a_host_without_torch_says_so(tmp_path: Path) -> None:
 @given(st.text(alphabet="ab '\"$`;&|\\\n(){}é~/", min_size=1, max_size=40))
 @settings(max_examples=30)
 def test_a_given_interpreter_is_never_run_as_shell(python: str) -> None:
-    plan = plan_ranks([Candidate(name=n, address="10.0.0.1", python=python) for n in "ab"])
+    plan = plan_ranks([Participant(name=n, address="10.0.0.1", python=python) for n in "ab"])
     done = run(plan, "/nonexistent")
     assert '"no-python"' in done.stdout
     assert done.stderr == ""

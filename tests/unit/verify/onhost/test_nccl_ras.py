@@ -212,7 +212,7 @@ def test_whom_nccl_misses_is_named() -> None:
     records = failed_records(plan, "barrier")
     records["gpu01"][-1]["missed"] = [[2, "behind"], [4, "unresponsive"]]
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason == ("NCCL waits for gpu03 (its RAS service says: rank 4 unresponsive)")
+    assert verdict.reason == ("NCCL waits for gpu03 (its RAS service reports: rank 4 unresponsive)")
     assert outcomes(verdict) == {"gpu01": "not-tested", "gpu02": "not-tested", "gpu03": "fail"}
 
 
@@ -227,5 +227,5 @@ def test_a_worker_that_does_not_run_is_named(state: str, says: str) -> None:
         records[name][0]["state"] = "S"
     records["gpu02"][0]["state"] = state
     verdict = judge(plan, answers(plan, records))
-    assert verdict.reason.startswith(f"a worker on gpu02 does not run: {says}")
+    assert verdict.reason.startswith(f"a rank on gpu02 does not run: {says}")
     assert outcomes(verdict)["gpu02"] == "fail"

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from remedy.probe import HostState
 from remedy.values import Unknown
-from remedy.verify.allreduce.engines import Backend
 from remedy.verify.allreduce.plan import RankHost
+from remedy.verify.verdict import Backend
 
 # Link types whose speed is that of a wire; a veth claims 10 Gb/s whatever the machine can do.
 WIRES = ("physical", "bond", "vlan")
@@ -41,8 +41,8 @@ def wires(state: HostState, address: str, backend: Backend | str) -> float | Non
     if isinstance(state.network, Unknown):
         return None
     for interface in state.network.interfaces:
-        own = address in (found.address for found in interface.addresses)
-        if own and interface.kind in WIRES and interface.speed:
+        held = address in (entry.address for entry in interface.addresses)
+        if held and interface.kind in WIRES and interface.speed:
             return interface.speed / 8000
     return None
 
@@ -56,7 +56,7 @@ def nvlinks(state: HostState) -> Mapping[int, float]:
 
 
 def _limit(state: HostState, host: RankHost, backend: Backend | str, alone: bool) -> float | None:
-    # By the best GPU of the host: a broken NVLink shall not lower the mark that a share of this sets.
+    # By the best GPU of the host: a broken NVLink must not lower what a share of this asks for.
     joined = max(nvlinks(state).values(), default=None) if host.ranks > 1 else None
     joined = joined if backend == "nccl" else None
     if alone:

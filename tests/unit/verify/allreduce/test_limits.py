@@ -9,9 +9,10 @@ import pytest
 from remedy.probe import Address, Gpus, Interface, Network, RdmaPort
 from remedy.spec import VerifySpec
 from remedy.values import Unknown
-from remedy.verify.allreduce.links import limits
-from remedy.verify.allreduce.plan import Candidate, RankHost, plan_ranks
-from remedy.verify.facts import look
+from remedy.verify.allreduce.limits import limits
+from remedy.verify.allreduce.plan import RankHost, plan_ranks
+from remedy.verify.facts import compare
+from remedy.verify.hosts import Participant
 from tests.unit.build import host_state, record
 
 PORT = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", 400.0, "InfiniBand", "", (), {})
@@ -97,8 +98,8 @@ def test_a_share_inside_one_host_is_of_its_nvlinks(links: Any, mark: float | Non
     """The card of 10 Gb/s would be reached by anything."""
     facts = {"network": card(10_000), "gpus": gpus(links), "rdma": ()}
     state = host_state("gpu01", "10.0.0.1").model_copy(update=facts)
-    hosts = [Candidate(name="gpu01", address="10.0.0.1", gpus=8)]
-    seen = look({"gpu01": state}, plan_ranks(hosts, VerifySpec(port=29500)))
+    hosts = [Participant(name="gpu01", address="10.0.0.1", gpus=8)]
+    seen = compare({"gpu01": state}, plan_ranks(hosts, VerifySpec(port=29500)))
     plan = plan_ranks(hosts, VerifySpec(min_busbw="60%"), seen.limit, seen.unknown)
     assert plan.min_busbw == (None if mark is None else pytest.approx(mark))
     assert bool(plan.unjudged) == (mark is None)

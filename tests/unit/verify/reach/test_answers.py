@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from remedy.errors import RemedyError, UnreachableError
 from remedy.verify.onhost.knock import MARK
-from remedy.verify.reach.plan import GROUP, Door, ReachPlan, draw_ports, plan_reach
-from remedy.verify.reach.result import judge
+from remedy.verify.reach.answers import judge_links
+from remedy.verify.reach.plan import GROUP, ReachHost, ReachPlan, draw_ports, plan_reach
 
 PORTS = (33000, 55000, 29500)
 
@@ -35,14 +35,14 @@ UNCUT: dict[str, Any] = {"narrow": [], "mute": [], "reason": ""}
 
 def make_plan(hosts: int = 4) -> ReachPlan:
     return plan_reach(
-        [Door(name=f"gpu{n}", address=f"10.0.0.{n + 1}", ports=PORTS) for n in range(hosts)]
+        [ReachHost(name=f"gpu{n}", address=f"10.0.0.{n + 1}", ports=PORTS) for n in range(hosts)]
     )
 
 
 def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) -> dict[str, Any]:
     """What the hosts print; ``bad`` are calls by source, ``changed`` whole reports by host."""
     found = {}
-    for me, door in enumerate(plan.doors):
+    for me, door in enumerate(plan.hosts):
         failed = bad.get(door.name, [])
         said = {
             "good": len(plan.order(me)) * len(PORTS) - len(failed),
@@ -50,7 +50,7 @@ def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) ->
             "listening": list(PORTS),
             "busy": [],
             "ended": "answered",
-            "whole": UNCUT,
+            "mtu": UNCUT,
             "seconds": 1.0,
             **changed.get(door.name, {}),
         }
@@ -89,17 +89,17 @@ def test_a_range_without_a_free_port_leaves_the_launchers() -> None:
 
 def test_all_ways_good() -> None:
     plan = make_plan()
-    reach = judge(plan, answers(plan, {}))
+    reach = judge_links(plan, answers(plan, {}))
     assert reach.passed
     assert reach.tried == 4 * 3 * 3
-    assert reach.causes == ()
+    assert reach.dead_ends == ()
 
 
 def test_one_direction_is_one_way() -> None:
     plan = make_plan()
     bad = {"gpu1": [[3, port, "dropped", "3.5 s"] for port in PORTS]}
-    reach = judge(plan, answers(plan, bad))
-    assert [str(cause) for cause in reach.causes] == ["gpu1 -> gpu3"]
+    reach = judge_links(plan, answers(plan, bad))
+    assert [end.what for end in reach.dead_ends] == ["gpu1 -> gpu3"]
     assert {(d.source, d.target, d.outcome) for d in reach.dead} == {("gpu1", "gpu3", "dropped")}
 
 
@@ -110,10 +110,13 @@ def test_a_closed_range_on_one_host_is_that_host() -> None:
         for n in range(6)
         if n != 2
     }
-    reach = judge(plan, answers(plan, bad))
-    (cause,) = reach.causes
-    assert (cause.kind, cause.host) == ("in", "gpu2")
-    assert "5 of 5 hosts port 33000, 55000 is rejected" in reach.told(cause)
+    reach = judge_links(plan, answers(plan, bad))
+    (end,) = reach.dead_ends
+    assert (end.kind, end.host) == ("in", "gpu2")
+    assert end.message(5) == (
+        "gpu2: connections from the other 5 hosts on ports 33000, 55000"
+        " are rejected (by a firewall, or no route)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_what_a_failed_call_means(seen: str, listening: bool, means: str | None)
     plan = make_plan(2)
     ports = list(PORTS) if listening else list(PORTS[1:])
     given = answers(plan, {"gpu0": [[1, PORTS[0], seen, ""]]}, gpu1={"listening": ports})
-    assert [one.outcome for one in judge(plan, given).dead] == ([means] if means else [])
+    assert [one.outcome for one in judge_links(plan, given).dead] == ([means] if means else [])
 
 
 def test_a_host_that_says_nothing_is_not_tested_and_has_no_listener() -> None:
@@ -142,11 +145,11 @@ def test_a_host_that_says_nothing_is_not_tested_and_has_no_listener() -> None:
     bad = {f"gpu{n}": [[2, port, "refused", ""] for port in PORTS] for n in (0, 1, 3)}
     given = answers(plan, bad)
     given["gpu2"] = Answer("gpu2", error=UnreachableError("gpu2: no connection"))
-    reach = judge(plan, given)
+    reach = judge_links(plan, given)
     by = {(d.source, d.target): d.outcome for d in reach.dead}
     assert by["gpu2", "gpu0"] == "not tested"
     assert by["gpu0", "gpu2"] == "no listener"
-    assert {cause.host for cause in reach.causes} == {"gpu2"}
+    assert {end.host for end in reach.dead_ends} == {"gpu2"}
 
 
 @pytest.mark.parametrize(
@@ -161,42 +164,42 @@ def test_a_host_that_says_nothing_is_not_tested_and_has_no_listener() -> None:
 )
 def test_a_report_that_does_not_add_up_counts_for_nothing(change: dict[str, Any]) -> None:
     plan = make_plan()
-    reach = judge(plan, answers(plan, {}, gpu0=change))
+    reach = judge_links(plan, answers(plan, {}, gpu0=change))
     assert {(d.source, d.outcome) for d in reach.dead} == {("gpu0", "not tested")}
 
 
 def test_the_report_of_another_run_counts_for_nothing() -> None:
     plan, other = make_plan(), make_plan()
-    assert len(judge(plan, answers(other, {})).dead) == 4 * 3
+    assert len(judge_links(plan, answers(other, {})).dead) == 4 * 3
 
 
 def test_names_that_do_not_resolve_rightly_are_dead_ways() -> None:
     plan = make_plan()
-    reach = judge(plan, answers(plan, {}), {("gpu0", "gpu1"): "10.9.9.9"})
+    reach = judge_links(plan, answers(plan, {}), {("gpu0", "gpu1"): "10.9.9.9"})
     assert [(d.source, d.target, d.outcome) for d in reach.dead] == [("gpu0", "gpu1", "no name")]
-    assert reach.told(reach.causes[0]) == "gpu0 -> gpu1 has no right name there"
+    assert reach.culprits[0].reason == "gpu0 -> gpu1: resolves its name wrongly"
 
 
 def test_packets_that_must_not_be_cut_tell_where_the_mtu_is_smaller() -> None:
     plan = make_plan(3)
-    found = judge(plan, answers(plan, {}, gpu0={"whole": {**UNCUT, "narrow": [[2, 9000]]}}))
+    found = judge_links(plan, answers(plan, {}, gpu0={"mtu": {**UNCUT, "narrow": [[2, 9000]]}}))
     assert found.passed
     assert found.asked == 6
     assert [(way.source, way.target, way.size) for way in found.narrow] == [("gpu0", "gpu2", 9000)]
-    assert "gpu0 -> gpu2 (9000 bytes)" in found.cut
+    assert "gpu0 -> gpu2 (9000 bytes)" in found.mtu
 
 
 def test_an_mtu_that_nobody_could_measure_is_said_to_be_unknown() -> None:
     plan = make_plan(2)
-    mute = {"gpu0": {"whole": {**UNCUT, "mute": [1]}}, "gpu1": {"whole": {**UNCUT, "mute": [0]}}}
-    assert judge(plan, answers(plan, {}, **mute)).cut.startswith("MTU not known")
-    refused = {f"gpu{n}": {"whole": {**UNCUT, "reason": "no"}} for n in range(2)}
-    assert judge(plan, answers(plan, {}, **refused)).cut.startswith("MTU not known")
-    assert judge(plan, answers(plan, {})).cut == ""
+    mute = {"gpu0": {"mtu": {**UNCUT, "mute": [1]}}, "gpu1": {"mtu": {**UNCUT, "mute": [0]}}}
+    assert judge_links(plan, answers(plan, {}, **mute)).mtu.startswith("MTU unknown")
+    refused = {f"gpu{n}": {"mtu": {**UNCUT, "reason": "no"}} for n in range(2)}
+    assert judge_links(plan, answers(plan, {}, **refused)).mtu.startswith("MTU unknown")
+    assert judge_links(plan, answers(plan, {})).mtu == ""
 
 
 @pytest.mark.parametrize("change", [{"narrow": [[0, 9000]]}, {"mute": [7]}])
 def test_a_report_about_others_than_were_asked_counts_for_nothing(change: dict[str, Any]) -> None:
     plan = make_plan(3)
-    found = judge(plan, answers(plan, {}, gpu0={"whole": {**UNCUT, **change}}))
+    found = judge_links(plan, answers(plan, {}, gpu0={"mtu": {**UNCUT, **change}}))
     assert found.lost == {"gpu0": "its report is not about what was asked"}

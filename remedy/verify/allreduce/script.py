@@ -1,0 +1,114 @@
+"""From a plan of ranks to the shell text that each host runs. Pure.
+
+One command a host: a POSIX shell finds an interpreter that has torch and becomes the agent, whose text,
+together with the ranks', travels in the same script. Nothing is installed, and nothing is quoted by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import get_args
+
+from remedy.verify.allreduce.engines import ENGINES
+from remedy.verify.allreduce.plan import RankPlan
+from remedy.verify.onhost.agent import GRACE, MARK
+from remedy.verify.packing import start
+from remedy.verify.scripts import INTERPRETERS, interpreter_word
+from remedy.verify.verdict import Backend
+
+# Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
+MARGIN = 15.0 + GRACE
+
+
+def config(plan: RankPlan, node: int) -> dict[str, object]:
+    """What one host's agent and ranks are given; all times in seconds."""
+    me = plan.hosts[node]
+    return {
+        "nonce": plan.nonce,
+        "node": node,
+        "nodes": len(plan.hosts),
+        "ranks": me.ranks,
+        "alike": len({host.ranks for host in plan.hosts}) == 1,
+        "address": me.address,
+        "master": plan.hosts[0].address,
+        "port": plan.port,
+        "engine": ENGINES[plan.engine].module,
+        "only_look": False,
+        "secret": plan.secret,
+        "all_reduce_perf": plan.all_reduce_perf,
+        "world": plan.world,
+        # For the host that starts the others.
+        "hosts": [[host.address, host.ranks] for host in plan.hosts] if node == 0 else [],
+        "backend": plan.backend,
+        # The ranks agree on the backend only when they have met.
+        "sizes": {name: plan.sizes_on(name) for name in get_args(Backend)},
+        "deadline": plan.deadline,
+        # Joining and grouping end before the deadline, so that torch's own messages still arrive.
+        "join_seconds": max(8.0, plan.deadline * 0.5),
+        "group_seconds": max(5.0, plan.deadline * 0.3),
+        "sweep_seconds": min(20.0, plan.deadline * 0.1),
+    }
+
+
+# Says "torch" (or whichever the engine needs) where it is installed; its package is looked for, not imported:
+# that costs a second. The first entry of the path is the working directory, where a folder called torch may be
+# anything.
+_PROBE = """\
+import sys
+sys.path.pop(0)
+assert sys.version_info >= (3, 8)
+from importlib import metadata
+found = "bare"
+for name in {needs!r}:
+    try:
+        metadata.version(name)
+        found = {word!r}
+    except metadata.PackageNotFoundError:
+        pass
+print(found)
+"""
+
+
+def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
+    """The POSIX sh text of one host.
+
+    Args:
+        plan: the whole run.
+        node: the host's place in ``plan.hosts``.
+        only_look: whether the host only says if it could take part.
+    """
+    host = plan.hosts[node]
+    engine = ENGINES[plan.engine]
+    end = f"REMEDY_{plan.nonce}"
+    python = start(engine.cargo, {**config(plan, node), "only_look": only_look})
+    word = engine.needs[0] if engine.needs else "bare"
+    probe = _PROBE.format(needs=engine.needs, word=word)
+    none = json.dumps({"kind": "end", "how": "no-python", "detail": host.python or ""})
+    choices = interpreter_word(host.python) if host.python else " ".join(INTERPRETERS)
+    return "\n".join(
+        (
+            "found= ; bare=",
+            f"for python in {choices}; do",
+            '  command -v "$python" >/dev/null 2>&1 || continue',
+            f'  case $("$python" -c {shlex.quote(probe)} </dev/null 2>/dev/null) in',
+            f"    {word}) found=$python; break ;;",
+            "    bare) bare=${bare:-$python} ;;",
+            "  esac",
+            "done",
+            "found=${found:-$bare}",
+            '[ -n "$found" ] || {',
+            f"  printf '%s\\n' {shlex.quote(f'{MARK} {plan.nonce} {none}')}",
+            "  exit 0",
+            "}",
+            # The shell becomes the agent: one process less between it and whoever wants the result.
+            f"exec \"$found\" - <<'{end}'",
+            f"{python}{end}",
+            "",
+        )
+    )
+
+
+def script_deadline(plan: RankPlan) -> float:
+    """Seconds after which the host ends the whole script, should the agent itself be stuck."""
+    return plan.deadline + MARGIN
