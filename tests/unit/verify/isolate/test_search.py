@@ -9,22 +9,23 @@ import pytest
 
 from benchmarks.simulated import Fleet
 from remedy.spec import VerifySpec
-from remedy.verify.allreduce.blame import Hints
 from remedy.verify.allreduce.engines import ENGINES
-from remedy.verify.allreduce.plan import Candidate, RankPlan, plan_ranks
+from remedy.verify.allreduce.plan import RankPlan, part, plan_ranks
+from remedy.verify.allreduce.run import GroupRun
+from remedy.verify.hosts import Participant
 from remedy.verify.isolate import search as module
 from remedy.verify.isolate.model import Fault, Purpose, Test
-from remedy.verify.isolate.search import BASE, MOST, PER_HOST, REST, STARTS, Search, part, patience
-from remedy.verify.reach.plan import Door, ReachPlan
-from remedy.verify.reach.result import DeadWay, Reach
-from remedy.verify.verdict import Verdict
+from remedy.verify.isolate.search import BASE, MOST, PER_HOST, REST, STARTS, Search, patience
+from remedy.verify.reach.plan import ReachHost, ReachPlan
+from remedy.verify.reach.result import Reach
+from remedy.verify.verdict import DeadLink, Verdict
 
 HOSTS = tuple("abcdefgh")
 
 
 def plan(hosts: Sequence[str] = HOSTS, **settings: Any) -> RankPlan:
-    candidates = [Candidate(name=h, address=f"10.0.0.{n}") for n, h in enumerate(hosts, 1)]
-    return plan_ranks(candidates, VerifySpec(**{"sizes": (8, 64), **settings}))
+    participants = [Participant(name=h, address=f"10.0.0.{n}") for n, h in enumerate(hosts, 1)]
+    return plan_ranks(participants, VerifySpec(**{"sizes": (8, 64), **settings}))
 
 
 class Play:
@@ -41,18 +42,17 @@ class Play:
         self.fleet = Fleet(HOSTS, faults)
         self.knocks = knocks
         self.launched: list[RankPlan] = []
-        self.scripts: list[str] = []
+        self.tried: list[str] = []
         monkeypatch.setattr(module, "launch", self.launch)
-        monkeypatch.setattr(module, "judge", self.judge)
+        monkeypatch.setattr(module, "try_links", self.try_links)
 
     def run(self, scripts: Mapping[str, Any]) -> dict[str, Any]:
-        self.scripts += scripts
-        return {}
+        raise AssertionError("nothing of it is run by the search itself")
 
     def fails(self, hosts: Sequence[str], purpose: Purpose) -> Any:
         return self.fleet.run(Test(tuple(hosts), purpose))
 
-    def launch(self, plans: Sequence[RankPlan], run: object) -> list[tuple[Verdict, Hints]]:
+    def launch(self, plans: Sequence[RankPlan], run: object) -> list[GroupRun]:
         assert run == self.run
         self.launched += plans
         answers = []
@@ -60,25 +60,29 @@ class Play:
             names = [host.name for host in group.hosts]
             passed = self.fails(names, "half").passed
             reason = "" if passed else f"no sum from {len(names)} hosts"
-            answers.append((Verdict(passed=passed, reason=reason), Hints()))
+            answers.append(GroupRun(Verdict(passed=passed, reason=reason)))
         return answers
 
-    def judge(self, planned: ReachPlan, outputs: object) -> Reach:
-        assert outputs == {}
-        names = tuple(door.name for door in planned.doors)
+    def try_links(self, plans: Sequence[ReachPlan], run: object) -> list[Reach]:
+        assert run == self.run
+        return [self.links(planned) for planned in plans]
+
+    def links(self, planned: ReachPlan) -> Reach:
+        names = tuple(host.name for host in planned.hosts)
+        self.tried += names
         links = self.fails(names, "links").unanswered if self.knocks else ()
         dead = tuple(
-            DeadWay(source=s, target=t, port=29500, outcome="refused") for s, t in sorted(links)
+            DeadLink(source=s, target=t, port=29500, outcome="refused") for s, t in sorted(links)
         )
         return Reach(hosts=names, tried=2, dead=dead, count=len(dead))
 
     def search(self, budget: float = 600.0) -> Search:
-        doors = {name: Door(name=name, address="10.0.0.9", ports=(1, 2)) for name in HOSTS}
-        return Search(self.run, plan(), doors, budget)
+        hosts = {name: ReachHost(name=name, address="10.0.0.9", ports=(1, 2)) for name in HOSTS}
+        return Search(self.run, plan(), hosts, budget)
 
 
-def failed(hints: Hints | None = None) -> tuple[Verdict, Hints]:
-    return Verdict(passed=False, reason="the whole fleet failed"), hints or Hints()
+def failed(**reported: Any) -> GroupRun:
+    return GroupRun(Verdict(passed=False, reason="the whole fleet failed"), **reported)
 
 
 def outcomes(verdict: Verdict) -> dict[str, str]:
@@ -132,8 +136,8 @@ def test_a_broken_host_is_named_with_the_reason_of_its_smallest_group(
 ) -> None:
     play = Play(monkeypatch, Fault(("c",)))
     search = play.search()
-    verdict = search.explain(*failed())
-    (culprit,) = verdict.causes
+    verdict = search.explain(failed())
+    (culprit,) = verdict.culprits
     assert (culprit.what, culprit.hosts) == ("c", ("c",))
     assert culprit.reason.startswith("c ")
     assert culprit.reason.endswith("no sum from 2 hosts")
@@ -142,9 +146,10 @@ def test_a_broken_host_is_named_with_the_reason_of_its_smallest_group(
     assert {one.host: one.reason for one in verdict.outcomes}["c"] == culprit.reason
     rung = search.rung(verdict)
     assert (rung.name, rung.passed) == ("isolation", True)
-    assert rung.said.startswith("c, by ")
+    assert rung.message.startswith("c, by ")
     assert (
-        f"{len(verdict.tests)} tests in {max(t.round for t in verdict.tests)} rounds" in rung.said
+        f"{len(verdict.tests)} tests in {max(t.round for t in verdict.tests)} rounds"
+        in rung.message
     )
 
 
@@ -156,12 +161,12 @@ def test_a_dead_link_is_told_apart_by_its_directions(
     monkeypatch: pytest.MonkeyPatch, fault: Fault, what: str
 ) -> None:
     play = Play(monkeypatch, fault)
-    verdict = play.search().explain(*failed())
-    (culprit,) = verdict.causes
+    verdict = play.search().explain(failed())
+    (culprit,) = verdict.culprits
     assert culprit.what == what
     assert "29500" in culprit.reason
     assert outcomes(verdict) == {h: "fail" if h in "cf" else "pass" for h in HOSTS}
-    assert set(play.scripts) == {"c", "f"}
+    assert set(play.tried) == {"c", "f"}
     # Where connections are dead already, the pair is not run as well.
     assert ["c", "f"] not in [[host.name for host in group.hosts] for group in play.launched]
     links = [test for test in verdict.tests if test.purpose == "links"]
@@ -170,8 +175,8 @@ def test_a_dead_link_is_told_apart_by_its_directions(
 
 def test_a_pair_whose_connections_are_good_is_tried_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, Fault(("c", "f"), "both"), knocks=False)
-    verdict = play.search().explain(*failed())
-    (culprit,) = verdict.causes
+    verdict = play.search().explain(failed())
+    (culprit,) = verdict.culprits
     assert set(culprit.hosts) == {"c", "f"}
     assert culprit.reason.endswith("no sum from 2 hosts")
     assert ["c", "f"] in [[host.name for host in group.hosts] for group in play.launched]
@@ -180,10 +185,10 @@ def test_a_pair_whose_connections_are_good_is_tried_itself(monkeypatch: pytest.M
 def test_what_the_fleet_said_of_itself_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     silent, telling = Play(monkeypatch, Fault(("c",))), Play(monkeypatch, Fault(("c",)))
     Play(monkeypatch, Fault(("c",)))
-    for play, hints in ((silent, Hints()), (telling, Hints(missing=frozenset("c")))):
+    for play, missing in ((silent, frozenset[str]()), (telling, frozenset("c"))):
         monkeypatch.setattr(module, "launch", play.launch)
-        monkeypatch.setattr(module, "judge", play.judge)
-        assert [c.what for c in play.search().explain(*failed(hints)).causes] == ["c"]
+        monkeypatch.setattr(module, "try_links", play.try_links)
+        assert [c.what for c in play.search().explain(failed(missing=missing)).culprits] == ["c"]
     assert len(telling.launched) < len(silent.launched)
 
 
@@ -191,7 +196,7 @@ def test_groups_get_the_time_that_their_hosts_were_seen_to_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     play = Play(monkeypatch, Fault(("c",)))
-    play.search().explain(*failed(Hints(ready=dict.fromkeys(HOSTS, 30.0))))
+    play.search().explain(failed(ready=dict.fromkeys(HOSTS, 30.0)))
     patient = ENGINES["torch"].patience
     for group in play.launched:
         names = [host.name for host in group.hosts]
@@ -202,8 +207,8 @@ def test_groups_get_the_time_that_their_hosts_were_seen_to_need(
 def test_every_test_is_kept_with_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, Fault(("c",)), Fault(("e", "h"), "both"))
     search = play.search()
-    verdict = search.explain(*failed())
-    assert sorted(c.what for c in verdict.causes) == ["c", "e <-> h"]
+    verdict = search.explain(failed())
+    assert sorted(c.what for c in verdict.culprits) == ["c", "e <-> h"]
     rounds = [test.round for test in verdict.tests]
     assert rounds == sorted(rounds)
     assert (min(rounds), max(rounds)) == (1, search.isolation.rounds - 1)
@@ -215,28 +220,32 @@ def test_every_test_is_kept_with_its_round(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_many_culprits_are_counted_in_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, *(Fault((host,)) for host in "bdfh"))
-    verdict = play.search().explain(*failed())
-    assert len(verdict.causes) == 4
+    verdict = play.search().explain(failed())
+    assert len(verdict.culprits) == 4
     assert verdict.reason.endswith("; and 1 more")
-    assert [c.reason in verdict.reason for c in verdict.causes] == [True, True, True, False]
+    assert [c.reason in verdict.reason for c in verdict.culprits] == [True, True, True, False]
 
 
 def test_without_time_nobody_is_accused_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, Fault(("c",)))
     search = play.search(budget=0.0)
-    verdict = search.explain(*failed())
-    assert (verdict.causes, verdict.outcomes, verdict.reason) == ((), (), "the whole fleet failed")
+    verdict = search.explain(failed())
+    assert (verdict.culprits, verdict.outcomes, verdict.reason) == (
+        (),
+        (),
+        "the whole fleet failed",
+    )
     assert play.launched == []
     rung = search.rung(verdict)
     assert rung.passed is False
-    assert "0 s" in rung.said
-    assert "nobody" in rung.said
+    assert "0 s" in rung.message
+    assert "no culprit found" in rung.message
 
 
 def test_where_nothing_works_no_host_is_called_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, *(Fault((host,)) for host in HOSTS))
     search = play.search()
-    verdict = search.explain(*failed())
+    verdict = search.explain(failed())
     assert "pass" not in outcomes(verdict).values()
     if search.isolation.unexplained:
         assert search.rung(verdict).passed is False
