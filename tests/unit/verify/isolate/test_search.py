@@ -47,7 +47,7 @@ class Play:
         monkeypatch.setattr(module, "try_links", self.try_links)
 
     def run(self, scripts: Mapping[str, Any]) -> dict[str, Any]:
-        raise AssertionError("nothing of it is run by the search itself")
+        raise AssertionError(f"the search itself runs nothing: {list(scripts)}")
 
     def fails(self, hosts: Sequence[str], purpose: Purpose) -> Any:
         return self.fleet.run(Test(tuple(hosts), purpose))
