@@ -23,8 +23,9 @@ import remedy
 from benchmarks.harness import contenders, machine
 from benchmarks.harness.cluster import Cluster
 from benchmarks.harness.contenders import Contender
-from benchmarks.harness.figures import Goal, Spread, ratio
-from benchmarks.harness.report import Results, as_json, as_markdown, as_text
+from benchmarks.harness.figures import Spread
+from benchmarks.harness.fleet_page import PROBE_HOSTS, PROBE_RUNS, goals, page, probe_time
+from benchmarks.harness.report import Results, as_json, as_text, from_json
 from benchmarks.harness.run import BenchmarkError, measured
 from remedy.errors import RemedyError
 from remedy.lab.paths import NAME_VARIABLE
@@ -32,13 +33,16 @@ from remedy.lab.paths import NAME_VARIABLE
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 LAB = "bench"
-PROBE_RUNS = 20
-PROBE_HOSTS = 3
 
 
 def main() -> int:
     """Measure, print, write; return 1 when a goal was missed, 2 when nothing could be measured."""
     options = _options()
+    if options.rewrite:
+        results = from_json((RESULTS / "fleet.json").read_text(encoding="utf-8"))
+        results.goals = goals(results, probe_time(results))
+        _write(results)
+        return 1 if results.missed else 0
     os.environ.setdefault(NAME_VARIABLE, LAB)
     with tempfile.TemporaryDirectory(prefix="remedy-benchmark.") as folder:
         cluster = Cluster(options.hosts, Path(folder))
@@ -52,11 +56,14 @@ def main() -> int:
                 cluster.down()
     print(as_text(results))
     if not options.no_write:
-        RESULTS.mkdir(exist_ok=True)
-        method = (HERE / "fleet/method.md").read_text(encoding="utf-8")
-        (RESULTS / "fleet.json").write_text(as_json(results), encoding="utf-8")
-        (RESULTS / "fleet.md").write_text(as_markdown(results, method), encoding="utf-8")
+        _write(results)
     return 1 if results.missed else 0
+
+
+def _write(results: Results) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "fleet.json").write_text(as_json(results), encoding="utf-8")
+    (RESULTS / "fleet.md").write_text(page(results), encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:
@@ -72,6 +79,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--skip-ansible", action="store_true", help="leave ansible out")
     parser.add_argument("--keep", action="store_true", help="leave the lab running")
     parser.add_argument("--no-write", action="store_true", help="print the figures only")
+    parser.add_argument(
+        "--rewrite", action="store_true", help="measure nothing: write the page from the samples"
+    )
     return parser.parse_args()
 
 
@@ -138,7 +148,7 @@ class Benchmark:
             for one in _turned(everyone, number):
                 if number < self._rounds(one, self.options.rounds):
                     self._measure(results, one, number, first=False)
-        results.goals = _goals(results, cpu)
+        results.goals = goals(results, Spread.of(cpu))
         return results
 
     def _script(self, tool: Contender) -> Path:
@@ -166,60 +176,6 @@ class Benchmark:
 
     def _rounds(self, one: Contender, rounds: int) -> int:
         return min(rounds, self.options.ansible_rounds) if one.key == "ansible" else rounds
-
-
-def _goals(results: Results, probe_milliseconds: Sequence[float]) -> list[Goal]:
-    first = {key: [s.seconds for s in samples] for key, samples in results.first.items()}
-    again = {key: [s.seconds for s in samples] for key, samples in results.again.items()}
-    mine = [*results.first["remedy"], *results.again["remedy"]]
-    to_ansible = ratio(again["remedy"], again["ansible"]) if "ansible" in again else None
-    return [
-        Goal("nothing to do: remedy / floor (a)", 1.3, "", ratio(again["remedy"], again["floor"])),
-        Goal(
-            "nothing to do: remedy / pyinfra operations (b)",
-            0.4,
-            "",
-            ratio(again["remedy"], again["pyinfra"]),
-        ),
-        Goal(
-            "nothing to do: remedy / pyinfra --yes",
-            None,
-            "",
-            ratio(again["remedy"], again["pyinfra-yes"]),
-        ),
-        Goal("nothing to do: remedy / ansible-core (c)", 1 / 25, "", to_ansible, digits=3),
-        Goal(
-            "fresh hosts: remedy / pyinfra operations (b)",
-            0.7,
-            "",
-            ratio(first["remedy"], first["pyinfra"]),
-        ),
-        Goal(
-            "fresh hosts: remedy / pyinfra --yes",
-            None,
-            "",
-            ratio(first["remedy"], first["pyinfra-yes"]),
-        ),
-        Goal(
-            f"CPU time of one probe ({PROBE_RUNS} runs on each of {PROBE_HOSTS} hosts)",
-            60,
-            " ms",
-            Spread.of(probe_milliseconds),
-            digits=0,
-        ),
-        Goal(
-            "peak memory of the controller",
-            150,
-            " MiB",
-            # The most of any run, not the middle: memory that is not there once is not there.
-            Spread(max(s.peak_mib for s in mine), *_ends([s.peak_mib for s in mine]), len(mine)),
-            digits=0,
-        ),
-    ]
-
-
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
 
 
 def _turned(items: Sequence[Contender], by: int) -> list[Contender]:

@@ -11,7 +11,6 @@ them. The table goes to ``results/overhead.md``.
 from __future__ import annotations
 
 import argparse
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.cluster import Cluster
+from benchmarks.harness.figures import Spread, ratio
 from tests.crashes.hosts import APPLY, Site
 
 RESULTS = Path(__file__).parent / "results" / "overhead.md"
@@ -92,8 +92,8 @@ def main() -> None:
                     taken[variant].append(measure(site, variant))
         finally:
             cluster.down()
-    medians = {variant: statistics.median(found) for variant, found in taken.items()}
-    more = 100 * (medians["with"] / medians["without"] - 1)
+    spreads = {variant: Spread.of(rounds) for variant, rounds in taken.items()}
+    times = ratio(taken["with"], taken["without"])
     kernel = subprocess.run(["uname", "-r"], capture_output=True, text=True, check=True).stdout
     lines = [
         "# What journal and receipts cost\n",
@@ -101,14 +101,14 @@ def main() -> None:
             f"Made by `python -m benchmarks.overhead --hosts {chosen.hosts} --rounds {chosen.rounds}`, "
             f"{chosen.hosts} lab hosts on one machine (Linux {kernel.strip()}).\n"
         ),
-        "| apply | seconds, median | all rounds |",
+        "| apply | seconds | all rounds |",
         "|---|---|---|",
         *(
-            f"| {variant} journal and receipts | {medians[variant]:.2f} "
+            f"| {variant} journal and receipts | {spreads[variant].text()} "
             f"| {', '.join(f'{seconds:.2f}' for seconds in taken[variant])} |"
             for variant in VARIANTS
         ),
-        f"\nJournal and receipts take {more:+.1f} % of the time without them.\n",
+        f"\nWith over without, round by round: {times.text()}.\n",
     ]
     RESULTS.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))

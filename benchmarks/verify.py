@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -32,7 +33,8 @@ HEAD = """\
 # Verification: how long it takes
 
 Each part was measured by the command beside it, on lab hosts that were made for it on one machine: all of
-their processes share its cores. Figures are medians (least-most) of the rounds.
+their processes share its cores. Figures are medians (lowest-highest) of the rounds. No docker, firewalld or
+other daemon that is slow to ask runs on these hosts.
 """
 
 
@@ -88,22 +90,27 @@ def _write(name: str, entry: dict[str, Any]) -> None:
     document = json.loads(path.read_text("utf-8")) if path.exists() else {"parts": {}}
     parts = {**document["parts"], name: entry}
     path.write_text(json.dumps({"schema": SCHEMA, "parts": parts}, indent=1) + "\n", "utf-8")
+    path.with_suffix(".md").write_text(page(parts), "utf-8")
+
+
+def page(parts: Mapping[str, Any]) -> str:
+    """Return the page of the parts that were measured."""
     lines = [HEAD]
-    for one in (part for part in PARTS if part in parts):
-        lines += [f"## {one.capitalize()}", "", *_lines(parts[one]), ""]
-    path.with_suffix(".md").write_text("\n".join(lines), "utf-8")
+    for part in (part for part in PARTS if part in parts):
+        lines += [f"## {part.capitalize()}", "", *_lines(parts[part]), ""]
+    return "\n".join(lines)
 
 
 def _lines(entry: dict[str, Any]) -> list[str]:
     lines = [entry["what"], "", "| | |", "|---|---|"]
     lines += [f"| {title} | {figures} |" for title, figures in entry["rows"]]
-    lines += ["", "| goal | at most | found | |", "|---|---|---|---|"]
-    for told in entry["goals"]:
-        found = Spread(**told["found"])
-        goal = Goal(told["title"], told["limit"], told["unit"], found, told["digits"])
+    lines += ["", "| goal | at most | result | |", "|---|---|---|---|"]
+    for plain in entry["goals"]:
+        result = Spread(**plain["result"])
+        goal = Goal(plain["title"], plain["limit"], plain["unit"], result, plain["digits"])
         limit = "" if goal.limit is None else f"{goal.limit:g} {goal.unit}"
         lines.append(
-            f"| {goal.title} | {limit} | {found.text(goal.digits)} {goal.unit} | {goal.verdict} |"
+            f"| {goal.title} | {limit} | {result.text(goal.digits, f' {goal.unit}')} | {goal.verdict} |"
         )
     where = f"{entry['date']}, {entry['machine']}; load before: {entry['load']}."
     return [*lines, "", f"`{entry['command']}`, {where}"]

@@ -1,35 +1,45 @@
-"""Ordinary training output, made up line by line: what a log is full of while nothing is wrong."""
+"""Ordinary training output, made up line by line: the text of a log while nothing is wrong."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
 BLOCK_LINES = 60_000
+BLOCKS = 8
+"""Different blocks in a log: together more text than any cache of a processor holds. They take turns."""
 
 
-def write(path: Path, megabytes: int) -> None:
-    """Write so much of it.
+def write(path: Path, megabytes: int) -> int:
+    """Write a log.
 
     Args:
         path: the file.
         megabytes: its size.
+
+    Returns:
+        How many megabytes of it are different text; the rest repeats them.
     """
-    block = "".join(line(number, random.Random(number)) for number in range(BLOCK_LINES)).encode()  # noqa: S311
-    left = megabytes * 1_000_000
+    blocks = [_block(number) for number in range(BLOCKS)]
+    remaining = megabytes * 1_000_000
     with path.open("wb") as file:
-        while left > 0:
-            file.write(block[:left])
-            left -= len(block)
+        for block in itertools.cycle(blocks):
+            if remaining <= 0:
+                break
+            file.write(block[:remaining])
+            remaining -= len(block)
+    return min(megabytes, round(sum(map(len, blocks)) / 1e6))
+
+
+def _block(number: int) -> bytes:
+    first = number * BLOCK_LINES
+    lines = (line(n, random.Random(n)) for n in range(first, first + BLOCK_LINES))  # noqa: S311
+    return "".join(lines).encode()
 
 
 def line(n: int, r: random.Random) -> str:
-    """Return one line.
-
-    Args:
-        n: its number.
-        r: makes what varies.
-    """
+    """Return line number ``n``, with what varies drawn from ``r``."""
     rank, second = n % 16, f"{n // 60 % 60:02d}:{n % 60:02d}"
     clock = f"2026-03-01 {n // 3600 % 24:02d}:{second},{n % 1000:03d}"
     loss, rate = r.random() * 5, r.random() / 1e4

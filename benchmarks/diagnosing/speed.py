@@ -1,4 +1,8 @@
-"""Speed and memory on a long log of ordinary training output, beside grep -F -f with the same literals."""
+"""Speed and memory on a long log of ordinary training output, beside grep -F -f with the same literals.
+
+Speed is that of the whole command, its start included. Processor seconds count, so that other work on the
+machine weighs less.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.diagnosing import ordinary
+from benchmarks.harness.figures import Spread, ratio
 from remedy.diagnose.scan import index
 
 ROUNDS = 3
-LEAST_MB_S, MOST_MB, MOST_TIMES_GREP = 200, 100, 3.0
+LEAST_MB_S, MOST_MB, MOST_TIMES_GREP = 150, 100, 3.0
 _DIAGNOSE = (
     "import sys; from remedy.diagnose import diagnose_paths as d; print(d([sys.argv[1]]).label)"
 )
@@ -24,31 +28,32 @@ _IDLE = "import sys; from remedy.diagnose.scan import index; index()"
 
 
 def measure(megabytes: int) -> dict[str, Any]:
-    """Measure; the log lies in a folder that is removed afterwards.
-
-    Args:
-        megabytes: how long the log is.
-    """
-    ready = index()
+    """Measure; the log lies in a folder that is removed afterwards."""
+    prepared = index()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "train.log"
         literals = Path(folder) / "literals"
-        ordinary.write(log, megabytes)
-        literals.write_bytes(b"\n".join(ready.literals) + b"\n")
+        different = ordinary.write(log, megabytes)
+        literals.write_bytes(b"\n".join(prepared.literals) + b"\n")
         idle = _run([sys.executable, "-c", _IDLE])
         runs = [_run([sys.executable, "-c", _DIAGNOSE, str(log)]) for _ in range(ROUNDS)]
         greps = [_run(["grep", "-c", "-F", "-f", str(literals), str(log)]) for _ in range(ROUNDS)]
-    cpu, grep = median(r["cpu"] for r in runs), median(g["cpu"] for g in greps)
+    speeds = Spread.of([megabytes / run["cpu"] for run in runs])
+    times_grep = ratio([run["cpu"] for run in runs], [run["cpu"] for run in greps])
     return {
         "megabytes": megabytes,
-        "literals": len(ready.literals),
-        "cpu_seconds": round(cpu, 2),
+        "different_megabytes": different,
+        "literals": len(prepared.literals),
+        "rounds": ROUNDS,
+        "mb_per_second": speeds.text(0),
         "start_seconds": round(idle["cpu"], 2),
-        "mb_per_second": round(megabytes / (cpu - idle["cpu"])),
-        "mb_per_second_with_start": round(megabytes / cpu),
-        "memory_mb": round(max(r["memory"] for r in runs)),
-        "grep_cpu_seconds": round(grep, 2),
-        "times_grep": round(cpu / grep, 2),
+        "memory_mb": round(max(run["memory"] for run in runs)),
+        "times_grep": times_grep.text(),
+        "good": bool(
+            speeds.median >= LEAST_MB_S
+            and max(run["memory"] for run in runs) <= MOST_MB
+            and times_grep.median <= MOST_TIMES_GREP
+        ),
     }
 
 
@@ -58,12 +63,8 @@ def table(figures: dict[str, Any]) -> str:
 
 
 def good_enough(figures: dict[str, Any]) -> bool:
-    """Whether what is promised is kept."""
-    return bool(
-        figures["mb_per_second"] >= LEAST_MB_S
-        and figures["memory_mb"] <= MOST_MB
-        and figures["times_grep"] <= MOST_TIMES_GREP
-    )
+    """Return whether speed, memory and the comparison with grep are within their limits."""
+    return bool(figures["good"])
 
 
 def _run(command: list[str]) -> dict[str, float]:
@@ -74,7 +75,8 @@ def _run(command: list[str]) -> dict[str, float]:
         os.close(reader)
         began = time.monotonic()
         environment = {**os.environ, "LC_ALL": "C"}
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=False, env=environment)
+        # Not to /dev/null: there grep stops at its first hit.
+        subprocess.run(command, stdout=subprocess.PIPE, check=False, env=environment)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         text = f"{used.ru_utime + used.ru_stime} {used.ru_maxrss / 1024} {time.monotonic() - began}"
         os.write(writer, text.encode())

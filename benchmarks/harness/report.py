@@ -1,4 +1,4 @@
-"""Telling the figures: a table for the terminal, a page of Markdown, a JSON document."""
+"""The figures as a table for the terminal, a page of Markdown, a JSON document; and back from the document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = "remedy.benchmark/1"
 
 @dataclass
 class Results:
-    """Everything that one run of a benchmark found.
+    """Everything that one run of a benchmark measured.
 
     Args:
         title: what was measured, in words.
@@ -26,7 +26,7 @@ class Results:
         titles: contender to its title, in the order of the tables.
         first: runs on fresh hosts, by contender.
         again: runs with nothing to do, by contender.
-        goals: what was to be reached.
+        goals: the figures that are compared, with their limits.
     """
 
     title: str
@@ -54,6 +54,23 @@ def as_json(results: Results) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
+def from_json(text: str) -> Results:
+    """Return the results of a document, with its goals."""
+    document = json.loads(text)
+    if document.pop("schema") != SCHEMA:
+        raise ValueError(f"not a document of {SCHEMA}")
+    for kind in ("first", "again"):
+        document[kind] = {
+            key: [Sample(**sample) for sample in samples] for key, samples in document[kind].items()
+        }
+    goals = []
+    for plain in document["goals"]:
+        plain.pop("verdict")
+        result = plain.pop("result")
+        goals.append(Goal(**plain, result=None if result is None else Spread(**result)))
+    return Results(**{**document, "goals": goals})
+
+
 def as_markdown(results: Results, method: str) -> str:
     """Return the page: the goals, the figures behind them, and how they were taken (``method``)."""
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
@@ -71,7 +88,8 @@ def as_markdown(results: Results, method: str) -> str:
             "",
             *_markdown(goal_rows(results)),
             "",
-            "A ratio is that of the medians; in brackets the lowest and highest of the rounds.",
+            "A value is the median of the rounds, in brackets the lowest and highest of them. A ratio is made",
+            "in each round, from runs that followed each other.",
             "",
             "## Times",
             "",
@@ -93,11 +111,11 @@ def as_text(results: Results) -> str:
 
 def goal_rows(results: Results) -> list[list[str]]:
     """Return the goals, heading first."""
-    rows = [["goal", "limit", "found", ""]]
+    rows = [["goal", "limit", "result", ""]]
     for goal in results.goals:
-        found = "-" if goal.found is None else f"{goal.found.text(goal.digits)}{goal.unit}"
+        result = "-" if goal.result is None else goal.result.text(goal.digits, goal.unit)
         limit = "-" if goal.limit is None else f"{goal.limit:.{goal.digits}f}{goal.unit}"
-        rows.append([goal.title, limit, found, goal.verdict])
+        rows.append([goal.title, limit, result, goal.verdict])
     return rows
 
 
