@@ -24,7 +24,7 @@ from remedy.edit.rank_table import Server, parse_hccn, rank_table
 from remedy.plan import Fleet, FleetBench, Workbench, once_a_fleet, remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
-from remedy.values import Unknown
+from remedy.values import Fact, Unknown
 
 HCCN = "/etc/hccn.conf"
 TABLE = "/etc/hccl_rank_table.json"
@@ -63,19 +63,13 @@ def table(fleet: Fleet) -> RankTable:
     servers = []
     holders: dict[str, dict[str, None]] = defaultdict(dict)
     for name in fleet.inventory.names:
-        state = fleet.states.get(name)
-        address = fleet.addresses[name].address
-        file = None if state is None else state.file(HCCN)
-        if state is None:
-            faults[name].append(f"it was not read: {fleet.missing.get(name, 'no answer')}")
+        address, content = fleet.addresses[name].address, _device_file(fleet, name)
+        if isinstance(content, Unknown):
+            faults[name].append(content.reason)
         elif address is None:
             faults[name].append(f"it has no cluster address: {fleet.addresses[name].reason}")
-        elif isinstance(file, Unknown):
-            faults[name].append(file.reason)
-        elif file is None or not file.exists:
-            faults[name].append(f"it has no {HCCN}")
         else:
-            devices, texts = parse_hccn(file.content)
+            devices, texts = parse_hccn(content)
             faults[name] += texts
             servers.append(Server(name, address, devices))
             for _, device in devices:
@@ -87,6 +81,16 @@ def table(fleet: Fleet) -> RankTable:
     count = sum(len(server.devices) for server in servers)
     known = {name: tuple(texts) for name, texts in faults.items() if texts}
     return RankTable(rank_table(servers), count, known)
+
+
+def _device_file(fleet: Fleet, name: str) -> Fact[bytes]:
+    """Return what a host's file of device addresses holds."""
+    if name not in fleet.states:
+        return Unknown(reason=f"it was not read: {fleet.missing.get(name, 'no answer')}")
+    file = fleet.states[name].file(HCCN)
+    if isinstance(file, Unknown) or file.exists:
+        return file if isinstance(file, Unknown) else file.content
+    return Unknown(reason=f"it has no {HCCN}")
 
 
 def variables(fleet: Fleet, host: HostState, spec: AscendSpec) -> dict[str, str]:

@@ -14,7 +14,7 @@ none of this: mount /etc/nccl.conf, or pass the variables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -34,7 +34,7 @@ from remedy.deploys._environment import (
     report_differences,
 )
 from remedy.deploys._settings import MCA_PREFIX, PROFILE, SESSION, Target, switched_off, target_for
-from remedy.edit.assignments import Dialect, assignments, edit, effective
+from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
 from remedy.plan import Change, FileAction, Finding, Workbench, remedy
 from remedy.probe import File, HostState
 from remedy.secret import looks_secret
@@ -217,8 +217,7 @@ def _keep_block(
     bench, file = around.bench, around.bench.host.file(target.path)
     needed = {n: w for n, w in wishes.items() if target_for(n, around.targets) == target}
     if isinstance(file, Unknown):
-        if any(wish.asked for wish in needed.values()):
-            bench.unknown(f"could not read {target.path}", file.reason, label="env-not-propagated")
+        _note_unread(bench, target.path, file.reason, needed)
         return
     lines = assignments(file.content, target.dialect)
     # A line of others that says the right thing does, once those that say another are disabled.
@@ -227,16 +226,9 @@ def _keep_block(
     content = _with_block(file.content, target, items, gone)
     if content == file.content:
         return
-    findings = []
-    for line in lines:
-        name = target.prefix + line.name
-        if not line.ours and name in gone and line.value != gone[name]:
-            why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
-            title = f"{target.path} says {name}={line.value}: {why}"
-            findings.append(bench.drift(title, f"line {line.line}", label=label_of(name)))
-            items.pop(name, None)
-    kept = {(target.prefix + line.name, line.value) for line in lines if line.ours}
-    lacking = [name for name, value in items.items() if (name, value) not in kept]
+    strange = [line for line in lines if not line.ours and _is_gone(target, line, gone)]
+    findings = [_note_contradiction(bench, target, line, wishes) for line in strange]
+    lacking = _lacking(target, lines, items, gone)
     if lacking:
         title = f"{target.path} does not set {', '.join(n[len(target.prefix) :] for n in lacking)}"
         evidence = (f"{name}={items[name]}: {needed[name].why}" for name in lacking)
@@ -245,6 +237,38 @@ def _keep_block(
         title = f"remedy's block in {target.path} holds what nothing asks for any more"
         findings.append(bench.drift(title, label="env-not-propagated"))
     _save(bench, target.path, content, findings[0])
+
+
+def _note_unread(
+    bench: Workbench[EnvironmentSpec], path: str, reason: str, needed: Mapping[str, Wish]
+) -> None:
+    if any(wish.asked for wish in needed.values()):
+        bench.unknown(f"could not read {path}", reason, label="env-not-propagated")
+
+
+def _note_contradiction(
+    bench: Workbench[EnvironmentSpec], target: Target, line: Assignment, wishes: Mapping[str, Wish]
+) -> Finding:
+    name = target.prefix + line.name
+    why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
+    title = f"{target.path} says {name}={line.value}: {why}"
+    return bench.drift(title, f"line {line.line}", label=label_of(name))
+
+
+def _is_gone(target: Target, line: Assignment, gone: Mapping[str, str | None]) -> bool:
+    return line.value != gone.get(target.prefix + line.name, line.value)
+
+
+def _lacking(
+    target: Target,
+    lines: Sequence[Assignment],
+    items: Mapping[str, str],
+    gone: Mapping[str, str | None],
+) -> list[str]:
+    """Return the names that are to be set and are not; without those that a line sets otherwise."""
+    values = {(target.prefix + line.name, line.value) for line in lines if line.ours}
+    contradicted = {target.prefix + line.name for line in lines if not line.ours} & gone.keys()
+    return [n for n, v in items.items() if (n, v) not in values and n not in contradicted]
 
 
 def _with_block(

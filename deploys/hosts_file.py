@@ -175,25 +175,26 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     if isinstance(bench.host.names, Unknown):
         bench.unknown("could not read how names resolve here", bench.host.names.reason)
         return
-    note = bench.blocked if settled else bench.drift
-    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
     wrong = [n for n, address in addresses.items() if answers.get(n, (address,))[:1] != (address,)]
-    looped = [name for name in wrong if any(a.startswith("127.") for a in answers[name])]
-    elsewhere = [name for name in wrong if name not in looped]
-    for names, label, text in (
-        (looped, "loopback-hostname", "resolve to loopback"),
-        (elsewhere, "hostname-unresolvable", "do not resolve to the cluster address"),
+    looped = {name for name in wrong if any(a.startswith("127.") for a in answers[name])}
+    note = bench.blocked if settled else bench.drift
+    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
+    for label, text in (
+        ("loopback-hostname", "resolve to loopback"),
+        ("hostname-unresolvable", "do not resolve to the cluster address"),
     ):
+        names = [name for name in wrong if (name in looped) is (label == "loopback-hostname")]
         if names:
             few = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
-            evidence = (
-                f"{name}: {', '.join(answers[name]) or 'no answer'}, expected {addresses[name]}"
-                for name in names
-            )
+            evidence = (_answer(name, answers[name], addresses[name]) for name in names)
             note(f"names {text}: {few}", evidence, fix, label=label)
     if settled:
         _note_silent(bench, addresses.keys() - answers.keys())
+
+
+def _answer(name: str, answer: Sequence[str], address: str) -> str:
+    return f"{name}: {', '.join(answer) or 'no answer'}, expected {address}"
 
 
 def _note_silent(bench: Bench, names: Set[str]) -> None:

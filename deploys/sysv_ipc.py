@@ -170,42 +170,31 @@ def _segment(item: Segment, booted: int | None) -> Leftover | None:
     )
     if not gone:
         return None
-    touched = max(used, item.changed_at)
     again = item.creator_started_at is not None or item.last_started_at is not None
     user = f"last user {item.last}" if item.last else "never used"
     row = (
         item.key, item.size, item.creator, item.last, 0, item.uid,
         item.attached_at, item.detached_at, item.changed_at,
     )  # fmt: skip
-    return Leftover(
-        kind=SEGMENTS,
-        id=item.id,
-        owner=_owner(item.uid, item.creator_uid),
-        touched=touched,
+    return _leftover(
+        SEGMENTS,
+        item,
+        max(used, item.changed_at),
+        f"{amount(item.size)}, key {_key(item.key)}, uid {item.uid}, nattch 0, creator {item.creator} "
+        f"and {user} dead{' (the pid is another process now)' * again}",
+        (_same(SEGMENTS, item.id, row), *_dead((item.creator, item.changed_at), (item.last, used))),
         size=item.size,
-        evidence=f"shmid {item.id}: {amount(item.size)}, key {_key(item.key)}, uid {item.uid}, nattch 0, "
-        f"creator {item.creator} and {user} dead{' (the pid is another process now)' * again}, "
-        f"untouched since {moment(touched)}",
-        check=(
-            _same(SEGMENTS, item.id, row),
-            command(["dead", str(item.creator), str(item.changed_at)]),
-            *([command(["dead", str(item.last), str(used)])] if item.last else []),
-        ),
     )
 
 
 def _semaphores(item: Semaphores) -> Leftover:
-    touched = max(item.operated_at, item.changed_at)
     row = (item.key, item.size, item.uid, item.operated_at, item.changed_at)
-    return Leftover(
-        kind=SEMAPHORES,
-        id=item.id,
-        owner=_owner(item.uid, item.creator_uid),
-        touched=touched,
-        size=0,
-        evidence=f"semid {item.id}: {item.size} semaphores, key {_key(item.key)}, uid {item.uid}, who has no "
-        f"process; untouched since {moment(touched)}",
-        check=(_same(SEMAPHORES, item.id, row), *_absent(item.uid, item.creator_uid)),
+    return _leftover(
+        SEMAPHORES,
+        item,
+        max(item.operated_at, item.changed_at),
+        f"{item.size} semaphores, key {_key(item.key)}, uid {item.uid}, who has no process",
+        (_same(SEMAPHORES, item.id, row), *_absent(item.uid, item.creator_uid)),
     )
 
 
@@ -219,33 +208,43 @@ def _idle(item: Queue, booted: int | None) -> bool:
 
 def _queue(item: Queue) -> Leftover:
     used = max(item.sent_at, item.received_at)
-    touched = max(used, item.changed_at)
     row = (
         item.key, item.bytes, 0, item.last_sender, item.last_receiver, item.uid,
         item.sent_at, item.received_at, item.changed_at,
     )  # fmt: skip
-    return Leftover(
-        kind=QUEUES,
-        id=item.id,
-        owner=_owner(item.uid, item.creator_uid),
-        touched=touched,
-        size=0,
-        evidence=f"msqid {item.id}: empty, key {_key(item.key)}, uid {item.uid}, who has no process; sender "
-        f"{item.last_sender} and receiver {item.last_receiver} dead, untouched since {moment(touched)}",
-        check=(
+    return _leftover(
+        QUEUES,
+        item,
+        max(used, item.changed_at),
+        f"empty, key {_key(item.key)}, uid {item.uid}, who has no process; sender {item.last_sender} "
+        f"and receiver {item.last_receiver} dead",
+        (
             _same(QUEUES, item.id, row),
-            *(
-                command(["dead", str(pid), str(used)])
-                for pid in (item.last_sender, item.last_receiver)
-                if pid
-            ),
+            *_dead((item.last_sender, used), (item.last_receiver, used)),
             *_absent(item.uid, item.creator_uid),
         ),
     )
 
 
+def _leftover(
+    kind: Kind,
+    item: Segment | Semaphores | Queue,
+    touched: int,
+    reason: str,
+    check: tuple[str, ...],
+    size: int = 0,
+) -> Leftover:
+    owner = _owner(item.uid, item.creator_uid)
+    evidence = f"{kind.word}id {item.id}: {reason}, untouched since {moment(touched)}"
+    return Leftover(kind, item.id, owner, touched, size, evidence, check)
+
+
 def _same(kind: Kind, number: int, row: Sequence[int]) -> str:
     return command(["same", kind.table, str(number), kind.columns, " ".join(map(str, row))])
+
+
+def _dead(*acts: tuple[int, int]) -> Iterator[str]:
+    return (command(["dead", str(pid), str(at)]) for pid, at in acts if pid)
 
 
 def _absent(*uids: int) -> Iterator[str]:
