@@ -220,13 +220,11 @@ def _keep_block(
         _note_unread(bench, target.path, file.reason, needed)
         return
     lines = assignments(file.content, target.dialect)
-    # A line of others that says the right thing does, once those that say another are disabled.
-    foreign = {(target.prefix + line.name, line.value) for line in lines if not line.ours}
-    items = {n: w.value for n, w in sorted(needed.items()) if (n, w.value) not in foreign}
+    items = _items(target, lines, needed)
     content = _with_block(file.content, target, items, gone)
     if content == file.content:
         return
-    strange = [line for line in lines if not line.ours and _is_gone(target, line, gone)]
+    strange = [line for line in lines if _contradicts(target, line, gone)]
     findings = [_note_contradiction(bench, target, line, wishes) for line in strange]
     lacking = _lacking(target, lines, items, gone)
     if lacking:
@@ -255,8 +253,16 @@ def _note_contradiction(
     return bench.drift(title, f"line {line.line}", label=label_of(name))
 
 
-def _is_gone(target: Target, line: Assignment, gone: Mapping[str, str | None]) -> bool:
-    return line.value != gone.get(target.prefix + line.name, line.value)
+def _items(
+    target: Target, lines: Sequence[Assignment], needed: Mapping[str, Wish]
+) -> dict[str, str]:
+    """Return what the block is to set: a line of others that says the right thing does."""
+    foreign = {(target.prefix + line.name, line.value) for line in lines if not line.ours}
+    return {n: w.value for n, w in sorted(needed.items()) if (n, w.value) not in foreign}
+
+
+def _contradicts(target: Target, line: Assignment, gone: Mapping[str, str | None]) -> bool:
+    return not line.ours and line.value != gone.get(target.prefix + line.name, line.value)
 
 
 def _lacking(

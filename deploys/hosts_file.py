@@ -176,8 +176,7 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
         bench.unknown("could not read how names resolve here", bench.host.names.reason)
         return
     answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
-    wrong = [n for n, address in addresses.items() if answers.get(n, (address,))[:1] != (address,)]
-    looped = {name for name in wrong if any(a.startswith("127.") for a in answers[name])}
+    wrong, looped = _wrong_answers(answers, addresses)
     note = bench.blocked if settled else bench.drift
     fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     for label, text in (
@@ -191,6 +190,14 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
             note(f"names {text}: {few}", evidence, fix, label=label)
     if settled:
         _note_silent(bench, addresses.keys() - answers.keys())
+
+
+def _wrong_answers(
+    answers: Mapping[str, Sequence[str]], addresses: Mapping[str, str]
+) -> tuple[list[str], set[str]]:
+    """Return the names that are answered wrongly, and which of them with a loopback address."""
+    wrong = [n for n, address in addresses.items() if answers.get(n, (address,))[:1] != (address,)]
+    return wrong, {n for n in wrong if any(a.startswith("127.") for a in answers[n])}
 
 
 def _answer(name: str, answer: Sequence[str], address: str) -> str:

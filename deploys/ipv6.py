@@ -16,14 +16,13 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
-from remedy.deploys import _sysctl
-from remedy.plan import Finding, Fleet, FleetBench, Risk, Workbench, command, remedy
+from remedy.plan import Finding, Fleet, FleetBench, Risk, Workbench, command, kernel, remedy
 from remedy.probe import HostState, Kernel, Network
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
 PATH = "/etc/sysctl.d/90-remedy-ipv6.conf"
-FILE = _sysctl.SettingsFile(PATH, "where IPv6 is on and where it is off", default="0", guarded=True)
+FILE = kernel.SettingsFile(PATH, "where IPv6 is on and where it is off", default="0", guarded=True)
 START, END = "net.ipv6.conf.", ".disable_ipv6"
 WORDS = {"0": "on", "1": "off"}
 NO_CURE = (
@@ -93,7 +92,7 @@ def ipv6(bench: Bench) -> None:
         return
     now = target_now(sysctls.live, settings)
     boot = target_at_boot(now, settings)
-    wrong = _sysctl.wrong_now(sysctls, now)
+    wrong = kernel.wrong_now(sysctls, now)
     if wrong or not FILE.lasts(bench, boot):
         finding = _drift(bench, sysctls.live, wrong, boot)
         if _is_refused(bench, wrong) or not FILE.keep(bench, boot, because=finding):
@@ -198,7 +197,7 @@ def _switch(
         risk=Risk.HIGH if lost else Risk.MEDIUM,
         guarded=True,
         disrupts=loss if lost else "",
-        **_sysctl.live_command(before, after, " && ".join(command(words) for words in lost)),
+        **kernel.live_command(before, after, " && ".join(command(words) for words in lost)),
     )
 
 
@@ -238,4 +237,4 @@ def unknown_interfaces(bench: FleetBench[Ipv6Spec]) -> None:
 
 
 ipv6.promises(FILE.promise)
-ipv6.observes(_sysctl.observation)
+ipv6.observes(kernel.observation)

@@ -16,7 +16,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from remedy.deploys import _sysctl
 from remedy.deploys.firewall import FirewallSpec
 from remedy.firewall import spans
 from remedy.firewall.ports import (
@@ -28,12 +27,12 @@ from remedy.firewall.ports import (
     kernel_range,
     parse_ports,
 )
-from remedy.plan import Fleet, Workbench, remedy
+from remedy.plan import Fleet, Workbench, kernel, remedy
 from remedy.probe import Sysctls
 from remedy.spec import SpecSection
 
 PATH = "/etc/sysctl.d/90-remedy-ports.conf"
-FILE = _sysctl.SettingsFile(PATH, "ports for new sockets, and those that launchers listen on")
+FILE = kernel.SettingsFile(PATH, "ports for new sockets, and those that launchers listen on")
 RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
 FEWEST = 100
 
@@ -137,7 +136,7 @@ def port_range(bench: Workbench[PortRangeSpec]) -> None:
         because = bench.findings[0]
         if not FILE.keep(bench, target, because=because):
             return
-        _sysctl.set_live(bench, target, because=because)
+        kernel.set_live(bench, target, because=because)
     FILE.note_overruled(bench, target)
 
 
@@ -186,4 +185,4 @@ def _evidence(sysctls: Sysctls, target: Mapping[str, str]) -> Iterator[str]:
 
 
 port_range.promises(FILE.promise)
-port_range.observes(_sysctl.observation)
+port_range.observes(kernel.observation)

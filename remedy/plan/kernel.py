@@ -1,6 +1,6 @@
-"""What remedies that set kernel settings share: a file of their own for the next boot, and the values in force.
+"""Kernel settings, for remedies that set them: a file of their own for the next boot, and the values in force.
 
-Not a remedy. The files are those of sysctl.d(5); ``remedy.edit.sysctl`` reads and writes them.
+The files are those of sysctl.d(5); ``remedy.edit.sysctl`` reads and writes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from remedy.edit import sysctl
 from remedy.edit.sysctl import key_of, path_of
-from remedy.plan import Change, Command, CommandAction, Finding, Risk, Workbench, command
+from remedy.plan.change import Change, CommandAction, Finding, Risk, command
+from remedy.plan.workbench import Command, Workbench
 from remedy.probe import File, HostState, Sysctls
 
 

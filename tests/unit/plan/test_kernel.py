@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from remedy.deploys._sysctl import after_live, keys_of, live_command
 from remedy.plan import CommandAction
+from remedy.plan.kernel import after_live, keys_of, live_command
 from remedy.probe import Sysctls
 
 DOTTED = "net.ipv6.conf.eth0/100.disable_ipv6"
