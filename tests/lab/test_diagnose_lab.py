@@ -64,7 +64,7 @@ def cure(site: Site, *hosts: str, label: str) -> None:
     explained = failed.document["explanation"]
     assert explained["diagnosis"]["label"] == label, explained
     own = next(one for one in explained["confirmations"] if one["label"] == label)
-    assert own["verdict"] == "confirmed"
+    assert own["status"] == "confirmed"
     assert own["hosts"] == list(hosts)
     program, command, inventory, *words = shlex.split(explained["command"])
     assert (program, command, words) == ("remedy", "apply", ["--limit", ",".join(hosts)])

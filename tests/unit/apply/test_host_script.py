@@ -347,11 +347,11 @@ def test_a_dead_owner_needs_no_hands(bench: Bench, tmp_path: Path, tools: str, d
     assert sorted(p.name for p in (tmp_path / "var").glob("dead.*")) == []
 
 
+@pytest.mark.parametrize("tools", ["no flock"], indirect=True)
 def test_without_flock_a_live_owner_is_not_disturbed(
     bench: Bench, tmp_path: Path, tools: str
 ) -> None:
-    if tools == "flock":
-        pytest.skip("there the kernel knows")
+    assert tools
     path = bench.file("hosts", b"old", b"new")
     hold(tmp_path, os.getpid(), start_of(os.getpid()))
     report = bench.apply()
