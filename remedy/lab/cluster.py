@@ -18,6 +18,7 @@ from remedy.lab.options import UpOptions
 from remedy.lab.paths import LabPaths
 from remedy.lab.record import LabRecord
 from remedy.lab.status import LabStatus, look
+from remedy.text import counted
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class Lab:
 
     Args:
         paths: which one.
-        listener: told what happens.
+        listener: is called with every event; None for nobody.
     """
 
     def __init__(self, paths: LabPaths | None = None, listener: Listener | None = None) -> None:
@@ -41,23 +42,20 @@ class Lab:
     # -- looking ----------------------------------------------------------------------------------
 
     def record(self) -> LabRecord:
-        """What the lab remembers about itself.
+        """Return the record of the running lab.
 
         Raises:
             LabError: it does not run.
         """
-        found = record.read(self.paths)
-        if found is None:
+        lab = record.read(self.paths)
+        if lab is None:
             raise LabError(
                 f"The lab {self.paths.name!r} is not running.", next_step="Start it: remedy lab up"
             )
-        return found
+        return lab
 
     def host(self, name: str) -> Host:
-        """One of its hosts.
-
-        Args:
-            name: its inventory name.
+        """Return one of its hosts.
 
         Raises:
             LabError: the lab does not run, or has no such host.
@@ -66,16 +64,16 @@ class Lab:
         return Host(self.paths, lab, lab.host(name))
 
     def hosts(self) -> list[Host]:
-        """All of its hosts.
+        """Return all of its hosts.
 
         Raises:
             LabError: the lab does not run.
         """
         lab = self.record()
-        return [Host(self.paths, lab, one) for one in lab.hosts]
+        return [Host(self.paths, lab, host) for host in lab.hosts]
 
     def status(self) -> LabStatus:
-        """What the lab runs, and how that is."""
+        """Return what the lab runs, and the state of each host."""
         machine.require()
         lab = record.read(self.paths)
         if lab is None:
@@ -93,19 +91,15 @@ class Lab:
     # -- up and down ------------------------------------------------------------------------------
 
     def up(self, options: UpOptions) -> LabRecord:
-        """Have the lab run with so many hosts, all of them answering ssh.
+        """Start the lab, or let it grow, until that many hosts answer ssh.
 
-        A lab that runs already grows to the wanted number, and those of its hosts that are off are
-        booted.
-
-        Args:
-            options: what kind of lab.
+        Hosts of a running lab that are off are booted.
 
         Returns:
             the lab's record.
 
         Raises:
-            LabError: it cannot be had; what was begun stays, for `down` or another `up`.
+            LabError: it cannot be started; what was begun stays, for `down` or the next `up`.
         """
         machine.require()
         options.check()
@@ -115,8 +109,7 @@ class Lab:
             with record.machine_locked(self.paths, self.listener):
                 lab = self._prepare(options)
             fresh, absent = [], []
-            for one in lab.hosts:
-                host = Host(self.paths, lab, one)
+            for host in (Host(self.paths, lab, member) for member in lab.hosts):
                 if not (host.folder / "machine-id").exists():
                     fresh.append(host)
                 elif host.leader() is None:
@@ -124,7 +117,7 @@ class Lab:
             _each(fresh, Host.create)
             for host in [*fresh, *absent]:
                 host.start()
-            emit(self.listener, "host", f"booting {len(fresh) + len(absent)} hosts")
+            emit(self.listener, "host", f"booting {counted(len(fresh) + len(absent), 'host')}")
             self._trust(fresh)
             _each([*fresh, *absent], self._answering)
             lab = lab.model_copy(update={"phase": "up"})
@@ -140,18 +133,18 @@ class Lab:
             whether anything was there.
 
         Raises:
-            LabError: something of it does not go.
+            LabError: a part of it cannot be removed.
         """
         machine.require()
         with record.locked(self.paths, self.listener):
             processes.kill_hosts(self.paths, None)
-            found = net.down(self.paths) > 0 or self.paths.folder.exists()
+            existed = net.down(self.paths) > 0 or self.paths.folder.exists()
             machine.remove_tree(self.paths.folder)
             with record.machine_locked(self.paths, self.listener):
                 self._restore_machine()
-        if found:
-            emit(self.listener, "down", f"the lab {self.paths.name!r} is gone")
-        return found
+        if existed:
+            emit(self.listener, "down", f"the lab {self.paths.name!r} is removed")
+        return existed
 
     def _restore_machine(self) -> None:
         """Undo what labs changed on this machine, where this one was the last."""
@@ -166,35 +159,31 @@ class Lab:
             labs.rmdir()
 
     def _prepare(self, options: UpOptions) -> LabRecord:
-        """Make everything that the hosts share, as far as it is not there.
-
-        Args:
-            options: what kind of lab.
-        """
+        """Make everything that the hosts share and that does not exist yet."""
         paths = self.paths
         lab = record.read(paths)
         kind = (options.prefix, options.docker, options.mpi, options.release)
         if lab is not None and (lab.prefix, lab.docker, lab.mpi, lab.release) != kind:
             raise LabError(
-                f"The lab {paths.name!r} runs already, with other names or another kind of host.",
+                f"The lab {paths.name!r} runs already, with different names or a different kind of host.",
                 next_step="`remedy lab down` first.",
             )
         if lab is not None and len(lab.hosts) > options.count:
             raise LabError(
-                f"The lab {paths.name!r} runs already, with {len(lab.hosts)} hosts.",
+                f"The lab {paths.name!r} runs already, with {counted(len(lab.hosts), 'host')}.",
                 next_step="`remedy lab down` first for a smaller one.",
             )
         if lab is None:
             lab = self._new(options)
         names = options.names()
-        known = {one.name: one for one in lab.hosts}
+        known = {host.name: host for host in lab.hosts}
         hosts = [
             known.get(name) or net.make_host(name, number, lab.management, lab.cluster)
             for number, name in enumerate(names, 1)
         ]
-        if [one.name for one in hosts[: len(lab.hosts)]] != [one.name for one in lab.hosts]:
+        if [host.name for host in hosts[: len(lab.hosts)]] != [host.name for host in lab.hosts]:
             raise LabError(
-                f"A lab of {len(lab.hosts)} hosts cannot grow to {options.count}: "
+                f"A lab of {counted(len(lab.hosts), 'host')} cannot grow to {options.count}: "
                 "their names have fewer digits.",
                 next_step="`remedy lab down` first.",
             )
@@ -213,11 +202,7 @@ class Lab:
         return lab
 
     def _new(self, options: UpOptions) -> LabRecord:
-        """Begin a lab: its folder, its root file system, its addresses.
-
-        Args:
-            options: what kind of lab.
-        """
+        """Begin a lab: its folder, its root file system, its addresses."""
         paths = self.paths
         root = rootfs.ensure(paths.base, options, self.listener)
         # What a lab of that name may have left behind when its folder was removed by hand.
@@ -226,8 +211,10 @@ class Lab:
         machine.remove_tree(paths.folder)
         environment = venv.find(root, foreign=bool(options.release))
         if environment is None:
-            none = "no torch here that runs in the hosts, so they have none"
-            emit(self.listener, "torch", f"{none}; {venv.VARIABLE} may name where it is")
+            missing = (
+                "the hosts have no torch: no interpreter of this machine with torch runs in them"
+            )
+            emit(self.listener, "torch", f"{missing}; {venv.VARIABLE} can name one")
         management, cluster = net.choose(net.taken())
         for folder in (paths.folder.parent, paths.folder):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -253,10 +240,6 @@ class Lab:
     def break_(self, name: str, fault_names: Sequence[str]) -> None:
         """Break a host.
 
-        Args:
-            name: its inventory name.
-            fault_names: what to break, in this order.
-
         Raises:
             LabError: no such host or fault, or it could not be broken.
         """
@@ -266,38 +249,22 @@ class Lab:
             self._break(name, fault_names)
 
     def reboot(self, name: str) -> None:
-        """Reboot a host and wait until it answers.
-
-        Args:
-            name: its inventory name.
-        """
+        """Reboot a host and wait until it answers."""
         self.host(name).reboot()
 
     def start(self, name: str) -> None:
-        """Boot a host that is off, and wait until it answers.
-
-        Args:
-            name: its inventory name.
-        """
+        """Boot a host that is off, and wait until it answers."""
         host = self.host(name)
         if host.leader() is None:
             host.start()
         host.wait()
 
     def stop(self, name: str) -> None:
-        """Power a host off.
-
-        Args:
-            name: its inventory name.
-        """
+        """Power a host off."""
         self.host(name).stop()
 
     def kill(self, name: str) -> None:
-        """Take a host's power away: the node is lost.
-
-        Args:
-            name: its inventory name.
-        """
+        """Take a host's power away: the node is lost."""
         self.host(name).kill()
 
     def reset(self, *names: str) -> None:
@@ -313,19 +280,11 @@ class Lab:
 
         The new key is not put into the lab's known_hosts: whether to trust it is the user's
         decision.
-
-        Args:
-            name: its inventory name.
         """
         self._again((name,), new=True)
 
     def _again(self, names: Sequence[str], *, new: bool) -> None:
-        """Boot hosts from an empty disk.
-
-        Args:
-            names: their inventory names.
-            new: whether they are other machines.
-        """
+        """Boot hosts from an empty disk."""
         with record.locked(self.paths, self.listener):
             hosts = [self.host(name) for name in names]
             _each(hosts, lambda host: host.rebuild(new=new))
@@ -337,39 +296,25 @@ class Lab:
             emit(self.listener, "host", "replaced" if new else "fresh again", name)
 
     def _break(self, name: str, fault_names: Iterable[str]) -> None:
-        """Break a host, and note it.
-
-        Args:
-            name: its inventory name.
-            fault_names: what to break.
-        """
+        """Break a host, and note it."""
         for fault in fault_names:
             host = self.host(name)
             faults.get(fault).inject(host)
             now = [] if fault == faults.REPLACED else self.host(name).record.faults
-            self._note(name, [*(one for one in now if one != fault), fault])
+            self._note(name, [*(other for other in now if other != fault), fault])
             emit(self.listener, "fault", fault, name)
 
     def _note(self, name: str, broken: list[str]) -> None:
-        """Note what is broken on a host.
-
-        Args:
-            name: its inventory name.
-            broken: names of faults.
-        """
+        """Note what is broken on a host."""
         lab = self.record()
         hosts = [
-            one.model_copy(update={"faults": broken}) if one.name == name else one
-            for one in lab.hosts
+            host.model_copy(update={"faults": broken}) if host.name == name else host
+            for host in lab.hosts
         ]
         record.write(self.paths, lab.model_copy(update={"hosts": hosts}))
 
     def _trust(self, hosts: Sequence[Host]) -> None:
-        """Put hosts' keys into the lab's known_hosts, in place of older ones.
-
-        Args:
-            hosts: whose.
-        """
+        """Put hosts' keys into the lab's known_hosts, in place of older ones."""
         try:
             lines = self.paths.known_hosts.read_text("ascii").splitlines()
         except FileNotFoundError:
@@ -382,21 +327,13 @@ class Lab:
         write_whole(self.paths.known_hosts, "\n".join(lines) + "\n", mode=0o600)
 
     def _answering(self, host: Host) -> None:
-        """Wait for a host, and say when it is there.
-
-        Args:
-            host: which one.
-        """
+        """Wait for a host, and report that it answers."""
         host.wait()
         emit(self.listener, "host", "answers", host.name)
 
 
 def _each(hosts: Sequence[Host], work: Callable[[Host], T]) -> list[T]:
-    """Do something to many hosts at a time.
-
-    Args:
-        hosts: to which.
-        work: what.
+    """Do the work on many hosts at a time.
 
     Returns:
         the results, in the order of the hosts.

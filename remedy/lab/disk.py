@@ -34,27 +34,17 @@ class Disk:
             (self.folder / name).mkdir(mode=0o755)
 
     def mount_options(self) -> str:
-        """The options that mount it above the shared root."""
+        """Return the options that mount it above the shared root."""
         return f"lowerdir={self.root},upperdir={self.upper},workdir={self.folder}/work"
 
     def put(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Write a file.
-
-        Args:
-            path: relative to the host's root.
-            text: the content.
-            mode: its permissions.
-        """
+        """Write a file."""
         target = self.make_folder(Path(path).parent) / Path(path).name
         target.write_text(text, encoding="utf-8")
         target.chmod(mode)
 
     def make_folder(self, path: Path) -> Path:
-        """Make a folder like the one in the shared root that it will cover: its mode and owner count.
-
-        Args:
-            path: relative to the host's root.
-        """
+        """Make a folder like the one in the shared root that it will cover: its mode and owner count."""
         target, lower = self.upper, self.root
         for part in path.parts:
             target, lower = target / part, lower / part

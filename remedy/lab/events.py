@@ -1,4 +1,4 @@
-"""What a lab tells while it works; only the command line decides how it looks."""
+"""The events of a lab while it works; only the command line decides how they look."""
 
 from __future__ import annotations
 
@@ -27,13 +27,6 @@ Listener: TypeAlias = Callable[[LabEvent], None]
 
 
 def emit(listener: Listener | None, stage: str, text: str, host: str | None = None) -> None:
-    """Tell the listener, if there is one.
-
-    Args:
-        listener: who wants to know.
-        stage: see ``LabEvent``.
-        text: see ``LabEvent``.
-        host: see ``LabEvent``.
-    """
+    """Call the listener, if there is one."""
     if listener is not None:
         listener(LabEvent(stage, text, host))

@@ -19,7 +19,7 @@ from remedy.lab.record import HostRecord, LabRecord
 
 BOOT = Path(__file__).with_name("boot.sh")
 
-# What a host is called before anybody cared: the same on all of them, as on cloned images.
+# The name of a host before anybody changes it: the same on all of them, as on cloned images.
 FRESH_NAME = "node"
 FRESH_HOSTS = f"""\
 127.0.0.1\tlocalhost
@@ -115,7 +115,7 @@ class Host:
             disk.make_folder(Path("root")).chmod(0o711)
 
     def public_key(self) -> str:
-        """Its ssh host key, as it stands in a known_hosts file."""
+        """Return its ssh host key, as it stands in a known_hosts file."""
         words = (self.folder / "ssh_host_ed25519_key.pub").read_text("ascii").split()
         return f"{words[0]} {words[1]}"
 
@@ -143,7 +143,7 @@ class Host:
             "--settings=no",
             f"--directory={folder}/root",
             f"--machine={name}",
-            # What the kernel is called until the host's own /etc/hostname is read.
+            # The kernel's host name until the host reads its /etc/hostname.
             "--hostname=localhost",
             f"--network-namespace-path=/run/netns/{name}",
             # A host is a machine, not a sandbox: firewalls, chattr and remounts must work in it.
@@ -157,7 +157,7 @@ class Host:
             *(f"--bind-ro={path}" for path in self.lab.binds),
             *(["--tmpfs=/var/lib/docker"] if self.lab.docker else []),
             # What systemd reads as the kernel's command line: 256 and newer refuse control groups of
-            # version 1, where this machine has these, unless told so.
+            # version 1, where this machine has these, without this variable.
             "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
         ]
         command = ["/bin/sh", str(BOOT), str(folder), self.paths.switch, name, *nspawn]
@@ -180,13 +180,13 @@ class Host:
                 return
             time.sleep(0.05)
         raise LabError(
-            f"{self.name} did not come up within {seconds:g} seconds; its boot log ends with: "
+            f"{self.name} did not answer ssh within {seconds:g} seconds; its boot log ends with: "
             f"{self._end_of_boot_log()}",
             next_step=f"The whole log is {self._boot_log}.",
         )
 
     def answers(self) -> bool:
-        """Whether its sshd sends its banner."""
+        """Return whether its sshd sends its banner."""
         try:
             # Short: a first packet lost while the link comes up is sent again only a second later.
             with socket.create_connection((self.record.management_address, 22), 0.3) as connection:
@@ -196,7 +196,7 @@ class Host:
             return False
 
     def _end_of_boot_log(self) -> str:
-        """Its last lines: a test that fails takes its lab down, and what was not told is gone."""
+        """Return the last lines of its boot log: a test that fails removes its lab, and the log with it."""
         try:
             text = self._boot_log.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -205,7 +205,7 @@ class Host:
         return " | ".join(lines[-5:]) or "nothing"
 
     def boot_id(self) -> str | None:
-        """The kernel's name for its present boot, or None while it is off."""
+        """Return the kernel's name for its present boot, or None while it is off."""
         try:
             return self.run(["cat", "/proc/sys/kernel/random/boot_id"]).stdout.strip() or None
         except LabError:
@@ -213,10 +213,10 @@ class Host:
 
     def stop(self) -> None:
         """Power it off in good order; one that does not follow is killed."""
-        found = processes.find(self.paths, self.name)
-        if found.nspawn:
-            machine.tool("kill", "-TERM", *map(str, found.nspawn), check=False)
-            machine.wait_gone([*found.supervisors, *found.nspawn], POWER_OFF_SECONDS)
+        carriers = processes.find(self.paths, self.name)
+        if carriers.nspawn:
+            machine.tool("kill", "-TERM", *map(str, carriers.nspawn), check=False)
+            machine.wait_gone([*carriers.supervisors, *carriers.nspawn], POWER_OFF_SECONDS)
         self.kill()
 
     def kill(self) -> None:
@@ -241,11 +241,7 @@ class Host:
         self.wait(seconds, unlike=before)
 
     def rebuild(self, *, new: bool) -> None:
-        """Take its power away and boot it from an empty disk.
-
-        Args:
-            new: whether it is another machine, with another host key and machine-id.
-        """
+        """Take its power away and boot it from an empty disk."""
         self.kill()
         if new:
             self.new_identity()
@@ -256,7 +252,7 @@ class Host:
     # -- inside -----------------------------------------------------------------------------------
 
     def leader(self) -> int | None:
-        """The process of this machine that is the host's PID 1, or None while it is off."""
+        """Return the process of this machine that is the host's PID 1, or None while it is off."""
         for nspawn in processes.find(self.paths, self.name).nspawn:
             for child in machine.children(nspawn):
                 try:
@@ -313,15 +309,11 @@ class Host:
             )
         except subprocess.TimeoutExpired as error:
             raise LabError(
-                f"{self.name} did not finish `{shlex.join(words)}` within {seconds:.0f} seconds."
+                f"{self.name}: `{shlex.join(words)}` did not end within {seconds:.0f} seconds."
             ) from error
 
     def must(self, command: Sequence[str] | str, *, stdin: str = "") -> str:
         """Run a command in it that has to succeed.
-
-        Args:
-            command: see ``run``.
-            stdin: see ``run``.
 
         Returns:
             what it wrote.
@@ -362,7 +354,7 @@ class Host:
         self.must(["sh", "-c", 'cat >"$1"', "sh", path], stdin=text)
 
     def ssh(self, command: Sequence[str] = (), *, user: str = "root") -> list[str]:
-        """The ssh command line that leads to it.
+        """Return the ssh command line that leads to it.
 
         Args:
             command: what to run there, one word for its shell or an argument list; without it, a

@@ -49,7 +49,7 @@ def require() -> None:
 
 
 def obstacle() -> tuple[str, str] | None:
-    """What keeps labs from running here.
+    """Return what keeps labs from running here.
 
     Returns:
         None when they can run, else the reason and the next step.
@@ -74,10 +74,6 @@ def obstacle() -> tuple[str, str] | None:
 def tool(*command: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a tool of this machine.
 
-    Args:
-        command: its name and arguments.
-        check: whether a failure is an error.
-
     Raises:
         LabError: it failed; carries the end of what it said.
     """
@@ -97,7 +93,7 @@ def tool(*command: str | Path, check: bool = True) -> subprocess.CompletedProces
 
 
 def processes() -> Iterator[tuple[int, list[str]]]:
-    """Every process with a command line.
+    """Yield every process with a command line.
 
     Yields:
         its id and its arguments.
@@ -114,11 +110,7 @@ def processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def children(pid: int) -> list[int]:
-    """The direct children of a process.
-
-    Args:
-        pid: its id.
-    """
+    """Return the direct children of a process."""
     try:
         return [
             int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -128,11 +120,7 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie.
-
-    Args:
-        pid: its id.
-    """
+    """Return whether a process exists and is no zombie."""
     try:
         # The name in parentheses may itself hold spaces and parentheses.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -141,11 +129,7 @@ def alive(pid: int) -> bool:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill processes hard; those already gone are no error.
-
-    Args:
-        pids: their ids.
-    """
+    """Kill processes hard; those already gone are no error."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -172,19 +156,19 @@ def wait_gone(pids: Sequence[int], seconds: float) -> list[int]:
 
 
 def mounts_below(folder: Path) -> list[Path]:
-    """The mount points in and below a folder, the deepest first.
+    """Return the mount points in and below a folder, the deepest first.
 
     Args:
         folder: an absolute path.
     """
-    found = []
+    points = []
     for line in Path("/proc/self/mounts").read_bytes().splitlines():
         # Spaces and the like are written as octal escapes.
         point = line.split()[1].decode("unicode_escape").encode("latin-1")
         path = Path(os.fsdecode(point))
         if path == folder or folder in path.parents:
-            found.append(path)
-    return sorted(found, key=lambda path: len(path.parts), reverse=True)
+            points.append(path)
+    return sorted(points, key=lambda path: len(path.parts), reverse=True)
 
 
 def remove_tree(folder: Path) -> None:
@@ -209,38 +193,28 @@ def remove_tree(folder: Path) -> None:
 
 
 def raise_limits(folder: Path, limits: Mapping[Path, int] = LIMITS) -> None:
-    """Let enough hosts run, and note what the settings were.
-
-    Args:
-        folder: keeps the old values, a file each.
-        limits: the settings, and what each has to be at least.
-    """
-    for setting, wanted in limits.items():
+    """Let enough hosts run, and note what the settings were."""
+    for setting, target in limits.items():
         if not os.access(setting, os.W_OK):
             # In a container's own network namespace some are not there: a small lab runs all the same.
             continue
         before = int(setting.read_text())
         memory = folder / setting.name
-        if before >= wanted:
+        if before >= target:
             continue
         if not memory.exists():
             memory.write_text(f"{before}\n")
-        setting.write_text(f"{wanted}\n")
+        setting.write_text(f"{target}\n")
 
 
 def restore_limits(folder: Path, limits: Mapping[Path, int] = LIMITS) -> None:
-    """Put back what ``raise_limits`` changed, unless somebody changed it since.
-
-    Args:
-        folder: keeps the old values.
-        limits: the settings.
-    """
-    for setting, wanted in limits.items():
+    """Put back what ``raise_limits`` changed, unless somebody changed it since."""
+    for setting, target in limits.items():
         memory = folder / setting.name
         try:
             before = int(memory.read_text())
         except (OSError, ValueError):
             continue
-        if int(setting.read_text()) == wanted:
+        if int(setting.read_text()) == target:
             setting.write_text(f"{before}\n")
         memory.unlink()

@@ -31,9 +31,6 @@ DOCKER_BRIDGE = "172.17.0.1/16"
 def choose(taken: Iterable[str]) -> tuple[str, str]:
     """Choose a management and a cluster subnet.
 
-    Args:
-        taken: the networks that this machine has addresses in or routes to.
-
     Returns:
         the two subnets.
 
@@ -59,26 +56,19 @@ def choose(taken: Iterable[str]) -> tuple[str, str]:
 
 
 def taken() -> list[str]:
-    """The IPv4 networks this machine has addresses in or routes to."""
-    found: list[str] = []
+    """Return the IPv4 networks this machine has addresses in or routes to."""
+    networks: list[str] = []
     for route in json.loads(tool("ip", "-j", "-4", "route", "show", "table", "all").stdout or "[]"):
         if route["dst"] != "default":
-            found.append(route["dst"])
+            networks.append(route["dst"])
     for link in json.loads(tool("ip", "-j", "-4", "address").stdout or "[]"):
         for address in link.get("addr_info", []):
-            found.append(f"{address['local']}/{address['prefixlen']}")
-    return found
+            networks.append(f"{address['local']}/{address['prefixlen']}")
+    return networks
 
 
 def make_host(name: str, number: int, management: str, cluster: str) -> HostRecord:
-    """Give a host its addresses and the name of its cluster interface.
-
-    Args:
-        name: its inventory name.
-        number: its place in the lab, from 1.
-        management: the management subnet.
-        cluster: the cluster subnet.
-    """
+    """Give a host its addresses and the name of its cluster interface."""
     return HostRecord(
         name=name,
         number=number,
@@ -91,12 +81,7 @@ def make_host(name: str, number: int, management: str, cluster: str) -> HostReco
 
 
 def switch_batch(host: HostRecord, netns: str) -> str:
-    """The ``ip -batch`` lines, run in the switch, that plug a host in.
-
-    Args:
-        host: the host.
-        netns: its network namespace.
-    """
+    """Return the ``ip -batch`` lines, run in the switch, that plug a host in."""
     management, cluster = f"m{host.number}", f"c{host.number}"
     # Hardware addresses that stay: this machine and the peers remember the last one for up to a
     # minute.
@@ -116,12 +101,7 @@ def switch_batch(host: HostRecord, netns: str) -> str:
 
 
 def host_batch(host: HostRecord, management: str) -> str:
-    """The ``ip -batch`` lines, run in a host's namespace, that configure its interfaces.
-
-    Args:
-        host: the host.
-        management: the management subnet.
-    """
+    """Return the ``ip -batch`` lines, run in a host's namespace, that configure its interfaces."""
     # Nobody has this address: the hosts have a default route, and nothing they send leaves the lab.
     gateway = IPv4Network(management)[254]
     lines = [
@@ -139,12 +119,7 @@ def host_batch(host: HostRecord, management: str) -> str:
 
 
 def up(paths: LabPaths, management: str) -> None:
-    """Make the switch and this machine's link into the management network.
-
-    Args:
-        paths: which lab.
-        management: its management subnet.
-    """
+    """Make the switch and this machine's link into the management network."""
     switch, uplink = paths.switch, paths.uplink
     tool("ip", "netns", "add", switch)
     tool("ip", "-netns", switch, "link", "set", "lo", "up")
@@ -159,20 +134,12 @@ def up(paths: LabPaths, management: str) -> None:
 
 
 def is_up(paths: LabPaths) -> bool:
-    """Whether the switch is there.
-
-    Args:
-        paths: which lab.
-    """
+    """Return whether the switch is there."""
     return paths.switch in namespaces(paths)
 
 
 def namespaces(paths: LabPaths) -> Sequence[str]:
-    """The network namespaces that belong to a lab, by what is really there.
-
-    Args:
-        paths: which lab.
-    """
+    """Return the network namespaces that belong to a lab, by what is really there."""
     names = [line.split()[0] for line in tool("ip", "netns", "list").stdout.splitlines() if line]
     return [name for name in names if name == paths.switch or name.startswith(f"{paths.switch}-")]
 
@@ -180,14 +147,11 @@ def namespaces(paths: LabPaths) -> Sequence[str]:
 def down(paths: LabPaths) -> int:
     """Remove a lab's namespaces and its link, by what is really there.
 
-    Args:
-        paths: which lab.
-
     Returns:
         how many namespaces there were.
     """
     tool("ip", "link", "del", paths.uplink, check=False)
-    found = namespaces(paths)
-    for name in found:
+    names = namespaces(paths)
+    for name in names:
         tool("ip", "netns", "del", name, check=False)
-    return len(found)
+    return len(names)

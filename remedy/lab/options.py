@@ -55,6 +55,6 @@ class UpOptions:
             )
 
     def names(self) -> list[str]:
-        """The hosts' names, so that they sort: gpu01, ..., with three digits from 100 hosts on."""
+        """Return the hosts' names, so that they sort: gpu01, ..., with three digits from 100 hosts on."""
         width = max(2, len(str(self.count)))
         return [f"{self.prefix}{number:0{width}d}" for number in range(1, self.count + 1)]

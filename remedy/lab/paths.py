@@ -113,17 +113,9 @@ class LabPaths:
         return f"rml-{self.tag}"
 
     def machine(self, host: str) -> str:
-        """The name of a host's network namespace and of its machine.
-
-        Args:
-            host: the host's inventory name.
-        """
+        """Return the name of a host's network namespace and of its machine."""
         return f"remedy-{self.tag}-{host}"
 
     def host(self, host: str) -> Path:
-        """The folder of one host.
-
-        Args:
-            host: the host's inventory name.
-        """
+        """Return the folder of one host."""
         return self.folder / "hosts" / host

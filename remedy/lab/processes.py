@@ -1,4 +1,4 @@
-"""The processes and control groups that carry a lab's hosts, found by what is really there."""
+"""The processes and control groups that carry a lab's hosts, found on the machine and not in the record."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def launch(command: Sequence[str], *, name: str, log: Path) -> None:
 
 
 def under_systemd() -> bool:
-    """Whether this machine itself is run by systemd."""
+    """Return whether this machine itself is run by systemd."""
     return Path("/run/systemd/system").is_dir()
 
 
@@ -118,22 +118,22 @@ def kill_hosts(paths: LabPaths, hosts: Sequence[str] | None) -> None:
         LabError: something does not end.
     """
     names: Sequence[str | None] = [None] if hosts is None else hosts
-    left: list[int] = []
+    remaining: list[int] = []
     # Twice at least: what the first look found may have started something just before it died.
     for _ in range(5):
-        left = []
+        remaining = []
         for name in names:
-            found = find(paths, name)
+            carriers = find(paths, name)
             # Supervisors first: they would boot the host again.
-            for group in (found.supervisors, found.nspawn, found.inside):
+            for group in (carriers.supervisors, carriers.nspawn, carriers.inside):
                 machine.kill(group)
-                left += group
-        if not left:
+                remaining += group
+        if not remaining:
             break
-        machine.wait_gone(left, 5.0)
+        machine.wait_gone(remaining, 5.0)
     else:
         raise LabError(
-            f"Processes {left} of the lab do not end.", next_step="Run the command again."
+            f"Processes {remaining} of the lab do not end.", next_step="Run the command again."
         )
     for name in names:
         for cgroup in host_cgroups(paths, name):
@@ -141,36 +141,29 @@ def kill_hosts(paths: LabPaths, hosts: Sequence[str] | None) -> None:
 
 
 def cgroups(*, every: bool = True) -> list[Path]:
-    """The control group hierarchies of this machine, each with a folder for labs.
+    """Return the control group hierarchies of this machine, each with a folder for labs.
 
     Under a systemd of this machine there is none: that gives each host a unit.
-
-    Args:
-        every: all hierarchies, rather than those alone that a host's systemd keeps its units in.
     """
     if under_systemd():
         return []
     root = Path("/sys/fs/cgroup")
     if (root / "cgroup.procs").exists():
-        found = [root]
+        roots = [root]
     elif every:
         # Version 1 names a hierarchy of several controllers also by links to it.
-        found = [path for path in sorted(root.glob("*")) if not path.is_symlink()]
+        roots = [path for path in sorted(root.glob("*")) if not path.is_symlink()]
     else:
-        found = [root / "unified", root / "systemd"]
+        roots = [root / "unified", root / "systemd"]
     return [
         path / "remedy-lab"
-        for path in found
+        for path in roots
         if (path / "cgroup.procs").exists() and os.access(path, os.W_OK)
     ]
 
 
 def make_cgroups(*, every: bool) -> list[Path]:
-    """Make the folders for labs in this machine's hierarchies.
-
-    Args:
-        every: see ``cgroups``.
-    """
+    """Make the folders for labs in this machine's hierarchies."""
     made = cgroups(every=every)
     for group in made:
         group.mkdir(exist_ok=True)
@@ -183,22 +176,18 @@ def make_cgroups(*, every: bool) -> list[Path]:
 
 
 def host_cgroups(paths: LabPaths, host: str | None) -> list[Path]:
-    """The control groups of a host, or of all of a lab's hosts, that are really there.
+    """Return the control groups of a host, or of all of a lab's hosts, that are really there.
 
     Args:
         paths: which lab.
         host: its inventory name; None for all.
     """
     pattern = paths.machine(host if host is not None else "*")
-    return [found for path in cgroups() for found in path.glob(pattern)]
+    return [group for path in cgroups() for group in path.glob(pattern)]
 
 
 def _remove_cgroup(group: Path) -> None:
-    """Remove a control group with everything below it; it must be empty of processes.
-
-    Args:
-        group: its folder.
-    """
+    """Remove a control group with everything below it; it must be empty of processes."""
     for folder, _, _ in os.walk(group, topdown=False):
         for _ in range(50):
             try:

@@ -47,10 +47,7 @@ class LabRecord(Record):
     hosts: list[HostRecord]
 
     def host(self, name: str) -> HostRecord:
-        """The record of one host.
-
-        Args:
-            name: its inventory name.
+        """Return the record of one host.
 
         Raises:
             LabError: the lab has no such host.
@@ -64,9 +61,6 @@ class LabRecord(Record):
 
 def read(paths: LabPaths) -> LabRecord | None:
     """Read a lab's state file.
-
-    Args:
-        paths: which lab.
 
     Returns:
         the record, or None where no lab of that name runs.
@@ -93,12 +87,7 @@ def read(paths: LabPaths) -> LabRecord | None:
 
 
 def write(paths: LabPaths, record: LabRecord) -> None:
-    """Write a lab's state file, whole or not at all.
-
-    Args:
-        paths: which lab.
-        record: its new state.
-    """
+    """Write a lab's state file, whole or not at all."""
     document = record.model_dump(mode="json")
     document = {"schema": document.pop("schema_"), **document}
     write_whole(paths.state, json.dumps(document, indent=1) + "\n", mode=0o600)
@@ -110,7 +99,7 @@ def locked(paths: LabPaths, listener: Listener | None) -> Iterator[None]:
 
     Args:
         paths: which lab.
-        listener: told when another command is waited for.
+        listener: is called when another command is waited for.
     """
     with _holding(paths, paths.lock, listener, "another command changes this lab"):
         yield
@@ -125,7 +114,7 @@ def machine_locked(paths: LabPaths, listener: Listener | None) -> Iterator[None]
 
     Args:
         paths: a lab of this machine.
-        listener: told when another command is waited for.
+        listener: is called when another command is waited for.
     """
     doing = "another lab command is at work on this machine"
     with _holding(paths, paths.machine_lock, listener, doing):
@@ -139,7 +128,7 @@ def _holding(paths: LabPaths, path: Path, listener: Listener | None, doing: str)
     Args:
         paths: which lab.
         path: the lock file.
-        listener: told when another command is waited for.
+        listener: is called when another command is waited for.
         doing: what that command does.
     """
     paths.base.mkdir(mode=0o700, parents=True, exist_ok=True)

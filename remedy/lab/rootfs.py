@@ -85,11 +85,6 @@ _DISABLED = [*_FIREWALLS, "docker.service", "docker.socket"]
 def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     """Have the root file system, building it if there is none of this recipe.
 
-    Args:
-        base: the folder of all labs.
-        options: what kind of hosts it is for.
-        listener: told what happens.
-
     Returns:
         its folder.
 
@@ -123,11 +118,7 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
 
 
 def _stamp(parts: list[str]) -> str:
-    """Name a recipe by its content.
-
-    Args:
-        parts: everything the result depends on.
-    """
+    """Name a recipe by its content."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
@@ -223,12 +214,7 @@ def _install(part: Path, archive: sources.Archive, packages: list[str]) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file or a folder of this machine, where it is there.
-
-    Args:
-        source: on this machine.
-        target: in the new root.
-    """
+    """Copy a file or a folder of this machine, where it is there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)
@@ -237,12 +223,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _configure(part: Path, *, docker: bool) -> None:
-    """Make the new root one that a host boots from: users, sshd, nothing that identifies it.
-
-    Args:
-        part: the new root.
-        docker: whether Docker and Podman are in it.
-    """
+    """Make the new root one that a host boots from: users, sshd, nothing that identifies it."""
     (part / "etc/ssh/sshd_config.d/lab.conf").write_text(_SSHD, encoding="utf-8")
     for name, line in USERS.items():
         tool("chroot", part, "useradd", "--create-home", "--shell", "/bin/bash", name)
@@ -278,13 +259,7 @@ def _configure(part: Path, *, docker: bool) -> None:
 
 
 def _remove_old(base: Path, variant: str, keep: Path) -> None:
-    """Remove root file systems of older recipes that no host runs from.
-
-    Args:
-        base: the folder of all labs.
-        variant: ``root`` or ``root-docker``.
-        keep: the one just built.
-    """
+    """Remove root file systems of older recipes that no host runs from."""
     used = {str(keep)}
     for state in base.glob("labs/*/state.json"):
         # Also of a lab whose hosts are all off, and also where that lab's record cannot be read.

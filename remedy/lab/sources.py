@@ -27,21 +27,13 @@ class Archive:
 
 
 def parse_release(text: str) -> dict[str, str]:
-    """Read ``os-release``.
-
-    Args:
-        text: its content.
-    """
+    """Read ``os-release``."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {key: value.strip().strip("\"'") for key, value in pairs}
 
 
 def parse_list(text: str) -> Iterator[Archive]:
-    """Read apt sources in the one-line format.
-
-    Args:
-        text: the content of a ``.list`` file.
-    """
+    """Read apt sources in the one-line format."""
     for line in text.splitlines():
         words = line.split("#", 1)[0].split()
         if not words or words[0] != "deb":
@@ -62,11 +54,7 @@ def parse_list(text: str) -> Iterator[Archive]:
 
 
 def parse_sources(text: str) -> Iterator[Archive]:
-    """Read apt sources in the deb822 format.
-
-    Args:
-        text: the content of a ``.sources`` file.
-    """
+    """Read apt sources in the deb822 format."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for paragraph in "\n".join(lines).split("\n\n"):
         fields: dict[str, str] = {}
@@ -111,13 +99,13 @@ def find(etc: Path = Path("/etc")) -> Archive:
             f"{release.get('PRETTY_NAME', 'an unknown system')}.",
             next_step="Run the lab on Debian or Ubuntu, for instance in a virtual machine.",
         )
-    found: list[Archive] = []
+    archives: list[Archive] = []
     for path in [etc / "apt/sources.list", *sorted((etc / "apt/sources.list.d").glob("*"))]:
         if path.suffix not in {".list", ".sources"} or not path.is_file():
             continue
         parse = parse_list if path.suffix == ".list" else parse_sources
-        found += parse(path.read_text(encoding="utf-8", errors="replace"))
-    for archive in found:
+        archives += parse(path.read_text(encoding="utf-8", errors="replace"))
+    for archive in archives:
         # Archives of third parties use other suites, or have no "main".
         if archive.suite != suite or "main" not in archive.components:
             continue

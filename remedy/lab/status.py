@@ -8,7 +8,7 @@ from remedy.lab.host import Host
 from remedy.values import Record
 
 
-class HostStatus(Record):
+class LabHostStatus(Record):
     """One host as it is now."""
 
     name: str
@@ -27,20 +27,16 @@ class LabStatus(Record):
     running: bool
     inventory: str | None
     python: str | None
-    hosts: list[HostStatus]
+    hosts: list[LabHostStatus]
 
 
-def look(host: Host) -> HostStatus:
-    """See how a host is.
-
-    Args:
-        host: which one.
-    """
+def look(host: Host) -> LabHostStatus:
+    """Return the state of a host."""
     state: Literal["up", "no-ssh", "off"] = "up"
     if not host.answers():
         state = "off" if host.leader() is None else "no-ssh"
     one = host.record
-    return HostStatus(
+    return LabHostStatus(
         name=one.name,
         state=state,
         management_address=one.management_address,

@@ -1,4 +1,4 @@
-"""The environment with torch, or a like framework, that every host gets, read-only and at its own path."""
+"""The environment with torch, or a like framework, that every host gets, read-only and at the same path."""
 
 from __future__ import annotations
 
@@ -41,10 +41,6 @@ class Environment:
 def find(root: Path, *, foreign: bool = False) -> Environment | None:
     """Find the environment to bind: the one the user names, else the one remedy runs in.
 
-    Args:
-        root: the hosts' root file system, which may bring the interpreter itself.
-        foreign: whether it is of another release, so that this has to be tried.
-
     Returns:
         None where the environment remedy runs in has no torch, or does not run in the hosts.
 
@@ -70,11 +66,6 @@ def find(root: Path, *, foreign: bool = False) -> Environment | None:
 def plan(python: Path, answer: dict[str, str], root: Path) -> Environment | None:
     """Work out which folders make an interpreter run inside a host.
 
-    Args:
-        python: the interpreter.
-        answer: what it said about itself.
-        root: the hosts' root file system.
-
     Returns:
         None where the interpreter belongs to this machine's system and the hosts have another.
     """
@@ -93,11 +84,9 @@ def plan(python: Path, answer: dict[str, str], root: Path) -> Environment | None
 
 
 def _runs(environment: Environment, root: Path) -> bool:
-    """Whether an interpreter of this machine runs in hosts of another release: its libraries may be too old.
+    """Return whether an interpreter of this machine runs in hosts of another release.
 
-    Args:
-        environment: as ``plan`` made it.
-        root: the hosts' root file system.
+    Their libraries may be too old for it.
     """
     command = [
         *("systemd-nspawn", "--quiet", "--keep-unit", "--register=no"),
@@ -111,11 +100,7 @@ def _runs(environment: Environment, root: Path) -> bool:
 
 
 def _ask(python: Path) -> dict[str, str] | None:
-    """Let an interpreter tell about itself.
-
-    Args:
-        python: its path.
-    """
+    """Ask an interpreter where it is and what it needs."""
     try:
         done = subprocess.run(
             [str(python), "-I", "-c", _ASK], check=True, capture_output=True, text=True, timeout=60

@@ -25,7 +25,7 @@ from remedy.lab.host import Host
 
 Inject: TypeAlias = Callable[[Host], None]
 
-# After this fault a host is another one, and what was broken before is gone.
+# After this fault a host is a different machine, and what was broken before is gone.
 REPLACED = "node-replaced"
 
 
@@ -50,10 +50,6 @@ _faults: dict[str, Fault] = {}
 def fault(name: str, text: str) -> Callable[[Inject], Inject]:
     """Register a function as a fault.
 
-    Args:
-        name: how users call it.
-        text: what it does, one line.
-
     Raises:
         ValueError: the name is taken.
     """
@@ -68,16 +64,13 @@ def fault(name: str, text: str) -> Callable[[Inject], Inject]:
 
 
 def catalogue() -> list[Fault]:
-    """Every fault, by name."""
+    """Yield every fault, by name."""
     _load()
     return sorted(_faults.values(), key=lambda one: one.name)
 
 
 def get(name: str) -> Fault:
     """One fault.
-
-    Args:
-        name: its name.
 
     Raises:
         LabError: there is none of that name.

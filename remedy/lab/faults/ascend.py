@@ -11,11 +11,7 @@ DEVICES = 4
 
 
 def _lines(number: int) -> bytes:
-    """What hccn_tool keeps for the devices of a host.
-
-    Args:
-        number: the host's place in the lab, from 1.
-    """
+    """Return the lines that hccn_tool keeps for the devices of a host."""
     return "".join(
         f"address_{device}=192.168.{100 + device}.{number}\nnetmask_{device}=255.255.255.0\n"
         for device in range(DEVICES)

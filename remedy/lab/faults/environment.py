@@ -34,7 +34,7 @@ def wrong_socket_ifname(host: Host) -> None:
 
 @fault(
     "debug-variables-left",
-    "switches from a search for a fault were left in /etc/environment, /etc/nccl.conf and .bashrc",
+    "debug switches were left in /etc/environment, /etc/nccl.conf and .bashrc",
 )
 def debug_variables_left(host: Host) -> None:
     _append(host, "/etc/environment", b"NCCL_P2P_DISABLE=1\n")

@@ -20,20 +20,12 @@ def _lines(host: Host) -> list[bytes]:
 
 
 def _names(line: bytes) -> list[bytes]:
-    """The names a line gives to its address.
-
-    Args:
-        line: of a hosts file.
-    """
+    """Return the names a line gives to its address."""
     return line.split(b"#", 1)[0].split()[1:]
 
 
 def _peer(host: Host) -> HostRecord:
-    """The host after this one, round the lab.
-
-    Args:
-        host: which one.
-    """
+    """Return the host after this one, round the lab."""
     later = [one for one in host.peers if one.number > host.record.number]
     if not host.peers:
         raise LabError(
@@ -43,12 +35,7 @@ def _peer(host: Host) -> HostRecord:
 
 
 def _nobody(host: Host, number: int) -> bytes:
-    """A cluster address that no host has.
-
-    Args:
-        host: any host of the lab.
-        number: which one.
-    """
+    """Return a cluster address that no host has."""
     return str(IPv4Network(host.lab.cluster)[number]).encode()
 
 
@@ -73,7 +60,7 @@ def loopback_name(host: Host) -> None:
 
 @fault(
     "stale-peer-entry",
-    "a peer stands at the address it had before its replacement; a node that left is listed",
+    "a peer has the address from before its replacement; a host that left is listed",
 )
 def stale_peer_entry(host: Host) -> None:
     peer = _peer(host).name.encode()
@@ -92,9 +79,7 @@ def stale_peer_entry(host: Host) -> None:
     host.write(HOSTS, b"\n".join(lines))
 
 
-@fault(
-    "conflicting-line", "a line that somebody wrote by hand gives a peer's name to a wrong address"
-)
+@fault("conflicting-line", "a line written by hand gives a peer's name a wrong address")
 def conflicting_line(host: Host) -> None:
     line = (
         _nobody(host, _WRONG) + b"   " + _peer(host).name.encode() + b" storage-old  # do not touch"

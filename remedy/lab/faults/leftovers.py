@@ -53,12 +53,12 @@ def start(host: Host, command: list[str], *, ready: str) -> None:
     )
 
 
-@fault("stale-sysv-segment", "a System V segment of a job that was killed: nobody is attached")
+@fault("stale-sysv-segment", "a System V segment of a job that was killed; no process is attached")
 def stale_sysv_segment(host: Host) -> None:
     _segment(host, "os.kill(os.getpid(), signal.SIGKILL)")
 
 
-@fault("busy-sysv-segment", "a System V segment that a living job is attached to")
+@fault("busy-sysv-segment", "a System V segment that a running job is attached to")
 def busy_sysv_segment(host: Host) -> None:
     _segment(host, "time.sleep(1 << 20)")
 
@@ -88,18 +88,20 @@ time.sleep(1 << 20)
 """
 
 
-@fault("stale-shm-files", "files of NCCL, PyTorch, Open MPI and UCX in /dev/shm that nobody uses")
+@fault(
+    "stale-shm-files", "files of NCCL, PyTorch, Open MPI and UCX in /dev/shm that no process uses"
+)
 def stale_shm_files(host: Host) -> None:
     host.must(_FILES)
 
 
-@fault("busy-shm-files", "a living job maps one such file and has another one open")
+@fault("busy-shm-files", "a running job maps one such file and has a second one open")
 def busy_shm_files(host: Host) -> None:
     start(host, ["python3", "-c", _HOLD.format(uid=TRAINER)], ready="held")
 
 
 def torchrun(host: Host, port: int = 29500) -> list[str]:
-    """The command line of a launcher that waits for a second host, which never comes.
+    """Return the command line of a launcher that waits for a second host, which never comes.
 
     Args:
         host: where it is to run.

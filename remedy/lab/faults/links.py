@@ -6,7 +6,7 @@ from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
 
-@fault("slow-link", "what leaves on the cluster interface goes at 100 Mbit/s; ends with a reboot")
+@fault("slow-link", "the cluster interface sends at 100 Mbit/s at most; ends with a reboot")
 def slow_link(host: Host) -> None:
     device = host.record.cluster_interface
     shape = ["rate", "100mbit", "burst", "64kb", "latency", "100ms"]

@@ -39,13 +39,7 @@ hostname "$name"
 
 
 def _call(host: Host, *, static: str, live: str) -> None:
-    """Give a host a static and a live name.
-
-    Args:
-        host: which one.
-        static: what it boots with.
-        live: what it is called now.
-    """
+    """Give a host a static and a live name."""
     host.write("/etc/hostname", f"{static}\n".encode())
     host.must(["hostname", live])
 

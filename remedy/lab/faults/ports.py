@@ -11,7 +11,7 @@ _RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 
 @fault(
     "ports-widened",
-    "new sockets get ports from 1024 to 65535, launchers' among them; 8080 is reserved for somebody",
+    "new sockets get ports from 1024 to 65535, those of launchers among them; 8080 is reserved",
 )
 def ports_widened(host: Host) -> None:
     text = "net.ipv4.ip_local_port_range = 1024 65535\nnet.ipv4.ip_local_reserved_ports = 8080\n"
@@ -19,7 +19,7 @@ def ports_widened(host: Host) -> None:
     host.must(f"echo 1024 65535 >{_RANGE} && echo 8080 >{_RESERVED}")
 
 
-@fault("ports-set-late", "a file that is applied last at boot gives new sockets another range")
+@fault("ports-set-late", "a file that is applied last at boot gives new sockets a different range")
 def ports_set_late(host: Host) -> None:
     host.write("/etc/sysctl.d/99-tuning.conf", b"net.ipv4.ip_local_port_range = 40000 50000\n")
     host.must(f"echo 40000 50000 >{_RANGE}")

@@ -37,7 +37,7 @@ def nsswitch_dns_first(host: Host) -> None:
     host.must(["sed", "-i", "s/^hosts:.*/hosts:          dns files/", "/etc/nsswitch.conf"])
 
 
-@fault("dead-name-server", "the only name server does not answer")
+@fault("dead-name-server", "no answer from the only name server")
 def dead_name_server(host: Host) -> None:
     host.write("/etc/resolv.conf", f"nameserver {_DEAD_SERVER}\n".encode())
 
@@ -54,12 +54,12 @@ def low_max_startups(host: Host) -> None:
     host.must(["systemctl", "reload", "ssh"])
 
 
-@fault("other-torch", "torch is there in another version than on the other hosts, by its metadata")
+@fault("other-torch", "torch has a different version than on the other hosts, by its metadata")
 def other_torch(host: Host) -> None:
     host.must("mkdir -p /usr/local/lib/python3.11/dist-packages/torch-2.1.0.dist-info")
 
 
-@fault("two-pythons", "torchrun on the PATH belongs to another installation than python3")
+@fault("two-pythons", "torchrun on the PATH belongs to a different installation than python3")
 def two_pythons(host: Host) -> None:
     host.write("/usr/local/bin/torchrun", b"#!/bin/sh\nexec /opt/other/bin/torchrun\n")
     host.must(["chmod", "755", "/usr/local/bin/torchrun"])

@@ -39,7 +39,7 @@ def etc_read_only(host: Host) -> None:
     host.must("mountpoint -q /etc || mount --bind /etc /etc; mount -o remount,bind,ro /etc")
 
 
-@fault("disk-full", "no byte is free in /etc, /var/lib/remedy and /var/log; ends with a reboot")
+@fault("disk-full", "no space is free in /etc, /var/lib/remedy and /var/log; ends with a reboot")
 def disk_full(host: Host) -> None:
     host.must(_FILL)
 
