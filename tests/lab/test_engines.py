@@ -189,7 +189,7 @@ def test_a_share_of_a_speed_that_is_not_known_fails_and_says_so(mpi: Site) -> No
     verdict = answer.document["verdict"]
     assert answer.code == 3
     assert verdict["sum_exact"]
-    assert "give the mark in GB/s" in verdict["reason"]
+    assert "give it in GB/s" in verdict["reason"]
     assert mpi.remedy("verify", "--engine", "mpi", "--min-busbw", "0.000001").code == 0
     assert mpi.remedy("verify", "--min-busbw", "fast").code == 2
 

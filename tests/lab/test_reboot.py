@@ -32,7 +32,7 @@ def test_names_survive_a_reboot(cluster: Cluster) -> None:
     site.assert_right()
     again = site.remedy("apply", "--yes", "--no-verify")
     assert again.code == 0, again.text
-    assert "no change    every host is as the inventory and the spec want it" in again.stdout
+    assert "no change    every host is as the inventory and the spec require" in again.stdout
     assert cluster.run("gpu01", "ls -A /etc/cloud 2>/dev/null").stdout == ""
 
 
@@ -57,7 +57,7 @@ def test_what_did_not_survive_a_reboot_is_told_host_by_host(cluster: Cluster) ->
     assert {one["run"] for one in told.values()} == {applied.document["run"]}
     assert any("90-remedy-ports.conf" in title for title in told["gpu02"]["lost"])
     said = site.remedy("check", "--after-reboot").stdout
-    assert "gpu01: booted since their last run; what was applied is there" in said
+    assert "gpu01: booted since its last run; every applied change is still there" in said
     assert "gpu02: booted since its last run, and NOT every applied change is still there" in said
     mended = site.remedy("apply", "--yes", "--no-verify")
     assert mended.code == 0, mended.text

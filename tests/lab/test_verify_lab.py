@@ -195,7 +195,7 @@ def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None
     assert not verdict.bandwidth, "each measured only itself"
     assert accused(verdict) == set(controller.cluster.hosts)
     assert len(verdict.evidence) == len(controller.cluster.hosts)
-    assert all("its world has 1 ranks, not 4" in line for line in verdict.evidence)
+    assert all("its world has 1 ranks, expected 4" in line for line in verdict.evidence)
     assert not controller.leftovers(plan)
 
 
@@ -205,7 +205,7 @@ def test_fresh_hosts_fail_by_their_names(cluster: Cluster) -> None:
         pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
     verdict = Controller(cluster).verify(Controller(cluster).plan())
     assert not verdict.passed
-    assert "leads to 127.0.1.1" in verdict.reason, verdict
+    assert "resolves to 127.0.1.1" in verdict.reason, verdict
 
 
 def test_a_firewall_between_two_hosts_names_the_pair_and_the_direction(
