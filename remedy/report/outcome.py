@@ -24,9 +24,9 @@ STATUS_STYLE = {
     HostStatus.UNREACHABLE: "red",
 }
 SURVIVAL = {
-    Boot.SURVIVED: ("booted since its last run; every applied change is still there", "green"),
-    Boot.LOST: ("booted since its last run, and NOT every applied change is still there", "red"),
-    Boot.NOT_BOOTED: ("not booted since its last run, so a boot is not tested", "yellow"),
+    Boot.SURVIVED: ("booted since the last run; every applied change is still there", "green"),
+    Boot.LOST: ("booted since the last run, and NOT every applied change is still there", "red"),
+    Boot.NOT_BOOTED: ("not booted since the last run, so a boot is not tested", "yellow"),
     Boot.NO_RUN: ("no run is on record", "yellow"),
     Boot.UNKNOWN: ("unknown: not read, or without a boot id", "red"),
 }

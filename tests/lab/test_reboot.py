@@ -57,8 +57,8 @@ def test_what_did_not_survive_a_reboot_is_told_host_by_host(cluster: Cluster) ->
     assert {one["run"] for one in told.values()} == {applied.document["run"]}
     assert any("90-remedy-ports.conf" in title for title in told["gpu02"]["lost"])
     said = site.remedy("check", "--after-reboot").stdout
-    assert "gpu01: booted since its last run; every applied change is still there" in said
-    assert "gpu02: booted since its last run, and NOT every applied change is still there" in said
+    assert "gpu01: booted since the last run; every applied change is still there" in said
+    assert "gpu02: booted since the last run, and NOT every applied change is still there" in said
     mended = site.remedy("apply", "--yes", "--no-verify")
     assert mended.code == 0, mended.text
     cluster.reboot("gpu02")
