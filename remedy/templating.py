@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # most commands render nothing
+
     # Most commands render nothing, and jinja2 takes a while to import.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("remedy", "templates"),

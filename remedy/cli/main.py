@@ -9,24 +9,25 @@ import click
 
 from remedy import __version__
 
-# Command name to the module of remedy.cli that holds it, in the order of a first use.
+# Each command with its line in the help, in the order of a first use; its module in remedy.cli has its name. The
+# lines stand here so that the help imports none of these modules.
 COMMANDS = {
-    "init": "init",
-    "check": "check",
-    "plan": "plan",
-    "show": "show",
-    "approve": "approve",
-    "apply": "apply",
-    "verify": "verify",
-    "rollback": "rollback",
-    "unlock": "unlock",
-    "history": "history",
-    "audit": "audit",
-    "schema": "schema",
-    "diagnose": "diagnose",
-    "explain": "explain",
-    "trust": "trust",
-    "lab": "lab",
+    "init": "Write a first inventory.py and a commented remedy.yaml.",
+    "check": "Probe the hosts and report what is wrong; change nothing.",
+    "plan": "Show what `apply` would change, and save it; change nothing.",
+    "show": "Render a plan file, or a run by its id.",
+    "approve": "Sign a plan with an ssh key.",
+    "apply": "Repair the hosts, and prove it with an all-reduce.",
+    "verify": "Prove the hosts as they are; change nothing.",
+    "rollback": "Take a run back.",
+    "unlock": "Release the lock that a run holds on hosts.",
+    "history": "List the runs on the hosts of an inventory.",
+    "audit": "Check the journal, and export it as a table.",
+    "schema": "Print the JSON Schema of a document that remedy writes.",
+    "diagnose": "Name the cause of a failed run from its logs.",
+    "explain": "Explain a remedy or a cause.",
+    "trust": "Show the ssh host keys, and record those that are new.",
+    "lab": "A throw-away cluster of real hosts on this machine.",
 }
 
 
@@ -39,12 +40,16 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command called ``cmd_name``, None when there is none."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"remedy.cli.{module}"), module)
+        command = getattr(importlib.import_module(f"remedy.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable, Set
@@ -194,6 +195,16 @@ def _third_party(point: EntryPoint, taken: Set[str]) -> Remedy[Any]:
         text = f"{point.value} has the name {candidate.name!r}, as another remedy does"
         raise UsageError(text, next_step=next_step)
     return candidate
+
+
+@cache
+def built_in(name: str) -> Remedy[Any] | None:
+    """Return remedy's own remedy called ``name``, importing no other; None where there is none."""
+    module = f"remedy.deploys.{name}"
+    is_name = name.isidentifier() and not name.startswith("_")
+    if not is_name or importlib.util.find_spec(module) is None:
+        return None
+    return remedy_of(importlib.import_module(module))
 
 
 def find_remedy(name: str) -> Remedy[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from remedy.causes import NO_HOST_FIX, Cause
 from remedy.errors import UsageError
 from remedy.plan import Remedy, all_causes, remedies
+from remedy.plan.registry import built_in
 
 WIDTH = 100
 INDENT = 18
@@ -46,6 +47,9 @@ def explain(name: str) -> str:
     Raises:
         UsageError: there is none of that name; the nearest is named.
     """
+    # Nearly all are remedy's own, and one module is read sooner than all.
+    if (remedy := built_in(name)) is not None:
+        return remedy_text(remedy)
     for remedy in remedies():
         if remedy.name == name:
             return remedy_text(remedy)

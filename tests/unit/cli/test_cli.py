@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -69,9 +70,35 @@ def test_every_command_explains_itself(name: str) -> None:
     assert all(p.help for p in command.params if isinstance(p, click.Option))
 
 
+def imported(folder: Path, *words: str) -> list[str]:
+    """Run a command in a process of its own, and return the modules that it imported."""
+    code = (
+        "import sys; from remedy.cli.main import main\n"
+        "try: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    program = [sys.executable, "-c", code, *words]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, cwd=folder)
+    return done.stderr.split()
+
+
+def test_the_help_imports_no_command(tmp_path: Path) -> None:
+    modules = imported(tmp_path, "--help")
+    assert "remedy.cli.main" in modules
+    assert not {"remedy.cli.apply", "pydantic", "rich", "pyinfra"} & set(modules)
+
+
+def test_explaining_a_remedy_imports_no_other(tmp_path: Path) -> None:
+    modules = imported(tmp_path, "explain", "hostname")
+    assert "remedy.deploys.hostname" in modules
+    others = {"remedy.deploys.limits", "remedy.diagnose", "jinja2", "rich", "pyinfra"}
+    assert not others & set(modules)
+
+
 def test_help_lists_the_commands_and_a_wrong_one_is_refused() -> None:
     shown = remedy("--help").output
-    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert all(
+        re.search(rf"^  {name} +{re.escape(text)}$", shown, re.M) for name, text in COMMANDS.items()
+    )
     assert remedy("aply").exit_code == 2
 
 
