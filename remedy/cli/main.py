@@ -9,8 +9,8 @@ import click
 
 from remedy import __version__
 
-# Each command with its line in the help, in the order of a first use; its module in remedy.cli has its name. The
-# lines stand here so that the help imports none of these modules.
+# Each command with its line in the help, in the order of a first use; its module in remedy.cli has its name.
+# The lines stand here so that the help imports none of these modules.
 COMMANDS = {
     "init": "Write a first inventory.py and a commented remedy.yaml.",
     "check": "Probe the hosts and report what is wrong; change nothing.",
