@@ -8,7 +8,7 @@ import pytest
 
 from remedy.inventory import Inventory, Node
 from remedy.plan import Fleet, section_models
-from remedy.plan.fleet import ClusterAddress, interface_addresses
+from remedy.plan.fleet import ClusterAddress, interface_addresses, once_a_fleet
 from remedy.probe import Address, HostState, Interface, Network
 from remedy.spec import load_spec
 from remedy.values import Unknown
@@ -148,3 +148,17 @@ def test_known_addresses_are_in_the_order_of_the_inventory() -> None:
     )
     assert found.known_addresses == ("10.0.0.2", "10.0.0.1")
     assert found.addresses["c"] == ClusterAddress(None, found.addresses["c"].reason)
+
+
+def test_a_question_about_a_fleet_is_answered_once_for_each_fleet() -> None:
+    asked: list[Fleet] = []
+
+    @once_a_fleet
+    def count(found: Fleet) -> int:
+        asked.append(found)
+        return len(found.states)
+
+    first = fleet(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"})
+    second = fleet(ssh={"a": "10.0.0.1"})
+    assert [count(x) for x in (first, first, second, second, first)] == [1, 1, 0, 0, 1]
+    assert asked == [first, second, first]
