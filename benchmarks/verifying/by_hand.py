@@ -95,7 +95,7 @@ def _command(ranks: RankPlan, node: int) -> str:
     words += ["--master-addr", ranks.hosts[0].address, "--master-port", str(ranks.port)]
     words += ["--local-addr", host.address, "--max-restarts", "0", "--monitor-interval", "0.1"]
     words += ["--redirects", "3", "--log-dir", f"{FOLDER}/logs"]
-    words += [f"{FOLDER}/worker.py", f"{FOLDER}/config.json"]
+    words += [f"{FOLDER}/worker.py", FOLDER]
     environment = [
         "OMP_NUM_THREADS=1",
         "PYTHONDONTWRITEBYTECODE=1",

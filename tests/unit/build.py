@@ -27,7 +27,7 @@ from remedy.probe import (
 )
 from remedy.spec import Spec, SpecSection, load_spec
 from remedy.values import Unknown
-from remedy.verify.onhost.engines.torch_rank.rank import Rank
+from remedy.verify.onhost.engines.torch_rank.rank import TorchRank
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -139,11 +139,11 @@ def _address(state: HostState) -> str:
     return state.network.interfaces[0].addresses[0].address
 
 
-def first_rank(folder: Path, store: Any, **config: Any) -> Rank:
+def first_rank(folder: Path, store: Any, **config: Any) -> TorchRank:
     """Return rank 0 of three hosts with a rank each, as it is once it has met the others at a store."""
     usual = {"backend": "gloo", "join_seconds": 1.0, "began": time.monotonic(), "deadline": 60.0}
     places = {"RANK": "0", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "WORLD_SIZE": "3"}
     with mock.patch.dict(os.environ, places):
-        rank = Rank({**usual, "directory": str(folder), **config})
+        rank = TorchRank({**usual, "directory": str(folder), **config})
     rank.store = store
     return rank

@@ -48,7 +48,7 @@ class Sum(HostRecord):
 
 
 class Measurement(HostRecord):
-    """One size of the sweep, as ``onhost.rank.rank.measure`` gives it."""
+    """One size of the sweep, as ``onhost.rank.sweep.measure`` gives it."""
 
     bytes: int
     rounds: int

@@ -5,7 +5,7 @@ library alone (Python >= 3.8), and it has
 
 - ``unfit(config)``: why this host cannot take part, as (how, detail), or None; asked before anything runs;
 - ``command(config, directory)``: what the agent starts, and what it adds to the environment;
-- ``WORKER``: the module whose ``main`` is a rank; it MUST leave what ``rank/rank.py`` leaves, from which
+- ``WORKER``: the module whose ``main`` is a rank; it MUST leave what ``rank/run.py`` leaves, from which
   the controller works the verdict out by itself; where ``printed`` is said below, a "who" and an ``OUTPUT``;
 - ``LOGS``: where a rank's output lies, below the folder of the run.
 
@@ -20,6 +20,10 @@ from typing import Literal, get_args
 
 from remedy.spec import EngineName
 from remedy.verify.verdict import Backend
+
+# Files that travel for every engine, below ``remedy.verify.onhost``: the agent's own, and a rank's.
+AGENT = ("procs", "nccl_ras", "watch", "agent")
+RANK = tuple(f"rank.{part}" for part in ("group", "rank", "sweep", "proof", "run"))
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class Engine:
 
     name: EngineName
     module: str
-    modules: tuple[str, ...]
     title: str
     install: str
+    modules: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     backend: Backend | None = None
     cpu: Backend | Literal["auto"] = "gloo"
@@ -56,8 +60,8 @@ class Engine:
 
     @property
     def cargo(self) -> tuple[str, ...]:
-        """All modules that travel, the agent's own among them."""
-        return ("procs", "nccl_ras", "watch", "agent", *self.modules, f"engines.{self.module}")
+        """All modules that travel."""
+        return (*AGENT, *RANK, *self.modules, f"engines.{self.module}")
 
 
 ENGINES: dict[EngineName, Engine] = {
@@ -68,7 +72,7 @@ ENGINES: dict[EngineName, Engine] = {
             module="torch",
             modules=tuple(
                 f"engines.torch_rank.{part}"
-                for part in ("rank", "inside", "meet", "pairs", "prove", "sweep", "work")
+                for part in ("rank", "inside", "meet", "pairs", "group", "main")
             ),
             needs=("torch",),
             title="torch",
@@ -78,7 +82,7 @@ ENGINES: dict[EngineName, Engine] = {
         Engine(
             name="nccl-tests",
             module="nccl_tests",
-            modules=("engines.openmpi", "rank.rank"),
+            modules=("engines.openmpi",),
             title="nccl-tests and Open MPI",
             install="Install openmpi-bin there, build nccl-tests with MPI=1, and name the program: "
             "`verify: {all_reduce_perf: PATH}`.",
@@ -89,7 +93,7 @@ ENGINES: dict[EngineName, Engine] = {
         Engine(
             name="mpi",
             module="mpi",
-            modules=("engines.openmpi", "rank.rank"),
+            modules=("engines.openmpi",),
             title="Open MPI",
             install="Install it there: apt-get install openmpi-bin.",
             backend="mpi",
@@ -97,7 +101,6 @@ ENGINES: dict[EngineName, Engine] = {
         Engine(
             name="paddle",
             module="paddle",
-            modules=("rank.rank",),
             needs=("paddlepaddle", "paddlepaddle-gpu"),
             title="Paddle",
             install="Install paddlepaddle there, or name the Python that has it: `python` in the inventory.",
@@ -107,7 +110,6 @@ ENGINES: dict[EngineName, Engine] = {
         Engine(
             name="mindspore",
             module="mindspore",
-            modules=("rank.rank",),
             needs=("mindspore", "mindspore-gpu", "mindspore-ascend"),
             title="MindSpore",
             install="Install mindspore there, or name the Python that has it: `python` in the inventory.",

@@ -13,7 +13,9 @@ import os
 import sys
 from typing import Any
 
-from remedy.verify.onhost.rank import rank as _rank
+from remedy.verify.onhost.rank.group import WAVE, Buffer, Group
+from remedy.verify.onhost.rank.rank import Rank, die_with_parent, read_config, redirect
+from remedy.verify.onhost.rank.run import run
 
 WORKER = "remedy.verify.onhost.engines.mindspore"
 LOGS = "logs/{rank}.log"
@@ -49,7 +51,7 @@ def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str
     return [*words, "python3", f"{directory}/worker.py", directory], {"PATH": path}
 
 
-class MindSpore(_rank.Group):
+class MindSporeGroup(Group):
     """All workers, through MindSpore's world group."""
 
     def __init__(self) -> None:
@@ -86,19 +88,19 @@ class MindSpore(_rank.Group):
         size = len(data)
         return [bytes(found[at : at + size]) for at in range(0, size * self.world, size)]
 
-    def buffer(self, count: int) -> _rank.Buffer:
+    def buffer(self, count: int) -> Buffer:
         """A tensor of float32."""
-        return Floats(self, count)
+        return MindSporeFloats(self, count)
 
     def leave(self) -> None:
         """Wait for the others: the scheduler ends all when one has gone."""
         self.gather(b"done")
 
 
-class Floats(_rank.Buffer):
+class MindSporeFloats(Buffer):
     """A tensor, which MindSpore sums into a new one; in place is: that one takes the old one's place."""
 
-    def __init__(self, group: MindSpore, count: int) -> None:
+    def __init__(self, group: MindSporeGroup, count: int) -> None:
         self.group = group
         self.count = count
         self.values: Any = None
@@ -106,7 +108,7 @@ class Floats(_rank.Buffer):
 
     def _wave(self, base: int, step: int) -> Any:
         numpy = self.group.numpy
-        places = numpy.arange(self.count, dtype="int32") % _rank.WAVE
+        places = numpy.arange(self.count, dtype="int32") % WAVE
         return (places * step + base).astype("float32")
 
     def fill(self, base: int, step: int) -> None:
@@ -129,8 +131,8 @@ class Floats(_rank.Buffer):
 
 def main() -> None:
     """Be a rank."""
-    config = _rank.read_config(sys.argv[1])
-    _rank.die_with_parent()
+    config = read_config(sys.argv[1])
+    die_with_parent()
     if os.environ.get("MS_ROLE") == "MS_SCHED":
         # On the first host msrun starts the same program as the scheduler: joining is all that it does.
         from mindspore import communication
@@ -138,6 +140,6 @@ def main() -> None:
         communication.init()
         return
     # msrun's name for a worker's number on its host.
-    rank = _rank.Rank(config, int(os.environ["DEVICE_ID"]))
-    _rank.redirect(config, rank.local_rank)
-    _rank.run(rank, MindSpore)
+    rank = Rank(config, int(os.environ["DEVICE_ID"]))
+    redirect(config, rank.local_rank)
+    run(rank, MindSporeGroup)

@@ -12,8 +12,10 @@ import os
 from array import array
 from typing import Any
 
-from remedy.verify.onhost.engines import openmpi as _openmpi
-from remedy.verify.onhost.rank import rank as _rank
+from remedy.verify.onhost.engines import openmpi
+from remedy.verify.onhost.rank.group import WAVE, Buffer, Group
+from remedy.verify.onhost.rank.rank import Rank, die_with_parent, read_config, redirect
+from remedy.verify.onhost.rank.run import run
 
 WORKER = "remedy.verify.onhost.engines.mpi"
 LOGS = "logs/{rank}.log"
@@ -22,11 +24,11 @@ _IN_PLACE = ctypes.c_void_p(1)  # mpi.h: MPI_IN_PLACE
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (as every engine's)
     """Why this host cannot take part, as (how, detail)."""
-    lacking = _openmpi.lacking()
+    lacking = openmpi.lacking()
     if lacking:
         return "no-engine", lacking
     try:
-        _openmpi.library()
+        openmpi.library()
     except OSError as error:
         return "no-engine", f"Open MPI's library cannot be loaded ({error})"
     return None
@@ -34,16 +36,16 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (a
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
     """mpirun on the first host; on each other one, what runs Open MPI's daemon there."""
-    return _openmpi.command(config, directory)
+    return openmpi.command(config, directory)
 
 
-class Mpi(_rank.Group):
+class MpiGroup(Group):
     """``MPI_COMM_WORLD``, through libmpi."""
 
     backend = "mpi"
 
     def __init__(self) -> None:
-        self.lib = _openmpi.library()
+        self.lib = openmpi.library()
         self.world_comm = self._constant("ompi_mpi_comm_world")
         self.sum = self._constant("ompi_mpi_op_sum")
         self.int64 = self._constant("ompi_mpi_int64_t")
@@ -107,27 +109,27 @@ class Mpi(_rank.Group):
         )
         return [found.raw[at : at + size] for at in range(0, size * self.world, size)]
 
-    def buffer(self, count: int) -> _rank.Buffer:
+    def buffer(self, count: int) -> Buffer:
         """Two arrays of float32."""
-        return Floats(self, count)
+        return MpiFloats(self, count)
 
     def leave(self) -> None:
         """MPI_Finalize waits for the others."""
         self._call("MPI_Finalize")
 
 
-class Floats(_rank.Buffer):
+class MpiFloats(Buffer):
     """Float32 values in an array, and a second one for sums that keep their input."""
 
-    def __init__(self, group: Mpi, count: int) -> None:
+    def __init__(self, group: MpiGroup, count: int) -> None:
         self.group = group
         self.values = array("f", bytes(4 * count))
         self.result = array("f", bytes(4 * count))
 
     def _wave(self, base: int, step: int) -> array[float]:
         count = len(self.values)
-        wave = array("f", [base + place * step for place in range(_rank.WAVE)])
-        return (wave * (count // _rank.WAVE + 1))[:count]
+        wave = array("f", [base + place * step for place in range(WAVE)])
+        return (wave * (count // WAVE + 1))[:count]
 
     def fill(self, base: int, step: int) -> None:
         """Overwrite the values where they are."""
@@ -152,9 +154,9 @@ class Floats(_rank.Buffer):
 
 def main() -> None:
     """Be a rank."""
-    config = _rank.read_config(os.environ[_openmpi.FOLDER])
-    _rank.die_with_parent()
-    rank = _rank.Rank(config, int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))
-    _rank.redirect(config, rank.local_rank)
-    os.environ.update(_openmpi.interface("btl", config["address"]))
-    _rank.run(rank, Mpi)
+    config = read_config(os.environ[openmpi.FOLDER])
+    die_with_parent()
+    rank = Rank(config, int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))
+    redirect(config, rank.local_rank)
+    os.environ.update(openmpi.interface("btl", config["address"]))
+    run(rank, MpiGroup)

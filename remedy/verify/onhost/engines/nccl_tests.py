@@ -14,8 +14,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from remedy.verify.onhost.engines import openmpi as _openmpi
-from remedy.verify.onhost.rank import rank as _rank
+from remedy.verify.onhost.engines import openmpi
+from remedy.verify.onhost.rank.proof import boot_id
+from remedy.verify.onhost.rank.rank import Rank, die_with_parent, read_config, redirect
 
 WORKER = "remedy.verify.onhost.engines.nccl_tests"
 LOGS = "logs/{rank}.*log"
@@ -51,7 +52,7 @@ def path_of(wanted: str) -> str:
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
     """Why this host cannot take part, as (how, detail)."""
-    lacking = _openmpi.lacking()
+    lacking = openmpi.lacking()
     if lacking:
         return "no-engine", lacking
     wanted = config["all_reduce_perf"]
@@ -75,7 +76,7 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
     """mpirun on the first host; on each other one, what runs Open MPI's daemon there."""
-    return _openmpi.command(config, directory)
+    return openmpi.command(config, directory)
 
 
 def arguments(config: dict[str, Any]) -> list[str]:
@@ -87,13 +88,12 @@ def arguments(config: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Be a rank: say who this is, and become the test."""
-    config = _rank.read_config(os.environ[_openmpi.FOLDER])
-    _rank.die_with_parent()
-    rank = _rank.Rank(config, int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))
+    config = read_config(os.environ[openmpi.FOLDER])
+    die_with_parent()
+    rank = Rank(config, int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))
     rank.rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-    _rank.redirect(config, rank.local_rank)
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    who = {"nonce": config["nonce"], "rank": rank.rank, "pid": os.getpid(), "boot_id": boot_id}
+    redirect(config, rank.local_rank)
+    who = {"nonce": config["nonce"], "rank": rank.rank, "pid": os.getpid(), "boot_id": boot_id()}
     rank.leave("who", {**who, "hostname": socket.gethostname()})
     rank.reach("started")
     logs = Path(config["directory"], "logs")
@@ -102,6 +102,6 @@ def main() -> None:
     environment = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     # NCCL would print its lines into those of the table.
     environment["NCCL_DEBUG_FILE"] = str(logs / f"{rank.local_rank}.nccl.log")
-    environment.update(_openmpi.interface("btl", config["address"]))
+    environment.update(openmpi.interface("btl", config["address"]))
     path = path_of(config["all_reduce_perf"])
     os.execve(path, [path, *arguments(config)], environment)  # noqa: S606  (a shell is not wanted)

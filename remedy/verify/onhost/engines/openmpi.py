@@ -155,7 +155,7 @@ def sign(config: dict[str, Any], *parts: str) -> str:
     return hmac.new(config["secret"].encode("ascii"), text, hashlib.sha256).hexdigest()
 
 
-class Line:
+class SignedLine:
     """One JSON object a line, over a socket; a line is never longer than ``LONGEST``.
 
     ``challenge`` is what the other side wants signed with what it is told.
@@ -202,10 +202,10 @@ def head(directory: str) -> None:
     sys.exit(run(config, followers))
 
 
-def gathered(config: dict[str, Any], door: socket.socket) -> dict[int, Line]:
+def gathered(config: dict[str, Any], door: socket.socket) -> dict[int, SignedLine]:
     """Let the followers in, as many as come in time, by their node."""
     end = config["began"] + config["join_seconds"]
-    found: dict[int, Line] = {}
+    found: dict[int, SignedLine] = {}
     while len(found) < config["nodes"] - 1 and time.monotonic() < end:
         door.settimeout(max(0.1, end - time.monotonic()))
         try:
@@ -213,7 +213,7 @@ def gathered(config: dict[str, Any], door: socket.socket) -> dict[int, Line]:
         except OSError:
             break
         link.settimeout(5.0)
-        line, challenge = Line(link), secrets.token_hex(16)
+        line, challenge = SignedLine(link), secrets.token_hex(16)
         try:
             line.say({"challenge": challenge})
             said = line.hear()
@@ -239,7 +239,7 @@ def absent(config: dict[str, Any], missing: list[int]) -> None:
         Path(config["directory"], f"{kind}.0.json").write_text(json.dumps(value), encoding="ascii")
 
 
-def run(config: dict[str, Any], followers: dict[int, Line]) -> int:
+def run(config: dict[str, Any], followers: dict[int, SignedLine]) -> int:
     """Run mpirun to its end; returns its exit code.
 
     mpirun starts the launch agent once a host, which asks us through a socket in the run's folder.
@@ -273,7 +273,7 @@ def run(config: dict[str, Any], followers: dict[int, Line]) -> int:
             except OSError:
                 continue
             with link:
-                line = Line(link)
+                line = SignedLine(link)
                 try:
                     line.say(hand_on(config, followers, line.hear()))
                 except (OSError, ValueError, KeyError) as error:
@@ -281,7 +281,9 @@ def run(config: dict[str, Any], followers: dict[int, Line]) -> int:
     return mpirun.returncode
 
 
-def hand_on(config: dict[str, Any], followers: dict[int, Line], wanted: Any) -> dict[str, str]:
+def hand_on(
+    config: dict[str, Any], followers: dict[int, SignedLine], wanted: Any
+) -> dict[str, str]:
     """Have a follower start a daemon; returns an object whose ``trouble`` is empty when it did."""
     addresses = [address for address, _ in config["hosts"]]
     if wanted["host"] not in addresses[1:]:
@@ -305,7 +307,7 @@ def ask(arguments: list[str]) -> None:
     directory = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.connect(f"{directory}/{SOCKET}")
-        line = Line(link)
+        line = SignedLine(link)
         # As a remote shell would take them apart, but nothing of it is run by one.
         line.say({"host": host, "words": shlex.split(" ".join(rest))})
         trouble = line.hear()["trouble"]
@@ -343,7 +345,7 @@ def follow(directory: str) -> None:
     sys.exit(daemon.wait())
 
 
-def connected(config: dict[str, Any]) -> Line:
+def connected(config: dict[str, Any]) -> SignedLine:
     """Connect to the first host, trying until the time for it is up."""
     end = config["began"] + config["join_seconds"]
     while True:
@@ -361,7 +363,7 @@ def connected(config: dict[str, Any]) -> Line:
                 )
             time.sleep(0.2)
         else:
-            return Line(link)
+            return SignedLine(link)
 
 
 def own(words: list[str]) -> list[str]:

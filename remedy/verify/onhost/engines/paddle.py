@@ -16,7 +16,9 @@ import runpy
 import sys
 from typing import Any
 
-from remedy.verify.onhost.rank import rank as _rank
+from remedy.verify.onhost.rank.group import WAVE, Buffer, Group
+from remedy.verify.onhost.rank.rank import Rank, die_with_parent, read_config
+from remedy.verify.onhost.rank.run import run
 
 WORKER = "remedy.verify.onhost.engines.paddle"
 LOGS = "logs/workerlog.{rank}"
@@ -43,7 +45,7 @@ def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str
     return [*words, f"{directory}/worker.py", directory], {}
 
 
-class Paddle(_rank.Group):
+class PaddleGroup(Group):
     """All trainers, through Paddle's default group."""
 
     def __init__(self) -> None:
@@ -69,26 +71,26 @@ class Paddle(_rank.Group):
         self.dist.all_gather(parts, self.paddle.to_tensor(list(data), dtype="int32"))
         return [bytes(part.tolist()) for part in parts]
 
-    def buffer(self, count: int) -> _rank.Buffer:
+    def buffer(self, count: int) -> Buffer:
         """A tensor of float32."""
-        return Floats(self, count)
+        return PaddleFloats(self, count)
 
     def leave(self) -> None:
         """Wait for the others: Paddle's launcher ends all when one has gone."""
         self.gather(b"done")
 
 
-class Floats(_rank.Buffer):
+class PaddleFloats(Buffer):
     """A tensor, and how Paddle sums it; in place alone, so a copy keeps the input where that is asked."""
 
-    def __init__(self, group: Paddle, count: int) -> None:
+    def __init__(self, group: PaddleGroup, count: int) -> None:
         self.group = group
         self.count = count
         self.values: Any = group.paddle.zeros([count], dtype="float32")
 
     def _wave(self, base: int, step: int) -> Any:
         paddle = self.group.paddle
-        places = paddle.arange(self.count, dtype="int32") % _rank.WAVE
+        places = paddle.arange(self.count, dtype="int32") % WAVE
         return (places * step + base).astype("float32")
 
     def fill(self, base: int, step: int) -> None:
@@ -131,7 +133,7 @@ def own_check() -> None:
 
 def main() -> None:
     """Be a rank."""
-    config = _rank.read_config(sys.argv[1])
-    _rank.die_with_parent()
-    rank = _rank.Rank(config, int(os.environ["PADDLE_LOCAL_RANK"]))
-    _rank.run(rank, Paddle, own_check)
+    config = read_config(sys.argv[1])
+    die_with_parent()
+    rank = Rank(config, int(os.environ["PADDLE_LOCAL_RANK"]))
+    run(rank, PaddleGroup, own_check)

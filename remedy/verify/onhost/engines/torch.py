@@ -9,7 +9,7 @@ import importlib.metadata
 import sys
 from typing import Any
 
-WORKER = "remedy.verify.onhost.engines.torch_rank.work"
+WORKER = "remedy.verify.onhost.engines.torch_rank.main"
 # Where the output of a rank lies, below the run's folder.
 LOGS = "logs/*/attempt_0/{rank}/std*.log"
 
@@ -36,6 +36,6 @@ def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str
     words += ["--rdzv-id", config["nonce"]]
     words += ["--rdzv-conf", f"timeout={config['join_seconds']:.0f}"]
     words += ["--monitor-interval", "0.1", "--log-dir", f"{directory}/logs", "--redirects", "3"]
-    words += [f"{directory}/worker.py", f"{directory}/config.json"]
+    words += [f"{directory}/worker.py", directory]
     # Every host numbers its ranks by itself, so that each gets as far as it can alone.
     return words, {"TORCH_ELASTIC_WORKER_IDENTICAL": "1"} if config["alike"] else {}

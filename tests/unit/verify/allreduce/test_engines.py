@@ -29,7 +29,9 @@ from remedy.verify.ladder import climb
 from remedy.verify.onhost.agent import MARK
 from remedy.verify.onhost.engines import mindspore, paddle
 from remedy.verify.onhost.engines import openmpi as _openmpi
-from remedy.verify.onhost.rank import rank as _rank
+from remedy.verify.onhost.rank.group import WAVE, Buffer, Group
+from remedy.verify.onhost.rank.proof import prove_sum
+from remedy.verify.onhost.rank.sweep import sweep
 
 ORTED = [
     *("orted", "-mca", "orte_leave_session_attached", "1", "-mca", "ess", "env"),
@@ -127,7 +129,7 @@ def told(secret: str) -> dict[str, Any]:
     return {"nonce": "0" * 16, "secret": secret, "nodes": 2, "hosts": hosts}
 
 
-def joined(head: dict[str, Any], node: int, secret: str) -> dict[int, _openmpi.Line]:
+def joined(head: dict[str, Any], node: int, secret: str) -> dict[int, _openmpi.SignedLine]:
     """What the head has after one follower tried to join, which has this secret."""
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
@@ -135,7 +137,7 @@ def joined(head: dict[str, Any], node: int, secret: str) -> dict[int, _openmpi.L
 
         def follower() -> None:
             with socket.create_connection(door.getsockname()) as link:
-                line = _openmpi.Line(link)
+                line = _openmpi.SignedLine(link)
                 theirs = line.hear()["challenge"]
                 proof = _openmpi.sign({**head, "secret": secret}, "join", theirs, str(node))
                 line.say({"node": node, "proof": proof, "challenge": "c"})
@@ -163,7 +165,7 @@ def test_who_did_not_come_is_named_by_ranks(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "missing.0.json").read_text()) == {"ranks": [4, 5]}
 
 
-class Alone(_rank.Group):
+class Alone(Group):
     """A group of one that adds nothing, or something wrong."""
 
     rank, world, backend, software = 0, 1, "mpi", "none"
@@ -177,17 +179,17 @@ class Alone(_rank.Group):
     def gather(self, data: bytes) -> list[bytes]:
         return [data]
 
-    def buffer(self, count: int) -> _rank.Buffer:
+    def buffer(self, count: int) -> Buffer:
         return Kept(count, self.off)
 
 
-class Kept(_rank.Buffer):
+class Kept(Buffer):
     def __init__(self, count: int, off: int) -> None:
         self.values = [0] * count
         self.off = off
 
     def fill(self, base: int, step: int) -> None:
-        self.values = [base + n % _rank.WAVE * step for n in range(len(self.values))]
+        self.values = [base + n % WAVE * step for n in range(len(self.values))]
 
     def all_reduce(self) -> None:
         self.values[-1] += self.off
@@ -196,14 +198,14 @@ class Kept(_rank.Buffer):
         pass
 
     def wrong(self, base: int, step: int) -> int:
-        return sum(v != base + n % _rank.WAVE * step for n, v in enumerate(self.values))
+        return sum(v != base + n % WAVE * step for n, v in enumerate(self.values))
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_a_sum_that_is_off_by_one_is_seen(wrong: int) -> None:
     group = Alone(wrong)
-    assert bool(_rank.prove_sum("ab" * 8, group)["missing"]) == bool(wrong)
-    rows = _rank.sweep({"sizes": {"mpi": [8, 64]}, "sweep_seconds": 60.0}, group)
+    assert bool(prove_sum("ab" * 8, group)["missing"]) == bool(wrong)
+    rows = sweep({"sizes": {"mpi": [8, 64]}, "sweep_seconds": 60.0}, group)
     assert [row["bytes"] for row in rows] == [8, 64]
     assert {row["exact"] for row in rows} == {not wrong}
     assert all(row["seconds"] > 0 and row["out_of_place"] > 0 for row in rows)
@@ -284,7 +286,7 @@ def test_mindspore_sums_whole_numbers_in_pieces_that_float32_holds() -> None:
             assert dtype == "float32"
             return Array(struct.unpack(f"{len(values)}f", struct.pack(f"{len(values)}f", *values)))
 
-    group = mindspore.MindSpore.__new__(mindspore.MindSpore)
+    group = mindspore.MindSporeGroup.__new__(mindspore.MindSporeGroup)
     group.numpy, group.tensor = Numpy, Array
     # Every rank gives the same, so that the sum over all is a multiple, in float32.
     group.reduce = lambda mine: Array(

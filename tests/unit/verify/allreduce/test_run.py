@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import shutil
 import subprocess
 import sys
@@ -13,18 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import remedy.verify.onhost
 from remedy.errors import SpecError
 from remedy.spec import VerifySpec
 from remedy.spec.verify import PORTS
-from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import RankPlan, default_deadline, plan_ranks
 from remedy.verify.allreduce.script import config, script, script_deadline
 from remedy.verify.hosts import Participant
 from remedy.verify.onhost.procs import endpoint
 from remedy.verify.scripts import INTERPRETERS
-
-HOME = Path(remedy.verify.onhost.__file__).parent
 
 
 def hosts(*gpus: int) -> list[Participant]:
@@ -149,37 +144,6 @@ def test_a_given_interpreter_is_never_run_as_shell(python: str) -> None:
     done = run(plan, "/nonexistent")
     assert '"no-python"' in done.stdout
     assert done.stderr == ""
-
-
-TRAVEL = sorted({name for engine in ENGINES.values() for name in engine.cargo})
-# What an engine is about may be imported by its ranks.
-FRAMEWORKS = {"torch", "torch.distributed.rendezvous", "paddle", "mindspore", "numpy"}
-
-
-@pytest.mark.parametrize("name", TRAVEL)
-def test_what_travels_runs_on_python_38_with_the_standard_library(name: str) -> None:
-    path = HOME / f"{name.replace('.', '/')}.py"
-    path.read_text(encoding="ascii")
-    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
-    modules = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            modules.add(node.module or "")
-    foreign = {one for one in modules if one.split(".")[0] not in sys.stdlib_module_names}
-    for engine in ENGINES.values():
-        if name in engine.cargo:
-            files = {f"remedy.verify.onhost.{one}" for one in engine.cargo}
-            packages = {one.rpartition(".")[0] for one in files}
-            assert foreign <= files | packages | FRAMEWORKS
-
-
-def test_every_file_of_an_engine_travels() -> None:
-    for folder in ("engines", "engines/torch_rank", "rank"):
-        dotted = folder.replace("/", ".")
-        files = {f"{dotted}.{path.stem}" for path in (HOME / folder).glob("*.py")}
-        assert files - {f"{dotted}.__init__"} <= set(TRAVEL)
 
 
 @pytest.mark.skipif(sys.byteorder != "little", reason="the samples are from a little-endian kernel")

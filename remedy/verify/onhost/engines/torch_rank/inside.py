@@ -8,13 +8,13 @@ import signal
 import time
 from typing import Any
 
-from remedy.verify.onhost.engines.torch_rank.rank import Rank
+from remedy.verify.onhost.engines.torch_rank.rank import TorchRank
 
 # How long the ranks of one host may take among themselves, in seconds: NCCL loads its kernels first.
 ON_GPU, ON_CPU = 30.0, 15.0
 
 
-def inside(torch: Any, rank: Rank) -> float | None:
+def inside(torch: Any, rank: TorchRank) -> float | None:
     """Let the ranks of this host sum among themselves, so that a bad host is known before it holds up others.
 
     A single CPU rank forks a second one, which costs no second import. The group is gone when this returns; it

@@ -1,17 +1,14 @@
-"""How the ranks meet: who is there, what all of them can use, and how they part."""
+"""How the ranks meet at torch's store: who is there, and what all of them can use."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from datetime import timedelta
 from typing import Any
 
-from remedy.verify.onhost.engines.torch_rank.rank import Rank, first_line, is_raised, raise_flag
-
-# How long a rank that is done waits for the others, so that nobody's last message is cut off.
-FAREWELL = 5.0
+from remedy.verify.onhost.engines.torch_rank.rank import TorchRank, is_raised, raise_flag
+from remedy.verify.onhost.rank.rank import first_line
 
 
 def usable_gpu(torch: Any, local_rank: int, local_world: int) -> tuple[bool, str]:
@@ -37,7 +34,7 @@ def usable_gpu(torch: Any, local_rank: int, local_world: int) -> tuple[bool, str
     return True, ""
 
 
-def agree(rank: Rank, store: Any, usable: bool, why: str) -> dict[str, Any]:
+def agree(rank: TorchRank, store: Any, usable: bool, why: str) -> dict[str, Any]:
     """Agree over the store on who is there and on one backend.
 
     Rank 0 alone reads every key, so that the store's work grows with the world and not its square.
@@ -57,41 +54,16 @@ def agree(rank: Rank, store: Any, usable: bool, why: str) -> dict[str, Any]:
     try:
         store.wait(keys, limit)
     except Exception:  # the type differs between torch versions; what counts is who is there
-        missing = [one for one in range(rank.world) if not is_raised(store, f"came/{one}")]
+        missing = [number for number in range(rank.world) if not is_raised(store, f"came/{number}")]
     present = [number for number in range(rank.world) if number not in set(missing)]
-    told = {number: json.loads(store.get(keys[number])) for number in present}
-    unusable = {str(number): value["why"] for number, value in told.items() if not value["usable"]}
-    wanted = rank.config["backend"]
-    backend = "gloo" if unusable or wanted == "gloo" else "nccl"
-    if wanted == "gloo":
+    answers = {number: json.loads(store.get(keys[number])) for number in present}
+    unusable = {
+        str(number): value["why"] for number, value in answers.items() if not value["usable"]
+    }
+    planned = rank.config["backend"]
+    backend = "gloo" if unusable or planned == "gloo" else "nccl"
+    if planned == "gloo":
         unusable = {}
     decided = {"backend": backend, "missing": missing, "unusable": unusable}
     store.set("go", json.dumps(decided))
     return decided
-
-
-def together(torch: Any, rank: Rank, device: Any) -> None:
-    """Wait for all ranks: gloo's monitored barrier is the only one that names who did not come."""
-    dist = torch.distributed
-    if device.type == "cuda":
-        dist.barrier(device_ids=[rank.local_rank])
-        torch.cuda.synchronize()
-    else:
-        limit = rank.within(rank.config["group_seconds"])
-        dist.monitored_barrier(timeout=limit, wait_all_ranks=True)
-
-
-def slowest(torch: Any, seconds: float, device: Any) -> float:
-    """The longest of all ranks' times, by which all of them decide alike."""
-    value = torch.tensor([seconds], dtype=torch.float64, device=device)
-    torch.distributed.all_reduce(value, op=torch.distributed.ReduceOp.MAX)
-    return float(value.item())
-
-
-def farewell(store: Any, world: int) -> None:
-    """Wait shortly until all ranks are done, so that leaving cuts nobody's last message off."""
-    end = time.monotonic() + FAREWELL
-    gone = store.add("done", 1)
-    while gone < world and time.monotonic() < end:
-        time.sleep(0.02)
-        gone = store.add("done", 0)

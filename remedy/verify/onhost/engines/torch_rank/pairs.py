@@ -9,9 +9,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from remedy.verify.onhost.engines.torch_rank.meet import slowest, together
-from remedy.verify.onhost.engines.torch_rank.rank import Rank
-
 # Partners of each host: it counts by the best of them, since a slow partner is no fault of its own.
 PARTNERS = 3
 CPU_BYTES = 4_194_304
@@ -41,42 +38,48 @@ def partners(count: int, me: int) -> list[int | None]:
     return met
 
 
-def exchange(
-    torch: Any, rank: Rank, members: list[dict[str, Any]], device: Any
-) -> list[dict[str, Any]]:
+def exchange(group: Any, members: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Send to, and at the same time receive from, the like rank of a few other hosts.
 
     Args:
         members: of the group, in rank order; those with one boot-id are one host.
 
     Returns:
-        of each partner ``rank``, ``bytes`` in either direction, and ``seconds`` for both.
+        as ``Group.pairs``.
     """
-    hosts: dict[str, list[int]] = {}
-    for member in members:
-        hosts.setdefault(member["boot_id"], []).append(member["rank"])
-    groups = list(hosts.values())
-    place = next(number for number, ranks in enumerate(groups) if rank.rank in ranks)
-    mine = groups[place].index(rank.rank)
-    size = GPU_BYTES if device.type == "cuda" else CPU_BYTES
-    outgoing = torch.zeros(size, dtype=torch.uint8, device=device)
+    torch = group.torch
+    size = GPU_BYTES if group.on_gpu else CPU_BYTES
+    outgoing = torch.zeros(size, dtype=torch.uint8, device=group.place)
     incoming = torch.empty_like(outgoing)
     rows = []
-    for other in partners(len(groups), place):
-        there = () if other is None else groups[other]
-        peer = there[mine] if mine < len(there) else None
+    for peer in peers(members, group.rank):
 
         def take(length: int, peer: int | None = peer) -> float:
-            together(torch, rank, device)
-            return 0.0 if peer is None else swap(torch, peer, outgoing[:length], incoming[:length])
+            group.meet()
+            return 0.0 if peer is None else swap(group, peer, outgoing[:length], incoming[:length])
 
         take(WARM_BYTES)
         quickest = take(size)
-        for _ in range(takes(slowest(torch, quickest, device)) - 1):
+        for _ in range(takes(group.largest(quickest)) - 1):
             quickest = min(quickest, take(size))
         if peer is not None:
             rows.append({"rank": peer, "bytes": size, "seconds": quickest})
     return rows
+
+
+def peers(members: list[dict[str, Any]], me: int) -> list[int | None]:
+    """The ranks of other hosts that a rank exchanges with, round by round; None where it has no like there."""
+    hosts: dict[str, list[int]] = {}
+    for member in members:
+        hosts.setdefault(member["boot_id"], []).append(member["rank"])
+    ranks_by_host = list(hosts.values())
+    place = next(number for number, ranks in enumerate(ranks_by_host) if me in ranks)
+    mine = ranks_by_host[place].index(me)
+    met: list[int | None] = []
+    for host in partners(len(ranks_by_host), place):
+        ranks = [] if host is None else ranks_by_host[host]
+        met.append(ranks[mine] if mine < len(ranks) else None)
+    return met
 
 
 def takes(seconds: float) -> int:
@@ -84,13 +87,12 @@ def takes(seconds: float) -> int:
     return min(TAKES[1], max(TAKES[0], int(SECONDS / max(seconds, 1e-6))))
 
 
-def swap(torch: Any, peer: int, outgoing: Any, incoming: Any) -> float:
+def swap(group: Any, peer: int, outgoing: Any, incoming: Any) -> float:
     """Exchange with one rank; returns the seconds that it took."""
-    dist = torch.distributed
+    dist = group.dist
     start = time.perf_counter()
     both = [dist.P2POp(dist.isend, outgoing, peer), dist.P2POp(dist.irecv, incoming, peer)]
     for request in dist.batch_isend_irecv(both):
         request.wait()
-    if outgoing.device.type == "cuda":
-        torch.cuda.synchronize()
+    group.ready()
     return time.perf_counter() - start
