@@ -23,13 +23,13 @@ from remedy.verify.verdict import Backend
 PHASES = ("", "started", "inside", "rendezvous", "group", "barrier", "reduced", "paired", "done")
 
 
-class HostRecord(BaseModel):
+class HostMessage(BaseModel):
     """A record that came from a host: read from JSON, strictly, and never with NaN for a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class RankIdentity(HostRecord):
+class RankIdentity(HostMessage):
     """Who a rank says it is; ``software`` is what summed, where that is not torch."""
 
     hostname: str
@@ -40,14 +40,14 @@ class RankIdentity(HostRecord):
     device: str
 
 
-class Sum(HostRecord):
+class Sum(HostMessage):
     """The proof: the digest of the summed vector, and the ranks whose place in it was not right."""
 
     digest: str
     missing: tuple[int, ...]
 
 
-class Measurement(HostRecord):
+class Measurement(HostMessage):
     """One size of the sweep, as ``onhost.rank.sweep.measure`` gives it."""
 
     bytes: int
@@ -58,7 +58,7 @@ class Measurement(HostRecord):
     out_of_place: float = 0.0
 
 
-class Exchange(HostRecord):
+class Exchange(HostMessage):
     """What a rank exchanged with one of another host: bytes in either direction, and seconds for both."""
 
     rank: int
@@ -66,7 +66,7 @@ class Exchange(HostRecord):
     seconds: float
 
 
-class RankResult(HostRecord):
+class RankResult(HostMessage):
     """All that a rank leaves which came to its end."""
 
     nonce: str
@@ -86,7 +86,7 @@ class RankResult(HostRecord):
     pairs: tuple[Exchange, ...] = ()
 
 
-class RankError(HostRecord):
+class RankError(HostMessage):
     """What a rank raised, and the last phase it had reached."""
 
     phase: str
@@ -94,7 +94,7 @@ class RankError(HostRecord):
     long: str
 
 
-class Who(HostRecord):
+class Who(HostMessage):
     """Who a rank was before it became a program that leaves nothing but what it prints."""
 
     nonce: str
@@ -104,7 +104,7 @@ class Who(HostRecord):
     boot_id: str
 
 
-class RankReport(HostRecord):
+class RankReport(HostMessage):
     """How far one rank came, and what it left.
 
     Args:
@@ -127,7 +127,7 @@ class RankReport(HostRecord):
     log: tuple[str, ...]
 
 
-class LauncherReport(HostRecord):
+class LauncherReport(HostMessage):
     """How the launcher ended (None: by our hand), and what an engine printed as its proof."""
 
     kind: Literal["launcher"]
@@ -136,7 +136,7 @@ class LauncherReport(HostRecord):
     output: tuple[str, ...] = ()
 
 
-class EndReport(HostRecord):
+class EndReport(HostMessage):
     """How the agent ended, and what it saw of the network.
 
     Args:
@@ -161,7 +161,7 @@ class EndReport(HostRecord):
     missed: tuple[tuple[int, Literal["dead", "unresponsive", "missing", "behind"]], ...] = ()
 
 
-class AgentReport(HostRecord):
+class AgentReport(HostMessage):
     """Everything one host reported in this run.
 
     Args:

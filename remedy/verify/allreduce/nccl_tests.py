@@ -50,7 +50,7 @@ class TableRow(NamedTuple):
     in_place: TableHalf
 
 
-class Table(NamedTuple):
+class PrintedTable(NamedTuple):
     """All that the test printed; ``validation`` is how often it checked, ``reduced`` its own last size."""
 
     version: str
@@ -85,7 +85,7 @@ def judge_table(
     return _figures(plan, table, known), wrong, _too_slow(plan, table)
 
 
-def _figures(plan: RankPlan, table: Table, known: Mapping[int, Who]) -> Verdict:
+def _figures(plan: RankPlan, table: PrintedTable, known: Mapping[int, Who]) -> Verdict:
     listed_ranks = {d.rank for d in table.devices if _is(d, known.get(d.rank))}
     rows = tuple(_bandwidth(plan, row) for row in table.rows if row.in_place.time > 0)
     library = table.library
@@ -141,7 +141,9 @@ def _strange_ranks(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterat
     yield from shared_machines(plan, boot_ids)
 
 
-def _strange_list(plan: RankPlan, table: Table, known: Mapping[int, Who]) -> Iterator[Culprit]:
+def _strange_list(
+    plan: RankPlan, table: PrintedTable, known: Mapping[int, Who]
+) -> Iterator[Culprit]:
     """What is wrong with the ranks that the test lists."""
     if [device.rank for device in table.devices] != list(range(plan.world)):
         yield culprit(f"the test lists {len(table.devices)} ranks, and {plan.world} were started")
@@ -160,7 +162,7 @@ def _is(device: Device, who: Who | None) -> bool:
     )
 
 
-def _strange_table(plan: RankPlan, table: Table) -> Iterator[Culprit]:
+def _strange_table(plan: RankPlan, table: PrintedTable) -> Iterator[Culprit]:
     """What is missing from the table as a whole."""
     sizes = sizes_in_table(plan.sizes_on("nccl"), table.reduced)
     if not table.rows:
@@ -175,7 +177,7 @@ def _strange_table(plan: RankPlan, table: Table) -> Iterator[Culprit]:
         yield culprit(f"the test counts {table.out_of_bounds} values out of bounds")
 
 
-def _strange_rows(plan: RankPlan, table: Table) -> Iterator[Culprit]:
+def _strange_rows(plan: RankPlan, table: PrintedTable) -> Iterator[Culprit]:
     """Sizes whose result is wrong, or was not checked, or whose figures cannot be."""
     for row in table.rows:
         for half, where in ((row.out_of_place, "out-of-place"), (row.in_place, "in-place")):
@@ -189,7 +191,7 @@ def _strange_rows(plan: RankPlan, table: Table) -> Iterator[Culprit]:
                 yield culprit(f"{at}: {figures} are not those of {plan.world} ranks")
 
 
-def _too_slow(plan: RankPlan, table: Table) -> Culprit | None:
+def _too_slow(plan: RankPlan, table: PrintedTable) -> Culprit | None:
     if not table.rows:
         return None
     reached = _busbw(plan, table.rows[-1].size, table.rows[-1].in_place)
@@ -229,7 +231,7 @@ _BOUNDS = re.compile(r"# Out of bounds values : (\d+) (OK|FAILED)")
 _REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory")
 
 
-def read_table(text: str) -> Table:
+def read_table(text: str) -> PrintedTable:
     """What the test printed; never raises: what cannot be read is missing."""
     version = library = ""
     validation, out_of_bounds, reduced = 0, None, None
@@ -250,7 +252,7 @@ def read_table(text: str) -> Table:
             reduced = int(match[1])
         elif not line.startswith("#") and (row := _row(line.split())):
             rows.append(row)
-    return Table(version, library, validation, devices, rows, out_of_bounds, reduced)
+    return PrintedTable(version, library, validation, devices, rows, out_of_bounds, reduced)
 
 
 def _row(words: list[str]) -> TableRow | None:

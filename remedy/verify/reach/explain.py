@@ -167,7 +167,7 @@ def cover_links(failed: Collection[Link], each: int) -> list[Cover]:
     return [*covers, *(Cover("link", s, t, frozenset({(s, t)})) for s, t in sorted(left))]
 
 
-class _Tally:
+class _LinkTally:
     """The dead links to, or from, one host."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ def thin(
         most: how many links are kept.
     """
     bit = {host: 1 << number for number, host in enumerate(hosts)}
-    into, out = ({host: _Tally() for host in hosts} for _ in range(2))
+    into, out = ({host: _LinkTally() for host in hosts} for _ in range(2))
     for link in links():
         into[link.target].add(bit[link.source], link)
         out[link.source].add(bit[link.target], link)
