@@ -71,7 +71,7 @@ def test_a_smaller_mtu_is_proved_by_packets_that_must_not_be_cut(cluster: Cluste
         # TCP agrees on the smaller size, so the all-reduce passes: that is why it has to be asked for.
         assert verified.code == 0, verified.stderr
         ladder = verified.document["verdict"]["rungs"]
-        rungs[state] = next(rung["said"] for rung in ladder if rung["name"] == "reachability")
+        rungs[state] = next(rung["message"] for rung in ladder if rung["name"] == "reachability")
     assert "MTU" not in rungs["healthy"]
     for source in ("gpu01", "gpu02", "gpu03"):
         assert f"{source} -> gpu04 (1500 bytes)" in rungs["mtu-mismatch"]

@@ -49,11 +49,11 @@ def test_three_faults_of_three_kinds_are_named_at_once(site: Site) -> None:
     answer = site.remedy("verify", "--json", "--html", str(site.folder / "verdict.html"))
     verdict = answer.document["verdict"]
     assert answer.code == 3
-    named = {cause["what"] for cause in verdict["causes"]}
+    named = {culprit["what"] for culprit in verdict["culprits"]}
     assert {two, f"{four} -> {three}", f"{one} -> {five}"} == named
-    outcomes = {way["outcome"] for way in verdict["dead_ways"]}
+    outcomes = {link["outcome"] for link in verdict["dead_links"]}
     assert outcomes == {"dropped", "no name"}
-    steps = [cause["next_step"] for cause in verdict["causes"]]
+    steps = [culprit["next_step"] for culprit in verdict["culprits"]]
     assert all(step.startswith("remedy apply") for step in steps)
     assert "<svg" in (site.folder / "verdict.html").read_text(encoding="utf-8")
 
@@ -66,7 +66,7 @@ def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
     answer = site.remedy("verify", "--json", "--spec", str(spec), seconds=600)
     verdict = answer.document["verdict"]
     assert answer.code == 3
-    assert [cause["what"] for cause in verdict["causes"]] == [victim]
+    assert [culprit["what"] for culprit in verdict["culprits"]] == [victim]
     ends = {one["host"]: one["outcome"] for one in verdict["outcomes"]}
     assert ends == {**dict.fromkeys(site.cluster.hosts, "pass"), victim: "fail"}
 
@@ -82,7 +82,7 @@ def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site
     rungs = {rung["name"]: rung for rung in answer.document["verdict"]["rungs"]}
     assert answer.code == 0
     assert rungs["new hosts"]["passed"]
-    assert victim in rungs["new hosts"]["said"]
+    assert victim in rungs["new hosts"]["message"]
     assert "reachability" not in rungs
 
 

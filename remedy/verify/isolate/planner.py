@@ -334,10 +334,6 @@ class Isolation:
     def _seek(self) -> None:
         """Try pairs, in the hope of two hosts that work together; without any, nobody can be told apart."""
         self._sought += 1
-        if self._sought > SEEKING:
-            if not any(map(self._evidence.good, self.hosts)):
-                self.unexplained = "no two of the hosts that were tried work together"
-            return
         tried = {frozenset(r.test.hosts) for r in self._evidence.failed if len(r.test.hosts) == 2}
         free = [host for host in self.hosts if host not in self._guilty()]
         while free:
