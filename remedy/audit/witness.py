@@ -56,7 +56,7 @@ def judge(
         if journal != hashes.get(0):
             if where == here:
                 return (
-                    f"run {run} was recorded in a different journal here, so this one was restarted"
+                    f"run {run} is of another journal in this folder, so this one was written anew"
                 )
         elif seq not in hashes:
             return f"run {run} left record {seq} on it, and the journal ends with {max(hashes)}"

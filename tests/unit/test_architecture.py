@@ -1,0 +1,75 @@
+"""The house has no circle: neither between modules nor between rooms, imports for the type checker included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+PACKAGE = "remedy"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(PACKAGE, exclude_type_checking_imports=False)
+
+
+def room_of(module: str) -> str:
+    """Return the room that a module is in; the package itself has its version and nothing else."""
+    return ".".join(module.split(".")[:2])
+
+
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Return the names on a circle, the first one at its end again; none where there is no circle."""
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_a_circle_would_be_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_no_modules_import_each_other_in_a_circle(graph: grimp.ImportGraph) -> None:
+    arrows = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert circle(arrows) == []
+
+
+def test_no_rooms_import_each_other_in_a_circle(graph: grimp.ImportGraph) -> None:
+    arrows: dict[str, set[str]] = {}
+    for module in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(module):
+            if room_of(imported) != room_of(module):
+                arrows.setdefault(room_of(module), set()).add(room_of(imported))
+    assert circle(arrows) == []
+
+
+def test_the_remedies_are_part_of_the_house(graph: grimp.ImportGraph) -> None:
+    """``remedy/deploys`` is a link; a graph without it would pass every test of this file."""
+    assert "remedy.deploys.hostname" in graph.modules
+
+
+def test_the_picture_is_the_contract() -> None:
+    """docs/architecture.md shows the layers that import-linter checks, in the same order."""
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = re.search(r"^layers = (\[.*?^\])", settings, re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = re.search(r"<!-- layers -->\n\n((?:    .+\n)+)", page)
+    assert listed
+    assert picture
+    assert [line.strip() for line in picture[1].splitlines()] == ast.literal_eval(listed[1])
+
+
+def test_every_room_has_a_row(graph: grimp.ImportGraph) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = page.partition("## Rooms")[2].partition("\n## ")[0]
+    names = set(re.findall(r"`([a-z_]+)/?`", rooms))
+    assert {room.partition(".")[2] for room in map(room_of, graph.modules)} - {""} <= names
