@@ -20,7 +20,6 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator
 
 from remedy.firewall import firewalld, iptables, nftables, spans
-from remedy.firewall.judge import Traffic
 from remedy.firewall.ports import (
     FRAMEWORKS,
     RANGE_KEY,
@@ -33,6 +32,7 @@ from remedy.firewall.ports import (
 )
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import CommandStep, FileStep, Opening, Path, Proposal
+from remedy.firewall.traffic import Traffic
 from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
     Change,

@@ -1,4 +1,4 @@
-"""Firewalls: what lets peers in, and how each kind of firewall is told to; pure, from state to steps.
+"""Firewalls: what lets peers in, and how each kind of firewall is opened for them; pure, from state to steps.
 
 ``spans``      sets of addresses or ports as sorted ranges
 ``judge``      what a chain of rules does with connections from peers

@@ -1,4 +1,4 @@
-"""firewalld: a set of peers and a policy of remedy's own, two files that belong to nobody else.
+"""firewalld: a set of peers and a policy of remedy, two files that only remedy writes.
 
 A policy from any zone to the host with a negative priority is looked at before the zones, so it does not matter
 which zone gets a packet (firewalld.policies(5), firewalld 0.9 and later). Sets and policies come into force by
@@ -161,10 +161,10 @@ def present(ruleset: NftRuleset) -> Opening | None:
     )
     if chain is None:
         return None
-    found = nftables_rules.chains(ruleset, *TABLE, Path())[_ALLOW].rules
+    rules = nftables_rules.chains(ruleset, *TABLE, Path())[_ALLOW].rules
     return Opening(
-        spans.merge(x for r in found for x in (r.sources or spans.ALL_ADDRESSES)),
-        spans.merge(x for r in found for x in (r.ports or spans.ALL_PORTS)),
+        spans.merge(x for r in rules for x in (r.sources or spans.ALL_ADDRESSES)),
+        spans.merge(x for r in rules for x in (r.ports or spans.ALL_PORTS)),
     )
 
 
@@ -174,7 +174,7 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Pr
     Args:
         host: the host.
         ruleset: the kernel's rules; None when firewalld keeps its own in iptables, where they
-            are not told apart.
+            cannot be distinguished.
         opening: what to let in.
     """
     files = (host.file(IPSET_FILE), host.file(POLICY_FILE))

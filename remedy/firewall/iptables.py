@@ -44,7 +44,7 @@ PORT_SLOTS = 15
 
 
 @dataclass(frozen=True)
-class Table:
+class IptablesTable:
     """The filter table of iptables.
 
     Args:
@@ -158,12 +158,12 @@ def apply_restore(text: str, restore: str) -> str:
 def _with_filter(text: str, lines: Sequence[str]) -> str:
     """Return a saved text with other lines in its table ``filter``."""
     body = "".join(f"{line}\n" for line in lines)
-    found = re.search(r"(?ms)^\*filter\n.*?^COMMIT\n", text)
+    match = re.search(r"(?ms)^\*filter\n.*?^COMMIT\n", text)
     block = f"*filter\n{body}COMMIT\n"
-    return text + block if found is None else text[: found.start()] + block + text[found.end() :]
+    return text + block if match is None else text[: match.start()] + block + text[match.end() :]
 
 
-def live_command(table: Table, watched: Sequence[str], restore: str) -> Command:
+def live_command(table: IptablesTable, watched: Sequence[str], restore: str) -> Command:
     """Return the command that gives ``restore`` to the kernel, between two looks at the chains ``watched``."""
     after = apply_restore(table.text, restore)
     back = _way_back(table.text, after, watched)
@@ -187,7 +187,7 @@ def restore_of(action: CommandAction) -> str:
     return shlex.split(action.do)[2]
 
 
-def _restore(table: Table, text: str) -> str:
+def _restore(table: IptablesTable, text: str) -> str:
     return f"{command(['printf', '%s', text])} | {table.tool('-restore')} --noflush -w 10"
 
 
@@ -222,7 +222,7 @@ def _fingerprint(text: str, watched: Sequence[str]) -> str:
 # --- proposing ---------------------------------------------------------------------------------------------
 
 
-def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
+def propose(host: HostState, table: IptablesTable, opening: Opening) -> Proposal:
     """Return how INPUT of a table comes to let exactly ``opening`` in, now and after a reboot."""
     own = rules_of(table.text, OWN)
     called = JUMP in rules_of(table.text, BASE)
@@ -238,14 +238,14 @@ def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
     return Proposal(present, tuple(steps), tuple(notes), independent=True)
 
 
-def _title(table: Table, opening: Opening) -> str:
+def _title(table: IptablesTable, opening: Opening) -> str:
     if not opening.sources:
         return f"take remedy's chain {OWN} out of {table.name}"
     return f"{table.name}: let the cluster's hosts in by a chain {OWN}, called first in {BASE}"
 
 
 def _saved_steps(
-    host: HostState, table: Table, opening: Opening
+    host: HostState, table: IptablesTable, opening: Opening
 ) -> tuple[list[FileStep | CommandStep], list[Note]]:
     steps: list[FileStep | CommandStep] = []
     notes: list[Note] = []
@@ -290,20 +290,20 @@ def edit_saved(content: bytes, opening: Opening) -> bytes:
     The chain is declared right after the table's name and filled right before the first rule, so that the
     call is the first rule of INPUT. A file without a filter table keeps nobody out and stays as it is.
     """
-    wanted = accepts(OWN, opening)
+    expected = accepts(OWN, opening)
     text = content.decode("utf-8", "backslashreplace")
     # Also where the tool that saves the rules has put remedy's lines elsewhere since.
-    if wanted and rules_of(text, OWN) == wanted and rules_of(text, BASE)[:1] == (JUMP,):
+    if expected and rules_of(text, OWN) == expected and rules_of(text, BASE)[:1] == (JUMP,):
         return content
     rest = _OWN_LINES.sub(b"", content)
     table = re.search(rb"(?m)^\*filter[ \t]*\r?\n", rest)
     first = (
         re.compile(rb"(?m)^(?:\[\d+:\d+\] )?-|^COMMIT").search(rest, table.end()) if table else None
     )
-    if not wanted or table is None or first is None:
+    if not expected or table is None or first is None:
         return rest
     head = f":{OWN} - [0:0]\n".encode()
-    rules = "".join(f"{line}\n" for line in (JUMP, *wanted)).encode()
+    rules = "".join(f"{line}\n" for line in (JUMP, *expected)).encode()
     return (
         rest[: table.end()]
         + head

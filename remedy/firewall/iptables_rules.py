@@ -8,9 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from remedy.firewall import spans
-from remedy.firewall.judge import Chain, Rule
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import Path
+from remedy.firewall.traffic import Chain, Rule
 
 _NEW_FLAGS = frozenset({"SYN"})
 _TERMINAL = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "drop", "RETURN": "return"}
@@ -61,7 +61,7 @@ def chains(text: str, path: Path) -> MappingProxyType[str, Chain]:
             if rule is not None:
                 rules.setdefault(line.split(" ", 2)[1], []).append(rule)
     return MappingProxyType(
-        {name: Chain(tuple(found), policies.get(name, "")) for name, found in rules.items()}
+        {name: Chain(tuple(chain), policies.get(name, "")) for name, chain in rules.items()}
     )
 
 
@@ -81,22 +81,22 @@ def read_rule(line: str, path: Path) -> Rule | None:
             negated = True
             continue
         value = words[at] if at < len(words) and not words[at].startswith("-") else ""
-        wanted = _arity(option, words, at)
-        at += wanted
+        count = _arity(option, words, at)
+        at += count
         if option in ("-j", "-g"):
             action, target = _action(option, value)
             certain = certain and action is not None
             rule |= {"action": action or "pass", "target": target}
         elif option in ("-s", "--source"):
-            found = spans.of_networks(value.split(","))
-            found = spans.minus(spans.ALL_ADDRESSES, found) if negated else found
-            sources = found if sources is None else spans.meet(sources, found)
+            numbers = spans.of_networks(value.split(","))
+            numbers = spans.minus(spans.ALL_ADDRESSES, numbers) if negated else numbers
+            sources = numbers if sources is None else spans.meet(sources, numbers)
         elif option in ("--dport", "--dports", "--destination-port", "--destination-ports"):
-            found = _ports(value)
-            found = spans.minus(spans.ALL_PORTS, found) if negated else found
-            ports = found if ports is None else spans.meet(ports, found)
+            numbers = _ports(value)
+            numbers = spans.minus(spans.ALL_PORTS, numbers) if negated else numbers
+            ports = numbers if ports is None else spans.meet(ports, numbers)
         else:
-            answer = _matches(option, value, words[at - wanted : at], path)
+            answer = _matches(option, value, words[at - count : at], path)
             if answer is None:
                 certain = False
             elif answer is negated:

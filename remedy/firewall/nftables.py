@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -51,7 +51,7 @@ def own_rules(chain: NftChain) -> tuple[NftRule, ...]:
 
 def opening_of(rules: Iterable[NftRule]) -> Opening | None:
     """Return what remedy's rules let in; None when there are none."""
-    read = [one for rule in rules for one in read_rule(rule, {}, Path())]
+    read = [part for rule in rules for part in read_rule(rule, {}, Path())]
     if not read:
         return None
     return Opening(
@@ -103,12 +103,12 @@ def after_live(ruleset: NftRuleset, action: CommandAction) -> NftRuleset:
     place = tuple(shlex.split(action.observe)[3:6])
     rule: tuple[NftRule, ...] = ()
     if new:
-        found = re.search(r"saddr \{ (.*?) \} tcp dport \{ (.*?) \} accept comment \"(.*)\"", new)
-        if found is None:
+        match = re.search(r"saddr \{ (.*?) \} tcp dport \{ (.*?) \} accept comment \"(.*)\"", new)
+        if match is None:
             return ruleset
         rule = (
             NftRule(
-                0, found[3], expression(items(found[1].split(", ")), items(found[2].split(", ")))
+                0, match[3], expression(items(match[1].split(", ")), items(match[2].split(", ")))
             ),
         )
     return ruleset.model_copy(
@@ -180,33 +180,48 @@ def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening)
     files = [host.file(path) for path in MAIN_FILES]
     main = next((file for file in files if isinstance(file, File) and file.exists), None)
     defined = [chain for chain in every if main is not None and _defines(host, main, chain)]
-    lines = [f"insert rule {c.family} {c.table} {c.name} {rule_text(opening)}\n" for c in defined]
-    content = (_HEAD + "".join(lines)).encode() if lines and opening.sources else b""
-    notes = [_undefined([c for c in every if c not in defined], main, files)]
+    content = _saved_rules(defined, opening)
     included = host.file(INCLUDED)
+    notes = [_undefined([c for c in every if c not in defined], main, files)]
     steps: list[FileStep] = []
-    if isinstance(included, Unknown):
-        if content:
-            notes.append(
-                Note(FindingKind.UNKNOWN, f"could not read {INCLUDED}", (included.reason,))
-            )
-        content = b""
-    elif content and included.content != content:
-        steps.append(FileStep(f"write the same rules into {INCLUDED}", INCLUDED, content))
-    elif not content and included.content not in (b"", _HEAD.encode()):
-        steps.append(FileStep(f"empty {INCLUDED}", INCLUDED, _HEAD.encode()))
-    if content and main is not None and _INCLUDE not in _text(main):
-        end = b"" if main.content.endswith(b"\n") or not main.content else b"\n"
-        new = main.content + end + f"{_INCLUDE}\n".encode()
-        title = f"include it at the end of {main.path}, which is loaded at boot"
-        steps.append(FileStep(title, main.path, new))
+    if isinstance(included, File):
+        steps = [*_written(included, content), *_included(main, content)]
+    elif content:
+        title = f"could not read {INCLUDED}"
+        notes.append(Note(FindingKind.UNKNOWN, title, (included.reason,)))
     return Proposal(None, tuple(steps), tuple(note for note in notes if note is not None))
+
+
+def _saved_rules(chains: Sequence[NftChain], opening: Opening) -> bytes:
+    """Return the file with the rules of remedy, b"" where there are none."""
+    if not chains or not opening.sources:
+        return b""
+    rule = rule_text(opening)
+    lines = [f"insert rule {c.family} {c.table} {c.name} {rule}\n" for c in chains]
+    return (_HEAD + "".join(lines)).encode()
+
+
+def _written(included: File, content: bytes) -> Iterator[FileStep]:
+    """Yield the step that gives the file with remedy's rules its content, where it has another."""
+    if content and included.content != content:
+        yield FileStep(f"write the same rules into {INCLUDED}", INCLUDED, content)
+    elif not content and included.content not in (b"", _HEAD.encode()):
+        yield FileStep(f"empty {INCLUDED}", INCLUDED, _HEAD.encode())
+
+
+def _included(main: File | None, content: bytes) -> Iterator[FileStep]:
+    """Yield the step that includes remedy's rules in the service's file, where it does not yet."""
+    if not content or main is None or _INCLUDE in _text(main):
+        return
+    end = b"" if main.content.endswith(b"\n") or not main.content else b"\n"
+    title = f"include it at the end of {main.path}, which is loaded at boot"
+    yield FileStep(title, main.path, main.content + end + f"{_INCLUDE}\n".encode())
 
 
 def _undefined(
     chains: Sequence[NftChain], main: File | None, files: Sequence[File | Unknown]
 ) -> Note | None:
-    """Return what there is to say of chains that no file defines."""
+    """Return the note about chains that no file defines, None where each is defined."""
     unread = [file for file in files if isinstance(file, Unknown)]
     if not chains:
         return None
@@ -216,7 +231,7 @@ def _undefined(
     names = [f"{chain.family} {chain.table} {chain.name}" for chain in chains]
     return Note(
         FindingKind.REPORT,
-        "what loads these rules of nftables at boot is not known, so remedy's is only in force",
+        "nothing known loads these nftables rules at boot, so remedy's rule lasts until the next boot",
         tuple(f"chain {name} is not in {' or '.join(MAIN_FILES)}" for name in names),
         fix="After a reboot run `remedy check` again, or add the rule to what loads the others.",
     )

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from remedy.firewall import spans
-from remedy.firewall.judge import Chain, Rule
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import Path
+from remedy.firewall.traffic import Chain, Rule
 from remedy.probe import NftChain, NftRule, NftRuleset
 
 _HOOKS = ("input", "prerouting")
@@ -55,18 +55,18 @@ def read_rule(rule: NftRule, sets: Mapping[str, str], path: Path) -> list[Rule]:
             what = _field(value["left"])
             operation, right = value["op"], value["right"]
             if what in ("saddr", "dport"):
-                found = _numbers(right, sets, addresses=what == "saddr")
-                if found is None or operation not in ("==", "!=", "in"):
+                numbers = _numbers(right, sets, addresses=what == "saddr")
+                if numbers is None or operation not in ("==", "!=", "in"):
                     certain = False
                     continue
                 if operation == "!=":
-                    found = spans.minus(
-                        spans.ALL_ADDRESSES if what == "saddr" else spans.ALL_PORTS, found
+                    numbers = spans.minus(
+                        spans.ALL_ADDRESSES if what == "saddr" else spans.ALL_PORTS, numbers
                     )
                 if what == "saddr":
-                    sources = found if sources is None else spans.meet(sources, found)
+                    sources = numbers if sources is None else spans.meet(sources, numbers)
                 else:
-                    ports = found if ports is None else spans.meet(ports, found)
+                    ports = numbers if ports is None else spans.meet(ports, numbers)
                 continue
             answer = _holds(what, right, sets, path)
             if answer is None:
@@ -108,13 +108,13 @@ def _mapped(
         key, verdict = entry
         ((action, target),) = verdict.items()
         sources, ports, certain = rule.sources, rule.ports, rule.certain
-        found = (
+        numbers = (
             _numbers(key, sets, addresses=what == "saddr") if what in ("saddr", "dport") else None
         )
-        if found is not None and what == "saddr":
-            sources = found if sources is None else spans.meet(sources, found)
-        elif found is not None:
-            ports = found if ports is None else spans.meet(ports, found)
+        if numbers is not None and what == "saddr":
+            sources = numbers if sources is None else spans.meet(sources, numbers)
+        elif numbers is not None:
+            ports = numbers if ports is None else spans.meet(ports, numbers)
         else:
             answer = _holds(what, key, sets, path)
             if answer is False:
@@ -172,8 +172,12 @@ def _holds(what: str, right: Any, sets: Mapping[str, str], path: Path) -> bool |
     if what == "fib type daddr":
         return _among(right, ("local",))
     if what == "daddr" and path.address is not None:
-        found = _numbers(right, sets, addresses=True)
-        return None if found is None else bool(spans.meet(found, spans.of_networks([path.address])))
+        numbers = _numbers(right, sets, addresses=True)
+        return (
+            None
+            if numbers is None
+            else bool(spans.meet(numbers, spans.of_networks([path.address])))
+        )
     return None
 
 
@@ -182,14 +186,14 @@ def _among(right: Any, values: tuple[Any, ...], *, patterns: bool = False) -> bo
         right = right["set"]
     if isinstance(right, dict) or (isinstance(right, str) and right.startswith("@")):
         return None
-    for one in right if isinstance(right, list) else [right]:
-        if one in values:
+    for name in right if isinstance(right, list) else [right]:
+        if name in values:
             return True
         if (
             patterns
-            and isinstance(one, str)
-            and one.endswith("*")
-            and values[0].startswith(one[:-1])
+            and isinstance(name, str)
+            and name.endswith("*")
+            and values[0].startswith(name[:-1])
         ):
             return True
     return False
@@ -202,22 +206,22 @@ def _numbers(right: Any, sets: Mapping[str, str], *, addresses: bool) -> Spans |
     items = right["set"] if isinstance(right, dict) and "set" in right else [right]
     if items is None:
         return None
-    found = []
+    numbers = []
     try:
         for item in items:
             if isinstance(item, dict) and "elem" in item:
                 item = item["elem"]["val"]
             if isinstance(item, dict) and "range" in item:
                 low, high = item["range"]
-                found.append((_number(low, addresses), _number(high, addresses)))
+                numbers.append((_number(low, addresses), _number(high, addresses)))
             elif isinstance(item, dict) and "prefix" in item:
                 prefix = item["prefix"]
-                found += spans.of_networks([f"{prefix['addr']}/{prefix['len']}"])
+                numbers += spans.of_networks([f"{prefix['addr']}/{prefix['len']}"])
             else:
-                found.append((_number(item, addresses),) * 2)
+                numbers.append((_number(item, addresses),) * 2)
     except (ValueError, TypeError, KeyError):
         return None
-    return spans.merge(found)
+    return spans.merge(numbers)
 
 
 def _number(item: Any, addresses: bool) -> int:

@@ -15,7 +15,7 @@ ALL_PORTS: Spans = ((0, 65535),)
 
 
 def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
-    """Return the numbers of all ``ranges``; neighbours become one range."""
+    """Return the numbers of all ``ranges``; neighbours become first range."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -25,31 +25,31 @@ def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
     return tuple(merged)
 
 
-def meet(one: Spans, other: Spans) -> Spans:
+def meet(first: Spans, second: Spans) -> Spans:
     """Return the numbers that are in both."""
-    found = []
-    at = other_at = 0
-    while at < len(one) and other_at < len(other):
-        low = max(one[at][0], other[other_at][0])
-        high = min(one[at][1], other[other_at][1])
+    common = []
+    at = second_at = 0
+    while at < len(first) and second_at < len(second):
+        low = max(first[at][0], second[second_at][0])
+        high = min(first[at][1], second[second_at][1])
         if low <= high:
-            found.append((low, high))
-        if one[at][1] < other[other_at][1]:
+            common.append((low, high))
+        if first[at][1] < second[second_at][1]:
             at += 1
         else:
-            other_at += 1
-    return tuple(found)
+            second_at += 1
+    return tuple(common)
 
 
-def minus(one: Spans, other: Spans) -> Spans:
-    """Return the numbers of ``one`` that are not in ``other``."""
+def minus(first: Spans, second: Spans) -> Spans:
+    """Return the numbers of ``first`` that are not in ``second``."""
     holes = []
     start = 0
-    for low, high in other:
+    for low, high in second:
         holes.append((start, low - 1))
         start = high + 1
     holes.append((start, 2**32 - 1))
-    return meet(one, tuple(hole for hole in holes if hole[0] <= hole[1]))
+    return meet(first, tuple(hole for hole in holes if hole[0] <= hole[1]))
 
 
 def of_networks(networks: Iterable[str]) -> Spans:

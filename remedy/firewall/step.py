@@ -11,7 +11,7 @@ from remedy.plan.change import FindingKind
 from remedy.plan.workbench import Command
 
 COMMENT = "remedy"
-"""What marks remedy's own rules, where a firewall can carry a word."""
+"""The mark of remedy's rules, where a firewall can carry a comment."""
 
 
 @dataclass(frozen=True)

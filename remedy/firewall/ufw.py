@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from remedy.firewall import iptables, spans
-from remedy.firewall.iptables import Table, accepts, live_command, opening_of
+from remedy.firewall.iptables import IptablesTable, accepts, live_command, opening_of
 from remedy.firewall.iptables_rules import has_chain, rules_of
 from remedy.firewall.step import COMMENT, CommandStep, FileStep, Note, Opening, Proposal
 from remedy.plan.change import FindingKind
@@ -28,7 +28,7 @@ _OWN = re.compile(
 _START = re.compile(rb"(?m)^### RULES ###[ \t]*\n\n?")
 
 
-def active(table: Table) -> bool:
+def active(table: IptablesTable) -> bool:
     """Return whether ufw's rules are in force in this table."""
     return has_chain(table.text, CHAIN)
 
@@ -56,12 +56,12 @@ def _blocks(opening: Opening) -> str:
 
 def live_lines(content: bytes) -> tuple[str, ...]:
     """Return remedy's rules of a user.rules, as iptables-save prints them."""
-    lines = b"".join(found[1] for found in _OWN.finditer(content)).decode().splitlines()
+    lines = b"".join(match[1] for match in _OWN.finditer(content)).decode().splitlines()
     opening = [opening_of([line]) for line in lines]
-    return tuple(line for one in opening if one is not None for line in accepts(CHAIN, one))
+    return tuple(line for part in opening if part is not None for line in accepts(CHAIN, part))
 
 
-def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
+def propose(host: HostState, table: IptablesTable, opening: Opening) -> Proposal:
     """Return how ufw comes to let exactly ``opening`` in, now and after a reload or a reboot."""
     file = host.file(RULES)
     if isinstance(file, Unknown):
@@ -89,7 +89,7 @@ def propose(host: HostState, table: Table, opening: Opening) -> Proposal:
     return Proposal(opening_of([line for line in live if line in old]), tuple(steps))
 
 
-def _live(table: Table, old: tuple[str, ...], target: tuple[str, ...]) -> Command:
+def _live(table: IptablesTable, old: tuple[str, ...], target: tuple[str, ...]) -> Command:
     gone = [line for line in rules_of(table.text, CHAIN) if line in old or line in target]
     lines = [f"-D {line.removeprefix('-A ')}" for line in gone]
     for place, line in enumerate(target, 1):

@@ -1,4 +1,4 @@
-"""Every firewall of a host that a packet from a peer has to pass, what it keeps out, and how it is told."""
+"""Every firewall of a host that a packet from a peer has to pass, what it keeps out, and how it is opened."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from remedy.firewall import firewalld, iptables, iptables_rules, nftables, nftables_rules, ufw
-from remedy.firewall.iptables import Table
-from remedy.firewall.judge import Dropped, Traffic, judge
+from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.step import Opening, Path, Proposal
+from remedy.firewall.traffic import Dropped, Traffic, dropped_by
 from remedy.probe import File, Firewalls, HostState, NftChain, NftRuleset, Session
 from remedy.values import Fact, Unknown
 
@@ -49,7 +49,7 @@ def unknowns(host: HostState, walls: Firewalls) -> Iterator[tuple[str, str]]:
         if not isinstance(fact, Unknown):
             continue
         if name == "nftables" and isinstance(session, Session) and not session.has("nft"):
-            continue  # without the tool there are no rules but those of iptables, which tells its own
+            continue  # without the tool there are no rules but those of iptables, which prints its own
         yield name, fact.reason
 
 
@@ -68,7 +68,7 @@ def walls_of(host: HostState, walls: Firewalls, traffic: Traffic, path: Path) ->
     ruleset = NO_RULES if isinstance(walls.nft, Unknown) else walls.nft
     in_nft = any((c.family, c.table) == firewalld.TABLE for c in ruleset.chains)
     for table in tables(walls):
-        dropped = judge(iptables_rules.chains(table.text, path), iptables.BASE, traffic)
+        dropped = dropped_by(iptables_rules.chains(table.text, path), iptables.BASE, traffic)
         if ufw.active(table):
             propose = partial(ufw.propose, host, table)
             yield Wall("ufw", dropped, propose, "ufw", leftover=walls.ufw is not True)
@@ -82,7 +82,7 @@ def walls_of(host: HostState, walls: Firewalls, traffic: Traffic, path: Path) ->
         place = (chain.family, chain.table)
         if place in foreign:
             continue
-        dropped = judge(nftables_rules.chains(ruleset, *place, path), chain.name, traffic)
+        dropped = dropped_by(nftables_rules.chains(ruleset, *place, path), chain.name, traffic)
         if place == firewalld.TABLE:
             if chain.hook == "input":
                 propose = partial(firewalld.propose, host, ruleset)
@@ -103,15 +103,15 @@ def _is_there(file: Fact[File] | None) -> bool:
     return isinstance(file, File) and file.exists
 
 
-def tables(walls: Firewalls) -> Iterator[Table]:
+def tables(walls: Firewalls) -> Iterator[IptablesTable]:
     """Yield the filter tables of iptables that are there."""
     legacy = "" if isinstance(walls.iptables_legacy, Unknown) else walls.iptables_legacy
     current = "" if isinstance(walls.iptables, Unknown) else walls.iptables
     # Where iptables is a link to the legacy tool, both answers are the same tables.
     if current and current != legacy and iptables_rules.filter_lines(current):
-        yield Table("nft", current)
+        yield IptablesTable("nft", current)
     if iptables_rules.filter_lines(legacy):
-        yield Table("legacy", legacy)
+        yield IptablesTable("legacy", legacy)
 
 
 def _saved_tables(walls: Firewalls) -> Iterator[str]:

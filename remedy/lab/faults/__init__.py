@@ -30,7 +30,7 @@ REPLACED = "node-replaced"
 
 
 @dataclass(frozen=True)
-class Fault:
+class LabFault:
     """Something that can be broken.
 
     Args:
@@ -44,7 +44,7 @@ class Fault:
     inject: Inject
 
 
-_faults: dict[str, Fault] = {}
+_faults: dict[str, LabFault] = {}
 
 
 def fault(name: str, text: str) -> Callable[[Inject], Inject]:
@@ -57,19 +57,19 @@ def fault(name: str, text: str) -> Callable[[Inject], Inject]:
     def register(inject: Inject) -> Inject:
         if name in _faults:
             raise ValueError(f"two faults are called {name!r}")
-        _faults[name] = Fault(name, text, inject)
+        _faults[name] = LabFault(name, text, inject)
         return inject
 
     return register
 
 
-def catalogue() -> list[Fault]:
+def catalogue() -> list[LabFault]:
     """Yield every fault, by name."""
     _load()
     return sorted(_faults.values(), key=lambda one: one.name)
 
 
-def get(name: str) -> Fault:
+def get(name: str) -> LabFault:
     """One fault.
 
     Raises:

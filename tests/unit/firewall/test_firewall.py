@@ -15,8 +15,8 @@ from remedy.deploys.firewall import FirewallSpec
 from remedy.errors import SpecError
 from remedy.firewall import firewalld, iptables, nftables, nftables_rules, spans, ufw
 from remedy.firewall.iptables_rules import chains
-from remedy.firewall.judge import Traffic, judge
 from remedy.firewall.step import Opening, Path
+from remedy.firewall.traffic import Traffic, dropped_by
 from remedy.plan import (
     CommandAction,
     FindingKind,
@@ -257,7 +257,7 @@ def _rules(state: HostState) -> list[object]:
     ],
 )  # fmt: skip
 def test_what_rules_of_iptables_do(rules: list[str], policy: str, open_: bool) -> None:
-    dropped = judge(chains(saved(*rules, policy=policy), WAY), "INPUT", Traffic(PEERS, PORTS))
+    dropped = dropped_by(chains(saved(*rules, policy=policy), WAY), "INPUT", Traffic(PEERS, PORTS))
     assert bool(dropped) is not open_
 
 
@@ -284,7 +284,7 @@ def test_what_rules_of_iptables_do(rules: list[str], policy: str, open_: bool) -
 )  # fmt: skip
 def test_what_rules_of_nftables_do(rules: list[object], policy: str, open_: bool) -> None:
     found = nftables_rules.chains(nft(*rules, policy=policy), "inet", "filter", WAY)
-    assert bool(judge(found, "input", Traffic(PEERS, PORTS))) is not open_
+    assert bool(dropped_by(found, "input", Traffic(PEERS, PORTS))) is not open_
 
 
 # --- what the plan does ------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import pytest
 
 from remedy.firewall import spans
 from remedy.firewall.iptables_rules import chains, filter_lines, has_chain, read_rule, rules_of
-from remedy.firewall.judge import Rule
 from remedy.firewall.step import Path
+from remedy.firewall.traffic import Rule
 
 WAY = Path("eth0", "10.0.0.1")
 LAST = 2**32 - 1

@@ -12,7 +12,7 @@ from remedy.firewall.iptables import (
     JUMP,
     OWN,
     PORT_SLOTS,
-    Table,
+    IptablesTable,
     accepts,
     apply_restore,
     edit_saved,
@@ -127,7 +127,7 @@ def test_the_way_back_brings_every_watched_chain_back(
     before: str, opening: Opening, variant: str
 ) -> None:
     action = CommandAction(
-        **live_command(Table(variant, before), (BASE, OWN), restore_text(before, opening))
+        **live_command(IptablesTable(variant, before), (BASE, OWN), restore_text(before, opening))
     )
     after = apply_restore(before, restore_of(action))
     back = apply_restore(after, restore_of(action.inverse()))
@@ -142,7 +142,7 @@ def test_the_way_back_brings_every_watched_chain_back(
 def test_what_others_add_meanwhile_stays_on_the_way_back() -> None:
     before = saved(FOREIGN)
     action = CommandAction(
-        **live_command(Table("nft", before), (BASE, OWN), restore_text(before, OPENING))
+        **live_command(IptablesTable("nft", before), (BASE, OWN), restore_text(before, OPENING))
     )
     later = apply_restore(before, restore_of(action)).replace(
         FOREIGN, f"{FOREIGN}\n-A INPUT -s 10.9.9.9/32 -j DROP"
@@ -153,7 +153,7 @@ def test_what_others_add_meanwhile_stays_on_the_way_back() -> None:
 
 def test_each_variant_is_spoken_to_by_its_own_tool() -> None:
     for variant, other in (("nft", "legacy"), ("legacy", "nft")):
-        table = Table(variant, saved(FOREIGN))
+        table = IptablesTable(variant, saved(FOREIGN))
         action = CommandAction(
             **live_command(table, (BASE, OWN), restore_text(table.text, OPENING))
         )
@@ -164,8 +164,8 @@ def test_each_variant_is_spoken_to_by_its_own_tool() -> None:
         assert "--noflush" in action.do
         assert f"-S {BASE}" in action.observe
         assert f"-S {OWN}" in action.observe
-    assert Table("nft", "").name == "iptables"
-    assert "legacy" in Table("legacy", "").name
+    assert IptablesTable("nft", "").name == "iptables"
+    assert "legacy" in IptablesTable("legacy", "").name
 
 
 # --- files that are loaded at boot -------------------------------------------------------------------------
@@ -229,7 +229,7 @@ rule_lines = st.lists(
 def test_any_order_of_foreign_rules_comes_back(before: list[str]) -> None:
     text = saved(*before)
     action = CommandAction(
-        **live_command(Table("nft", text), (BASE, OWN), restore_text(text, OPENING))
+        **live_command(IptablesTable("nft", text), (BASE, OWN), restore_text(text, OPENING))
     )
     after = apply_restore(text, restore_of(action))
     assert rules_of(after, BASE) == (JUMP, *before)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from remedy.firewall import spans
-from remedy.firewall.judge import Chain, Rule, Traffic, judge
 from remedy.firewall.nftables_rules import base_chains, chains, read_rule
 from remedy.firewall.step import Path
+from remedy.firewall.traffic import Chain, Rule, Traffic, dropped_by
 from remedy.probe import NftChain, NftRule, NftRuleset, NftSet
 
 WAY = Path("eth0", "10.0.0.1")
@@ -344,5 +344,5 @@ def test_a_whole_table_is_judged_with_its_sets() -> None:
         sets=(peers,),
     )
     traffic = Traffic(spans.of_networks(["10.0.0.2", "10.0.0.3"]), ((29500, 29500),))
-    found = judge(chains(table, "inet", "t", WAY), "input", traffic)
+    found = dropped_by(chains(table, "inet", "t", WAY), "input", traffic)
     assert found.sources == spans.of_networks(["10.0.0.3"])

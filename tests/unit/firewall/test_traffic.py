@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.firewall.judge import DEEPEST, Chain, Dropped, Rule, Traffic, judge
 from remedy.firewall.spans import Spans, merge
+from remedy.firewall.traffic import DEEPEST, Chain, Dropped, Rule, Traffic, dropped_by
 
 ALL = Traffic(((1, 4),), ((1, 4),))
 NAMES = ("base", "a", "b")
@@ -17,14 +17,14 @@ NAMES = ("base", "a", "b")
 def dropped(
     *rules: Rule, policy: str = "accept", others: Mapping[str, Chain] | None = None
 ) -> Dropped:
-    return judge({"base": Chain(rules, policy), **(others or {})}, "base", ALL)
+    return dropped_by({"base": Chain(rules, policy), **(others or {})}, "base", ALL)
 
 
 def test_nothing_is_kept_out_without_rules_or_traffic() -> None:
     assert not dropped()
     nobody, nowhere = Traffic((), ((1, 1),)), Traffic(((1, 1),), ())
     for traffic in (nobody, nowhere):
-        assert judge({"base": Chain((), "drop")}, "base", traffic) == Dropped()
+        assert dropped_by({"base": Chain((), "drop")}, "base", traffic) == Dropped()
 
 
 def test_the_policy_keeps_out_what_no_rule_let_in_and_says_its_chain() -> None:
@@ -125,7 +125,7 @@ def test_the_sets_that_are_kept_out_are_those_of_single_packets(chains: dict[str
         for port in range(1, 5)
         if walk(chains, "base", source, port) == "drop"
     }
-    found = judge(chains, "base", ALL)
+    found = dropped_by(chains, "base", ALL)
     assert bool(found) is bool(lost)
     assert found.sources == merge((source, source) for source, _ in lost)
     assert found.ports == merge((port, port) for _, port in lost)

@@ -56,7 +56,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Dropped:
-    """What is kept out, and by which rules, in their own words."""
+    """What is kept out, and by which rules, as their tool prints them."""
 
     sources: Spans = ()
     ports: Spans = ()
@@ -80,10 +80,10 @@ class _Walk:
         for rule in chain.rules:
             if rule.action == "pass" or not rule.certain:
                 continue
-            left: list[Traffic] = []
-            for one in traffic:
-                hit, missed = _split(one, rule)
-                left += missed
+            remaining: list[Traffic] = []
+            for part in traffic:
+                hit, missed = _split(part, rule)
+                remaining += missed
                 if hit is None:
                     continue
                 if rule.action == "drop":
@@ -93,13 +93,13 @@ class _Walk:
                 elif rule.action == "goto":
                     back += self.through(rule.target, [hit], depth + 1)
                 elif rule.action == "jump":
-                    left += self.through(rule.target, [hit], depth + 1)
-            traffic = left
+                    remaining += self.through(rule.target, [hit], depth + 1)
+            traffic = remaining
             if not traffic:
                 break
         traffic = back + traffic
         if chain.policy == "drop":
-            self.dropped += [(one, f"chain {name}: policy drop") for one in traffic]
+            self.dropped += [(part, f"chain {name}: policy drop") for part in traffic]
         return traffic if chain.policy == "" else []
 
 
@@ -111,12 +111,12 @@ def _split(traffic: Traffic, rule: Rule) -> tuple[Traffic | None, list[Traffic]]
         return None, [traffic]
     others = minus(traffic.sources, sources)
     missed = [Traffic(others, traffic.ports)] if others else []
-    if left := minus(traffic.ports, ports):
-        missed.append(Traffic(sources, left))
+    if remaining := minus(traffic.ports, ports):
+        missed.append(Traffic(sources, remaining))
     return Traffic(sources, ports), missed
 
 
-def judge(chains: Mapping[str, Chain], base: str, traffic: Traffic) -> Dropped:
+def dropped_by(chains: Mapping[str, Chain], base: str, traffic: Traffic) -> Dropped:
     """Return what of ``traffic`` the base chain ``base`` keeps out.
 
     Args:
@@ -129,7 +129,7 @@ def judge(chains: Mapping[str, Chain], base: str, traffic: Traffic) -> Dropped:
     walk = _Walk(chains)
     walk.through(base, [traffic])
     return Dropped(
-        merge(span for one, _ in walk.dropped for span in one.sources),
-        merge(span for one, _ in walk.dropped for span in one.ports),
+        merge(span for part, _ in walk.dropped for span in part.sources),
+        merge(span for part, _ in walk.dropped for span in part.ports),
         tuple(dict.fromkeys(words for _, words in walk.dropped)),
     )
