@@ -18,12 +18,16 @@ PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
 # A run that only reads proves nothing, and is not expected to.
 READ_ONLY = {"check": "checked", "rehearsal": "rehearsed"}
 
+# A command of one record or two, which has no end of its own.
+WITHOUT_END = {"plan": "saved", "unlock": "unlocked"}
+
 
 def run_line(story: Story) -> str:
     """Return a run in one line."""
     changes = counted(story.count, "change")
-    if story.mode == "plan":
-        return f"{story.run}  {story.mode:<10}{changes:<13}{'saved':<24}{story.by}"
+    if story.mode in WITHOUT_END:
+        result = WITHOUT_END[story.mode]
+        return f"{story.run}  {story.mode:<10}{changes:<13}{result:<24}{story.by}"
     ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
     proved = READ_ONLY.get(story.mode, PROVED[story.proved])
     line = f"{story.run}  {story.mode:<10}{changes:<13}{ended:<11}{proved:<13}{story.by}"
@@ -48,7 +52,9 @@ def render_run(story: Story, plan: Plan | None, problem: str) -> RenderableType:
     if plan is not None:
         parts += [Text(""), render_plan(plan.restricted(story.planned))]
     parts += [Text(""), Text("Result", style="bold"), *_results(story, plan)]
-    if story.exit_code is None:
+    if story.mode in WITHOUT_END:
+        parts.append(Text(f"  {WITHOUT_END[story.mode]}"))
+    elif story.exit_code is None:
         parts.append(Text("  not ended: the journal ends before the run did", style="red"))
     if story.proved is not None:
         style = "green" if story.proved else "red"

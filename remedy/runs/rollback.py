@@ -21,9 +21,10 @@ def propose(session: Session, run: str) -> Proposal:
         StaleError: its plan is not the one that the journal names.
     """
     story = session.story(run)
-    if story.mode not in ("apply", "rollback"):
+    if story.mode not in ("apply", "rollback") or not story.planned:
+        article = "an" if story.mode[0] in "aeiou" else "a"
         raise UsageError(
-            f"{run} is a {story.mode}, which changed no host, so there is nothing to take back",
+            f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
             next_step="List the runs: remedy history INVENTORY",
         )
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)

@@ -62,4 +62,24 @@ def test_what_only_looked_is_not_taken_back(inventory: Path) -> None:
     (run,) = read_stories(inventory.parent / ".remedy" / FILE_NAME)
     code, said = remedy("rollback", run, inventory, "--yes")
     assert code == 2
-    assert "is a check, which changed no host" in said
+    assert "is a check that changed no host" in said
+
+
+def test_a_run_that_changed_nothing_is_not_taken_back(inventory: Path) -> None:
+    remedy("apply", inventory, "--yes", "--no-verify")
+    (run,) = read_stories(inventory.parent / ".remedy" / FILE_NAME)
+    code, said = remedy("rollback", run, inventory, "--yes")
+    assert code == 2
+    assert "is an apply that changed no host" in said
+
+
+def test_what_has_no_end_is_not_shown_as_broken_off(inventory: Path) -> None:
+    assert remedy("unlock", "r1", inventory)[0] == 4
+    remedy("plan", inventory, "-o", inventory.parent / "plan.json")
+    home = inventory.parent / ".remedy"
+    history = remedy("history", inventory)[1]
+    for run, word in zip(read_stories(home / FILE_NAME), ("unlocked", "saved"), strict=True):
+        assert word in history
+        shown = remedy("show", run, "--home", home)[1]
+        assert word in shown
+        assert "not ended" not in history + shown
