@@ -49,7 +49,7 @@ def _size(value: object) -> object:
     return size
 
 
-Size = Annotated[int, BeforeValidator(_size), Field(ge=MIB, le=1 << 50)]
+Size = Annotated[int, BeforeValidator(_size), Field(ge=MIB, le=1 << 50, examples=["64m", "8g"])]
 """A size in the spec, from one MiB to one PiB."""
 
 

@@ -92,9 +92,11 @@ class EnvironmentSpec(SpecSection):
     user who logs in may be changed too.
     """
 
-    interface: Annotated[str, AfterValidator(_interface)] | None = None
+    interface: Annotated[str, AfterValidator(_interface)] | None = Field(None, examples=["auto"])
     hcas: Literal["auto"] | None = None
-    variables: Mapping[Annotated[str, AfterValidator(_name)], Value] = Field(default_factory=dict)
+    variables: Mapping[Annotated[str, AfterValidator(_name)], Value] = Field(
+        default_factory=dict, examples=[{"NCCL_DEBUG": "WARN"}, {"NCCL_IB_TIMEOUT": 22}]
+    )
     debug: Literal["report", "remove"] = "report"
     user_files: bool = False
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from remedy.plan import Fleet, FleetBench, Workbench, remedy
 from remedy.plan.compare import differences
@@ -37,7 +37,7 @@ def _version(text: str) -> str:
 class FleetVersionsSpec(SpecSection):
     """``nccl_minimum``: the oldest NCCL that is not reported. ``compare``: whether hosts are compared."""
 
-    nccl_minimum: Annotated[str, AfterValidator(_version)] = "2.8"
+    nccl_minimum: Annotated[str, AfterValidator(_version)] = Field("2.8", examples=["99.1"])
     compare: bool = True
 
 

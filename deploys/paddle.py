@@ -46,7 +46,7 @@ class PaddleSpec(SpecSection):
     ``devices``: trainers on each host; without it one for each GPU, and one where there is none.
     """
 
-    ports: Annotated[str, AfterValidator(_ports)] | None = None
+    ports: Annotated[str, AfterValidator(_ports)] | None = Field(None, examples=["8000-8999"])
     devices: int | None = Field(default=None, ge=1, le=128)
 
     @property

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from remedy.deploys.firewall import FirewallSpec
 from remedy.firewall import spans
@@ -60,7 +60,8 @@ class PortRangeSpec(SpecSection):
     range: Annotated[
         tuple[int, int] | None,
         BeforeValidator(_bounds),
-        AfterValidator(lambda found: None if found is None else _wide_enough(found)),
+        AfterValidator(lambda bounds: None if bounds is None else _wide_enough(bounds)),
+        Field(examples=["50000-60999", "1024-65535"]),
     ] = None
     reserve: tuple[Ports, ...] = ()
 

@@ -22,11 +22,12 @@ def promised(fleet: Fleet, plan: Plan) -> Fleet:
     states = dict(fleet.states)
     for name in plan.hosts:
         for change in plan.for_host(name):
-            states[name] = _after(states[name], change, plan)
+            states[name] = after(states[name], change, plan)
     return Fleet(fleet.inventory, states, fleet.spec, fleet.missing)
 
 
-def _after(state: HostState, change: Change, plan: Plan) -> HostState:
+def after(state: HostState, change: Change, plan: Plan) -> HostState:
+    """Return a host as it is once one change of ``plan`` was carried out."""
     action = change.action
     if isinstance(action, FileAction):
         old = state.files.get(action.path)

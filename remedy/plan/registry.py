@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -35,6 +35,7 @@ Decision = Callable[[Workbench[S]], None]
 FleetDecision = Callable[[FleetBench[S]], None]
 Promise = Callable[[HostState, Change], HostState]
 Observation = Callable[[HostState, Change], str]
+Breakage = Callable[[HostState], HostState]
 
 
 class Remedy(Generic[S]):
@@ -76,6 +77,7 @@ class Remedy(Generic[S]):
         self.causes = tuple(cause for cause in (*cures, *finds) if isinstance(cause, Cause))
         self.promise: Promise | None = None
         self.observation: Observation | None = None
+        self.broken: Breakage | None = None
         self._decide = decide
         self._decide_fleet: FleetDecision[S] | None = None
 
@@ -106,6 +108,15 @@ class Remedy(Generic[S]):
         """
         self.observation = observation
         return observation
+
+    def breaks(self, broken: Breakage) -> Breakage:
+        """Register how a host is broken so that this remedy has something to change; a decorator.
+
+        The property tests switch the remedy on with it. One that settings, or files as these tests damage
+        them, switch on needs none.
+        """
+        self.broken = broken
+        return broken
 
     def assess(self, fleet: Fleet, host: HostState, settings: S) -> Workbench[S]:
         """Return the workbench after the decision about one host."""
@@ -149,13 +160,31 @@ def remedy(
     return made
 
 
-@cache
+_EXTRA: list[Remedy[Any]] = []
+
+
+@contextlib.contextmanager
+def also(*extra: Remedy[Any]) -> Iterator[None]:
+    """Have these remedies among all others for a while; for trying one that no package brings."""
+    _EXTRA.extend(extra)
+    try:
+        yield
+    finally:
+        del _EXTRA[-len(extra) :]
+
+
 def remedies() -> tuple[Remedy[Any], ...]:
     """Return every remedy there is, in the order in which they act.
 
     Raises:
         UsageError: a third party's cannot be loaded, is none, or has the name of another.
     """
+    return tuple(sorted((*_installed(), *_EXTRA), key=lambda remedy: (remedy.order, remedy.name)))
+
+
+@cache
+def _installed() -> tuple[Remedy[Any], ...]:
+    """Return the remedies that come with the program, and those of entry points."""
     package = importlib.import_module("remedy.deploys")
     modules = [
         importlib.import_module(f"{package.__name__}.{info.name}")
@@ -165,7 +194,7 @@ def remedies() -> tuple[Remedy[Any], ...]:
     known: list[Remedy[Any]] = [remedy_of(module) for module in modules]
     for point in entry_points(group=ENTRY_POINTS):
         known.append(_third_party(point, {remedy.name for remedy in known}))
-    return tuple(sorted(known, key=lambda remedy: (remedy.order, remedy.name)))
+    return tuple(known)
 
 
 def remedy_of(module: ModuleType) -> Remedy[Any]:
@@ -213,6 +242,8 @@ def find_remedy(name: str) -> Remedy[Any]:
     Raises:
         UsageError: there is none.
     """
+    if (own := built_in(name)) is not None:
+        return own
     for candidate in remedies():
         if candidate.name == name:
             return candidate
@@ -222,7 +253,6 @@ def find_remedy(name: str) -> Remedy[Any]:
     )
 
 
-@cache
 def all_causes() -> dict[str, Cause]:
     """Return every cause by its label: those of causes.yaml, and those that remedies bring."""
     own = {cause.name: cause for remedy in remedies() for cause in remedy.causes}

@@ -15,6 +15,9 @@ from remedy.values import Fact, Record, Unknown
 LARGEST = 4 * 1024 * 1024
 """Bytes of the largest file that is sent whole; ``host/files.sh`` knows the same number."""
 
+KERNEL_FILES = (b"/proc/", b"/sys/")
+"""Where sizes say nothing: 0 in /proc, a page in /sys, whatever the kernel then prints (proc(5), sysfs(5))."""
+
 _FACTS = re.compile(rb"([0-9a-f]+) (\d+) (\d+) (\d+) \d+ \d+ -?\d+ (/.*)")
 _REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")
 _REGULAR = 0o100000
@@ -149,11 +152,11 @@ class _Contents:
             self.body, self.reason = b"", str(error)
         self.position = 0
 
-    def read(self, path: bytes, size: int) -> bytes | None:
+    def read(self, path: bytes, size: int | None) -> bytes | None:
         """Return the content of the file at ``path``, ``None`` when it is not what its size says.
 
         Every line has the path in front, so nothing in a file can pass for another file. grep ends the last
-        line also where the file does not: the size tells.
+        line also where the file does not: the size tells. Without a size, any line that was printed counts.
         """
         prefix = path + b":"
         match = _file_lines(prefix).match(self.body, self.position)
@@ -161,9 +164,9 @@ class _Contents:
             return b"" if size == 0 else None
         self.position = match.end()
         content = match[0][len(prefix) :].replace(b"\n" + prefix, b"\n")
-        if len(content) == size + 1:
+        if size is not None and len(content) == size + 1:
             return content[:-1]
-        return content if len(content) == size else None
+        return content if size in (None, len(content)) else None
 
 
 @lru_cache(maxsize=4096)
@@ -181,6 +184,9 @@ def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) 
         return Unknown(reason=f"{name} is larger than {LARGEST >> 20} MiB")
     if b":" in path or b"'" in path:
         return Unknown(reason=f"{name} has a name that the probe does not read")
+    if path.startswith(KERNEL_FILES):
+        content = contents.read(path, None)
+        return Unknown(reason=f"{name} is empty, or not to be read") if content is None else content
     content = contents.read(path, size)
     if content is None:
         return Unknown(reason=f"{name} is not known: {contents.reason}")

@@ -171,3 +171,11 @@ def test_mentions_tell_file_line_and_text() -> None:
 def test_content_that_is_not_utf8_can_be_stored() -> None:
     file = File(path="/a", real_path="/a", exists=True, content=b"caf\xe9\x00")
     assert File.model_validate_json(file.model_dump_json()) == file
+
+
+@pytest.mark.parametrize(("path", "size"), [("/sys/class/a/speed", 4096), ("/proc/sys/b", 0)])
+def test_a_file_of_the_kernel_is_read_whatever_its_size(path: str, size: int) -> None:
+    found = answer({}, facts=f"81a4 0 0 {size} 1 2 3 {path}\n", lines=grep(path, b"10000\n"))
+    assert content_of(found, path) == b"10000\n"
+    silent = answer({}, facts=f"81a4 0 0 {size} 1 2 3 {path}\n", lines=b"")
+    assert silent.file(path) == Unknown(reason=f"{path} is empty, or not to be read")
