@@ -224,7 +224,7 @@ def test_nothing_outlives_whoever_is_killed(make: Callable[..., Hosts], who: str
 def test_a_port_in_use_is_told_with_its_holder(make: Callable[..., Hosts]) -> None:
     import socket
 
-    hosts = make(deadline=5.0)
+    hosts = make(deadline=10.0)
     with socket.create_server(("127.0.0.1", hosts.plan.port)):
         hosts.start(*NAMES)
         verdict = hosts.verdict()
@@ -248,7 +248,7 @@ def test_an_interpreter_that_is_not_there(make: Callable[..., Hosts]) -> None:
 
 
 def test_an_address_of_another_host(make: Callable[..., Hosts]) -> None:
-    hosts = make(deadline=5.0)
+    hosts = make(deadline=10.0)
     first, second = hosts.plan.hosts
     wrong = second.model_copy(update={"address": "192.0.2.77"})
     hosts.plan = hosts.plan.model_copy(update={"hosts": (first, wrong)})
