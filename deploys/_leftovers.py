@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from remedy.plan import Change, Command, CommandAction, command
-from remedy.probe import Clock, HostState, Identity, Session
+from remedy.probe import Clock, HostState, Identity, LoginSession
 
 FIRST_USER = 1000
 """The first id of a person's account (login.defs(5), UID_MIN)."""
@@ -42,7 +42,7 @@ def shared_with(host: HostState) -> str:
     (``--ipc=host``) or of the other containers of its pod. One that boots its own systemd has both to itself.
     """
     session = host.session
-    marks = session.present if isinstance(session, Session) else frozenset()
+    marks = session.present if isinstance(session, LoginSession) else frozenset()
     if "/run/systemd/system" in marks:
         return ""
     kind = host.identity.virtualization if isinstance(host.identity, Identity) else ""

@@ -21,7 +21,7 @@ from remedy.deploys._sizes import MIB, Size, derived, gpu_number, parse_size, sh
 from remedy.edit.containers_conf import container_setting
 from remedy.edit.json_text import JsonTextError, read_members, set_member
 from remedy.plan import Change, Command, CommandAction, Workbench, command, remedy, sha256
-from remedy.probe import Container, Docker, File, HostState, Session
+from remedy.probe import Container, Docker, File, HostState, LoginSession
 from remedy.spec import SpecSection
 from remedy.text import amount, counted
 from remedy.values import Unknown
@@ -161,7 +161,7 @@ def _is_set_by_argument(bench: Bench, size: int) -> bool:
     return False
 
 
-def _docker(bench: Bench, session: Session, size: int, why: str) -> None:
+def _docker(bench: Bench, session: LoginSession, size: int, why: str) -> None:
     runs = docker_runs(bench.host)
     if not (session.has("dockerd") or runs) or _is_set_by_argument(bench, size):
         return
@@ -224,7 +224,7 @@ def _write(file: File, digest: str, content: bytes) -> str:
     return command(["write", file.real_path, digest, base64.b64encode(content).decode()])
 
 
-def _podman(bench: Bench, session: Session, size: int, why: str) -> None:
+def _podman(bench: Bench, session: LoginSession, size: int, why: str) -> None:
     if not session.has("podman"):
         return
     bench.file(PODMAN)

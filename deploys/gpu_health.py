@@ -18,7 +18,7 @@ from typing import TypeAlias
 from pydantic import Field
 
 from remedy.plan import Workbench, remedy
-from remedy.probe import Docker, Gpus, HostState, Session
+from remedy.probe import Docker, Gpus, HostState, LoginSession
 from remedy.probe.accelerators import NVIDIA
 from remedy.spec import SpecSection
 from remedy.text import counted
@@ -63,7 +63,7 @@ def gpu_health(bench: Bench) -> None:
 
 def on_the_bus(host: HostState, gpus: Gpus) -> int:
     """Return how many NVIDIA GPUs are on the bus and not passed through to a virtual machine."""
-    present = host.session.present if isinstance(host.session, Session) else frozenset()
+    present = host.session.present if isinstance(host.session, LoginSession) else frozenset()
     return sum(
         device.vendor == NVIDIA and device.is_gpu and PASSED_THROUGH + device.address not in present
         for device in gpus.pci

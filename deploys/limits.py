@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._systemd import deciding, runs_systemd
-from remedy.edit.limits import UNLIMITED, Entry, at_least, decides, parse_limits_file
+from remedy.edit.limits import UNLIMITED, LimitLine, at_least, decides, parse_limits_file
 from remedy.plan import Workbench, remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
@@ -108,7 +108,7 @@ def _keep(
         bench.remove(path, f"remove {path}", because=finding, guarded=guarded, disrupts=rest)
 
 
-def _entries(host: HostState) -> tuple[Entry, ...]:
+def _entries(host: HostState) -> tuple[LimitLine, ...]:
     """Return the entries of all files in the order of pam_limits(8)."""
     files = [host.file(PAM_MAIN), *host.files_in(PAM_DIR)]
     return tuple(
@@ -152,7 +152,7 @@ def _too_low(host: HostState, item: str, enough: int) -> bool:
     return limit is not None and not at_least(limit, enough)
 
 
-def _pam(foreign: Sequence[Entry], target: Mapping[str, int]) -> tuple[bytes, Sequence[str]]:
+def _pam(foreign: Sequence[LimitLine], target: Mapping[str, int]) -> tuple[bytes, Sequence[str]]:
     """Return the content for sessions, and what there is now instead; b"" where others' files do it."""
     lacking = []
     for item, value in target.items():
@@ -214,7 +214,7 @@ def _is_too_high(bench: Bench, target: Mapping[str, int]) -> bool:
     return True
 
 
-def _note_overruled(bench: Bench, foreign: Sequence[Entry], target: Mapping[str, int]) -> None:
+def _note_overruled(bench: Bench, foreign: Sequence[LimitLine], target: Mapping[str, int]) -> None:
     """Name lines that give less and count before remedy's: later files, and lines for a user or group."""
     for entry in foreign:
         value = target.get(entry.item)

@@ -12,7 +12,7 @@ packages beside each interpreter. No interpreter is started. What decides in a j
 from __future__ import annotations
 
 from remedy.plan import Workbench, remedy
-from remedy.probe import HostState, Session, Software
+from remedy.probe import HostState, LoginSession, Software
 from remedy.spec import SpecSection
 
 FRAMEWORKS = ("torch", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
@@ -62,7 +62,7 @@ def pythons(bench: Workbench[PythonsSpec]) -> None:
 
 def on_path(host: HostState, software: Software) -> dict[str, str]:
     """Return the first `python`, `python3` and `torchrun` of the PATH, those that are there."""
-    if not isinstance(host.session, Session):
+    if not isinstance(host.session, LoginSession):
         return {}
     directories = host.session.path.split(":")
     first: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Editing files of assignments: a managed block, and foreign lines that say something else.
+"""Editing files of assignments: a managed block, and foreign lines that contradict it.
 
 Four dialects of ``NAME=VALUE`` lines, read as their owner reads them. Works on bytes; what is neither the
-block nor a line that shall not count comes through byte for byte.
+block nor a line that must not count comes through byte for byte.
 """
 
 from __future__ import annotations
@@ -60,29 +60,29 @@ def assignments(content: bytes, dialect: Dialect) -> tuple[Assignment, ...]:
     """Return every assignment of a file, in its order."""
     lines = content.splitlines(keepends=True)
     first, last = _block_span(lines) or (len(lines), len(lines))
-    found = []
+    result = []
     for index, line in enumerate(lines):
         pair = _PARSERS[dialect](line.decode("utf-8", "surrogateescape"))
         if pair is not None:
-            found.append(Assignment(index + 1, *pair, ours=first < index < last))
-    return tuple(found)
+            result.append(Assignment(index + 1, *pair, ours=first < index < last))
+    return tuple(result)
 
 
-def effective(found: Collection[Assignment], dialect: Dialect) -> dict[str, Assignment]:
+def effective(lines: Collection[Assignment], dialect: Dialect) -> dict[str, Assignment]:
     """Return the assignment that decides each name."""
-    ordered = reversed(list(found)) if dialect.first_wins else found
-    return {one.name: one for one in ordered}
+    ordered = reversed(list(lines)) if dialect.first_wins else lines
+    return {assignment.name: assignment for assignment in ordered}
 
 
 def disabled(content: bytes, dialect: Dialect) -> tuple[Assignment, ...]:
-    """Return what lines that were disabled by ``edit`` said."""
-    found = []
+    """Return the assignments of the lines that ``edit`` disabled."""
+    result = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.startswith(DISABLED):
             pair = _PARSERS[dialect](line[len(DISABLED) :].decode("utf-8", "surrogateescape"))
             if pair is not None:
-                found.append(Assignment(number, *pair))
-    return tuple(found)
+                result.append(Assignment(number, *pair))
+    return tuple(result)
 
 
 def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: Dialect) -> bytes:
@@ -91,7 +91,7 @@ def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: 
     Args:
         content: the file as it is.
         block: the lines of the block; b"" removes the block.
-        gone: names whose foreign lines shall not count, with the one value that may stay (None: none may).
+        gone: names whose foreign lines must not count, with the one value that may stay (None: none may).
         dialect: who reads the file.
     """
     lines = content.splitlines(keepends=True)
@@ -104,7 +104,7 @@ def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: 
                 out.append(new_block)
             continue
         if line.strip() in (BEGIN, END):
-            continue  # half of a block that somebody tore; the other lines are theirs now
+            continue  # half of a torn block; its other lines count as foreign
         pair = _PARSERS[dialect](line.decode("utf-8", "surrogateescape"))
         if pair is not None and pair[0] in gone and pair[1] != gone[pair[0]]:
             line = DISABLED + line
@@ -121,11 +121,11 @@ def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: 
 def shell_assignments(line: str) -> tuple[tuple[str, str], ...]:
     """Return what a line of a shell start-up file (or SetEnv of sshd_config) leaves set.
 
-    A value that the shell computes is left out: only the host could tell it.
+    A value that the shell computes is left out: only the host knows it.
     """
     if line.lstrip().startswith("#"):
         return ()
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for part in _SHELL_BREAK.split(line):
         text = part.strip()
         exported = _EXPORT.match(text)
@@ -135,9 +135,9 @@ def shell_assignments(line: str) -> tuple[tuple[str, str], ...]:
             pairs.append((match[1], match[2].strip("\"'")))
             text = text[match.end() :]
         if text and not text.startswith("#"):
-            continue  # set for that one command, or something else altogether
-        found += [(name, value) for name, value in pairs if not set(value) & set("$`\\")]
-    return tuple(found)
+            continue  # set for that one command, or no assignment at all
+        result += [(name, value) for name, value in pairs if not set(value) & set("$`\\")]
+    return tuple(result)
 
 
 def _block_span(lines: list[bytes]) -> tuple[int, int] | None:
@@ -182,11 +182,11 @@ _PARSERS: Mapping[Dialect, Callable[[str], tuple[str, str] | None]] = {
 }
 
 
-def untrimmed(found: Collection[Assignment]) -> Iterator[Assignment]:
-    """Yield lines of nccl.conf that set another variable than they seem to, or another value.
+def untrimmed(lines: Collection[Assignment]) -> Iterator[Assignment]:
+    """Yield lines of nccl.conf that do not set the variable, or the value, that they seem to.
 
     NCCL neither trims nor unquotes: ``NCCL_DEBUG = INFO`` sets a variable whose name ends in a blank.
     """
-    for one in found:
-        if one.name != one.name.strip() or one.value != one.value.strip(" \t\"'"):
-            yield one
+    for line in lines:
+        if line.name != line.name.strip() or line.value != line.value.strip(" \t\"'"):
+            yield line

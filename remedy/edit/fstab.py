@@ -14,16 +14,16 @@ def mount_option(content: bytes, point: str, option: str) -> tuple[int, str] | N
     The value is "" where the option is not set; None where there is no line for ``point``. Of several
     lines the last one counts, as each is applied after the one before it.
     """
-    found = None
+    result = None
     for number, line in enumerate(content.splitlines(), 1):
         match = _LINE.match(line)
         if match is not None and match["point"] == point.encode():
             value = ""
             for word in match["options"].decode("ascii", "replace").split(","):
-                name, _, given = word.partition("=")
-                value = given if name == option else value
-            found = number, value
-    return found
+                name, _, setting = word.partition("=")
+                value = setting if name == option else value
+            result = number, value
+    return result
 
 
 def set_mount_option(content: bytes, point: str, option: str, value: str, new: str) -> bytes:
@@ -33,7 +33,7 @@ def set_mount_option(content: bytes, point: str, option: str, value: str, new: s
         content: the file as it is.
         point: the mount point.
         option: the option's name.
-        value: what it shall be.
+        value: the new one.
         new: the line to add where there is none for ``point``.
     """
     present = mount_option(content, point, option)

@@ -36,7 +36,7 @@ class HostsLine:
 
 @dataclass(frozen=True)
 class Disabled:
-    """A foreign line that contradicted the inventory: its number from 1, what it was, what stands now."""
+    """A foreign line that contradicted the inventory: its number from 1, its former text and its new one."""
 
     number: int
     before: bytes
@@ -46,7 +46,7 @@ class Disabled:
 
 @dataclass(frozen=True)
 class HostsEdit:
-    """The edited file, and the foreign lines that were touched on the way."""
+    """The edited file, and the foreign lines that were changed in it."""
 
     content: bytes
     disabled: tuple[Disabled, ...]
@@ -55,7 +55,7 @@ class HostsEdit:
 # The hosts of a fleet have nearly the same lines: each is read once, not once a host.
 @lru_cache(maxsize=1 << 16)
 def parse_line(line: bytes) -> HostsLine | None:
-    """Return the entry on a line; None for blanks, comments and what no resolver would take."""
+    """Return the entry on a line; None for blanks, comments and what no resolver reads."""
     tokens = _TOKEN.findall(line.split(b"#", 1)[0])
     if len(tokens) < 2:
         return None
@@ -92,7 +92,7 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
     Args:
         content: the file as it is.
         block: the entries of the block, whole lines; b"" removes the block.
-        addresses: host name (lower case) to the IPv4 address that it shall resolve to.
+        addresses: host name (lower case) to the IPv4 address that it is to resolve to.
     """
     lines = split_lines(content)
     span = block_span(lines)
@@ -105,7 +105,7 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
                 out.append(new_block)
             continue
         if line.strip() in (BEGIN, END):
-            continue  # half of a block that somebody tore; the other lines are theirs now
+            continue  # half of a torn block; its other lines count as foreign
         change = _contradiction(index + 1, line, addresses)
         if change is None:
             out.append(line)
@@ -141,31 +141,31 @@ def _contradiction(number: int, line: bytes, addresses: Mapping[str, str]) -> Di
     wrong = [name for name in entry.names if _contradicts(entry, addresses.get(name))]
     if not wrong:
         return None
-    # A long form beside the name (gpu01.example.org gpu01) says the same thing, so it goes along.
-    gone = {
+    # A long form beside the name (gpu01.example.org gpu01) says the same, so it is disabled with it.
+    dropped = {
         name for name in entry.names for bad in wrong if name == bad or name.startswith(f"{bad}.")
     }
-    kept = list(_without(line, gone))
+    kept = list(_without(line, dropped))
     ending = line[len(line.rstrip(b"\r\n")) :]
     after = DISABLED + line.rstrip(b"\r\n") + (ending or b"\n")
     if len(kept) > 1:
         after += b"\t".join([kept[0], b" ".join(kept[1:])]) + ending
-    told = ", ".join(f"{name} is {addresses[name]}" for name in wrong)
-    return Disabled(number, line, after, f"maps to {entry.address}, but {told}")
+    right = ", ".join(f"{name} is {addresses[name]}" for name in wrong)
+    return Disabled(number, line, after, f"maps to {entry.address}, but {right}")
 
 
-def _contradicts(entry: HostsLine, wanted: str | None) -> bool:
-    if wanted is None or entry.address == wanted:
+def _contradicts(entry: HostsLine, expected: str | None) -> bool:
+    if expected is None or entry.address == expected:
         return False
     parsed = _parse_address(entry.address)
-    # A global IPv6 address is a second way to the same host, not another host.
+    # A global IPv6 address is a second address of the same host, not a different host.
     return entry.loopback or isinstance(parsed, ipaddress.IPv4Address)
 
 
-def _without(line: bytes, gone: set[str]) -> Iterator[bytes]:
+def _without(line: bytes, dropped: set[str]) -> Iterator[bytes]:
     """Yield the address and the names of a line that stay."""
     for index, token in enumerate(_TOKEN.findall(line.split(b"#", 1)[0])):
-        if index == 0 or token.decode("ascii", "replace").lower() not in gone:
+        if index == 0 or token.decode("ascii", "replace").lower() not in dropped:
             yield token
 
 

@@ -33,7 +33,7 @@ class Member:
 
 
 def read_members(content: bytes) -> dict[str, Any]:
-    """Return the outermost object; a file with nothing in it is an empty one, as dockerd reads it.
+    """Return the outermost object; an empty file is an empty object, as dockerd reads it.
 
     Raises:
         JsonTextError: it is not JSON, or not an object.
@@ -55,7 +55,7 @@ def set_member(content: bytes, key: str, value: str) -> bytes:
     if not text.strip(" \t\r\n"):
         return head + f"{{\n    {member}\n}}\n".encode()
     members = list(_members(text))
-    same = [one for one in members if one.key == key]
+    same = [member for member in members if member.key == key]
     if same:
         return head + (text[: same[-1].start] + written + text[same[-1].end :]).encode()
     if not members:
@@ -96,7 +96,7 @@ def _members(text: str) -> Iterator[Member]:
     if not isinstance(whole, dict):
         raise JsonTextError(f"it is a {type(whole).__name__}, not an object")
     at = _skip(text, _skip(text, 0) + 1)
-    # The text is known to be right, so each step finds what it looks for.
+    # The text is known to be valid, so each step finds its token.
     while text[at] == '"':
         key, key_end = scanstring(text, at + 1)
         start = _skip(text, _skip(text, key_end) + 1)

@@ -14,8 +14,8 @@ _LINE = re.compile(r"(\S+)\s+(soft|hard|-)\s+(\S+)\s+(\S+)")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A line that counts: for whom, "soft", "hard" or "-" for both, what, how much (-1: no limit)."""
+class LimitLine:
+    """A line that counts: domain, "soft", "hard" or "-" for both, item, and value (-1: no limit)."""
 
     path: str
     line: int
@@ -29,9 +29,9 @@ class Entry:
         return self.item == item and self.kind in ("-", kind)
 
 
-def parse_limits_file(path: str, content: bytes) -> tuple[Entry, ...]:
-    """Return the entries of one file; sizes in bytes. What pam_limits would not take is passed over."""
-    found = []
+def parse_limits_file(path: str, content: bytes) -> tuple[LimitLine, ...]:
+    """Return the entries of one file; sizes in bytes. Lines that pam_limits ignores are left out."""
+    entries = []
     for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
         match = _LINE.fullmatch(line.split("#", 1)[0].strip())
         if match is None:
@@ -43,19 +43,19 @@ def parse_limits_file(path: str, content: bytes) -> tuple[Entry, ...]:
             value = int(text) * (1024 if item in KIB_ITEMS else 1)
         else:
             continue
-        found.append(Entry(path, number, domain, kind, item, value))
-    return tuple(found)
+        entries.append(LimitLine(path, number, domain, kind, item, value))
+    return tuple(entries)
 
 
-def decides(entries: Iterable[Entry], domain: str, item: str, kind: str) -> Entry | None:
+def decides(entries: Iterable[LimitLine], domain: str, item: str, kind: str) -> LimitLine | None:
     """Return the entry that decides a limit for ``domain`` ("*" or "root"): the last one; None without any.
 
-    ``*`` does not cover root (limits.conf(5)), and entries for users and groups are not looked at here.
+    ``*`` does not cover root (limits.conf(5)), and entries for users and groups are not considered here.
     """
     hits = [e for e in entries if e.domain == domain and e.concerns(item, kind)]
     return hits[-1] if hits else None
 
 
-def at_least(value: int, wanted: int) -> bool:
+def at_least(value: int, least: int) -> bool:
     """Return whether a limit is no lower than another."""
-    return value == UNLIMITED or (wanted != UNLIMITED and value >= wanted)
+    return value == UNLIMITED or (least != UNLIMITED and value >= least)

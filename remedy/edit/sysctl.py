@@ -1,4 +1,4 @@
-"""Files of kernel settings that remedy owns whole, and what beats them at boot (sysctl.d(5))."""
+"""Files of kernel settings that remedy owns as a whole, and what overrides them at boot (sysctl.d(5))."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def persisted_with(sysctls: Sysctls, path: str, content: bytes | None) -> Sysctl
     """Return the settings of the next boot if the file at ``path`` held ``content`` (None: were not there)."""
     others = [line for line in sysctls.persisted if line.path != path]
     at = next((i for i, line in enumerate(others) if _later(line.path, path)), len(others))
-    own = parse_settings(path, (content or b"").decode().splitlines())
-    return sysctls.model_copy(update={"persisted": (*others[:at], *own, *others[at:])})
+    lines = parse_settings(path, (content or b"").decode().splitlines())
+    return sysctls.model_copy(update={"persisted": (*others[:at], *lines, *others[at:])})
 
 
-def _later(path: str, own: str) -> bool:
-    """Return whether the file at ``path`` is applied after ``own``: by its name, whatever the folder."""
-    return path == UFW_FILE or path.rpartition("/")[2] > own.rpartition("/")[2]
+def _later(path: str, other: str) -> bool:
+    """Return whether the file at ``path`` is applied after ``other``: by its name, whatever the folder."""
+    return path == UFW_FILE or path.rpartition("/")[2] > other.rpartition("/")[2]
 
 
 def beaten_by(
@@ -65,10 +65,10 @@ def kept(state: HostState, settings: Mapping[str, str]) -> bool:
 
 
 def path_of(key: str) -> str:
-    """Return where the kernel has a setting."""
+    """Return the path of a setting below /proc/sys."""
     return f"/proc/sys/{key.translate(_SWAP)}"
 
 
 def key_of(path: str) -> str:
-    """Return the name of the setting that the kernel has at a path."""
+    """Return the dotted name of the setting at a path below /proc/sys."""
     return path.removeprefix("/proc/sys/").translate(_SWAP)

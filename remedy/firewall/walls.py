@@ -10,7 +10,7 @@ from remedy.firewall import firewalld, iptables, iptables_rules, nftables, nftab
 from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.step import Opening, Path, Proposal
 from remedy.firewall.traffic import Dropped, Traffic, dropped_by
-from remedy.probe import File, Firewalls, HostState, NftChain, NftRuleset, Session
+from remedy.probe import File, Firewalls, HostState, LoginSession, NftChain, NftRuleset
 from remedy.values import Fact, Unknown
 
 AT_BOOT = "what nftables loads at boot"
@@ -48,7 +48,7 @@ def unknowns(host: HostState, walls: Firewalls) -> Iterator[tuple[str, str]]:
     ):
         if not isinstance(fact, Unknown):
             continue
-        if name == "nftables" and isinstance(session, Session) and not session.has("nft"):
+        if name == "nftables" and isinstance(session, LoginSession) and not session.has("nft"):
             continue  # without the tool there are no rules but those of iptables, which prints its own
         yield name, fact.reason
 

@@ -25,8 +25,6 @@ from remedy.probe.state import HostState
 from remedy.probe.sysctl import Sysctls, SysctlSetting
 from remedy.probe.units import Unit
 
-Session = LoginSession
-
 __all__ = [
     "UNLIMITED",
     "Address",
@@ -64,7 +62,6 @@ __all__ = [
     "RoutingRule",
     "Segment",
     "Semaphores",
-    "Session",
     "SharedMemory",
     "ShmFile",
     "Software",

@@ -56,18 +56,18 @@ class Mention(Record):
 
 def parse_mentions(sections: Sections) -> tuple[Mention, ...]:
     """Read section ``mentions``: lines of ``grep -Hn``."""
-    found = []
+    mentions = []
     for path, lines in sections.lines("mentions").items():
         for line in lines:
             number, _, text = line.partition(":")
-            found.append(Mention(path=path, line=int(number), text=text))
-    return tuple(found)
+            mentions.append(Mention(path=path, line=int(number), text=text))
+    return tuple(mentions)
 
 
 def parse_files(
     sections: Sections,
     mounts: Iterable[Mount],
-    wanted: Iterable[str],
+    asked: Iterable[str],
     homes: Iterable[str],
     *,
     root: bool,
@@ -77,14 +77,14 @@ def parse_files(
     Args:
         sections: the probe's.
         mounts: the host's mounts, to tell what is read-only.
-        wanted: paths and patterns that were asked for.
+        asked: paths and patterns that were asked for.
         homes: paths below home directories that were asked for.
         root: whether the probe ran as root, for the reason where a file could not be read.
 
     Returns:
         A fact for each path asked for, and for each that a pattern found.
     """
-    paths = [path for path in (*wanted, *homes) if not _is_pattern(path)]
+    paths = [path for path in (*asked, *homes) if not _is_pattern(path)]
     try:
         listing, links, stuck = sections.body("file-facts"), _links(sections), _immutable(sections)
     except NoAnswerError as error:
@@ -100,44 +100,58 @@ def parse_files(
     files: dict[str, Fact[File]] = {}
     for line in listing.split(b"\n"):
         if match := _FACTS.fullmatch(line):
-            mode, uid, gid, size = int(match[1], 16), int(match[2]), int(match[3]), int(match[4])
             path = as_text(match[5])
-            real = links.get(path, path)
-            if path in files:
-                continue
-            content = _content(contents, match[5], mode, size, real)
-            if isinstance(content, Unknown):
-                files[path] = content
-                continue
-            files[path] = File(
-                path=path,
-                real_path=real,
-                exists=True,
-                content=content,
-                mode=mode & 0o7777,
-                uid=uid,
-                gid=gid,
-                immutable=bool({path, real, _directory(path), _directory(real)} & stuck),
-                read_only=read_only(real),
-            )
+            if path not in files:
+                real = links.get(path, path)
+                files[path] = _present(match, real, contents, stuck, read_only=read_only(real))
         elif match := _REFUSAL.fullmatch(line):
             path, words = as_text(match[1]), as_text(match[2])
-            if _is_pattern(path) or path in files:
-                continue
-            real = links.get(path, path)
-            if words not in ("No such file or directory", "Not a directory"):
-                files[path] = Unknown(reason=f"{path} cannot be looked at: {words}")
-            elif not real:
-                files[path] = Unknown(reason=f"{path} is a link that leads nowhere")
-            else:
-                files[path] = File(
-                    path=path, real_path=real, exists=False, read_only=read_only(real)
-                )
+            if not _is_pattern(path) and path not in files:
+                real = links.get(path, path)
+                files[path] = _refused(path, real, words, read_only=read_only(real))
     detail = sections.found["file-facts"].detail
     for path in paths:
         if path not in files:
-            files[path] = Unknown(reason=detail or f"the host said nothing about {path}")
+            files[path] = Unknown(reason=detail or f"{path} is missing in the answer of the host")
     return files
+
+
+def _present(
+    match: re.Match[bytes], real: str, contents: _Contents, stuck: set[str], *, read_only: bool
+) -> Fact[File]:
+    """Return a file that stat(1) showed, with its content.
+
+    Args:
+        match: of ``_FACTS``.
+        real: where the file is after following links.
+        contents: what was read of all files.
+        stuck: paths that are immutable or append-only.
+        read_only: whether its file system is mounted so.
+    """
+    path, mode, size = as_text(match[5]), int(match[1], 16), int(match[4])
+    content = _content(contents, match[5], mode, size, real)
+    if isinstance(content, Unknown):
+        return content
+    return File(
+        path=path,
+        real_path=real,
+        exists=True,
+        content=content,
+        mode=mode & 0o7777,
+        uid=int(match[2]),
+        gid=int(match[3]),
+        immutable=bool({path, real, _directory(path), _directory(real)} & stuck),
+        read_only=read_only,
+    )
+
+
+def _refused(path: str, real: str, words: str, *, read_only: bool) -> Fact[File]:
+    """Return a file that stat(1) could not show: one that does not exist, or unknown with its words."""
+    if words not in ("No such file or directory", "Not a directory"):
+        return Unknown(reason=f"{path} could not be read: {words}")
+    if not real:
+        return Unknown(reason=f"{path} is a link that leads nowhere")
+    return File(path=path, real_path=real, exists=False, read_only=read_only)
 
 
 class _Contents:
@@ -145,7 +159,7 @@ class _Contents:
 
     def __init__(self, sections: Sections, *, root: bool) -> None:
         # As root a file of the right kind and size is always read, unless it changed in between.
-        self.reason = "it changed while it was read" if root else "reading it needs root"
+        self.reason = "it changed meanwhile" if root else "that needs root"
         try:
             self.body = sections.body("file-contents") + b"\n"
         except NoAnswerError as error:
@@ -189,7 +203,7 @@ def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) 
         return Unknown(reason=f"{name} is empty, or not to be read") if content is None else content
     content = contents.read(path, size)
     if content is None:
-        return Unknown(reason=f"{name} is not known: {contents.reason}")
+        return Unknown(reason=f"{name} could not be read: {contents.reason}")
     return content
 
 

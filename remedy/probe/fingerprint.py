@@ -43,7 +43,7 @@ _OF_CONTAINERS = ("veth", "cali", "lxc", "tap", "vnet")
 def fingerprint(state: HostState) -> str:
     """Return the SHA-256, in hexadecimal, of the facts that a verdict rests on.
 
-    It is the same for two probes of a host that nothing was done to, and another one after a reboot: a proof
+    It is the same for two probes of a host that nothing was done to, and changes with a reboot: a proof
     belongs to one boot. That something is unknown counts, the reason does not.
     """
     facts = {name: _canonical(getattr(state, name)) for name in _GROUPS}

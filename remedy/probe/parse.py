@@ -14,9 +14,9 @@ from remedy.probe.frames import NoAnswerError, Sections, as_text, fact, read_sec
 from remedy.probe.identity import parse_identity
 from remedy.probe.kernel import parse_kernel
 from remedy.probe.memory import parse_shared_memory, parse_sysv
-from remedy.probe.names import parse_names
+from remedy.probe.names import Names, parse_names
 from remedy.probe.network import parse_network
-from remedy.probe.processes import parse_listeners, parse_processes
+from remedy.probe.processes import Process, parse_listeners, parse_processes
 from remedy.probe.request import ProbeRequest
 from remedy.probe.session import (
     LoginSession,
@@ -38,12 +38,12 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
 
     Args:
         host: the host's name in the inventory.
-        stdout: what the rendered script printed there, all of it; what is around its marks is passed over.
+        stdout: what the rendered script printed there, all of it; what is around its marks is ignored.
         request: what was asked.
         heard_at: when the answer was whole, by the controller's clock (epoch nanoseconds); 0: not noted.
 
     Returns:
-        The state, with ``Unknown`` for everything that this answer does not tell.
+        The state, with ``Unknown`` for everything that is missing in this answer.
 
     Raises:
         ProbeError: the answer has not one complete section of this request.
@@ -61,48 +61,28 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         [f"{home}/{name}" for home in homes for name in sources.HOME_FILES],
         root=root,
     )
-    names = fact(
-        lambda: parse_names(
-            sections,
-            request.names,
-            _text(files, "/etc/nsswitch.conf"),
-            _text(files, "/etc/resolv.conf"),
-        )
-    )
     processes = fact(lambda: parse_processes(sections, clock))
-    process_names = (
-        {}
-        if isinstance(processes, Unknown)
-        else {process.pid: process.name for process in processes}
-    )
-    booted_at = (
-        next((p.started_at for p in processes if p.pid == 1), 0)
-        if isinstance(processes, tuple)
-        else 0
-    )
     space = fact(lambda: parse_space(sections))
     ufw = fact(
         lambda: ufw_switched_on(
             _has(session, "ufw"), fact(lambda: _known_text(files, "/etc/ufw/ufw.conf"))
         )
     )
+    present = session.present if isinstance(session, LoginSession) else frozenset[str]()
     return HostState(
         host=host,
         root=root,
         complete=sections.complete,
-        costs={
-            name: round(section.ended - section.began, 2)
-            for name, section in sections.found.items()
-        },
+        costs=_costs(sections),
         clock=clock,
         session=session,
-        identity=fact(lambda: parse_identity(sections, booted_at, _identity_files(files))),
-        names=names,
+        identity=fact(lambda: parse_identity(sections, _boot(processes), _identity_files(files))),
+        names=fact(lambda: _names(sections, request, files)),
         files=files,
         mentions=fact(lambda: parse_mentions(sections)),
         kernel=fact(lambda: parse_kernel(sections)),
         network=fact(lambda: parse_network(sections)),
-        listeners=fact(lambda: parse_listeners(sections, process_names)),
+        listeners=fact(lambda: parse_listeners(sections, _names_by_pid(processes))),
         sysctls=fact(lambda: _sysctls(sections, files, ufw=ufw is True)),
         firewalls=fact(lambda: parse_firewalls(sections, ufw)),
         units=fact(lambda: parse_units(sections)),
@@ -113,15 +93,36 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         ipc=fact(lambda: parse_sysv(sections, processes)),
         processes=processes,
         gpus=fact(lambda: parse_gpus(sections)),
-        rdma=fact(
-            lambda: parse_rdma(
-                sections, session.present if isinstance(session, LoginSession) else frozenset()
-            )
-        ),
+        rdma=fact(lambda: parse_rdma(sections, present)),
         limits=fact(lambda: parse_limits(sections)),
         environment=fact(lambda: parse_environment(sections)),
         software=fact(lambda: parse_software(sections)),
     )
+
+
+def _costs(sections: Sections) -> dict[str, float]:
+    """Return the seconds of wall clock that each section took on the host."""
+    return {
+        name: round(section.ended - section.began, 2) for name, section in sections.found.items()
+    }
+
+
+def _boot(processes: Fact[tuple[Process, ...]]) -> int:
+    """Return when PID 1 was started, 0 where that is not known."""
+    if isinstance(processes, Unknown):
+        return 0
+    return next((process.started_at for process in processes if process.pid == 1), 0)
+
+
+def _names_by_pid(processes: Fact[tuple[Process, ...]]) -> dict[int, str]:
+    if isinstance(processes, Unknown):
+        return {}
+    return {process.pid: process.name for process in processes}
+
+
+def _names(sections: Sections, request: ProbeRequest, files: Mapping[str, Fact[File]]) -> Names:
+    nsswitch, resolv = _text(files, "/etc/nsswitch.conf"), _text(files, "/etc/resolv.conf")
+    return parse_names(sections, request.names, nsswitch, resolv)
 
 
 def _text(files: Mapping[str, Fact[File]], path: str) -> str:
@@ -132,7 +133,7 @@ def _text(files: Mapping[str, Fact[File]], path: str) -> str:
 
 def _known_text(files: Mapping[str, Fact[File]], path: str) -> str:
     """Return a file's text, "" when it is not there; raise ``NoAnswerError`` when that is not known."""
-    file = files.get(path, Unknown(reason=f"the probe did not look at {path}"))
+    file = files.get(path, Unknown(reason=f"the probe did not read {path}"))
     if isinstance(file, Unknown):
         raise NoAnswerError(file.reason)
     return as_text(file.content)

@@ -275,7 +275,7 @@ UNITS = (
     "openibd.service",
     "puppet.service",
 )
-"""systemd services of which it is told whether they are there, run, and start at boot."""
+"""systemd services whose presence, state and start at boot are read."""
 
 LIMIT_UNITS = ("docker.service", "containerd.service", "kubelet.service", "slurmd.service")
 """Those of them whose limits are asked for when they run: jobs inherit them."""
@@ -288,7 +288,7 @@ PROGRAMS = (
     "torchrun", "mpirun", "srun", "ray", "cloud-init", "chronyc", "sudo", "timeout", "flock", "sha256sum",
     "restorecon",
 )  # fmt: skip
-"""Programs whose path is told where they are there."""
+"""Programs whose path is read."""
 
 PRESENCE = (
     "/.dockerenv",
@@ -314,7 +314,7 @@ PRESENCE = (
     "/var/run/reboot-required",
     "/sys/fs/selinux/enforce",
 )
-"""Paths of which only it is told that they are there."""
+"""Paths whose presence is read, not their content."""
 
 FILE_SYSTEMS = ("/", "/etc", "/dev/shm", "/run", "/tmp", "/var/lib", "/var/log", "/boot")  # noqa: S108
 """Where room is asked for."""

@@ -29,7 +29,7 @@ from remedy.values import Fact, Record, Unknown
 
 __all__ = ["File", "HostState", "Identity", "Names"]
 
-NOT_PROBED = Unknown(reason="the probe did not look at this")
+NOT_PROBED = Unknown(reason="the probe did not read this")
 
 
 class HostState(Record):
@@ -68,8 +68,8 @@ class HostState(Record):
     software: Fact[Software] = NOT_PROBED
 
     def file(self, path: str) -> Fact[File]:
-        """Return the file at ``path``; ``Unknown`` when the probe did not look at it."""
-        return self.files.get(path, Unknown(reason=f"the probe did not look at {path}"))
+        """Return the file at ``path``; ``Unknown`` when the probe did not read it."""
+        return self.files.get(path, Unknown(reason=f"the probe did not read {path}"))
 
     def files_in(self, directory: str) -> tuple[Fact[File], ...]:
         """Return the files right in ``directory`` that a pattern found, in the order of their names."""

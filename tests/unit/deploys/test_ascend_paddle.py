@@ -28,7 +28,7 @@ from remedy.plan import (
     promised,
     section_models,
 )
-from remedy.probe import File, Gpus, HostState, Names, PciDevice, Session, Sysctls
+from remedy.probe import File, Gpus, HostState, LoginSession, Names, PciDevice, Sysctls
 from remedy.spec import SpecSection, load_spec
 from tests.unit.build import fleet, host_state, record, with_section
 
@@ -59,7 +59,7 @@ def host(
         update={
             "sysctls": Sysctls(live=live, persisted=(), unread=()),
             "gpus": record(Gpus, pci=(GPU,) * gpus),
-            "session": record(Session, homes=(), programs={}, present=frozenset()),
+            "session": record(LoginSession, homes=(), programs={}, present=frozenset()),
             "names": record(Names, own=(own or address,)),
         }
     )

@@ -33,12 +33,12 @@ from remedy.probe import (
     Gpus,
     HostState,
     Interface,
+    LoginSession,
     Mention,
     Network,
     PciDevice,
     RdmaPort,
     Route,
-    Session,
 )
 from remedy.spec import ClusterSpec, load_spec
 from remedy.values import Unknown
@@ -90,7 +90,7 @@ def host(
                 interfaces=(*interfaces, *extra),
                 routes=(record(Route, destination="default", interface="eth0"),),
             ),
-            "session": record(Session, homes=("/root",), programs={}, present=frozenset()),
+            "session": record(LoginSession, homes=("/root",), programs={}, present=frozenset()),
             "mentions": mentions,
             "gpus": record(Gpus, pci=(GPU,) if gpu else ()),
             "rdma": rdma,

@@ -29,9 +29,9 @@ from remedy.probe import (
     HostState,
     Identity,
     Limit,
+    LoginSession,
     PciDevice,
     RdmaPort,
-    Session,
     Sysctls,
     Unit,
 )
@@ -71,7 +71,7 @@ def host(
     return host_state("gpu01", "10.0.0.1", files=known).model_copy(
         update={
             "identity": record(Identity, os_id=os_id, static_name="gpu01", transient_name="gpu01"),
-            "session": record(Session, homes=(), programs={}, present=present),
+            "session": record(LoginSession, homes=(), programs={}, present=present),
             "gpus": record(Gpus, pci=(GPU,) if gpu else ()),
             "rdma": (PORT,) if rdma else (),
             "limits": {"memlock": Limit(memlock, memlock), "nofile": Limit(1024, nofile)},

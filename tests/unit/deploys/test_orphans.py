@@ -20,7 +20,7 @@ from remedy.plan import (
     promised,
     section_models,
 )
-from remedy.probe import HostState, Listener, Process, Session
+from remedy.probe import HostState, Listener, LoginSession, Process
 from remedy.probe.accelerators import GpuProcess, Gpus
 from remedy.probe.processes import NO_READER
 from remedy.spec import load_spec
@@ -147,7 +147,7 @@ def test_what_cannot_be_seen_proves_nothing() -> None:
     state = host(ORPHAN)
     for update in (
         {"root": False},
-        {"session": record(Session, present=frozenset({"/.dockerenv"}))},
+        {"session": record(LoginSession, present=frozenset({"/.dockerenv"}))},
         {"processes": (INIT._replace(name="bash"), SSHD, ORPHAN)},
         {"processes": (SSHD, ORPHAN)},
     ):

@@ -18,10 +18,10 @@ from remedy.probe import (
     Gpu,
     GpuProcess,
     Kernel,
+    LoginSession,
     Names,
     Package,
     PciDevice,
-    Session,
     Software,
     Sysctls,
     Unit,
@@ -246,7 +246,7 @@ def test_other_devices_and_those_passed_through_are_no_gpus_of_the_host() -> Non
     facts = gpus(1)
     facts["gpus"] = facts["gpus"].model_copy(update={"pci": (*facts["gpus"].pci, amd)})
     assert told("gpu_health", hosts(facts)) == []
-    passed = record(Session, present=frozenset({"/sys/bus/pci/drivers/vfio-pci/0000:01:00.0"}))
+    passed = record(LoginSession, present=frozenset({"/sys/bus/pci/drivers/vfio-pci/0000:01:00.0"}))
     two = gpus(2, devices=gpus(1)["gpus"].devices)
     assert told("gpu_health", hosts({**two, "session": passed})) == []
 

@@ -27,13 +27,13 @@ from remedy.probe import (
     Identity,
     Interface,
     Kernel,
+    LoginSession,
     Mention,
     Names,
     Network,
     Package,
     PciDevice,
     RdmaPort,
-    Session,
     Software,
     Sysctls,
     Unit,
@@ -200,7 +200,7 @@ def test_a_minimum_that_is_no_version_is_refused(tmp_path: Any) -> None:
 
 def pythons(interpreters: tuple[str, ...], *packages: Package) -> dict[str, Any]:
     return {
-        "session": record(Session, path="/opt/venv/bin:/usr/local/bin:/usr/bin"),
+        "session": record(LoginSession, path="/opt/venv/bin:/usr/local/bin:/usr/bin"),
         "software": record(Software, interpreters=interpreters, packages=packages),
     }
 
@@ -248,7 +248,7 @@ def docker(*runtimes: str, programs: tuple[str, ...] = ()) -> dict[str, Any]:
     daemon = record(Docker, runtimes=runtimes)
     return {
         "containers": record(Containers, docker=daemon),
-        "session": record(Session, programs=dict.fromkeys(programs, "/usr/bin/x")),
+        "session": record(LoginSession, programs=dict.fromkeys(programs, "/usr/bin/x")),
     }
 
 
@@ -334,7 +334,7 @@ def test_what_is_wrong_with_gpus(case: str) -> None:
         {
             **gpus(1, devices=()),
             "session": record(
-                Session, present=frozenset({"/sys/bus/pci/drivers/vfio-pci/0000:00:00.0"})
+                LoginSession, present=frozenset({"/sys/bus/pci/drivers/vfio-pci/0000:00:00.0"})
             ),
         },
     ],

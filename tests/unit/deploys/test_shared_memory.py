@@ -34,8 +34,8 @@ from remedy.probe import (
     File,
     HostState,
     Kernel,
+    LoginSession,
     Process,
-    Session,
     SharedMemory,
 )
 from remedy.probe.accelerators import Gpus, PciDevice
@@ -75,7 +75,7 @@ def state(
             "kernel": record(Kernel, memory=memory, modules=frozenset()),
             "shared_memory": SharedMemory(size=shm, used=0, files=(), holders={}),
             "session": record(
-                Session, programs=dict.fromkeys(programs, "/usr/bin/x"), present=frozenset()
+                LoginSession, programs=dict.fromkeys(programs, "/usr/bin/x"), present=frozenset()
             ),
             "processes": (dockerd,) if runs else (),
             "containers": Containers(
@@ -175,7 +175,7 @@ def test_a_file_that_makes_it_small_at_boot_is_corrected() -> None:
 
 
 def test_dev_shm_says_what_stands_in_the_way() -> None:
-    inside = record(Session, present=frozenset({"/.dockerenv"}))
+    inside = record(LoginSession, present=frozenset({"/.dockerenv"}))
     _, plan = plan_of(state().model_copy(update={"session": inside}), DevShmSpec())
     assert [f.kind for f in plan.findings] == [FindingKind.BLOCKED]
     assert "--shm-size=32g" in plan.findings[0].fix

@@ -21,7 +21,7 @@ from remedy.plan import (
     promised,
     section_models,
 )
-from remedy.probe import Clock, HostState, Session, SharedMemory, ShmFile
+from remedy.probe import Clock, HostState, LoginSession, SharedMemory, ShmFile
 from remedy.spec import load_spec
 from remedy.values import Fact, Unknown
 from tests.unit.build import fleet, host_state, record, with_section
@@ -135,7 +135,7 @@ def test_the_user_can_name_more_or_less() -> None:
 
 
 def test_a_container_is_only_reported_on() -> None:
-    inside = record(Session, present=frozenset({"/run/.containerenv"}))
+    inside = record(LoginSession, present=frozenset({"/run/.containerenv"}))
     plan = plan_of(host(file()).model_copy(update={"session": inside}))
     assert plan.changes == ()
     assert "cannot be seen" in plan.findings[0].fix

@@ -22,11 +22,11 @@ from remedy.probe import (
     Clock,
     HostState,
     Identity,
+    LoginSession,
     Process,
     Queue,
     Segment,
     Semaphores,
-    Session,
     SysvIpc,
 )
 from remedy.spec import load_spec
@@ -146,11 +146,11 @@ def test_semaphores_and_queues_are_reported_unless_asked_for() -> None:
 
 
 def test_a_container_is_only_reported_on() -> None:
-    inside = record(Session, present=frozenset({"/.dockerenv"}))
+    inside = record(LoginSession, present=frozenset({"/.dockerenv"}))
     plan = plan_of(host(segment()).model_copy(update={"session": inside}))
     assert plan.changes == ()
     assert "cannot be seen" in plan.findings[0].fix
-    booted = record(Session, present=frozenset({"/.dockerenv", "/run/systemd/system"}))
+    booted = record(LoginSession, present=frozenset({"/.dockerenv", "/run/systemd/system"}))
     assert plan_of(host(segment()).model_copy(update={"session": booted})).changes
 
 
