@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -119,11 +120,27 @@ def _table(current: LabStatus) -> Table:
 
 @lab.command(name="break")
 @click.option("--list", "listing", is_flag=True, help="List the faults.")
+@click.option(
+    "--faults",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Know the faults that this Python file declares, too.",
+)
 @click.argument("host", required=False)
 @click.argument("fault_names", metavar="[FAULT]...", nargs=-1)
 @click.pass_obj
-def break_(this: Lab, listing: bool, host: str | None, fault_names: tuple[str, ...]) -> None:
+def break_(
+    this: Lab,
+    listing: bool,
+    files: tuple[Path, ...],
+    host: str | None,
+    fault_names: tuple[str, ...],
+) -> None:
     """Inject one or several faults into HOST. HOST may be 'all'."""
+    for file in files:
+        faults.load_file(file)
     if listing:
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True)

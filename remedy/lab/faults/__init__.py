@@ -8,16 +8,20 @@ A fault is added by adding a function to a module of this package::
 
 It works on a running host, from inside, without ssh, and MAY be injected twice. What is broken
 lasts until the host is made anew (``remedy lab replace``, or ``Lab.reset``); what is only live also
-ends with a reboot.
+ends with a reboot. A test may declare a fault of its own in its file, in the same way; for the command
+line ``remedy lab break --faults FILE`` loads such a file.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import TypeAlias
 
 from remedy.errors import LabError
@@ -64,9 +68,35 @@ def fault(name: str, text: str) -> Callable[[Inject], Inject]:
 
 
 def catalogue() -> list[LabFault]:
-    """Yield every fault, by name."""
+    """Return the faults of this package and of files that were loaded, by name.
+
+    What a test registers beside itself is found by ``get``, and is that test's own business.
+    """
     _load()
-    return sorted(_faults.values(), key=lambda one: one.name)
+    own = (entry for entry in _faults.values() if entry.inject.__module__.startswith(__name__))
+    return sorted(own, key=lambda entry: entry.name)
+
+
+def load_file(path: Path) -> None:
+    """Register the faults that a Python file declares, such as a test of a remedy of one's own.
+
+    Raises:
+        LabError: it cannot be loaded.
+    """
+    _load()
+    sys.path.insert(0, str(Path.cwd()))  # what a test in a checkout imports
+    spec = importlib.util.spec_from_file_location(f"{__name__}.{path.stem}", path)
+    try:
+        if spec is None or spec.loader is None:
+            raise ImportError("it is no Python file")
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except Exception as error:  # whatever the code of others raises
+        text = f"The faults of {path} cannot be loaded: {type(error).__name__}: {error}"
+        raise LabError(
+            text, next_step="Correct the file: it declares them with @fault(name, text)."
+        ) from error
+    finally:
+        del sys.path[0]
 
 
 def get(name: str) -> LabFault:

@@ -117,3 +117,29 @@ def test_line_endings_are_changed_once() -> None:
 def test_a_fault_about_peers_needs_peers() -> None:
     with pytest.raises(LabError, match="no peers"):
         hosts_file.conflicting_line(_host(FRESH_HOSTS, count=1))
+
+
+DECLARED = """
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+@fault("of-a-file", "a fault that a test declares beside itself")
+def of_a_file(host: Host) -> None:
+    host.must(["true"])
+"""
+
+
+def test_a_file_declares_faults_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "_faults", dict(faults._faults))
+    path = tmp_path / "test_mine.py"
+    path.write_text(DECLARED, encoding="utf-8")
+    faults.load_file(path)
+    assert faults.get("of-a-file") in faults.catalogue()
+
+
+@pytest.mark.parametrize("text", ["import nowhere\n", "1 / 0\n", "fault(\n"])
+def test_a_file_of_faults_that_cannot_be_loaded(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "test_mine.py"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(LabError, match=r"test_mine\.py cannot be loaded"):
+        faults.load_file(path)
