@@ -58,13 +58,6 @@ class PaddleSpec(SpecSection):
         return range(int(first), int(last) + 1)
 
 
-def reserved_ports(fleet: Fleet) -> range:
-    """Return the ports that trainers listen on, for remedies that reserve or open ports."""
-    spec = fleet.spec.section("paddle", PaddleSpec)
-    most = max((_devices(state, spec) for state in fleet.states.values()), default=0)
-    return spec.range[:most]
-
-
 def _devices(host: HostState, spec: PaddleSpec) -> int:
     """Return how many trainers a host runs."""
     if spec.devices is not None:

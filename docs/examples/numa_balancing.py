@@ -22,7 +22,7 @@ KEY = "kernel.numa_balancing"
 FILE = SettingsFile("/etc/sysctl.d/90-remedy-numa.conf", "the kernel moves no pages under GPUs")
 CAUSE = Cause(
     name="numa-balancing",
-    group="Hardware path",
+    group="Limits and memory",
     cause="The kernel moves pages between NUMA nodes while the GPUs use them.",
     confirm="`cat /proc/sys/kernel/numa_balancing` prints 1 on a host with several NUMA nodes.",
     fix="`sysctl -w kernel.numa_balancing=0`, and a line in /etc/sysctl.d.",

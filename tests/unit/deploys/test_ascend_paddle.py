@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from remedy.deploys import ascend
 from remedy.deploys.ascend import HCCN, TABLE, AscendSpec
 from remedy.deploys.hosts_file import HostsFileSpec
-from remedy.deploys.paddle import PATH, PaddleSpec, reserved_ports
+from remedy.deploys.paddle import PATH, PaddleSpec
 from remedy.edit.rank_table import Server, parse_hccn, rank_table
 from remedy.errors import SpecError
 from remedy.plan import (
@@ -162,8 +162,6 @@ def test_variables_go_by_the_number_of_devices(devices: int, timeout: str | None
 def test_ports_for_others_to_reserve() -> None:
     assert ascend.reserved_ports(of(host(1))) == range(0)
     assert ascend.reserved_ports(of(host(1, hccn(1)))) == range(60000, 60032)
-    made = of(host(1, gpus=2), paddle=PaddleSpec(ports="8000-8999"))
-    assert reserved_ports(made) == range(8000, 8002)
 
 
 def test_endpoints_are_counted_through_all_hosts(tmp_path: Path) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import remedy.deploys
 import remedy.firewall
-from remedy.plan import FindingKind, Workbench, sha256
+from remedy.plan import FindingKind, Remedy, Workbench, sha256
 from remedy.plan.workbench import Undecided
-from remedy.probe import File, HostState
+from remedy.probe import File, HostState, sources
 from remedy.probe.state import NOT_PROBED
 from remedy.spec import SpecSection
 from remedy.values import Unknown
@@ -167,3 +168,18 @@ def test_a_command_that_nothing_takes_back_is_not_reversible() -> None:
             "do it", because=finding, observe="look", before="a", after="b", do="do", undo=undo
         )
     assert [change.reversible for change in bench.changes] == [True, False]
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "writing-a-remedy.md"
+
+
+def test_the_page_on_writing_a_remedy_names_what_there_is() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    on_the_bench = {*dir(Workbench), "host", "fleet", "settings"}
+    assert set(re.findall(r"\bbench\.(\w+)", text)) <= on_the_bench
+    assert set(re.findall(r"@NAME\.(\w+)", text)) <= set(dir(Remedy))
+    for path in re.findall(r"`((?:remedy|tests/unit|scripts|docs)/[\w./-]+)`", text):
+        assert "NAME" in path or (PAGE.parents[1] / path.rstrip("/")).exists(), path
+    for name in ("SYSCTLS", "UNITS", "PROGRAMS", "PRESENCE"):
+        assert name in text
+        assert hasattr(sources, name)
