@@ -6,11 +6,10 @@ import pytest
 
 from remedy.audit import Story
 from remedy.audit.survival import Boot, survival
-from remedy.plan import Origin, Plan, make_plan, promised
+from remedy.plan import Plan, make_plan, promised
 from remedy.probe import HostState, Identity
 from tests.unit.build import fleet, host_state, record
-
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
+from tests.unit.plans import WHEN
 
 
 def booted(boot: str, *, right: bool) -> tuple[HostState, Plan]:

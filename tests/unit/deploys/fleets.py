@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.inventory import Inventory, Node
-from remedy.plan import Fleet, Origin, Remedy, find_remedy, remedies, section_models
+from remedy.plan import Fleet, Remedy, find_remedy, remedies, section_models
 from remedy.probe import Address, File, HostState, Identity, Interface, Names, Network, Sysctls
 from remedy.spec import Spec, load_spec
 from remedy.values import Unknown
 from tests.unit.deploys.values import values_of
 from tests.unit.probe_data import RECORDED, state
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NAMES = ("gpu01", "gpu02", "gpu03")
 
 # ---- hosts

@@ -1,103 +1,18 @@
-"""What a plan and the remedies that made it have to hold, as checks of one case.
-
-The decision of a remedy says what is now and what will be; its ``promises`` and ``observes`` say the same a
-second time, from the state. Here the two are held against each other.
-"""
+"""Trying one remedy in many cases."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from remedy.plan import (
-    Change,
-    CommandAction,
-    Fleet,
-    Remedy,
-    find_remedy,
-    inverse,
-    make_plan,
-    promised,
-)
-from remedy.plan.plan import Plan
-from remedy.plan.promise import after
-from remedy.probe import File, HostState
-from tests.unit.deploys.fleets import WHEN, single_cases
-
-LOOKED_AT = ("identity", "sysctls", "firewalls", "units", "limits", "shared_memory")
-
-
-def check(fleet: Fleet, only: str | None = None) -> Plan:
-    """Check a fleet's plan in every way; return it."""
-    plan = make_plan(fleet, WHEN, only=only)
-    check_commands(fleet, plan)
-    check_converged(fleet, plan, only)
-    check_way_back(fleet, plan)
-    return plan
-
-
-def check_converged(fleet: Fleet, plan: Plan, only: str | None = None) -> None:
-    """Check that what a plan promises needs no plan."""
-    again = make_plan(promised(fleet, plan), WHEN, only=only)
-    changes = [summary(change) for change in again.changes]
-    assert changes == [], (
-        f"planned again, so `promises` of the remedy does not say what becomes: {changes}"
-    )
-
-
-def check_commands(fleet: Fleet, plan: Plan) -> None:
-    """Check that each command's ``before`` is what the host is now, and ``after`` what it will be."""
-    for host in plan.hosts:
-        state = fleet.states[host]
-        for change in plan.for_host(host):
-            then = after(state, change, plan)
-            if isinstance(change.action, CommandAction):
-                observe = find_remedy(change.remedy).observation
-                where = f"{change.remedy}: {change.title!r}"
-                assert observe is not None, (
-                    f"{where} runs a command: say with @{change.remedy}.observes what its `observe` prints"
-                )
-                now = observe(state, change)
-                assert change.action.before == now, (
-                    f"{where}: `before` is not what is there now: {now!r}"
-                )
-                new = observe(then, change)
-                assert change.action.after == new, (
-                    f"{where}: `after` is not what is promised: {new!r}"
-                )
-            state = then
-
-
-def check_way_back(fleet: Fleet, plan: Plan) -> None:
-    """Check that taking a plan back brings the state before."""
-    done = promised(fleet, plan)
-    steps = tuple(step for host in plan.hosts for step in inverse(plan.for_host(host)))
-    back = promised(done, plan.model_copy(update={"changes": steps}))
-    for host in fleet.states:
-        was, now = fleet.states[host], back.states[host]
-        assert contents(now) == contents(was), f"{host}: a file is not what it was"
-        if all(change.reversible for change in plan.for_host(host)):
-            # The recorded answers of the resolver are the files', so they come back with these.
-            for group in LOOKED_AT:
-                text = f"{host}: {group} is not what it was, taken back"
-                assert getattr(now, group) == getattr(was, group), text
+from remedy.plan import Remedy
+from tests.unit.deploys.fleets import single_cases
+from tests.unit.plans import settled
 
 
 def sweep(remedy: Remedy[Any]) -> None:
     """Check a remedy in many cases, of which it must change something in one at least."""
-    changes = sum(
-        len(check(case.fleet(), only=remedy.name).changes) for case in single_cases(remedy)
-    )
+    changes = sum(len(settled(case.fleet(), remedy.name).changes) for case in single_cases(remedy))
     assert changes or remedy.only_reports, (
         f"{remedy.name} never planned a change in any of these cases, so nothing of it was tried: say with "
         f"@{remedy.name}.breaks how a host is broken, or give its settings Field(examples=[...])"
     )
-
-
-def contents(state: HostState) -> dict[str, bytes]:
-    """Return the files that are there, with their bytes."""
-    return {p: f.content for p, f in state.files.items() if isinstance(f, File) and f.exists}
-
-
-def summary(change: Change) -> tuple[str, ...]:
-    """Return what says which change it is."""
-    return (change.host, change.remedy, change.title, change.reason)

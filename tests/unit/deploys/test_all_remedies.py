@@ -33,14 +33,9 @@ from remedy.plan.splice import join
 from remedy.spec import SpecSection, load_spec
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.example import EXAMPLE
-from tests.unit.deploys.fleets import NAMES, WHEN, Case, cases, fleet_of, host, with_absent
-from tests.unit.deploys.promises import (
-    check_commands,
-    check_converged,
-    check_way_back,
-    summary,
-    sweep,
-)
+from tests.unit.deploys.fleets import NAMES, Case, cases, fleet_of, host, with_absent
+from tests.unit.deploys.promises import sweep
+from tests.unit.plans import WHEN, check_commands, check_converged, check_way_back, summary
 
 with also(EXAMPLE):
     REMEDIES = remedies()

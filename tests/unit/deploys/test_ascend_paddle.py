@@ -21,7 +21,6 @@ from remedy.plan import (
     FileAction,
     FindingKind,
     Fleet,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -31,8 +30,8 @@ from remedy.plan import (
 from remedy.probe import File, Gpus, HostState, LoginSession, Names, PciDevice, Sysctls
 from remedy.spec import SpecSection, load_spec
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 GPU = PciDevice("0000:01:00.0", "10de", "2330", "0302")
 ENV = "/etc/environment"
 

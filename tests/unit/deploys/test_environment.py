@@ -20,7 +20,6 @@ from remedy.plan import (
     FileAction,
     FindingKind,
     Fleet,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -43,8 +42,8 @@ from remedy.probe import (
 from remedy.spec import ClusterSpec, load_spec
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 ENV, NCCL, PROFILE = "/etc/environment", "/etc/nccl.conf", "/etc/profile.d/remedy.sh"
 HOME = "/root/.nccl.conf"
 MCA = "/etc/openmpi/openmpi-mca-params.conf"

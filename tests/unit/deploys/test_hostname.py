@@ -8,12 +8,12 @@ import pytest
 
 from remedy.deploys._cloud import cloud_setting
 from remedy.deploys.hostname import CLOUD_FILE, CLOUD_TEXT, STATIC, HostnameSpec
-from remedy.plan import CommandAction, Finding, FindingKind, Fleet, Origin, Plan, make_plan
+from remedy.plan import CommandAction, Finding, FindingKind, Fleet, Plan, make_plan
 from remedy.probe import File, HostState
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 MAIN = "/etc/cloud/cloud.cfg"
 
 

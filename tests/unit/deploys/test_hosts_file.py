@@ -9,12 +9,12 @@ import pytest
 
 from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.inventory import Inventory, Node
-from remedy.plan import Finding, FindingKind, Fleet, Origin, Plan, make_plan, promised
+from remedy.plan import Finding, FindingKind, Fleet, Plan, make_plan, promised
 from remedy.probe import File, HostState, Names
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 PATH = "/etc/hosts"
 PLAIN = b"127.0.0.1\tlocalhost\n"
 RIGHT = {"a": ("10.0.0.1",), "b": ("10.0.0.2",)}

@@ -14,11 +14,8 @@ from remedy.plan import (
     CommandAction,
     FindingKind,
     Fleet,
-    Origin,
     Plan,
     Risk,
-    inverse,
-    make_plan,
     promised,
     section_models,
 )
@@ -26,14 +23,22 @@ from remedy.probe import Address, File, HostState, Interface, Network, Route, Sy
 from remedy.probe.sysctl import parse_persisted
 from remedy.spec import load_spec
 from remedy.values import Unknown
+from tests.unit import plans
 from tests.unit.build import fleet, host_state, record, with_section
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 OFF_FILE = {
     "/etc/sysctl.d/60-no.conf": "net.ipv6.conf.all.disable_ipv6=1\nnet.ipv6.conf.default.disable_ipv6=1\n"
 }
 OVER_4 = {"SSH_CONNECTION": "10.0.0.9 5000 10.0.0.1 22"}
 OVER_6 = {"SSH_CONNECTION": "fd00::9 5000 fd00::1 22"}
+
+
+def plan_of(fleet: Fleet) -> Plan:
+    return plans.plan_of(fleet, "ipv6")
+
+
+def settled(fleet: Fleet) -> Plan:
+    return plans.settled(fleet, "ipv6")
 
 
 def keys(values: dict[str, str]) -> dict[str, str]:
@@ -68,24 +73,6 @@ def state(
 
 def of(*states: HostState, mode: Toggle = "keep", **interfaces: Toggle) -> Fleet:
     return fleet(*states, spec=with_section("ipv6", Ipv6Spec(mode=mode, interfaces=interfaces)))
-
-
-def plan_of(found: Fleet) -> Plan:
-    return make_plan(found, WHEN, only="ipv6")
-
-
-def settled(before: Fleet) -> Plan:
-    plan = plan_of(before)
-    after = promised(before, plan)
-    assert plan_of(after).changes == ()
-    names = before.inventory.names
-    undo = tuple(c for name in names for c in inverse(plan.for_host(name)))
-    back = promised(after, plan.model_copy(update={"changes": undo}))
-    for name in names:
-        assert back.states[name].sysctls == before.states[name].sysctls
-    assert {c.host for c in plan.changes} <= {f.host for f in plan.findings}
-    assert all(change.guarded for change in plan.changes)
-    return plan
 
 
 def live_of(plan: Plan) -> CommandAction:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from remedy.deploys.sysv_ipc import SysvIpcSpec
-from remedy.plan import CommandAction, Origin, make_plan
+from remedy.plan import CommandAction, make_plan
 from remedy.probe import (
     Clock,
     Identity,
@@ -26,8 +26,8 @@ from remedy.probe import (
 )
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NOW, BOOTED, USER = 1_000_000, 500_000, 4711
 SEGMENT = Segment(
     id=5, key=-2, mode=0o600, size=4096, creator=10, last=11, attached=0, uid=USER, creator_uid=USER,

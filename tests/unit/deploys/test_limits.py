@@ -16,7 +16,6 @@ from remedy.errors import SpecError
 from remedy.plan import (
     FileAction,
     FindingKind,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -37,8 +36,8 @@ from remedy.probe import (
 )
 from remedy.spec import SpecSection, load_spec
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 MAIN = "/etc/security/limits.conf"
 SITE = "/etc/security/limits.d/50-site.conf"
 LATER = "/etc/security/limits.d/zz.conf"

@@ -13,7 +13,6 @@ from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
     FindingKind,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -27,9 +26,9 @@ from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit import probe_data
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
 NAME = "orphans"
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 LOGIN = "/user.slice/user-0.slice/session-4444.scope"
 CLOSED = (NO_READER, NO_READER)
 END = OrphansSpec(end=True)

@@ -17,10 +17,7 @@ from remedy.plan import (
     CommandAction,
     FindingKind,
     Fleet,
-    Origin,
     Plan,
-    inverse,
-    make_plan,
     promised,
 )
 from remedy.plan import section_models as models
@@ -28,10 +25,18 @@ from remedy.probe import File, HostState, Sysctls
 from remedy.probe.sysctl import parse_persisted
 from remedy.spec import load_spec
 from remedy.values import Unknown
+from tests.unit import plans
 from tests.unit.build import fleet, host_state, with_section
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 USUAL = "32768 60999"
+
+
+def plan_of(fleet: Fleet) -> Plan:
+    return plans.plan_of(fleet, "port_range")
+
+
+def settled(fleet: Fleet) -> Plan:
+    return plans.settled(fleet, "port_range")
 
 
 def state(
@@ -60,23 +65,6 @@ def of(*states: HostState, spec: PortRangeSpec | None = None, hccl: bool = False
     if hccl:
         given_spec.sections["firewall"] = FirewallSpec(frameworks=("torch", "hccl"))
     return fleet(*states, spec=given_spec)
-
-
-def plan_of(found: Fleet) -> Plan:
-    return make_plan(found, WHEN, only="port_range")
-
-
-def settled(before: Fleet) -> Plan:
-    plan = plan_of(before)
-    after = promised(before, plan)
-    assert plan_of(after).changes == ()
-    names = before.inventory.names
-    undo = tuple(c for name in names for c in inverse(plan.for_host(name)))
-    back = promised(after, plan.model_copy(update={"changes": undo}))
-    for name in names:
-        assert back.states[name].sysctls == before.states[name].sysctls
-    assert {c.host for c in plan.changes} <= {f.host for f in plan.findings}
-    return plan
 
 
 def written(plan: Plan, host: str = "a") -> str:

@@ -14,7 +14,7 @@ from remedy.deploys.fleet_versions import FleetVersionsSpec
 from remedy.deploys.launching import LaunchingSpec, through_proxy
 from remedy.deploys.network_health import NetworkHealthSpec
 from remedy.errors import SpecError
-from remedy.plan import Finding, FindingKind, Fleet, Origin, make_plan, section_models
+from remedy.plan import Finding, FindingKind, Fleet, make_plan, section_models
 from remedy.probe import (
     Address,
     Clock,
@@ -41,9 +41,9 @@ from remedy.probe import (
 from remedy.spec import SpecSection, load_spec
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 from tests.unit.probe_data import REQUEST, parse, recorded
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 SECOND = 10**9
 START = 1_800_000_000 * SECOND
 SITE = "/opt/venv/lib/python3.11/site-packages"

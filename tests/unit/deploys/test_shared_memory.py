@@ -20,7 +20,6 @@ from remedy.plan import (
     FileAction,
     FindingKind,
     Fleet,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -42,8 +41,8 @@ from remedy.probe.accelerators import Gpus, PciDevice
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 GPU = PciDevice("0000:01:00.0", "10de", "2330", "0302")
 FSTAB = "/etc/fstab"
 SMALL = Container("1", "train", "torch:2", 64 * MIB, "private", 100)

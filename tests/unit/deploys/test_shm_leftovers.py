@@ -14,7 +14,6 @@ from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
     FindingKind,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -25,9 +24,9 @@ from remedy.probe import Clock, HostState, LoginSession, SharedMemory, ShmFile
 from remedy.spec import load_spec
 from remedy.values import Fact, Unknown
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
 NAME = "shm_leftovers"
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NOW = 1_000_000
 
 

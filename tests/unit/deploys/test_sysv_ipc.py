@@ -11,7 +11,6 @@ from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
     FindingKind,
-    Origin,
     Plan,
     inverse,
     make_plan,
@@ -32,9 +31,9 @@ from remedy.probe import (
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.plans import WHEN
 
 NAME = "sysv_ipc"
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NOW, BOOTED = 1_000_000, 500_000
 USER, LIVING = 1000, 77
 

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from remedy.firewall import iptables, nftables
-from remedy.plan import FindingKind, Fleet, Origin, Plan, make_plan, promised
+from remedy.plan import FindingKind, Fleet, Plan, make_plan, promised
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, Sysctls
 from remedy.values import Unknown
 from tests.unit.build import NO_FIREWALL, fleet, host_state
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 MAIN = "/etc/nftables.conf"
 RED_HAT = "/etc/sysconfig/nftables.conf"
 INCLUDED = nftables.INCLUDED

@@ -21,20 +21,17 @@ from remedy.plan import (
     CommandAction,
     FindingKind,
     Fleet,
-    Origin,
     Plan,
     Risk,
-    inverse,
-    make_plan,
     promised,
     section_models,
 )
 from remedy.probe import File, Firewalls, HostState, NftChain, NftRule, NftRuleset, Sysctls
 from remedy.spec import SpecSection, load_spec
 from remedy.values import Unknown
+from tests.unit import plans
 from tests.unit.build import NO_FIREWALL, fleet, host_state, with_section
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 PEERS = spans.of_networks(["10.0.0.2", "10.0.0.3"])
 PORTS = spans.merge([(29400, 29400), (29500, 29563), (32768, 60999)])
 WAY = Path("eth0", "10.0.0.1")
@@ -81,6 +78,23 @@ table inet filter { # ours
 \t\ttcp dport 22 accept
 \t}
 }"""
+
+
+def plan_of(fleet: Fleet) -> Plan:
+    return plans.plan_of(fleet, "firewall")
+
+
+def settled(given_fleet: Fleet) -> Plan:
+    """Check that the plan of a fleet does what it promises and can be taken back; return it."""
+    plan = plan_of(given_fleet)
+    plans.check_converged(given_fleet, plan, "firewall")
+    plans.check_commands(given_fleet, plan)
+    assert {c.host for c in plan.changes} <= {f.host for f in plan.findings}
+    back = promised(promised(given_fleet, plan), plans.taken_back(plan))
+    for name, state in given_fleet.states.items():
+        assert _rules(back.states[name]) == _rules(state)
+        assert plans.contents(back.states[name]) == plans.contents(state)
+    return plan
 
 
 def saved(*rules: str, policy: str = "DROP") -> str:
@@ -184,33 +198,6 @@ def test_a_firewalld_without_any_rule_is_told() -> None:
         )
     ]
     assert plan.changes == ()
-
-
-def plan_of(given_fleet: Fleet) -> Plan:
-    return make_plan(given_fleet, WHEN, only="firewall")
-
-
-def undone(plan: Plan, hosts: Sequence[str]) -> Plan:
-    changes = tuple(c for name in hosts for c in inverse(plan.for_host(name)))
-    return plan.model_copy(update={"changes": changes})
-
-
-def settled(given_fleet: Fleet) -> Plan:
-    """Check that the plan of a fleet does what it promises and can be taken back; return it."""
-    plan = plan_of(given_fleet)
-    after = promised(given_fleet, plan)
-    again = plan_of(after)
-    assert again.changes == ()
-    assert {c.host for c in plan.changes} <= {f.host for f in plan.findings}
-    back = promised(after, undone(plan, given_fleet.inventory.names))
-    for name, state in given_fleet.states.items():
-        assert _rules(back.states[name]) == _rules(state)
-        for path, old in state.files.items():
-            new = back.states[name].files[path]
-            assert isinstance(old, File)
-            assert isinstance(new, File)
-            assert (new.exists, new.content) == (old.exists, old.content)
-    return plan
 
 
 def _rules(state: HostState) -> list[object]:

@@ -17,7 +17,6 @@ from remedy.plan import (
     FileAction,
     FindingKind,
     Fleet,
-    Origin,
     inverse,
     make_plan,
     promised,
@@ -25,8 +24,8 @@ from remedy.plan import (
 from remedy.probe import File, HostState, Names
 from remedy.values import Unknown
 from tests.unit.build import fleet, host_state, with_section
+from tests.unit.plans import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 LINE_127 = b"127.0.0.1\tlocalhost\n127.0.1.1\tnode\n"
 
 
