@@ -71,5 +71,7 @@ def cure(site: Site, *hosts: str, label: str) -> None:
     assert inventory == str(site.inventory)
     cured = site.remedy(command, *words, "--yes", "--no-verify")
     assert cured.code == 0, cured.stderr
+    # The short deadline was for what hangs; a busy machine may need longer for what passes.
+    (site.folder / "remedy.yaml").unlink()
     proved = site.remedy("verify")
     assert proved.code == 0, proved.stderr

@@ -204,6 +204,7 @@ def test_verification_fails_before_and_passes_after(site: Site) -> None:
     verdict = broken.document["verdict"]
     assert verdict["passed"] is False
     assert any("no answer" in one["reason"] for one in verdict["outcomes"])
+    (site.folder / "remedy.yaml").unlink()
     applied = site.remedy("apply", "--yes", "--json", *limit)
     assert applied.code == 0, applied.text
     assert applied.document["verdict"]["passed"] is True
