@@ -43,7 +43,7 @@ def main() -> int:
     for failed in reach.failed:
         _say(f"left out, it fails without a mutant: {failed}")
     sample = draw(copied, options.rooms, options.sample, options.seed)
-    records = Records(folder / "results.jsonl", name)
+    records = Records(folder / "results.jsonl", copied, name)
     tried = []
     for mutant, result in attempt(sample, reach, records, copied, options.jobs):
         tried.append((mutant, result))

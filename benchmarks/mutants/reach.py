@@ -51,10 +51,13 @@ class Reach:
         return sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
 
 
-def tree_digest(root: Path) -> str:
-    """Return what stands for everything that tests depend on."""
+PRODUCT = ("remedy", "deploys", "templates")
+
+
+def tree_digest(root: Path, *folders: str) -> str:
+    """Return what stands for all files of some folders; without any, for everything that tests depend on."""
     digest = hashlib.sha256()
-    for top in ("remedy", "deploys", "templates", "tests", "benchmarks", "docs"):
+    for top in folders or (*PRODUCT, "tests", "benchmarks", "docs"):
         for file in sorted((root / top).rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 digest.update(f"{file.relative_to(root)}\n".encode() + file.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.mutants.lane import HANG, Conditions, copy_tree, fork, run_pytest
 from benchmarks.mutants.operators import Mutant
-from benchmarks.mutants.reach import Reach
+from benchmarks.mutants.reach import PRODUCT, Reach, tree_digest
 
 KILLED, HUNG, SURVIVED, UNREACHED = "killed", "hung", "survived", "unreached"
 
@@ -44,24 +45,44 @@ class Result:
 
 
 class Records:
-    """Results, one a line of a file, so that a run that is cut off goes on where it was."""
+    """Results, one a line of a file, so that a run that is cut off goes on where it was.
 
-    def __init__(self, file: Path, tree: str) -> None:
+    A mutant stays dead while neither the product nor the file of the test that killed it changes: so after new
+    tests were written only the survivors are tried again.
+
+    Args:
+        file: where results are kept.
+        root: the tree that is tried.
+        name: stands for that tree and for the tests that are run.
+    """
+
+    def __init__(self, file: Path, root: Path, name: str) -> None:
         self.file = file
-        self.tree = tree
+        self.root = root
+        self.name = name
+        self.product = tree_digest(root, *PRODUCT)
         self.results: dict[str, Result] = {}
         self.killers: dict[str, str] = {}
         for line in file.read_text().splitlines() if file.exists() else ():
             record = json.loads(line)
             result = Result(**record["result"])
             self.killers[result.key] = result.test
-            if record["tree"] == tree:
+            same = result.dead and record["by"] == self._by(result)
+            if record["tree"] == name or same:
                 self.results[result.key] = result
 
     def add(self, result: Result) -> None:
+        """Keep a result."""
         self.results[result.key] = result
+        record = {"tree": self.name, "by": self._by(result), "result": asdict(result)}
         with self.file.open("a") as out:
-            out.write(json.dumps({"tree": self.tree, "result": asdict(result)}) + "\n")
+            out.write(json.dumps(record) + "\n")
+
+    def _by(self, result: Result) -> str:
+        """Return what a death depends on: the product, and the file of the test."""
+        file = self.root / result.test.partition("::")[0]
+        content = file.read_bytes() if result.test and file.is_file() else b""
+        return hashlib.sha256(self.product.encode() + content).hexdigest()[:16]
 
 
 @dataclass

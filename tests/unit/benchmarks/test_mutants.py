@@ -96,14 +96,23 @@ def test_the_tests_for_a_mutant_are_those_that_reach_its_statement_quickest_firs
     ]
 
 
-def test_what_was_tried_is_known_to_the_next_run_of_the_same_tree(tmp_path: Path) -> None:
+def test_a_result_holds_while_what_it_depends_on_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "remedy").mkdir()
+    product, test = tmp_path / "remedy" / "a.py", tmp_path / "t.py"
+    product.write_text("one")
+    test.write_text("one")
     file = tmp_path / "results.jsonl"
-    first = Records(file, "tree")
+    first = Records(file, tmp_path, "tree")
     first.add(Result("a", "killed", "t.py::quick"))
     first.add(Result("b", "survived"))
-    again, later = Records(file, "tree"), Records(file, "another")
-    assert again.results == first.results
-    assert (later.results, later.killers["a"]) == ({}, "t.py::quick")
+    assert Records(file, tmp_path, "tree").results == first.results
+    later = Records(file, tmp_path, "other tests")
+    assert (list(later.results), later.killers["a"]) == (["a"], "t.py::quick")
+    test.write_text("two")
+    assert Records(file, tmp_path, "other tests").results == {}
+    test.write_text("one")
+    product.write_text("two")
+    assert Records(file, tmp_path, "other tests").results == {}
 
 
 def test_what_is_not_reached_counts_as_survived_and_a_hang_as_killed() -> None:
