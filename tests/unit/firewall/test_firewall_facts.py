@@ -139,9 +139,8 @@ def test_a_firewall_of_which_nothing_is_known_is_unknown_by_its_name() -> None:
         ("firewalld", "firewalld"),
         ("ufw", "ufw"),
     ):
-        (finding,) = findings(
-            plan_of(of(walled("a", "10.0.0.1", **{field: late}))), FindingKind.UNKNOWN
-        )
+        state = walled("a", "10.0.0.1", files=(), **{field: late})
+        (finding,) = findings(plan_of(of(state)), FindingKind.UNKNOWN)
         assert name in finding.title
         assert finding.evidence == ("late",)
 
