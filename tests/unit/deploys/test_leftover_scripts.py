@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from remedy.deploys.sysv_ipc import SysvIpcSpec
-from remedy.plan import CommandAction, make_plan
+from remedy.plan import CommandAction, Fleet, make_plan, promised
 from remedy.probe import (
     Clock,
     Identity,
@@ -91,8 +91,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(tmp_path, monkeypatch)
 
 
-def actions() -> dict[str, CommandAction]:
-    """Return what is planned for a segment, a set of semaphores and a queue that nobody uses."""
+def whole() -> Fleet:
+    """Return a fleet of a host with a segment, a set of semaphores and a queue that nobody uses."""
     ipc = SysvIpc(segments=(SEGMENT,), semaphores=(SEMAPHORES,), queues=(QUEUE,))
     state = host_state("a", "10.0.0.1").model_copy(
         update={
@@ -103,7 +103,12 @@ def actions() -> dict[str, CommandAction]:
         }
     )
     spec = with_section("sysv_ipc", SysvIpcSpec(semaphores="remove", queues="remove"))
-    plan = make_plan(fleet(state, spec=spec), WHEN, only="sysv_ipc")
+    return fleet(state, spec=spec)
+
+
+def actions() -> dict[str, CommandAction]:
+    """Return what is planned for them."""
+    plan = make_plan(whole(), WHEN, only="sysv_ipc")
     found = [change.action for change in plan.changes]
     return {a.before.split()[0]: a for a in found if isinstance(a, CommandAction)}
 
@@ -190,6 +195,25 @@ def test_objects_of_a_user_who_has_a_process_stay(
     assert stays(host, kind) is present
 
 
+def test_what_was_removed_is_promised_to_be_gone_and_the_rest_to_stay() -> None:
+    before = whole()
+    ipc = before.states["a"].ipc
+    assert isinstance(ipc, SysvIpc)
+    busy = ipc.model_copy(
+        update={
+            "segments": (*ipc.segments, SEGMENT._replace(id=6, attached=1)),
+            "semaphores": (*ipc.semaphores, SEMAPHORES._replace(id=4, uid=1001)),
+            "queues": (*ipc.queues, QUEUE._replace(id=9, messages=1)),
+        }
+    )
+    states = {"a": before.states["a"].model_copy(update={"ipc": busy})}
+    found = Fleet(before.inventory, states, before.spec)
+    after = promised(found, make_plan(found, WHEN, only="sysv_ipc")).states["a"].ipc
+    assert isinstance(after, SysvIpc)
+    left = (after.segments, after.semaphores, after.queues)
+    assert [[item.id for item in items] for items in left] == [[6], [4], [9]]
+
+
 # --- /dev/shm ------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +248,19 @@ def removal(path: Path) -> CommandAction:
     assert isinstance(change.action, CommandAction)
     assert change.action.before == f"inodes {stat.st_ino}"
     return change.action
+
+
+def test_files_that_are_removed_are_promised_to_free_their_room() -> None:
+    row = ("/dev/shm/nccl-AbC123", 1, 2, 100, 4096, USER, 0o600, 300, 300, 1)
+    gone, kept = ShmFile(*row), ShmFile("/dev/shm/other", *row[1:])._replace(inode=3)
+    memory = record(SharedMemory, files=(gone, kept), holders={}, used=10_000)
+    state = host_state("a", "10.0.0.1").model_copy(
+        update={"shared_memory": memory, "clock": Clock(epoch_ns=NOW * 10**9, uptime=1.0)}
+    )
+    found = fleet(state)
+    after = promised(found, make_plan(found, WHEN, only="shm_leftovers")).states["a"].shared_memory
+    assert isinstance(after, SharedMemory)
+    assert (after.files, after.used) == ((kept,), 10_000 - 4096)
 
 
 def sh(text: str) -> str:
