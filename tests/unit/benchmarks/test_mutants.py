@@ -79,21 +79,24 @@ def mutant(line: int, *, top: bool = False, operator: str = "text") -> Mutant:
     )
 
 
-def test_the_tests_for_a_mutant_are_those_that_reach_its_statement_quickest_first() -> None:
+def test_the_tests_for_a_mutant_are_those_that_reach_it_and_then_quick_ones_of_its_file() -> None:
     reach = Reach(
-        {"t.py::slow": 2.0, "t.py::quick": 1.0, "u.py::a": 3.0, "u.py::b": 4.0},
+        {"t.py::slow": 2.0, "t.py::quick": 0.1, "u.py::a": 0.3, "u.py::b": 0.4, "v.py::other": 0.1},
         ("t.py::fails",),
-        {"deploys/a.py": {"4": ["t.py::slow", "t.py::fails"], "5": ["t.py::quick"], "9": ["collecting u.py"]}},
-    )  # fmt: skip
-    assert reach.tests_for(mutant(4)) == ["t.py::quick", "t.py::slow"]
-    assert reach.tests_for(mutant(6)) == []
-    assert reach.tests_for(mutant(8)) == ["u.py::a", "u.py::b"]
-    assert reach.tests_for(mutant(1, top=True)) == [
-        "t.py::quick",
-        "t.py::slow",
-        "u.py::a",
-        "u.py::b",
-    ]
+        {
+            "deploys/a.py": {
+                "4": ["t.py::slow", "t.py::fails"],
+                "5": ["t.py::quick"],
+                "9": ["collecting u.py"],
+            },
+            "deploys/b.py": {"4": ["v.py::other"]},
+        },
+    )
+    assert reach.tests_for(mutant(4)) == ["t.py::quick", "t.py::slow", "u.py::a", "u.py::b"]
+    assert reach.tests_for(mutant(6)) == ["t.py::quick", "u.py::a", "u.py::b"]
+    assert reach.tests_for(mutant(8)) == ["u.py::a", "u.py::b", "t.py::quick"]
+    every = ["t.py::quick", "u.py::a", "u.py::b", "t.py::slow"]
+    assert reach.tests_for(mutant(1, top=True)) == every
 
 
 def test_a_result_holds_while_what_it_depends_on_is_the_same(tmp_path: Path) -> None:

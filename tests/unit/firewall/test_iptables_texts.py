@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.firewall import iptables, spans
+from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.iptables import (
     BASE,
     JUMP,
@@ -238,4 +243,34 @@ def test_any_order_of_foreign_rules_comes_back(before: list[str]) -> None:
 
 def test_own_names_are_what_users_look_for() -> None:
     assert (OWN, BASE) == ("REMEDY-PEERS", "INPUT")
+    assert nftables.INCLUDED == "/etc/nftables.d/remedy.nft"
+    assert firewalld.IPSET_FILE == "/etc/firewalld/ipsets/remedy-peers.xml"
+    assert firewalld.POLICY_FILE == "/etc/firewalld/policies/remedy.xml"
     assert iptables.SAVED == ("/etc/iptables/rules.v4", "/etc/sysconfig/iptables")
+
+
+def test_what_is_looked_at_is_the_digest_of_the_rules_that_iptables_shows(tmp_path: Path) -> None:
+    before = saved(FOREIGN)
+    action = live_command(Table("nft", before), (BASE, OWN), restore_text(before, OPENING))
+    after = apply_restore(before, restore_text(before, OPENING))
+    tool = tmp_path / "iptables-nft"
+
+    def seen(text: str) -> str:
+        cases = "".join(
+            f"{chain}) printf '%s\\n' '-N {chain}' {shlex.join(rules_of(text, chain))} ;;\n"
+            for chain in (BASE, OWN)
+        )
+        tool.write_text(f'#!/bin/sh\ncase "$4" in\n{cases}esac\n')
+        tool.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["sh", "-c", action["observe"]],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+        return done.stdout.strip()
+
+    assert seen(before) == action["before"]
+    assert seen(after) == action["after"] != action["before"]
