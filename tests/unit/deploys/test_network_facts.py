@@ -22,6 +22,7 @@ from tests.unit.build import fleet, record, with_section
 from tests.unit.deploys import test_ascend_paddle as ap
 from tests.unit.deploys import test_ipv6 as v6
 from tests.unit.deploys import test_port_range as pr
+from tests.unit.plans import WHEN
 
 # --- IPv6 ----------------------------------------------------------------------------------------------------
 
@@ -404,7 +405,7 @@ def test_a_name_that_leads_elsewhere_blocks_where_nobody_cures_it() -> None:
 
     def plan(own: tuple[str, ...]) -> Plan:
         state = ap.host(1).model_copy(update={"names": record(Names, own=own)})
-        return make_plan(fleet(state, spec=unmanaged), ap.WHEN, only="paddle")
+        return make_plan(fleet(state, spec=unmanaged), WHEN, only="paddle")
 
     (finding,) = plan(("127.0.1.1", "10.0.0.1")).blocked("gpu01")
     assert finding.label == "loopback-hostname"
@@ -414,7 +415,7 @@ def test_a_name_that_leads_elsewhere_blocks_where_nobody_cures_it() -> None:
     assert "no address" in plan(()).blocked("gpu01")[0].evidence[0]
     assert plan(("10.0.0.1",)).blocked("gpu01") == ()
     unknown = ap.host(1).model_copy(update={"names": record(Names, own=Unknown(reason="late"))})
-    (late,) = make_plan(fleet(unknown, spec=unmanaged), ap.WHEN, only="paddle").blocked("gpu01")
+    (late,) = make_plan(fleet(unknown, spec=unmanaged), WHEN, only="paddle").blocked("gpu01")
     assert (late.kind, late.label) == (FindingKind.UNKNOWN, "loopback-hostname")
 
 

@@ -16,7 +16,7 @@ from remedy.deploys.docker_shm import DAEMON, PODMAN, DockerShmSpec
 from remedy.deploys.orphans import OrphansSpec
 from remedy.deploys.shm_leftovers import ShmLeftoversSpec, candidates, maker
 from remedy.plan import CommandAction, FindingKind
-from remedy.probe import Identity, Listener, Session, SharedMemory, ShmFile
+from remedy.probe import Identity, Listener, LoginSession, SharedMemory, ShmFile
 from remedy.values import Unknown
 from tests.unit.build import host_state, record
 from tests.unit.deploys import test_orphans as orphans
@@ -147,7 +147,7 @@ def test_a_container_of_one_application_shares_its_memory_with_others(
     state = host_state("a", "10.0.0.1").model_copy(
         update={
             "identity": record(Identity, static_name="a", transient_name="a", virtualization=kind),
-            "session": record(Session, present=frozenset(marks)),
+            "session": record(LoginSession, present=frozenset(marks)),
         }
     )
     assert bool(shared_with(state)) is shared

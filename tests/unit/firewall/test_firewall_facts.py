@@ -17,7 +17,7 @@ from remedy.firewall import firewalld, iptables, nftables, spans, ufw
 from remedy.firewall.step import Opening
 from remedy.firewall.walls import any_rules, tables, unknowns
 from remedy.plan import CommandAction, Finding, FindingKind, Fleet, Plan, Risk, make_plan, promised
-from remedy.probe import Firewalls, HostState, NftChain, NftRule, NftRuleset, Session, Sysctls
+from remedy.probe import Firewalls, HostState, LoginSession, NftChain, NftRule, NftRuleset, Sysctls
 from remedy.values import Unknown
 from tests.unit.build import NO_FIREWALL, fleet, record, with_section
 from tests.unit.firewall.test_firewall import (
@@ -25,7 +25,6 @@ from tests.unit.firewall.test_firewall import (
     SSH,
     UFW_LIVE,
     UFW_RULES,
-    WHEN,
     file,
     match,
     nft,
@@ -34,6 +33,7 @@ from tests.unit.firewall.test_firewall import (
     several,
     walled,
 )
+from tests.unit.plans import WHEN
 
 PEERS = spans.of_networks(["10.0.0.2", "10.0.0.4/30"])
 OPENING = Opening(PEERS, ((22, 22), (29500, 29563)))
@@ -149,8 +149,10 @@ def test_without_the_tool_nft_there_are_no_rules_but_those_of_iptables() -> None
     state = walled("a", "10.0.0.1", nft=Unknown(reason="late"))
     walls = state.firewalls
     assert isinstance(walls, Firewalls)
-    without = state.model_copy(update={"session": record(Session, programs={})})
-    with_it = state.model_copy(update={"session": record(Session, programs={"nft": "/sbin/nft"})})
+    without = state.model_copy(update={"session": record(LoginSession, programs={})})
+    with_it = state.model_copy(
+        update={"session": record(LoginSession, programs={"nft": "/sbin/nft"})}
+    )
     assert list(unknowns(without, walls)) == []
     assert list(unknowns(with_it, walls)) == [("nftables", "late")]
     other = walls.model_copy(update={"ufw": Unknown(reason="late"), "nft": NO_FIREWALL.nft})

@@ -251,7 +251,7 @@ def test_own_names_are_what_users_look_for() -> None:
 
 def test_what_is_looked_at_is_the_digest_of_the_rules_that_iptables_shows(tmp_path: Path) -> None:
     before = saved(FOREIGN)
-    action = live_command(Table("nft", before), (BASE, OWN), restore_text(before, OPENING))
+    action = live_command(IptablesTable("nft", before), (BASE, OWN), restore_text(before, OPENING))
     after = apply_restore(before, restore_text(before, OPENING))
     tool = tmp_path / "iptables-nft"
 
