@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from remedy.lab import venv
-from remedy.verify.onhost.engines import mpi as engine_mpi
+from remedy.verify.allreduce.engines import ENGINES
+from remedy.verify.packing import sources
 from tests.lab.conftest import clusters
 from tests.lab.site import Site
 
@@ -144,12 +145,14 @@ def test_the_culprit_is_looked_for_with_the_engine_that_failed(mpi: Site) -> Non
 def stand_in(mpi: Site) -> Iterator[Site]:
     """Hosts with a program that prints as nccl-tests do, and a device node for one GPU."""
     text = (DATA / "all_reduce_perf.py").read_text(encoding="utf-8")
+    modules = sources(ENGINES["mpi"].cargo)
     for name in mpi.cluster.hosts:
         host = mpi.cluster.host(name)
-        host.must("mkdir -p /usr/local/lib/stand-in && mknod /dev/nvidia0 c 1 3")
-        host.must(
-            "cat > /usr/local/lib/stand-in/mpi.py", stdin=Path(engine_mpi.__file__).read_text()
-        )
+        host.must("mknod /dev/nvidia0 c 1 3")
+        for module, source in modules.items():
+            path = f"/usr/local/lib/stand-in/{module.replace('.', '/')}"
+            path += ".py" if source else "/__init__.py"
+            host.must(f"mkdir -p {Path(path).parent} && cat > {path}", stdin=source)
         host.must(f"cat > {PROGRAM} && chmod 755 {PROGRAM}", stdin=f"#!/usr/bin/python3\n{text}")
     yield mpi
     for name in mpi.cluster.hosts:
