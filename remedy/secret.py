@@ -23,7 +23,7 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVAT
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a name is about a secret more often than not.
+    """Say whether a name is about a secret more often than not.
 
     >>> looks_secret("HF_TOKEN"), looks_secret("NCCL_SOCKET_IFNAME")
     (True, False)

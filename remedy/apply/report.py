@@ -135,7 +135,7 @@ def parse_unlocked(job: Job, stdout: str) -> Unlocked:
 
 
 def parse_confirmation(job: Job, stdout: str) -> bool:
-    """Whether the confirmation reached the host in time."""
+    """Read from a confirmation's output whether it reached the host in time."""
     return ("-", "confirmed") in _reported(job, stdout)
 
 

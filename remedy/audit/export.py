@@ -146,6 +146,6 @@ def moment(text: str, *, end: bool = False) -> datetime:
 
 
 def within(story: Story, since: datetime | None, until: datetime | None) -> bool:
-    """Whether a run began in a range of time."""
+    """Say whether a run began in a range of time."""
     began = moment(story.time)
     return (since is None or began >= since) and (until is None or began < until)

@@ -50,7 +50,7 @@ def hosts_question(verb: str) -> Callable[[Proposal], str]:
 
 
 def is_terminal() -> bool:
-    """Whether somebody can read a question and answer it."""
+    """Say whether somebody can read a question and answer it."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -49,7 +49,7 @@ class Participants:
         return {host.name: self.states[host.name] for host in self.hosts}
 
     def with_facts(self, culprit: Culprit) -> Culprit:
-        """A culprit with the facts that explain it, and what to do next."""
+        """Add to a culprit the facts that explain it, and what to do next."""
         facts = tuple(line for host in culprit.hosts for line in self.known.get(host, ()))
         hosts = ",".join(culprit.hosts)
         command = "apply" if self.curable.intersection(culprit.hosts) else "check"

@@ -91,7 +91,7 @@ class _Climb:
         self.ranks = ranks.model_copy(update={"port": plan.port})
 
     def verdict(self, pairs: Sequence[tuple[str, str]]) -> Verdict:
-        """Climb."""
+        """Go up rung by rung, and return the verdict of the rung that failed, or of the whole fleet."""
         if self.ranks.world < 2:
             return self._alone()
         self._reached(self._facts_rung())

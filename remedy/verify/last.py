@@ -33,7 +33,7 @@ def save(home: Path, verdict: Verdict) -> None:
 
 
 def load(home: Path) -> Verdict | str:
-    """The last verdict, or why there is none that can be used."""
+    """Read the last verdict, or return why there is none that can be used."""
     try:
         return Verdict.model_validate_json((home / NAME).read_bytes())
     except FileNotFoundError:

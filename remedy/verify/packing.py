@@ -37,7 +37,7 @@ KNOCK = "from remedy.verify.onhost import knock; knock.main(config)"
 
 
 def sources(modules: tuple[str, ...]) -> dict[str, str]:
-    """The sources of modules by their full names, packages before what is in them; "" is a package.
+    """Read the sources of modules by their full names, packages before what is in them; "" is a package.
 
     Args:
         modules: their names below ``remedy.verify.onhost``, such as ``engines.torch``.
@@ -54,7 +54,7 @@ def sources(modules: tuple[str, ...]) -> dict[str, str]:
 
 @cache
 def pack(modules: tuple[str, ...]) -> str:
-    """The sources of modules, as base64 of what zlib made of a JSON object.
+    """Pack the sources of modules, as base64 of what zlib made of a JSON object.
 
     Args:
         modules: as for ``sources``.
@@ -64,7 +64,7 @@ def pack(modules: tuple[str, ...]) -> str:
 
 
 def start(modules: tuple[str, ...], config: dict[str, object], call: str = AGENT) -> str:
-    """The Python text that makes modules importable and starts a program.
+    """Render the Python text that makes modules importable and starts a program.
 
     Args:
         modules: as for ``pack``; the program and what it imports must be among them.

@@ -45,14 +45,14 @@ def run_texts(run: Run, texts: Mapping[str, tuple[str, float]]) -> Mapping[str, 
 
 
 def why_silent(output: Output | None) -> str:
-    """Why a host gave no answer."""
+    """Say why a host gave no answer."""
     if output is None:
         return "nothing came back"
     return output.error.message if output.error else silence(output.stderr)
 
 
 def interpreter_word(python: str) -> str:
-    """A named interpreter as a shell word; ``~/`` is the home folder, as in an interactive shell."""
+    """Quote a named interpreter as a shell word; ``~/`` is the home folder, as in an interactive shell."""
     if python.startswith("~/"):
         return f'"$HOME"/{shlex.quote(python[2:])}'
     return shlex.quote(python)

@@ -102,7 +102,7 @@ class Culprit(Record):
 
 
 def culprit(reason: str, *hosts: str) -> Culprit:
-    """A culprit by its hosts alone.
+    """Make a culprit of its hosts alone.
 
     Args:
         reason: a sentence.
@@ -215,7 +215,7 @@ class Verdict(Record):
         return self.busbw_gbps / self.limit_gbps
 
     def excusing(self, hosts: Mapping[str, str]) -> Verdict:
-        """The same verdict, which also names the hosts that were left out of the run, and why.
+        """Return the same verdict, which also names the hosts that were left out of the run, and why.
 
         Args:
             hosts: reason by host name.
@@ -236,19 +236,19 @@ class Verdict(Record):
 
 
 def summary(culprits: Iterable[Culprit]) -> str:
-    """What the culprits did, in a sentence: the first three of them."""
+    """Sum up what the culprits did, in a sentence: the first three of them."""
     reasons = [culprit.reason for culprit in culprits]
     more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
     return "; ".join(reasons[:3]) + more
 
 
 def because_of(culprits: Iterable[str]) -> str:
-    """Why hosts that may be sound were not proved."""
+    """Say why hosts that may be sound were not proved."""
     return f"the group could not be proved because of {listed(culprits)}"
 
 
 def accused(culprits: Iterable[Culprit]) -> dict[str, str]:
-    """The hosts that culprits name, each with the first reason."""
+    """Collect the hosts that culprits name, each with the first reason."""
     reasons: dict[str, str] = {}
     for culprit in culprits:
         for host in culprit.hosts:

@@ -100,7 +100,7 @@ def load_file(path: Path) -> None:
 
 
 def get(name: str) -> LabFault:
-    """One fault.
+    """Return one fault.
 
     Raises:
         LabError: there is none of that name.

@@ -192,7 +192,7 @@ class AgentReport(HostMessage):
 
 
 def phase_index(phase: str) -> int:
-    """The place of a phase; an unknown word counts as never run."""
+    """Return the place of a phase; an unknown word counts as never run."""
     return PHASES.index(phase) if phase in PHASES else 0
 
 

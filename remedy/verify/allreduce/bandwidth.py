@@ -14,14 +14,14 @@ SHOWN = 4  # hosts in a sentence
 
 
 def in_gbps(minimum: float | str | None, limit: float | None) -> float | None:
-    """The minimum in GB/s; None where there is none, or where it is a share of what is not known."""
+    """Convert the minimum to GB/s; None where there is none, or where it is a share of an unknown limit."""
     if not isinstance(minimum, str):
         return minimum
     return None if limit is None else float(minimum.rstrip("%")) / 100 * limit
 
 
 def unjudged(minimum: float | str | None, limit: float | None, unknown: Sequence[str] = ()) -> str:
-    """Why a minimum cannot be judged, as a sentence, or an empty text.
+    """Say why a minimum cannot be judged, as a sentence, or an empty text.
 
     Args:
         minimum: as the user gave it.
@@ -38,7 +38,7 @@ def unjudged(minimum: float | str | None, limit: float | None, unknown: Sequence
 
 
 def shortfall(reached: float, minimum: float | None, why_not: str) -> str:
-    """What is wrong with the bandwidth that a run reached, as a sentence, or an empty text.
+    """Say what is wrong with the bandwidth that a run reached, as a sentence, or an empty text.
 
     Args:
         reached: GB/s.
@@ -53,7 +53,7 @@ def shortfall(reached: float, minimum: float | None, why_not: str) -> str:
 
 
 def achieved(reached: float, minimum: float | None, limit: float | None) -> str:
-    """A bandwidth that is good enough, beside the limit and the minimum, where there are any."""
+    """Put a bandwidth that is good enough beside the limit and the minimum, where there are any."""
     share = f", {reached / limit:.0%} of what the links can carry" if limit else ""
     goal = f" (at least {minimum:.4g} was asked for)" if minimum is not None else ""
     return f"bus bandwidth {reached:.3g} GB/s{share}{goal}"

@@ -67,14 +67,14 @@ class Case(NamedTuple):
     reports: Mapping[str, AgentReport]
 
     def host_at(self, address: str) -> str:
-        """The name of the host that has this cluster address, or the address itself."""
+        """Find the host that has this cluster address, or return the address itself."""
         for host in self.plan.hosts:
             if same_address(host.address, address):
                 return host.name
         return address
 
     def texts(self, report: AgentReport) -> str:
-        """All errors and last lines of the host's ranks and launcher."""
+        """Join all errors and last lines of the host's ranks and launcher."""
         parts = [rank.error.long for rank in report.ranks if rank.error]
         parts += [line for rank in report.ranks for line in rank.log]
         parts += report.launcher.log if report.launcher else ()
@@ -82,7 +82,7 @@ class Case(NamedTuple):
 
 
 def same_address(first: str, second: str) -> bool:
-    """Whether two texts are one address, also where IPv4 comes wrapped in IPv6."""
+    """Say whether two texts are one address, also where IPv4 comes wrapped in IPv6."""
     try:
         pair = [ipaddress.ip_address(text) for text in (first, second)]
     except ValueError:
@@ -103,7 +103,7 @@ def swap_ports(text: str) -> str:
 
 
 def signal_name(number: int) -> str:
-    """What a signal is called here."""
+    """Name a signal as this machine does."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -111,7 +111,7 @@ def signal_name(number: int) -> str:
 
 
 def missing_hosts(case: Case) -> frozenset[str]:
-    """The hosts that a failed group itself reports as absent, or that show it by themselves."""
+    """Collect the hosts that a failed group itself reports as absent, or that show it by themselves."""
     missing: set[str] = set()
     for witness in (_silent, _unfit, _died, _failed_itself, _stuck, _missed, _absent):
         if named := witness(case):
@@ -120,7 +120,7 @@ def missing_hosts(case: Case) -> frozenset[str]:
 
 
 def unanswered_links(case: Case) -> frozenset[tuple[str, str]]:
-    """The links on which a host got no answer."""
+    """Collect the links on which a host got no answer."""
     known = {host.name for host in case.plan.hosts}
     return frozenset(
         (name, peer)
@@ -132,7 +132,7 @@ def unanswered_links(case: Case) -> frozenset[tuple[str, str]]:
 
 
 def find(case: Case) -> Culprit | None:
-    """The culprit that the first witness names; without a host where none stands out from the others."""
+    """Name the culprit of the first witness that has one; without a host where none stands out."""
     witnesses: tuple[Callable[[Case], Culprit | None], ...] = (
         _silent,
         _unfit,

@@ -25,7 +25,7 @@ Results = list[tuple[str, RankResult]]
 
 
 def expected_sum(plan: RankPlan) -> str:
-    """The digest that every rank must have: SHA-256 of the numbers of ``onhost.rank.proof.prove_sum``."""
+    """Compute the digest that every rank must have: SHA-256 of the numbers of ``rank.proof.prove_sum``."""
     base = int(plan.nonce, 16) % 2**40
     numbers = [base + rank for rank in range(plan.world)]
     numbers.append(plan.world * (plan.world + 1) // 2)
@@ -33,12 +33,12 @@ def expected_sum(plan: RankPlan) -> str:
 
 
 def bus_bandwidth(row: Measurement, world: int) -> float:
-    """GB/s: algbw * 2(n-1)/n with algbw = S/t, as nccl-tests have it (doc/PERFORMANCE.md)."""
+    """Compute GB/s: algbw * 2(n-1)/n with algbw = S/t, as nccl-tests have it (doc/PERFORMANCE.md)."""
     return row.bytes / row.seconds / 1e9 * 2 * (world - 1) / world if row.seconds > 0 else 0.0
 
 
 def flaws(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culprit]:
-    """Everything that keeps the run from being a proof, but for its speed."""
+    """Yield everything that keeps the run from being a proof, but for its speed."""
     first = 0
     for host in plan.hosts:
         report = reports[host.name]
@@ -60,7 +60,7 @@ def flaws(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culpri
 
 
 def speed_flaw(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Culprit | None:
-    """Why the bandwidth is too low, or cannot be judged; None where it is good or not all ranks measured it."""
+    """Find out why the bandwidth is too low or unjudged; None where it is good or not measured by all."""
     results = complete_results(plan, reports)
     if len(results) != plan.world:
         return None
@@ -75,7 +75,7 @@ def speed_flaw(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Culprit | 
 
 
 def complete_results(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Results:
-    """The results of the ranks that lack nothing."""
+    """Collect the results of the ranks that lack nothing."""
     results: Results = []
     first = 0
     for host in plan.hosts:
@@ -89,7 +89,7 @@ def complete_results(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Resu
 
 
 def bad_ends(name: str, report: AgentReport) -> Iterator[Culprit]:
-    """What is wrong with how a host's part ended."""
+    """Yield what is wrong with how a host's part ended."""
     end = report.end
     if end is None:
         yield culprit(f"{name}: {report.silence}")
@@ -100,7 +100,7 @@ def bad_ends(name: str, report: AgentReport) -> Iterator[Culprit]:
 
 
 def shared_machines(plan: RankPlan, boot_ids: Iterable[tuple[str, str]]) -> Iterator[Culprit]:
-    """Hosts that are one machine, or one host that is several.
+    """Yield hosts that are one machine, and a host that is several.
 
     Args:
         plan: what was run.

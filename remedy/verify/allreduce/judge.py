@@ -24,7 +24,7 @@ EVIDENCE_LINES = 6  # of each host that is named; the whole logs went with the r
 
 
 def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = None) -> Verdict:
-    """The verdict on a run that could not be had.
+    """Return the verdict on a run that could not be had.
 
     Args:
         plan: what was to run.

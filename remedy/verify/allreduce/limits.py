@@ -22,7 +22,7 @@ OVER_RDMA: frozenset[Backend | str] = frozenset(("nccl", "mpi", "hccl"))
 def limits(
     states: Mapping[str, HostState], hosts: Sequence[RankHost], backend: Backend | str
 ) -> dict[str, float | None]:
-    """What each host can carry in one direction, in GB/s; None where it is not known.
+    """Work out what each host can carry in one direction, in GB/s; None where it is not known.
 
     Args:
         states: what was found, by host name.
@@ -33,7 +33,7 @@ def limits(
 
 
 def wires(state: HostState, address: str, backend: Backend | str) -> float | None:
-    """What the wires of a host carry, in GB/s: its active RDMA ports, else the card with its address."""
+    """Add up a host's wires, in GB/s: its active RDMA ports, else the card with its address."""
     if backend in OVER_RDMA and not isinstance(state.rdma, Unknown):
         active = [port.rate for port in state.rdma if port.state == "ACTIVE"]
         if active:
@@ -48,7 +48,7 @@ def wires(state: HostState, address: str, backend: Backend | str) -> float | Non
 
 
 def nvlinks(state: HostState) -> Mapping[int, float]:
-    """What the NVLinks of each GPU carry, in GB/s; empty where there are none, or it is not known."""
+    """Return what the NVLinks of each GPU carry, in GB/s; empty where there are none, or it is not known."""
     links = None if isinstance(state.gpus, Unknown) else state.gpus.links
     if links is None or isinstance(links, Unknown) or len(links) < 2 or not any(links.values()):
         return {}

@@ -65,7 +65,7 @@ class PrintedTable(NamedTuple):
 def judge_table(
     plan: RankPlan, reports: Mapping[str, AgentReport]
 ) -> tuple[Verdict, list[Culprit], Culprit | None]:
-    """The figures, everything that keeps the run from being a proof, and what is wrong with its speed.
+    """Judge the table: figures, all that keeps the run from being a proof, and what is wrong with its speed.
 
     Args:
         plan: what was run.
@@ -232,7 +232,7 @@ _REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory")
 
 
 def read_table(text: str) -> PrintedTable:
-    """What the test printed; never raises: what cannot be read is missing."""
+    """Parse what the test printed; never raises: what cannot be read is missing."""
     version = library = ""
     validation, out_of_bounds, reduced = 0, None, None
     devices: list[Device] = []
@@ -271,7 +271,7 @@ def _half(words: list[str]) -> TableHalf:
 
 
 def sizes_in_table(sizes: tuple[int, ...], reduced: int | None) -> list[int]:
-    """The sizes that the table must have: doubling, to the last or to what the GPUs' memory allows."""
+    """List the sizes that the table must have: doubling, to the last or to what the GPUs' memory allows."""
     size, last, rows = sizes[0], min(sizes[-1], reduced or sizes[-1]), []
     while size <= last:
         # A whole number of float32 (setupArgs in src/common.cu).

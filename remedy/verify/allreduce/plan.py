@@ -70,7 +70,7 @@ class RankPlan(Record):
         return sum(host.ranks for host in self.hosts)
 
     def sizes_on(self, backend: Backend) -> tuple[int, ...]:
-        """The bytes that are measured, rising: whole float32 numbers, so multiples of four."""
+        """List the bytes that are measured, rising: whole float32 numbers, so multiples of four."""
         sizes = self.sizes or (GPU_SIZES if backend == "nccl" else CPU_SIZES)
         return tuple(sorted({size - size % 4 for size in sizes}))
 
@@ -81,7 +81,7 @@ class RankPlan(Record):
 
 
 def default_deadline(hosts: int) -> float:
-    """Seconds that a healthy run of this many hosts never needs: importing torch twice dominates.
+    """Return seconds that a healthy run of this many hosts never needs: importing torch twice dominates.
 
     A healthy run of 3 hosts on 2 shared cores takes about 12 s; four that were starved of processor time had
     not imported it after 45. A broken one ends only at the deadline.
@@ -160,7 +160,7 @@ def _ranks(spec: VerifySpec, backend: PlannedBackend, gpus: Sequence[int]) -> li
 
 
 def part(plan: RankPlan, members: Collection[str], seconds: float) -> RankPlan:
-    """The plan of a part of a fleet, in the order of the fleet, with a deadline of its own.
+    """Plan a part of a fleet, in the order of the fleet, with a deadline of its own.
 
     Args:
         plan: of the fleet.

@@ -41,7 +41,7 @@ def _lack(report: AgentReport) -> str:
 
 
 def refusal(plan: RankPlan, lacking: Mapping[str, str]) -> tuple[Rung, Verdict]:
-    """The rung and the verdict where some hosts cannot take part.
+    """Return the rung and the verdict where some hosts cannot take part.
 
     Args:
         plan: what was to run.

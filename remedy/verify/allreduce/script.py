@@ -22,7 +22,7 @@ MARGIN = 15.0 + GRACE
 
 
 def config(plan: RankPlan, node: int) -> dict[str, object]:
-    """What one host's agent and ranks are given; all times in seconds."""
+    """Make the configuration of one host's agent and ranks; all times in seconds."""
     me = plan.hosts[node]
     return {
         "nonce": plan.nonce,
@@ -71,7 +71,7 @@ print(found)
 
 
 def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
-    """The POSIX sh text of one host.
+    """Render the POSIX sh text of one host.
 
     Args:
         plan: the whole run.
@@ -110,5 +110,5 @@ def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
 
 
 def script_deadline(plan: RankPlan) -> float:
-    """Seconds after which the host ends the whole script, should the agent itself be stuck."""
+    """Return seconds after which the host ends the whole script, should the agent itself be stuck."""
     return plan.deadline + MARGIN

@@ -25,7 +25,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def pace_of(plan: RankPlan, results: Sequence[RankResult]) -> dict[str, float]:
-    """What each host exchanged with the best of its partners, over all its ranks, in GB/s each way."""
+    """Find what each host exchanged with the best of its partners, over all its ranks, in GB/s each way."""
     hosts = plan.rank_hosts
     rates: dict[str, dict[str, float]] = {}
     for result in results:
@@ -38,7 +38,7 @@ def pace_of(plan: RankPlan, results: Sequence[RankResult]) -> dict[str, float]:
 
 
 def slow_hosts(rates: Mapping[str, float]) -> tuple[SlowHost, ...]:
-    """The hosts that are far below the median, the slowest first."""
+    """Find the hosts that are far below the median, the slowest first."""
     shares = outliers(rates, tolerance=1 - SHARE)
     return tuple(
         SlowHost(host=host, gbps=rates[host], share=share)
@@ -47,7 +47,7 @@ def slow_hosts(rates: Mapping[str, float]) -> tuple[SlowHost, ...]:
 
 
 def slow_message(hosts: Sequence[SlowHost]) -> str:
-    """Slow hosts in words; empty where there is none."""
+    """Name slow hosts with their figures; empty where there is none."""
     words = listed(
         f"{slow.host} ({slow.gbps:.3g} GB/s, {slow.share:.0%} of the median)" for slow in hosts
     )

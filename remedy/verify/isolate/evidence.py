@@ -31,16 +31,16 @@ class Evidence:
             self.fine[self.place[host]] |= mask
 
     def mask(self, hosts: Iterable[str]) -> int:
-        """A set of hosts as a number."""
+        """Make a number of a set of hosts."""
         return sum(1 << self.place[host] for host in set(hosts))
 
     def good(self, host: str) -> bool:
-        """Whether a host ever worked with another."""
+        """Say whether a host ever worked with another."""
         number = self.place[host]
         return self.fine[number] != 1 << number
 
     def largest_fine(self, among: Collection[str]) -> list[str]:
-        """The most of these hosts that were together in one group that worked; one good host at least."""
+        """Find the most of these hosts that were together in one group that worked; one good host at least."""
         wanted = set(among)
         best: set[str] = set()
         for result in self.passed:
@@ -51,7 +51,7 @@ class Evidence:
     def unproven(
         self, among: Collection[str], apart: Collection[frozenset[str]]
     ) -> list[list[str]]:
-        """Disjoint groups that would prove the pairs among these hosts which are not proven yet.
+        """Form disjoint groups that would prove the pairs among these hosts which are not proven yet.
 
         Args:
             among: the hosts.
@@ -98,7 +98,7 @@ class Evidence:
         return group
 
     def doubts(self, fault: Fault, others: Iterable[Fault]) -> list[str] | None:
-        """What speaks against an accusation: hosts each of which may be the other end of a broken link.
+        """Find what speaks against an accusation: hosts each of which may be the other end of a broken link.
 
         Returns:
             those with which the accused was in all the failed groups that no other fault explains; all hosts

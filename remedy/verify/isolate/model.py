@@ -68,7 +68,7 @@ class Fault:
         return len(self.hosts) == 1
 
     def breaks(self, hosts: Iterable[str]) -> bool:
-        """Whether a group of these hosts fails because of it."""
+        """Say whether a group of these hosts fails because of it."""
         return set(self.hosts) <= set(hosts)
 
     def __str__(self) -> str:

@@ -100,7 +100,7 @@ class Isolation:
         return tuple(h for h in self.hosts if h not in accused and not self._evidence.good(h))
 
     def next_round(self) -> tuple[Test, ...]:
-        """The tests to hold now; none when everything is known."""
+        """Return the tests to hold now; none when everything is known."""
         if not self.results:
             self._asked = {Test(self.hosts, "fleet"): None}
             return tuple(self._asked)
@@ -353,7 +353,7 @@ def _on_recheck(fault: Fault, doubts: Sequence[str], _: Span) -> Steps:
 
 
 def suspects_of(result: TestResult) -> dict[str, frozenset[str]]:
-    """The fewest hosts that explain what a failed group said of itself.
+    """Find the fewest hosts that explain what a failed group reported of itself.
 
     Returns:
         each with the hosts between which and it nobody answered.

@@ -36,7 +36,7 @@ STARTS, REST = 2.0, 15.0
 
 
 def patience(members: Collection[str], ready: Mapping[str, float]) -> float:
-    """Seconds that a group may take: several GPUs a host, or a slow file system, need more than the usual.
+    """Return seconds that a group may take: several GPUs a host, or a slow file system, need more.
 
     Args:
         members: of the group.
@@ -89,7 +89,7 @@ class Search:
         return self._verdict(fleet.verdict)
 
     def rung(self, verdict: Verdict) -> Rung:
-        """The result of the search."""
+        """Sum up the search as a rung."""
         culprits = listed(culprit.what for culprit in verdict.culprits) or "no culprit found"
         more = f"; {self.isolation.unexplained}" if self.isolation.unexplained else ""
         rounds = counted(self.isolation.rounds - 1, "round")

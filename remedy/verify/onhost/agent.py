@@ -87,14 +87,14 @@ class Out:
                 self.broken = True
 
     def heard(self) -> bool:
-        """Whether somebody still holds the other end of our standard output; waits one tick."""
+        """Say whether somebody still holds the other end of our standard output; waits one tick."""
         poll = select.poll()
         poll.register(1, 0)
         return not self.broken and not poll.poll(TICK * 1000)
 
 
 def unfit(config: dict[str, Any], engine: Any) -> tuple[str, str] | None:
-    """Why this host cannot take part, as (how, detail), found before anything is started."""
+    """Find out why this host cannot take part, as (how, detail), before anything is started."""
     lacking: tuple[str, str] | None = engine.unfit(config)
     if lacking:
         return lacking

@@ -274,7 +274,7 @@ class Knocker:
                 self.bad.append([call.target, call.port, outcome, f"{now - call.begun:.1f} s"])
 
     def unfinished(self) -> None:
-        """What time did not suffice for is said as what it last was."""
+        """Record what time did not suffice for by the stage it last was at."""
         open_calls = [key.data for key in list(self.selector.get_map().values())]
         for call in open_calls:
             if isinstance(call, Call):

@@ -27,7 +27,7 @@ ECHO = struct.Struct("!BBHHH")
 
 
 def packet(number: int, size: int, identity: int) -> bytes:
-    """An echo request whose IP packet is ``size`` bytes long (RFC 792).
+    """Make an echo request whose IP packet is ``size`` bytes long (RFC 792).
 
     Args:
         number: its sequence number.
@@ -40,7 +40,7 @@ def packet(number: int, size: int, identity: int) -> bytes:
 
 
 def answered(data: bytes, raw: bool, identity: int) -> int | None:
-    """The sequence number of an echo reply to us; None for everything else.
+    """Read the sequence number of an echo reply to us; None for everything else.
 
     Args:
         data: what came; from a raw socket with its IP header.
@@ -56,7 +56,7 @@ def answered(data: bytes, raw: bool, identity: int) -> int | None:
 
 
 def way_out(address: str, own: str) -> int:
-    """The MTU of the interface by which packets to an address leave, in bytes."""
+    """Return the MTU of the interface by which packets to an address leave, in bytes."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((own, 0))
         sock.connect((address, 9))

@@ -30,13 +30,13 @@ _RANKS = re.compile(r"^  The missing ranks?: ([\d,]+)$")
 
 
 def address(environment: Any = os.environ) -> tuple[str, int]:
-    """Where RAS listens for clients: localhost, or what NCCL_RAS_ADDR says."""
+    """Return where RAS listens for clients: localhost, or what NCCL_RAS_ADDR says."""
     host, _, port = environment.get("NCCL_RAS_ADDR", "").rpartition(":")
     return (host.strip("[]") or "localhost", int(port)) if port.isdigit() else ("localhost", PORT)
 
 
 def ask(where: tuple[str, int], seconds: float) -> str:
-    """The status of the job, as JSON where this NCCL can tell it so; empty where nobody answers in time."""
+    """Ask for the status of the job, as JSON where this NCCL has it; empty where nobody answers in time."""
     end = time.monotonic() + seconds
     try:
         with socket.create_connection(where, timeout=min(1.0, seconds)) as line:
@@ -72,7 +72,7 @@ def _read(line: socket.socket, end: float, whole: bool) -> str:
 
 
 def missing(text: str) -> dict[int, str]:
-    """The ranks of the largest communicator that RAS misses, each with what it says of it; never raises.
+    """Find the ranks of the largest communicator that RAS misses, each with its state; never raises.
 
     Args:
         text: an answer, as JSON or for people.

@@ -26,12 +26,12 @@ def prctl(option: int, value: int) -> None:
 
 
 def pids() -> list[int]:
-    """All process ids that this process can see."""
+    """List all process ids that this process can see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
 def read(path: str) -> bytes:
-    """The bytes of a /proc file, or none when the process has gone or is not ours to look at."""
+    """Read the bytes of a /proc file; none when the process has gone or is not ours to read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read()
@@ -40,7 +40,7 @@ def read(path: str) -> bytes:
 
 
 def parent_and_state(pid: int) -> tuple[int, str]:
-    """The parent's id and the state letter of a process; (0, "") when it has gone.
+    """Read the parent's id and the state letter of a process; (0, "") when it has gone.
 
     The command's name comes in brackets and may hold any character: proc_pid_stat(5).
     """
@@ -49,7 +49,7 @@ def parent_and_state(pid: int) -> tuple[int, str]:
 
 
 def descendants(root: int) -> list[int]:
-    """The living processes below one, whatever session or group they moved to; zombies do not count."""
+    """List the living processes below one, whatever session or group they moved to; zombies do not count."""
     children: dict[int, list[int]] = {}
     for pid in pids():
         parent, state = parent_and_state(pid)
@@ -66,7 +66,7 @@ def descendants(root: int) -> list[int]:
 
 
 def marked(marker: str) -> list[int]:
-    """The living processes that were started with this ``NAME=value`` in their environment."""
+    """List the living processes that were started with this ``NAME=value`` in their environment."""
     wanted = marker.encode("ascii")
     return [
         pid
@@ -128,7 +128,7 @@ class Socket:
 
 
 def endpoint(text: str) -> tuple[str, int]:
-    """Address and port from the hexadecimal form of /proc/net/tcp; IPv4 inside IPv6 becomes IPv4.
+    """Decode address and port of /proc/net/tcp from their hexadecimal form; IPv4 inside IPv6 becomes IPv4.
 
     The address is printed as 32-bit words in the machine's own byte order: proc_net_tcp(5).
     """
@@ -143,7 +143,7 @@ def endpoint(text: str) -> tuple[str, int]:
 
 
 def sockets() -> list[Socket]:
-    """All TCP sockets of this network namespace."""
+    """Read all TCP sockets of this network namespace."""
     found = []
     for name in ("tcp", "tcp6"):
         for line in read(f"/proc/net/{name}").decode("ascii", "replace").splitlines()[1:]:
@@ -154,7 +154,7 @@ def sockets() -> list[Socket]:
 
 
 def owned_inodes(owners: list[int]) -> set[str]:
-    """The inodes of the sockets that these processes hold open."""
+    """Collect the inodes of the sockets that these processes hold open."""
     found = set()
     for pid in owners:
         folder = f"/proc/{pid}/fd"
@@ -173,7 +173,7 @@ def owned_inodes(owners: list[int]) -> set[str]:
 
 
 def holder(port: int) -> str:
-    """Who listens on a port, in words: process id, command, user id; empty when nobody does."""
+    """Name who listens on a port: process id, command, user id; empty when nobody does."""
     inodes = {s.inode for s in sockets() if s.state == LISTEN and s.local[1] == port}
     if not inodes:
         return ""

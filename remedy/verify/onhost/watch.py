@@ -84,7 +84,7 @@ class Watch:
             self.own_name = f"does not resolve ({error.strerror})"
 
     def read(self, kind: str) -> dict[int, dict[str, Any]]:
-        """The JSON files of one kind, by local rank."""
+        """Read the JSON files of one kind, by local rank."""
         found = {}
         for path in glob.glob(f"{self.directory}/{kind}.*.json"):  # noqa: PTH207
             found[int(path.split(".")[-2])] = json.loads(procs.read(path) or b"{}")
@@ -113,7 +113,7 @@ class Watch:
             self.shm.update(path for path, name in found if name.startswith(SHARED))
 
     def unanswered(self) -> list[list[Any]]:
-        """Connection attempts that nobody answered: address, port, seconds."""
+        """List connection attempts that nobody answered: address, port, seconds."""
         longest: dict[tuple[str, int], float] = {}
         for (address, port, _), (first, last) in self.waiting.items():
             if last - first >= UNANSWERED_AFTER:
@@ -122,6 +122,6 @@ class Watch:
 
 
 def tail(path: str, lines: int = LOG_LINES) -> list[str]:
-    """The last lines of a log, each shortened."""
+    """Read the last lines of a log, each shortened."""
     text = procs.read(path)[-(max(lines, 160) * LOG_WIDTH) :].decode("utf-8", "replace")
     return [line[:LOG_WIDTH] for line in text.splitlines()[-lines:]]

@@ -106,7 +106,7 @@ def judge_links(
 
 
 def links_without_names(hosts: Iterable[str], nameless: Mapping[tuple[str, str], str]) -> Reach:
-    """Names that resolve wrongly as links that do not work, where no connection was tried.
+    """Show names that resolve wrongly as links that do not work, where no connection was tried.
 
     Args:
         hosts: the names of all hosts.

@@ -60,7 +60,7 @@ class DeadEnd(Record):
         return f"{self.host} -> {self.target}" if self.target else self.host
 
     def message(self, others: int) -> str:
-        """One sentence.
+        """Describe it in one sentence.
 
         Args:
             others: how many other hosts there are.
@@ -100,7 +100,7 @@ class Cover(NamedTuple):
 
 
 def culprits_of(ends: Iterable[DeadEnd], others: int) -> list[Culprit]:
-    """The culprits of dead ends; a host that is neither reached nor reaches others is one culprit."""
+    """Name the culprits of dead ends; a host that is neither reached nor reaches others is one culprit."""
     culprits: dict[str, Culprit] = {}
     for end in ends:
         reason = end.message(others)

@@ -54,7 +54,7 @@ class ReachPlan(Record):
     launcher: int
 
     def order(self, me: int) -> list[int]:
-        """Whom a host calls, in which order: its own group from the next one on, then group by group."""
+        """List whom a host calls, in which order: its own group from the next one on, then group by group."""
         count = len(self.hosts)
         groups = max(1, -(-count // GROUP))
         size = -(-count // groups)
@@ -71,7 +71,7 @@ class ReachPlan(Record):
 
 
 def reach_hosts(participants: Participants, launcher: int) -> list[ReachHost]:
-    """The hosts as their peers see them, each with ports of its own range.
+    """Describe the hosts as their peers see them, each with ports of its own range.
 
     Args:
         participants: the hosts, with what the probe read there.
@@ -146,7 +146,7 @@ def plan_reach(hosts: Sequence[ReachHost], launcher: int = PORTS[0]) -> ReachPla
 
 
 def script(plan: ReachPlan, me: int) -> str:
-    """The POSIX sh text of one host."""
+    """Render the POSIX sh text of one host."""
     config: dict[str, object] = {
         "nonce": plan.nonce,
         "me": me,
@@ -170,5 +170,5 @@ def script(plan: ReachPlan, me: int) -> str:
 
 
 def script_deadline(plan: ReachPlan) -> float:
-    """Seconds after which the host ends the whole script."""
+    """Return seconds after which the host ends the whole script."""
     return plan.seconds + 12

@@ -25,7 +25,7 @@ BITS, PIECES = 12, 5
 
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
-    """Why this host cannot take part, as (how, detail)."""
+    """Find out why this host cannot take part, as (how, detail)."""
     if config["world"] > 2 ** (24 - BITS):
         return "no-engine", f"{config['world']} ranks are more than float32 sums exactly"
     if not config["alike"]:
@@ -38,7 +38,7 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
-    """msrun, told where the first host is by its address; that of this host's interface it finds by itself.
+    """Run msrun with the address of the first host; that of this host's interface it finds by itself.
 
     msrun calls Python by its name: the one that runs this has to come first.
     """
@@ -89,7 +89,7 @@ class MindSporeGroup(Group):
         return [bytes(found[at : at + size]) for at in range(0, size * self.world, size)]
 
     def buffer(self, count: int) -> Buffer:
-        """A tensor of float32."""
+        """Make a tensor of float32."""
         return MindSporeFloats(self, count)
 
     def leave(self) -> None:
@@ -116,12 +116,12 @@ class MindSporeFloats(Buffer):
         self.values = self.group.tensor(self._wave(base, step))
 
     def all_reduce(self) -> None:
-        """Wait by a look at the last element."""
+        """Wait by reading the last element."""
         self.values = self.group.reduce(self.values)
         self.values[-1].asnumpy()
 
     def all_reduce_copy(self) -> None:
-        """The old tensor stays."""
+        """Sum into a new tensor; the old one stays."""
         self.group.reduce(self.values)[-1].asnumpy()
 
     def wrong(self, base: int, step: int) -> int:

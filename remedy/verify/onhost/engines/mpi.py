@@ -23,7 +23,7 @@ _IN_PLACE = ctypes.c_void_p(1)  # mpi.h: MPI_IN_PLACE
 
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (as every engine's)
-    """Why this host cannot take part, as (how, detail)."""
+    """Find out why this host cannot take part, as (how, detail)."""
     lacking = openmpi.lacking()
     if lacking:
         return "no-engine", lacking
@@ -35,7 +35,7 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (a
 
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
-    """mpirun on the first host; on each other one, what runs Open MPI's daemon there."""
+    """Run mpirun on the first host; on each of the others, what runs Open MPI's daemon there."""
     return openmpi.command(config, directory)
 
 
@@ -80,7 +80,7 @@ class MpiGroup(Group):
         return numbers.tolist()
 
     def reduce(self, source: Any, target: array[Any], kind: ctypes.c_void_p) -> None:
-        """MPI_Allreduce into ``target``; ``source`` is an address."""
+        """Call MPI_Allreduce into ``target``; ``source`` is an address."""
         address, count = target.buffer_info()
         self._call(
             "MPI_Allreduce",
@@ -93,7 +93,7 @@ class MpiGroup(Group):
         )
 
     def gather(self, data: bytes) -> list[bytes]:
-        """MPI_Allgather of bytes."""
+        """Call MPI_Allgather of bytes."""
         size = len(data)
         found = ctypes.create_string_buffer(size * self.world)
         count = ctypes.c_int(size)
@@ -110,11 +110,11 @@ class MpiGroup(Group):
         return [found.raw[at : at + size] for at in range(0, size * self.world, size)]
 
     def buffer(self, count: int) -> Buffer:
-        """Two arrays of float32."""
+        """Make two arrays of float32."""
         return MpiFloats(self, count)
 
     def leave(self) -> None:
-        """MPI_Finalize waits for the others."""
+        """Call MPI_Finalize, which waits for the others."""
         self._call("MPI_Finalize")
 
 
@@ -136,11 +136,11 @@ class MpiFloats(Buffer):
         self.values[:] = self._wave(base, step)
 
     def all_reduce(self) -> None:
-        """In place."""
+        """Sum in place."""
         self.group.reduce(_IN_PLACE, self.values, self.group.float32)
 
     def all_reduce_copy(self) -> None:
-        """Into the second array."""
+        """Sum into the second array."""
         source = ctypes.c_void_p(self.values.buffer_info()[0])
         self.group.reduce(source, self.result, self.group.float32)
 

@@ -37,7 +37,7 @@ UNWANTED = ("NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK", "NCCL_TESTS_DEVICE", "N
 
 
 def path_of(wanted: str) -> str:
-    """Where the test is: as named, in the PATH, or where it is often built; "" is nowhere."""
+    """Find the test: as named, in the PATH, or where it is often built; "" is nowhere."""
     if wanted:
         path = os.path.expanduser(wanted)  # noqa: PTH111
         return path if os.access(path, os.X_OK) and Path(path).is_file() else ""
@@ -51,7 +51,7 @@ def path_of(wanted: str) -> str:
 
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
-    """Why this host cannot take part, as (how, detail)."""
+    """Find out why this host cannot take part, as (how, detail)."""
     lacking = openmpi.lacking()
     if lacking:
         return "no-engine", lacking
@@ -75,12 +75,12 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
-    """mpirun on the first host; on each other one, what runs Open MPI's daemon there."""
+    """Run mpirun on the first host; on each of the others, what runs Open MPI's daemon there."""
     return openmpi.command(config, directory)
 
 
 def arguments(config: dict[str, Any]) -> list[str]:
-    """What the test is told: sizes doubling to the last, every result checked, the time of the slowest rank."""
+    """List the test's options: sizes doubling, every result checked, the time of the slowest rank."""
     sizes = config["sizes"]["nccl"]
     words = ["-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", "2", "-g", "1", "-t", "1"]
     return [*words, "-d", "float", "-o", "sum", "-c", "1", "-n", "20", "-w", "5", "-a", "3"]

@@ -53,7 +53,7 @@ _PARAMETER = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
 def lacking() -> str:
-    """What this host has not got, or an empty text."""
+    """Say what this host has not got, or return an empty text."""
     found = shutil.which("mpirun")
     if not found or not shutil.which("orted"):
         return "mpirun and orted are not in its PATH"
@@ -88,7 +88,7 @@ def library() -> ctypes.CDLL:
 
 
 def chosen() -> set[str]:
-    """Open MPI's parameters that this host sets by itself, in the environment or in its files."""
+    """Collect Open MPI's parameters that this host sets by itself, in the environment or in its files."""
     found = {name[9:] for name in os.environ if name.startswith("OMPI_MCA_")}
     for file in MCA_FILES:
         path = Path(file).expanduser()
@@ -101,7 +101,7 @@ def chosen() -> set[str]:
 
 
 def interface(layer: str, address: str) -> dict[str, str]:
-    """The variable that has Open MPI use the interface with an address, where nothing else is chosen.
+    """Set Open MPI's interface to the one with an address, where nothing else is chosen.
 
     Args:
         layer: "oob" for the daemons' own connections, "btl" for those of the ranks.
@@ -114,7 +114,7 @@ def interface(layer: str, address: str) -> dict[str, str]:
 
 
 def named(address: str) -> str:
-    """The interface that has an address, by its name; where that is not its first one, by a network around it.
+    """Name the interface that has an address; where that is not its first one, by a network around it.
 
     Open MPI refuses a network of one address (opal/util/if.c, ``opal_iftupletoaddr``).
     """
@@ -131,7 +131,7 @@ def named(address: str) -> str:
 
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
-    """What the agent starts on this host: the head on the first, a follower on all others.
+    """Make the command that the agent starts: the head on the first host, a follower on all others.
 
     Args:
         config: of this host.
@@ -150,7 +150,7 @@ def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str
 
 
 def sign(config: dict[str, Any], *parts: str) -> str:
-    """A signature that only hosts of this run can make."""
+    """Make a signature that only hosts of this run can make."""
     text = "\0".join([config["nonce"], *parts]).encode("utf-8")
     return hmac.new(config["secret"].encode("ascii"), text, hashlib.sha256).hexdigest()
 
@@ -367,7 +367,7 @@ def connected(config: dict[str, Any]) -> SignedLine:
 
 
 def own(words: list[str]) -> list[str]:
-    """A daemon's command without the interface that the first host chose for itself."""
+    """Leave out of a daemon's command the interface that the first host chose for itself."""
     if CHOSEN not in os.environ:
         return words
     for at in range(len(words) - 2):
@@ -377,7 +377,7 @@ def own(words: list[str]) -> list[str]:
 
 
 def odd(words: list[str]) -> str:
-    """Why words are not the command of a daemon as mpirun makes it, or an empty text."""
+    """Say why words are not the command of a daemon as mpirun makes it, or return an empty text."""
     if not words or words[0] != "orted":
         return f"mpirun wants {words[:1]} started, and only orted is"
     at = 1

@@ -28,7 +28,7 @@ COMPLETED = "Distributed training completed"
 
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (as every engine's)
-    """Why this host cannot take part, as (how, detail)."""
+    """Find out why this host cannot take part, as (how, detail)."""
     for name in DISTRIBUTIONS:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             importlib.metadata.version(name)
@@ -37,7 +37,7 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (a
 
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
-    """The launcher, told where the first host is by its address, because names may be what is broken."""
+    """Run the launcher with the first host's address, because names may be what is broken."""
     words = [sys.executable, "-m", "paddle.distributed.launch"]
     words += ["--master", f"{config['master']}:{config['port']}", "--nnodes", str(config["nodes"])]
     words += ["--rank", str(config["node"]), "--nproc_per_node", str(config["ranks"])]
@@ -72,7 +72,7 @@ class PaddleGroup(Group):
         return [bytes(part.tolist()) for part in parts]
 
     def buffer(self, count: int) -> Buffer:
-        """A tensor of float32."""
+        """Make a tensor of float32."""
         return PaddleFloats(self, count)
 
     def leave(self) -> None:
@@ -98,7 +98,7 @@ class PaddleFloats(Buffer):
         self.values = self._wave(base, step)
 
     def all_reduce(self) -> None:
-        """In place."""
+        """Sum in place."""
         self.group.dist.all_reduce(self.values)
         self._settle()
 

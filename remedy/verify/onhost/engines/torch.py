@@ -15,7 +15,7 @@ LOGS = "logs/*/attempt_0/{rank}/std*.log"
 
 
 def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (as every engine's)
-    """Why this host cannot take part, as (how, detail)."""
+    """Find out why this host cannot take part, as (how, detail)."""
     try:
         importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
@@ -24,7 +24,7 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:  # noqa: ARG001  (a
 
 
 def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str, str]]:
-    """torchrun with static rendezvous by address, because names may be what is broken.
+    """Run torchrun with static rendezvous by address, because names may be what is broken.
 
     Returns:
         the command, and what is added to its environment.

@@ -30,7 +30,7 @@ class Buffer:
         """Wait until all sums are done; nothing to do where each is done when it returns."""
 
     def wrong(self, base: int, step: int) -> int:
-        """How many elements are not ``base + i % WAVE * step``."""
+        """Count the elements that are not ``base + i % WAVE * step``."""
         raise NotImplementedError
 
 
@@ -59,11 +59,11 @@ class Group:
         raise NotImplementedError
 
     def gather(self, data: bytes) -> list[bytes]:
-        """Every rank's bytes, in rank order; all ranks MUST give the same number of them."""
+        """Gather every rank's bytes, in rank order; all ranks MUST give the same number of them."""
         raise NotImplementedError
 
     def buffer(self, count: int) -> Buffer:
-        """A buffer of ``count`` elements."""
+        """Make a buffer of ``count`` elements."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -71,11 +71,11 @@ class Group:
         raise NotImplementedError
 
     def identity(self) -> dict[str, str]:
-        """What sums, and on what: to be compared over the hosts."""
+        """Name what sums, and on what: to be compared over the hosts."""
         return {"software": self.software, "device": self.device}
 
     def largest(self, value: float) -> float:
-        """The largest of all ranks' values, by which all of them decide alike."""
+        """Find the largest of all ranks' values, by which all of them decide alike."""
         return max(float(text) for text in self.gather(f"{value:24.12f}".encode("ascii")))
 
     def meet(self) -> None:
@@ -87,7 +87,7 @@ class Group:
         self.gather(b"here")
 
     def fits(self, size: int) -> bool:  # noqa: ARG002  (of memory that is shared with others)
-        """Whether there is memory for a measurement of so many bytes."""
+        """Say whether there is memory for a measurement of so many bytes."""
         return True
 
     def pairs(self, members: list[dict[str, Any]]) -> list[dict[str, Any]] | None:  # noqa: ARG002

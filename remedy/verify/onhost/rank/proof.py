@@ -44,12 +44,12 @@ def prove(rank: Rank, group: Group) -> dict[str, Any]:
 
 
 def boot_id() -> str:
-    """What is different on each machine, and the same for all ranks of one: random(4)."""
+    """Read what is different on each machine, and the same for all ranks of one: random(4)."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def exchange(group: Group, value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every rank's value, carried by the group itself, in rank order.
+    """Gather every rank's value, carried by the group itself, in rank order.
 
     As JSON: pickle would run what a peer sends.
     """

@@ -58,7 +58,7 @@ class Rank:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error, shortened: torch appends whole C++ stacks."""
+    """Cut an error to its first line, shortened: torch appends whole C++ stacks."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:600]
 
 
@@ -70,7 +70,7 @@ def end(code: int) -> None:
 
 
 def read_config(directory: str) -> dict[str, Any]:
-    """What the agent wrote for this host's ranks."""
+    """Read what the agent wrote for this host's ranks."""
     config: dict[str, Any] = json.loads(Path(directory, "config.json").read_text(encoding="ascii"))
     return config
 

@@ -70,7 +70,7 @@ def measure(group: Group, size: int) -> dict[str, Any]:
 
 
 def checked(group: Group, buffer: Buffer) -> bool:
-    """One all-reduce of known values over the whole buffer: is every element right?
+    """Run one all-reduce of known values over the whole buffer: is every element right?
 
     float32 counts exactly up to 2**24; the sum of (rank % 1024 + 0..7) stays below that for 16,000 ranks.
     """
@@ -80,7 +80,7 @@ def checked(group: Group, buffer: Buffer) -> bool:
 
 
 def timed(group: Group, buffer: Buffer, rounds: int, once: Callable[[], None]) -> float:
-    """Seconds a round on the slowest rank."""
+    """Measure seconds a round on the slowest rank."""
     group.ready()
     start = time.perf_counter()
     for _ in range(rounds):

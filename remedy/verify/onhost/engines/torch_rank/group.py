@@ -35,7 +35,7 @@ class TorchGroup(Group):
         self.rank, self.world, self.backend = rank.rank, self.dist.get_world_size(), backend
 
     def identity(self) -> dict[str, str]:
-        """Versions, and the GPU."""
+        """Return versions, and the GPU."""
         nccl = ""
         if self.on_gpu:
             version = self.torch.cuda.nccl.version()
@@ -58,7 +58,7 @@ class TorchGroup(Group):
         return [bytes(part.cpu().tolist()) for part in parts]
 
     def largest(self, value: float) -> float:
-        """One all-reduce, whatever the number of ranks."""
+        """Find the largest value by one all-reduce, whatever the number of ranks."""
         number = self.torch.tensor([value], dtype=self.torch.float64, device=self.place)
         self.dist.all_reduce(number, op=self.dist.ReduceOp.MAX)
         return float(number.item())
@@ -73,23 +73,23 @@ class TorchGroup(Group):
             self.dist.monitored_barrier(timeout=limit, wait_all_ranks=True)
 
     def ready(self) -> None:
-        """All ranks have just agreed on a number; what is left is this rank's own GPU."""
+        """Wait for this rank's own GPU: all ranks have just agreed on a number."""
         if self.on_gpu:
             self.torch.cuda.synchronize()
 
     def fits(self, size: int) -> bool:
-        """On a GPU, whose memory others may hold."""
+        """Ask the GPU for free memory, which others may hold."""
         return not self.on_gpu or bool(size * BUFFERS <= self.torch.cuda.mem_get_info()[0])
 
     def pairs(self, members: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Between barriers, so that all pairs are at it at the same time."""
+        """Exchange between barriers, so that all pairs are at it at the same time."""
         self.meet()
         rows = exchange(self, members)
         self.meet()
         return rows
 
     def buffer(self, count: int) -> Buffer:
-        """A tensor of float32."""
+        """Make a tensor of float32."""
         return TorchFloats(self, count)
 
     def leave(self) -> None:
@@ -124,7 +124,7 @@ class TorchFloats(Buffer):
             self.values.zero_()
 
     def all_reduce(self) -> None:
-        """In place; NCCL only begins."""
+        """Sum in place; NCCL only begins."""
         self.group.dist.all_reduce(self.values)
 
     def all_reduce_copy(self) -> None:

@@ -12,7 +12,7 @@ from remedy.verify.onhost.rank.rank import first_line
 
 
 def usable_gpu(torch: Any, local_rank: int, local_world: int) -> tuple[bool, str]:
-    """Whether this rank can use NCCL on a GPU of its own, and if not, why.
+    """Try whether this rank can use NCCL on a GPU of its own, and if not, why.
 
     A small allocation is part of the test: a GPU that is listed may still be lost or full.
     """

@@ -20,7 +20,7 @@ TAKES, SECONDS = (2, 20), 0.2
 
 
 def partners(count: int, me: int) -> list[int | None]:
-    """Whom one of ``count`` meets, round by round; None is nobody, where the number is odd.
+    """List whom one of ``count`` meets, round by round; None is nobody, where the number is odd.
 
     The circle method: one stands, all others move on by a place. The rounds that are taken lie far apart.
     """
@@ -68,7 +68,7 @@ def exchange(group: Any, members: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def peers(members: list[dict[str, Any]], me: int) -> list[int | None]:
-    """The ranks of other hosts that a rank exchanges with, round by round; None where it has no like there."""
+    """List the ranks that a rank exchanges with on other hosts, round by round; None where it has no like."""
     hosts: dict[str, list[int]] = {}
     for member in members:
         hosts.setdefault(member["boot_id"], []).append(member["rank"])
@@ -83,7 +83,7 @@ def peers(members: list[dict[str, Any]], me: int) -> list[int | None]:
 
 
 def takes(seconds: float) -> int:
-    """How often to exchange where the slowest pair needs so many seconds; the same on every rank."""
+    """Return how often to exchange where the slowest pair needs so many seconds; the same on every rank."""
     return min(TAKES[1], max(TAKES[0], int(SECONDS / max(seconds, 1e-6))))
 
 

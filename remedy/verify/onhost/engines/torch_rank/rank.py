@@ -29,7 +29,7 @@ def raise_flag(store: Any, name: str) -> None:
 
 
 def is_raised(store: Any, name: str) -> bool:
-    """Whether anybody has raised a flag; does not wait."""
+    """Ask whether anybody has raised a flag; does not wait."""
     return bool(store.add(name, 0))
 
 
@@ -47,7 +47,7 @@ class TorchRank(Rank):
         self.last_word = threading.Lock()
 
     def within(self, seconds: float) -> timedelta:
-        """A time-out that also ends before the host's own deadline does, so that torch can still speak."""
+        """Bound a time-out so that it ends before the host's own deadline, and torch can still report."""
         left = self.config["began"] + self.config["deadline"] - 3.0 - time.monotonic()
         return timedelta(seconds=max(1.0, min(seconds, left)))
 
