@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remedy.deploys.sysv_ipc import SysvIpcSpec
@@ -200,6 +200,7 @@ def by_id(things: st.SearchStrategy[tuple]) -> st.SearchStrategy[list[tuple]]:  
     return st.lists(things, max_size=4, unique_by=lambda one: one[0])
 
 
+@example([segment(), segment(id=6, attached=1)], [], [], SysvIpcSpec(remove=True))
 @given(by_id(segments), by_id(semaphore_sets), by_id(queues), specs)
 def test_a_plan_ends_what_it_names(
     shm: list[Segment], sem: list[Semaphores], msg: list[Queue], spec: SysvIpcSpec
@@ -221,3 +222,14 @@ def test_a_plan_ends_what_it_names(
     assert all(not s.attached and s.uid not in (26, 65_534) for s in gone)
     assert spec.remove or not gone
     assert spec.root or all(s.uid and s.creator_uid for s in gone)
+
+
+def test_a_promise_takes_away_the_leftover_and_nothing_else() -> None:
+    held = segment(id=6, attached=1)
+    spec = with_section(NAME, SysvIpcSpec(remove=True))
+    before = fleet(host(segment(), held), spec=spec)
+    plan = make_plan(before, WHEN, only=NAME)
+    assert len(plan.changes) == 1
+    ipc = promised(before, plan).states["gpu01"].ipc
+    assert isinstance(ipc, SysvIpc)
+    assert ipc.segments == (held,)
