@@ -321,7 +321,6 @@ class Isolation:
         """Take up what is left when nothing else is; returns whether there was anything."""
         if self._doubted:
             self._doubted = {}
-            self._to_screen = not self._screened
             return True
         for fault in [fault for fault in self.faults if fault.is_host]:
             doubts = self._evidence.doubts(fault, self.faults)

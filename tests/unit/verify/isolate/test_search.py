@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,12 +97,18 @@ def test_a_larger_group_may_take_longer_up_to_a_limit() -> None:
     assert patience(["a", "b"], {}) == BASE + 2 * PER_HOST
     assert patience([f"h{n}" for n in range(100)], {}) == BASE + 100 * PER_HOST
     assert patience([f"h{n}" for n in range(2000)], {}) == MOST
+    assert [patience([f"h{n}" for n in range(size)], {}) for size in (2, 100, 2000)] == [
+        25.4,
+        45,
+        90,
+    ]
 
 
 def test_a_host_that_was_seen_to_start_slowly_is_given_the_time_it_needs() -> None:
     ready = {"a": 10.0, "b": 200.0, "c": 30.0}
     assert patience(["a", "b"], ready) == pytest.approx(STARTS * 200 + REST + 2 * PER_HOST)
     assert patience(["a"], {"a": 1.0}) == BASE + PER_HOST
+    assert patience(["b"], ready) == pytest.approx(415.2)
     # One of which nothing is known is taken to be like most.
     assert patience(["x"], ready) == pytest.approx(STARTS * 30 + REST + PER_HOST)
     assert patience([f"h{n}" for n in range(2000)], {"x": 100.0}) == pytest.approx(
@@ -147,6 +154,7 @@ def test_a_broken_host_is_named_with_the_reason_of_its_smallest_group(
     rung = search.rung(verdict)
     assert (rung.name, rung.passed) == ("isolation", True)
     assert rung.message.startswith("c, by ")
+    assert rung.message.endswith("rounds")
     assert (
         f"{len(verdict.tests)} tests in {max(t.round for t in verdict.tests)} rounds"
         in rung.message
@@ -249,3 +257,39 @@ def test_where_nothing_works_no_host_is_called_sound(monkeypatch: pytest.MonkeyP
     assert "pass" not in outcomes(verdict).values()
     if search.isolation.unexplained:
         assert search.rung(verdict).passed is False
+
+
+@pytest.mark.parametrize("budget", [0.0, 600.0])
+def test_what_the_tests_contradict_is_said_also_where_no_time_is_left(
+    monkeypatch: pytest.MonkeyPatch, budget: float
+) -> None:
+    play = Play(monkeypatch, Fault(("c",)))
+    search = play.search(budget)
+    search.isolation.unexplained = "groups fail now and work then"
+    verdict = search.explain(failed())
+    assert play.launched == []
+    rung = search.rung(verdict)
+    assert rung.passed is False
+    assert rung.message.endswith("; groups fail now and work then")
+
+
+def test_culprits_that_are_known_when_the_time_is_over_are_said_to_be_perhaps_not_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clock that goes on by a second whenever somebody looks, and more and more time."""
+    ends = set()
+    for budget in range(1, 40):
+        play = Play(monkeypatch, Fault(("c",)), Fault(("e", "h"), "both"))
+        seconds = map(float, range(1000))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=seconds.__next__))
+        search = play.search(float(budget))
+        verdict = search.explain(failed())
+        rung = search.rung(verdict)
+        known = [culprit.what for culprit in verdict.culprits]
+        ends.add((len(known), rung.passed))
+        assert (f"; the time for it, {budget} s" in rung.message) is not rung.passed
+        assert (", ".join(known) or "no culprit found") in rung.message
+        assert (verdict.outcomes == ()) is (known == [])
+        assert rung.seconds == pytest.approx(search.isolation.rounds - 1)
+    assert {(0, False), (1, False), (2, True)} <= ends
+    assert not {(0, True), (1, True)} & ends
