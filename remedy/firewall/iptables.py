@@ -297,10 +297,10 @@ def edit_saved(content: bytes, opening: Opening) -> bytes:
         return content
     rest = _OWN_LINES.sub(b"", content)
     table = re.search(rb"(?m)^\*filter[ \t]*\r?\n", rest)
-    first = (
-        re.compile(rb"(?m)^(?:\[\d+:\d+\] )?-|^COMMIT").search(rest, table.end()) if table else None
-    )
-    if not expected or table is None or first is None:
+    if not expected or table is None:
+        return rest
+    first = re.compile(rb"(?m)^(?:\[\d+:\d+\] )?-|^COMMIT").search(rest, table.end())
+    if first is None:
         return rest
     head = f":{OWN} - [0:0]\n".encode()
     rules = "".join(f"{line}\n" for line in (JUMP, *expected)).encode()

@@ -132,9 +132,7 @@ def _mapped(
 
 def _field(left: Any) -> str:
     """Return what a match looks at, in one word."""
-    if not isinstance(left, dict):
-        return ""
-    ((kind, value),) = left.items()
+    ((kind, value),) = left.items() if isinstance(left, dict) else (("", None),)
     if kind == "payload" and isinstance(value, dict):
         protocol, name = value.get("protocol", ""), value.get("field", "")
         if protocol == "ip" and name in ("saddr", "daddr", "protocol"):
@@ -143,7 +141,6 @@ def _field(left: Any) -> str:
             return "dport"
         if protocol in ("udp", "icmp", "icmpv6", "ip6", "sctp", "dccp", "udplite"):
             return "other"
-        return ""
     if kind in ("meta", "ct") and isinstance(value, dict):
         return f"{kind} {value.get('key', '')}"
     if kind == "fib" and isinstance(value, dict):

@@ -43,12 +43,14 @@ def meet(first: Spans, second: Spans) -> Spans:
 
 def minus(first: Spans, second: Spans) -> Spans:
     """Return the numbers of ``first`` that are not in ``second``."""
+    if not first:
+        return ()
     holes = []
-    start = 0
+    start = first[0][0]
     for low, high in second:
         holes.append((start, low - 1))
         start = high + 1
-    holes.append((start, 2**32 - 1))
+    holes.append((start, first[-1][1]))
     return meet(first, tuple(hole for hole in holes if hole[0] <= hole[1]))
 
 

@@ -72,7 +72,7 @@ class _Walk:
     dropped: list[tuple[Traffic, str]] = field(default_factory=list)
 
     def through(self, name: str, traffic: list[Traffic], depth: int = 0) -> list[Traffic]:
-        """Send ``traffic`` through a chain; return what comes back to the caller."""
+        """Send ``traffic`` through a chain; return what comes back to the caller, where there is one."""
         chain = self.chains.get(name)
         if chain is None or depth > DEEPEST:
             return traffic
@@ -100,7 +100,7 @@ class _Walk:
         traffic = back + traffic
         if chain.policy == "drop":
             self.dropped += [(part, f"chain {name}: policy drop") for part in traffic]
-        return traffic if chain.policy == "" else []
+        return traffic
 
 
 def _split(traffic: Traffic, rule: Rule) -> tuple[Traffic | None, list[Traffic]]:

@@ -90,6 +90,10 @@ def test_a_rule_is_loaded_at_boot_only_for_a_chain_that_a_file_defines() -> None
     )
     plan = plan_of(found)
     assert rules(written(plan, INCLUDED)) == ["inet filter input"]
+    # Who finds the file has to see who keeps it.
+    head = (written(plan, INCLUDED) or "").splitlines()[0]
+    assert head.startswith("#")
+    assert "remedy" in head
     assert (written(plan, MAIN) or "").endswith(f'}}\ninclude "{INCLUDED}"\n')
     (report,) = (f for f in plan.findings if f.kind is FindingKind.REPORT)
     assert "inet docker input" in "".join(report.evidence)

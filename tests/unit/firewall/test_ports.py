@@ -75,6 +75,7 @@ def test_everything_is_every_address_and_every_port() -> None:
     assert spans.of_networks(["0.0.0.0/0"]) == spans.ALL_ADDRESSES
     assert spans.minus(spans.ALL_ADDRESSES, ()) == spans.ALL_ADDRESSES
     assert spans.minus(spans.ALL_PORTS, ((0, 65535),)) == ()
+    assert spans.minus((), spans.ALL_PORTS) == ()
     assert spans.minus(spans.ALL_PORTS, ((1, 65534),)) == ((0, 0), (65535, 65535))
 
 
