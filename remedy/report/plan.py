@@ -121,7 +121,10 @@ def _difference(change: Change, plan: Plan) -> tuple[str, ...]:
     """Return what a change alters, as lines."""
     action = change.action
     if isinstance(action, CommandAction):
-        states = (f"-{action.before}", f"+{action.after}")
+        states = (
+            *(f"-{line}" for line in action.before.split("\n")),
+            *(f"+{line}" for line in action.after.split("\n")),
+        )
         shown = () if DIGEST.fullmatch(action.before + action.after) else states
         return (*shown, *_command_lines(action.do))
     return tuple(_file_difference(action, plan))
