@@ -2,8 +2,9 @@
 
 Finds: an MTU that is not the same everywhere, so that small messages pass and large ones hang without a word;
 a link that is slower than those of its peers, which all of them then wait for; strict reverse path filtering
-(rp_filter) where a host has two interfaces in the cluster's network, so that what comes in by one and would
-be answered by the other is dropped.
+(rp_filter) where another interface has an address of the cluster's network with another prefix (32, say), so
+that what comes in by one and would be answered by the other is dropped. Where both have the same prefix, the
+remedy `rails` acts.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass
@@ -66,21 +67,25 @@ def network_health(bench: Workbench[NetworkHealthSpec]) -> None:
             strict.append(interface.name)
     if strict:
         bench.report(
-            "strict reverse path filtering with two interfaces in the cluster's network",
+            "strict reverse path filtering, and two interfaces have addresses of the cluster's network",
             (f"{name}: rp_filter {STRICT} (the larger of it and all)" for name in strict),
-            "Set net.ipv4.conf.all.rp_filter = 2 (loose) in /etc/sysctl.d, and arp_ignore = 1 and "
-            "arp_announce = 2, so that each address answers by its own interface.",
+            "Set net.ipv4.conf.all.rp_filter = 2 (loose) in /etc/sysctl.d. Or, if the interface is in the "
+            "cluster's network, give its address the same prefix: the remedy rails then acts.",
             label="network-unreachable",
         )
 
 
 def _beside(network: Network, local: Interface, address: str) -> Iterator[Interface]:
-    """Yield the other interfaces that have an address in the network of ``address``."""
+    """Yield the other interfaces that have an address of the network of ``address``, with another prefix.
+
+    Those with the same prefix are in that network: they are rails, which ``rails`` judges.
+    """
     prefix = next(a.prefix for a in local.addresses if a.address == address)
     subnet = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
     for interface in network.interfaces:
         if interface.name != local.name and any(
-            ipaddress.ip_address(other) in subnet for other in interface.ipv4
+            ipaddress.ip_address(other.address) in subnet and other.prefix != prefix
+            for other in interface.addresses
         ):
             yield interface
 

@@ -154,6 +154,7 @@ SYSCTLS = (
     "net/ipv4/conf/*/rp_filter",
     "net/ipv4/conf/*/arp_ignore",
     "net/ipv4/conf/*/arp_announce",
+    "net/ipv4/conf/*/arp_filter",
     "net/ipv4/conf/*/accept_local",
     "net/ipv6/conf/*/disable_ipv6",
     "net/ipv6/bindv6only",

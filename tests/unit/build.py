@@ -13,7 +13,7 @@ from unittest import mock
 from pydantic import BaseModel
 
 from remedy.inventory import Inventory, Node
-from remedy.plan import Fleet, section_models
+from remedy.plan import Fleet, Origin, section_models
 from remedy.probe import (
     Address,
     File,
@@ -31,6 +31,7 @@ from remedy.verify.onhost.engines.torch_rank.rank import TorchRank
 
 M = TypeVar("M", bound=BaseModel)
 
+WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 NOT_ASKED = Unknown(reason="not part of this test")
 NO_FIREWALL = Firewalls(
     nft=NftRuleset(tables=(), chains=(), sets=()),

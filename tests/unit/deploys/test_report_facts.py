@@ -376,7 +376,9 @@ def test_an_mtu_is_compared_on_the_cluster_interface_alone() -> None:
 def test_strict_filtering_is_named_with_its_cause_and_cure() -> None:
     live = {"net.ipv4.conf.all.rp_filter": "1", "net.ipv4.conf.eno1/7.rp_filter": "0"}
     two = network(
-        interface("eno1.7", "10.0.0.1"), interface("eno2", "10.0.0.101"), interface("x", "10.9.0.1")
+        interface("eno1.7", "10.0.0.1"),
+        interface("eno2", "10.0.0.101", prefix=32),
+        interface("x", "10.9.0.1"),
     )
     finding = one("network_health", hosts({**two, "sysctls": record(Sysctls, live=live)}))
     assert finding.label == "network-unreachable"

@@ -352,8 +352,10 @@ def test_access_control_inside_a_virtual_machine_is_the_hosts_affair() -> None:
 # -- networks ----
 
 
-def interface(name: str, address: str, *, mtu: int = 1500, speed: int | None = None) -> Interface:
-    own = Address(address=address, prefix=24, scope="global")
+def interface(
+    name: str, address: str, *, mtu: int = 1500, speed: int | None = None, prefix: int = 24
+) -> Interface:
+    own = Address(address=address, prefix=prefix, scope="global")
     found: Interface = record(Interface, name=name, mtu=mtu, speed=speed, addresses=(own,))
     return found
 
@@ -389,7 +391,8 @@ def strict(**values: str) -> dict[str, Any]:
     return {"sysctls": record(Sysctls, live=live)}
 
 
-TWO = network(interface("eno1", "10.0.0.1"), interface("eno2", "10.0.0.101"))
+TWO = network(interface("eno1", "10.0.0.1"), interface("eno2", "10.0.0.101", prefix=32))
+RAILS = network(interface("eno1", "10.0.0.1"), interface("eno2", "10.0.0.101"))
 
 
 @pytest.mark.parametrize(
@@ -401,6 +404,8 @@ TWO = network(interface("eno1", "10.0.0.1"), interface("eno2", "10.0.0.101"))
         ({**TWO, **strict(all="0", eno1="2", eno2="0")}, ()),
         ({**network(interface("eno1", "10.0.0.1")), **strict(all="1", eno1="1")}, ()),
         ({**TWO, "sysctls": LATE}, ()),
+        # The remedy `rails` judges these.
+        ({**RAILS, **strict(all="1", eno1="0", eno2="0")}, ()),
     ],
 )
 def test_strict_filtering_counts_with_two_ways_in(
