@@ -90,7 +90,7 @@ def name_overruling(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
         reason = around.fault(setting.name, setting.value)
         wish = wishes.get(setting.name)
         if wish is not None and wish.asked and setting.value != wish.value:
-            reason = reason or f"{wish.why} wants {wish.value}"
+            reason = reason or f"{wish.why} requires {wish.value}"
         if reason:
             line = f"line {setting.line} of {setting.path}"
             fix = f"Correct or remove {line}: it counts before what remedy writes."
@@ -118,12 +118,12 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
             continue
         reason = around.fault(name, value)
         if wish is not None and wish.asked:
-            reason = reason or f"{wish.why} wants {wish.value}"
+            reason = reason or f"{wish.why} requires {wish.value}"
         if reason:
             around.bench.blocked(
                 f"sessions over ssh have {name}={value}: {reason}",
                 "no file that the probe reads sets it",
-                "Look at the user's shell start-up files, PAM's own files and the site's modules.",
+                "Check the user's shell start-up files, PAM's own files and the site's modules.",
                 label=label_of(name),
             )
 

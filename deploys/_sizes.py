@@ -70,7 +70,7 @@ def least(host: HostState) -> int:
 
 
 def derived(host: HostState) -> tuple[int, str]:
-    """Return what shared memory shall have where nobody says, and why."""
+    """Return the size that shared memory is to have where no setting names one, and why."""
     memory = host.kernel.memory if isinstance(host.kernel, Kernel) else 0
     if memory and memory // 2 < ADVISED:
         size = max(memory // 2 // MIB * MIB, least(host))

@@ -12,7 +12,7 @@ from remedy.probe import File, HostState
 from remedy.values import Unknown
 
 DIRECTORIES = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd")
-TRUE, FALSE = ("1", "yes", "y", "true", "t", "on"), ("0", "no", "n", "false", "f", "off")
+FALSE = ("0", "no", "n", "false", "f", "off")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import base64
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from remedy.deploys._files import file_digest
 from remedy.deploys._sizes import MIB, Size, derived, gpu_number, parse_size, short
 from remedy.edit.containers_conf import container_setting
 from remedy.edit.json_text import JsonTextError, read_members, set_member
@@ -199,7 +200,7 @@ def _reload(file: File, after: bytes, current: int, size: int) -> Command:
     It is one, so that a daemon that does not take it leaves the old file, and taking it back reloads after
     the old file is there again.
     """
-    put_old = _write(file, _digest(file), file.content)
+    put_old = _write(file, file_digest(file), file.content)
     way_back = f"{put_old} && reload {current}"
     if KEY not in read_members(file.content):
         # dockerd keeps a size that its file no longer has (seen with 20.10): it gets the built-in one first.
@@ -209,15 +210,11 @@ def _reload(file: File, after: bytes, current: int, size: int) -> Command:
     put_new = _write(file, sha256(after), after)
     return {
         "observe": _SEEN + command(["seen", file.path, file.real_path]),
-        "before": _digest(file),
+        "before": file_digest(file),
         "after": sha256(after),
         "do": f"{_LIBRARY}{put_new} && reload {size} || {{ {{ {way_back}; }} >/dev/null 2>&1; exit 1; }}",
         "undo": f"{_LIBRARY}{way_back}",
     }
-
-
-def _digest(file: File) -> str:
-    return sha256(file.content) if file.exists else "absent"
 
 
 def _write(file: File, digest: str, content: bytes) -> str:
@@ -292,7 +289,7 @@ def observation(state: HostState, _change: Change) -> str:
     """Return the digest of the daemon's file."""
     file = state.file(DAEMON)
     assert isinstance(file, File)
-    return _digest(file)
+    return file_digest(file)
 
 
 def _decoded(word: str) -> bytes:

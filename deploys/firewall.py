@@ -31,7 +31,7 @@ from remedy.firewall.ports import (
     parse_ports,
 )
 from remedy.firewall.spans import Spans
-from remedy.firewall.step import CommandStep, FileStep, Opening, Path, Proposal
+from remedy.firewall.step import Amendment, CommandStep, FileStep, Opening, Path
 from remedy.firewall.traffic import Traffic
 from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
@@ -176,7 +176,7 @@ def _walls(bench: Bench, firewalls: Firewalls, needed: tuple[Need, ...]) -> tupl
     return tuple(walls_of(bench.host, firewalls, traffic, path))
 
 
-def _open(bench: Bench, wall: Wall, proposal: Proposal, needed: tuple[Need, ...]) -> None:
+def _open(bench: Bench, wall: Wall, proposal: Amendment, needed: tuple[Need, ...]) -> None:
     """Say what is wrong with a firewall, and plan what its proposal says."""
     already = len(bench.findings)
     _explain(bench, wall, proposal, needed)
@@ -215,7 +215,7 @@ def _plan(bench: Bench, step: FileStep | CommandStep, finding: Finding) -> None:
         )
 
 
-def _explain(bench: Bench, wall: Wall, proposal: Proposal, needed: tuple[Need, ...]) -> None:
+def _explain(bench: Bench, wall: Wall, proposal: Amendment, needed: tuple[Need, ...]) -> None:
     """Say what is wrong with a firewall, in words."""
     leaves = bench.settings.mode == "leave"
     if wall.dropped:

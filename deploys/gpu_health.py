@@ -77,7 +77,7 @@ def _driver(bench: Bench, gpus: Gpus) -> None:
         note(
             "no answer from nvidia-smi on which GPUs there are",
             (gpus.devices.reason, f"on the bus: {number}; loaded driver: {gpus.driver or 'none'}"),
-            "Look at `dmesg | grep -iE 'nvrm|xid'`. Reboot after an upgrade of the driver; one that hangs "
+            "Check `dmesg | grep -iE 'nvrm|xid'`. Reboot after an upgrade of the driver; one that hangs "
             "needs a reboot too.",
         )
     elif number and not gpus.driver:
@@ -89,7 +89,7 @@ def _driver(bench: Bench, gpus: Gpus) -> None:
         bench.report(
             f"nvidia-smi lists {len(gpus.devices)} of the {number} GPUs on the bus",
             (d.address for d in gpus.pci if d.vendor == NVIDIA and d.is_gpu),
-            "Look at `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
+            "Check `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
             label="gpu-hardware-xid",
         )
 

@@ -178,7 +178,7 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
     wrong, looped = _wrong_answers(answers, addresses)
     note = bench.blocked if settled else bench.drift
-    fix = "Look at `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
+    fix = "Check `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     for label, text in (
         ("loopback-hostname", "resolve to loopback"),
         ("hostname-unresolvable", "do not resolve to the cluster address"),

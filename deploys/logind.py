@@ -15,6 +15,7 @@ import base64
 import shlex
 
 from remedy.deploys import _interfaces as nic
+from remedy.deploys._files import file_digest
 from remedy.deploys._systemd import FALSE, Line, deciding, runs_systemd
 from remedy.plan import Change, CommandAction, Workbench, command, remedy, sha256
 from remedy.probe import File, HostState
@@ -88,15 +89,11 @@ def logind(bench: Workbench[LogindSpec]) -> None:
             f"write {PATH}: RemoveIPC=no, and have logind read it",
             because=finding,
             observe=f"if [ -e {PATH} ]; then sha256sum <{PATH} | cut -d' ' -f1; else echo absent; fi",
-            before=_digest(file),
+            before=file_digest(file),
             after=sha256(TEXT),
             do=f"{_READ_AGAIN}umask 022; {_MAKE_FOLDER}; {_put(TEXT)}; again 'b false'",
             undo=f"{_READ_AGAIN}umask 022; {_back(file)}; again 'b true'",
         )
-
-
-def _digest(file: File) -> str:
-    return sha256(file.content) if file.exists else "absent"
 
 
 def _put(content: bytes) -> str:
@@ -125,4 +122,4 @@ def observation(state: HostState, _change: Change) -> str:
     """Return the digest of the file."""
     file = state.file(PATH)
     assert isinstance(file, File)
-    return _digest(file)
+    return file_digest(file)

@@ -112,7 +112,7 @@ def compare(bench: FleetBench[NetworkHealthSpec]) -> None:
         bench.report(
             "the cluster interfaces differ in speed",
             (*lines, *_names(interfaces, [speeds.get(host) for host in interfaces])),
-            "Check that it is the right interface (cluster.subnet in remedy.yaml). If so, look at the cable "
+            "Check that it is the right interface (cluster.subnet in remedy.yaml). If so, check the cable "
             "and the port of the switch: ethtool INTERFACE",
             label="wrong-interface",
         )

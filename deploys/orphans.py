@@ -212,7 +212,7 @@ def _alive(host: HostState, by_pid: Mapping[int, Process], tree: Sequence[Proces
     """Return why somebody may still want a tree; "" when everything proves that nobody does."""
     root = tree[0]
     if not host.root:
-        return "whether anybody reads its output can be told only as root"
+        return "unknown without root: whether anybody reads its output"
     if (reason := shared_with(host)) != "":
         return reason
     if 1 not in by_pid or by_pid[1].name not in _INITS:

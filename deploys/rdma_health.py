@@ -63,7 +63,7 @@ def rdma_health(bench: Workbench[RdmaHealthSpec]) -> None:
         bench.report(
             f"{counted(len(down), 'RDMA port')} not active",
             (f"{p.device} port {p.port}: {p.state}, {p.physical_state}" for p in down),
-            "Look at the cable and the switch: ibstat, mlxlink -d DEVICE; INIT without a subnet manager "
+            "Check the cable and the switch: ibstat, mlxlink -d DEVICE; INIT without a subnet manager "
             "stays INIT.",
         )
     if not isinstance(gpus, Gpus) or not gpus.driver or gpus.open_kernel:

@@ -1,7 +1,7 @@
 """Two machines, reached as root: the smallest cluster there is.
 
 The addresses are for documentation (RFC 5737), so nobody is reached before you have put your own in. A host's
-name here is the host name that the machine gets. Copy the file to where the cluster's records shall be kept:
+name here is the host name that the machine gets. Copy the file to where the cluster's records are to be kept:
 remedy keeps them in .remedy beside it.
 """
 

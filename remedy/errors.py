@@ -13,7 +13,6 @@
     │   └── LockedError         another run holds the host
     ├── UnreachableError        no connection to a host                                exit 5
     ├── ProbeError              a host's probe gave no answer that can be read
-    ├── VerificationError       the proof failed or could not be had                   exit 3
     └── LabError                the lab on this machine
 
 A ``RemedyError`` is an expected failure: it is shown without a traceback. Anything else that escapes
@@ -88,12 +87,6 @@ class UnreachableError(RemedyError):
 
 class ProbeError(RemedyError):
     """A host's probe gave no answer that can be read."""
-
-
-class VerificationError(RemedyError):
-    """The proof failed, or could not be had."""
-
-    exit_code = 3
 
 
 class LabError(RemedyError):

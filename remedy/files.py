@@ -32,7 +32,6 @@ def create_whole(path: Path, content: str | bytes, *, mode: int | None = None) -
     """Create a file and return once it is on disk; of two writers at the same time, the first wins.
 
     Args:
-        path: the file.
         content: text is written as UTF-8.
         mode: its permissions; None leaves them to the umask.
 

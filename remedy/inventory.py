@@ -56,8 +56,6 @@ class Inventory:
     """All hosts of one inventory file, in the file's order.
 
     Args:
-        path: the file.
-        nodes: the hosts.
         source: pyinfra's own inventory object, opaque to everything but the transport.
     """
 

@@ -1,4 +1,5 @@
-# Sourced by scripts/demo and scripts/test: everything they need, installed once, checked on every run.
+#!/bin/sh
+# Sourced by scripts/demo and scripts/test, or run by itself: all that they need, installed once, checked each time.
 #
 # Leaves $python (the environment's interpreter) and $bin (its commands). The environment is .venv in this
 # checkout, or $REMEDY_VENV. It is made again when pyproject.toml asks for something else than it holds.

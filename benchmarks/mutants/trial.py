@@ -23,7 +23,7 @@ KILLED, HUNG, SURVIVED, UNREACHED = "killed", "hung", "survived", "unreached"
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant.
+    """How the trial of a mutant ended.
 
     Args:
         key: which one.

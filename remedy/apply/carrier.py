@@ -190,5 +190,5 @@ class Carrier:
 def _overdue(name: str) -> RemedyError:
     return RemedyError(
         f"{name}: the host ended the changes at their deadline",
-        next_step="Look at the host's load and disk, then run the command again.",
+        next_step="Check the host's load and disk, then run the command again.",
     )

@@ -55,9 +55,7 @@ def judge(
         seq = int(number)
         if journal != hashes.get(0):
             if where == here:
-                return (
-                    f"run {run} is of another journal in this folder, so this one was written anew"
-                )
+                return f"run {run} is of another journal in this folder, so this one was rewritten"
         elif seq not in hashes:
             return f"run {run} left record {seq} on it, and the journal ends with {max(hashes)}"
         elif hashes[seq] != claimed:

@@ -59,13 +59,13 @@ def ask(*questions: str, yes: bool) -> None:
 
     Raises:
         RefusedError: one was.
-        UsageError: this is no terminal, so nobody can be asked.
+        UsageError: standard input is no terminal.
     """
     if yes:
         return
     if not is_terminal():
         raise UsageError(
-            "consent is needed, and nobody can be asked: this is no terminal",
+            "consent is needed, and standard input is no terminal",
             next_step="Check what is shown above, then run the command again with --yes.",
         )
     if not all(click.confirm(question, err=True) for question in questions):

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from remedy.edit.block import END, block_span
+
 BEGIN = b"# BEGIN remedy (this block is replaced as a whole)"
-END = b"# END remedy"
 DISABLED = b"#remedy disabled# "
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -59,7 +60,7 @@ class Assignment:
 def assignments(content: bytes, dialect: Dialect) -> tuple[Assignment, ...]:
     """Return every assignment of a file, in its order."""
     lines = content.splitlines(keepends=True)
-    first, last = _block_span(lines) or (len(lines), len(lines))
+    first, last = block_span(lines, BEGIN) or (len(lines), len(lines))
     result = []
     for index, line in enumerate(lines):
         pair = _PARSERS[dialect](line.decode("utf-8", "surrogateescape"))
@@ -95,7 +96,7 @@ def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: 
         dialect: who reads the file.
     """
     lines = content.splitlines(keepends=True)
-    span = _block_span(lines)
+    span = block_span(lines, BEGIN)
     new_block = b"".join([BEGIN, b"\n", block, END, b"\n"]) if block else b""
     out: list[bytes] = []
     for index, line in enumerate(lines):
@@ -138,17 +139,6 @@ def shell_assignments(line: str) -> tuple[tuple[str, str], ...]:
             continue  # set for that one command, or no assignment at all
         result += [(name, value) for name, value in pairs if not set(value) & set("$`\\")]
     return tuple(result)
-
-
-def _block_span(lines: list[bytes]) -> tuple[int, int] | None:
-    """Return the indices of the block's first and last line: an END and the nearest BEGIN before it."""
-    begin = None
-    for index, line in enumerate(lines):
-        if line.strip() == BEGIN:
-            begin = index
-        elif line.strip() == END and begin is not None:
-            return begin, index
-    return None
 
 
 def _pam(line: str) -> tuple[str, str] | None:

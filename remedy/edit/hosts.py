@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from remedy.edit.block import END, block_span
+
 BEGIN = b"# BEGIN remedy: hosts of the cluster (this block is replaced as a whole)"
-END = b"# END remedy"
 DISABLED = b"#remedy disabled# "
 
 _TOKEN = re.compile(rb"[^\s]+")
@@ -71,7 +72,7 @@ def split_lines(content: bytes) -> list[bytes]:
 def block_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries of the managed block, () when there is none."""
     lines = split_lines(content)
-    span = block_span(lines)
+    span = block_span(lines, BEGIN)
     if span is None:
         return ()
     inside = (parse_line(line) for line in lines[span[0] + 1 : span[1]])
@@ -81,7 +82,7 @@ def block_entries(content: bytes) -> tuple[HostsLine, ...]:
 def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries outside the managed block."""
     lines = split_lines(content)
-    first, last = block_span(lines) or (len(lines), len(lines))
+    first, last = block_span(lines, BEGIN) or (len(lines), len(lines))
     outside = (parse_line(line) for line in [*lines[:first], *lines[last + 1 :]])
     return tuple(entry for entry in outside if entry is not None)
 
@@ -95,7 +96,7 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
         addresses: host name (lower case) to the IPv4 address that it is to resolve to.
     """
     lines = split_lines(content)
-    span = block_span(lines)
+    span = block_span(lines, BEGIN)
     new_block = b"".join([BEGIN, b"\n", block, END, b"\n"]) if block else b""
     out: list[bytes] = []
     disabled: list[Disabled] = []
@@ -117,21 +118,6 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
             out.append(b"\n")
         out.append(new_block)
     return HostsEdit(b"".join(out), tuple(disabled))
-
-
-def block_span(lines: list[bytes]) -> tuple[int, int] | None:
-    """Return the indices of the managed block's first and last line, None when there is none.
-
-    The block is an END and the nearest BEGIN before it, so that a torn block can never swallow the lines
-    that follow it.
-    """
-    begin = None
-    for index, line in enumerate(lines):
-        if line.strip() == BEGIN:
-            begin = index
-        elif line.strip() == END and begin is not None:
-            return begin, index
-    return None
 
 
 def _contradiction(number: int, line: bytes, addresses: Mapping[str, str]) -> Disabled | None:

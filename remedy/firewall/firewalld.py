@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 
 from remedy.firewall import nftables, nftables_rules, spans
-from remedy.firewall.step import CommandStep, Note, Opening, Path, Proposal
+from remedy.firewall.step import Amendment, CommandStep, Note, Opening, Path
 from remedy.plan.change import CommandAction, FindingKind
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, NftSet
 from remedy.values import Unknown
@@ -168,11 +168,10 @@ def present(ruleset: NftRuleset) -> Opening | None:
     )
 
 
-def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Proposal:
+def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Amendment:
     """Return how firewalld comes to let exactly ``opening`` in, now and after a reload or a reboot.
 
     Args:
-        host: the host.
         ruleset: the kernel's rules; None when firewalld keeps its own in iptables, where they
             cannot be distinguished.
         opening: what to let in.
@@ -181,13 +180,13 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Pr
     for file in files:
         if isinstance(file, Unknown):
             title = "could not read remedy's files of firewalld"
-            return Proposal(notes=(Note(FindingKind.UNKNOWN, title, (file.reason,)),))
+            return Amendment(notes=(Note(FindingKind.UNKNOWN, title, (file.reason,)),))
     old = (_text(files[0]), _text(files[1]))
     new = (ipset_text(opening), policy_text(opening)) if opening.sources else ("", "")
     live = None if ruleset is None else present(ruleset)
     in_force = ruleset is None or live == (opening if opening.sources else None)
     if old == new and in_force:
-        return Proposal(live)
+        return Amendment(live)
     title = f"firewalld: remove the policy {POLICY!r}, and reload"
     if opening.sources:
         title = f"firewalld: let the cluster's hosts in by a policy {POLICY!r} ahead of all zones, and reload"
@@ -203,7 +202,7 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Pr
         writes=(IPSET_FILE, POLICY_FILE),
         disrupts="firewalld reloads its rules; connections stay",
     )
-    return Proposal(live, (step,))
+    return Amendment(live, (step,))
 
 
 def observed(

@@ -21,12 +21,12 @@ from remedy.firewall.iptables_rules import filter_lines, has_chain, read_rule, r
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import (
     COMMENT,
+    Amendment,
     CommandStep,
     FileStep,
     Note,
     Opening,
     Path,
-    Proposal,
 )
 from remedy.plan.change import CommandAction, FindingKind, command
 from remedy.plan.workbench import Command
@@ -222,7 +222,7 @@ def _fingerprint(text: str, watched: Sequence[str]) -> str:
 # --- proposing ---------------------------------------------------------------------------------------------
 
 
-def propose(host: HostState, table: IptablesTable, opening: Opening) -> Proposal:
+def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
     """Return how INPUT of a table comes to let exactly ``opening`` in, now and after a reboot."""
     own = rules_of(table.text, OWN)
     called = JUMP in rules_of(table.text, BASE)
@@ -235,7 +235,7 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Proposal
     if not settled:
         live = live_command(table, (BASE, OWN), restore_text(table.text, opening))
         steps.append(CommandStep(_title(table, opening), live))
-    return Proposal(present, tuple(steps), tuple(notes), independent=True)
+    return Amendment(present, tuple(steps), tuple(notes), independent=True)
 
 
 def _title(table: IptablesTable, opening: Opening) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from remedy.firewall import spans
 from remedy.firewall.nftables_rules import read_rule
-from remedy.firewall.step import COMMENT, CommandStep, FileStep, Note, Opening, Path, Proposal
+from remedy.firewall.step import COMMENT, Amendment, CommandStep, FileStep, Note, Opening, Path
 from remedy.plan.change import CommandAction, FindingKind, command
 from remedy.plan.workbench import Command
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset
@@ -150,28 +150,27 @@ def _value(word: str) -> int | str:
 # --- proposing ---------------------------------------------------------------------------------------------
 
 
-def propose(chain: NftChain, opening: Opening) -> Proposal:
+def propose(chain: NftChain, opening: Opening) -> Amendment:
     """Return how a base chain comes to let exactly ``opening`` in, as long as the host runs."""
     own = own_rules(chain)
     present = opening_of(own)
     target = [opening.digest] if opening.sources else []
     exact = present == opening if target else not own
     if _digests(chain) == target and exact:
-        return Proposal(present)
+        return Amendment(present)
     name = f"nftables chain {chain.family} {chain.table} {chain.name}"
     title = (
         f"{name}: let the cluster's hosts in, first of all rules"
         if target
         else f"{name}: take remedy's rule out"
     )
-    return Proposal(present, (CommandStep(title, _live(chain, present, opening)),))
+    return Amendment(present, (CommandStep(title, _live(chain, present, opening)),))
 
 
-def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening) -> Proposal:
+def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening) -> Amendment:
     """Return how the same rules come to be loaded at boot.
 
     Args:
-        host: the host.
         chains: those whose rules are to be loaded; a chain that no file defines gets none: a file that names
             a chain which is not there would keep the whole ruleset from being loaded.
         opening: what they let in.
@@ -189,7 +188,7 @@ def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening)
     elif content:
         title = f"could not read {INCLUDED}"
         notes.append(Note(FindingKind.UNKNOWN, title, (included.reason,)))
-    return Proposal(None, tuple(steps), tuple(note for note in notes if note is not None))
+    return Amendment(None, tuple(steps), tuple(note for note in notes if note is not None))
 
 
 def _saved_rules(chains: Sequence[NftChain], opening: Opening) -> bytes:

@@ -71,7 +71,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Amendment:
     """How a firewall comes to hold exactly an opening.
 
     Args:

@@ -12,7 +12,7 @@ import re
 from remedy.firewall import iptables, spans
 from remedy.firewall.iptables import IptablesTable, accepts, live_command, opening_of
 from remedy.firewall.iptables_rules import has_chain, rules_of
-from remedy.firewall.step import COMMENT, CommandStep, FileStep, Note, Opening, Proposal
+from remedy.firewall.step import COMMENT, Amendment, CommandStep, FileStep, Note, Opening
 from remedy.plan.change import FindingKind
 from remedy.plan.workbench import Command
 from remedy.probe import HostState
@@ -61,18 +61,22 @@ def live_lines(content: bytes) -> tuple[str, ...]:
     return tuple(line for part in opening if part is not None for line in accepts(CHAIN, part))
 
 
-def propose(host: HostState, table: IptablesTable, opening: Opening) -> Proposal:
+def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
     """Return how ufw comes to let exactly ``opening`` in, now and after a reload or a reboot."""
     file = host.file(RULES)
     if isinstance(file, Unknown):
-        return Proposal(
+        return Amendment(
             notes=(Note(FindingKind.UNKNOWN, f"could not read {RULES}", (file.reason,)),)
         )
     content = edit_rules(file.content, opening)
     if content is None:
         title = f"{RULES} is not a file of rules as ufw writes it"
-        return Proposal(
-            notes=(Note(FindingKind.BLOCKED, title, fix="Look at it, or run: ufw reset"),)
+        return Amendment(
+            notes=(
+                Note(
+                    FindingKind.BLOCKED, title, fix="Check `ufw status verbose`, or run: ufw reset"
+                ),
+            )
         )
     old = live_lines(file.content)
     live = rules_of(table.text, CHAIN)
@@ -86,7 +90,7 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Proposal
     if live[: len(target)] != target or any(line in old and line not in target for line in live):
         title = "ufw: the same rules in force, without a reload"
         steps.append(CommandStep(title, _live(table, old, target)))
-    return Proposal(opening_of([line for line in live if line in old]), tuple(steps))
+    return Amendment(opening_of([line for line in live if line in old]), tuple(steps))
 
 
 def _live(table: IptablesTable, old: tuple[str, ...], target: tuple[str, ...]) -> Command:

@@ -8,7 +8,7 @@ from functools import partial
 
 from remedy.firewall import firewalld, iptables, iptables_rules, nftables, nftables_rules, ufw
 from remedy.firewall.iptables import IptablesTable
-from remedy.firewall.step import Opening, Path, Proposal
+from remedy.firewall.step import Amendment, Opening, Path
 from remedy.firewall.traffic import Dropped, Traffic, dropped_by
 from remedy.probe import File, Firewalls, HostState, LoginSession, NftChain, NftRuleset
 from remedy.values import Fact, Unknown
@@ -31,7 +31,7 @@ class Wall:
 
     name: str
     dropped: Dropped
-    propose: Callable[[Opening], Proposal]
+    propose: Callable[[Opening], Amendment]
     switch: str = ""
     leftover: bool = False
 

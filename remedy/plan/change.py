@@ -161,8 +161,6 @@ class Change(Document):
 
     Args:
         id: unique on its host and in order, such as ``01-hosts_file``.
-        host: the host.
-        remedy: the remedy it belongs to.
         title: what it does, one line.
         reason: why, one line.
         label: the cause it cures.

@@ -26,7 +26,7 @@ from remedy.probe.session import (
     parse_session,
 )
 from remedy.probe.software import parse_software
-from remedy.probe.space import parse_mounts, parse_space
+from remedy.probe.space import Mount, parse_mounts, parse_space
 from remedy.probe.state import HostState
 from remedy.probe.sysctl import Sysctls, parse_live, parse_persisted
 from remedy.probe.units import parse_units
@@ -53,21 +53,10 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
     clock = fact(lambda: parse_clock(sections, request.asked_at, heard_at))
     session = fact(lambda: parse_session(sections))
     mounts = fact(lambda: parse_mounts(sections))
-    homes = session.homes if isinstance(session, LoginSession) else ()
-    files = parse_files(
-        sections,
-        () if isinstance(mounts, Unknown) else mounts,
-        request.all_files(),
-        [f"{home}/{name}" for home in homes for name in sources.HOME_FILES],
-        root=root,
-    )
+    files = _files(sections, request, session, mounts, root=root)
     processes = fact(lambda: parse_processes(sections, clock))
     space = fact(lambda: parse_space(sections))
-    ufw = fact(
-        lambda: ufw_switched_on(
-            _has(session, "ufw"), fact(lambda: _known_text(files, "/etc/ufw/ufw.conf"))
-        )
-    )
+    ufw = fact(lambda: _ufw(session, files))
     present = session.present if isinstance(session, LoginSession) else frozenset[str]()
     return HostState(
         host=host,
@@ -97,6 +86,30 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         limits=fact(lambda: parse_limits(sections)),
         environment=fact(lambda: parse_environment(sections)),
         software=fact(lambda: parse_software(sections)),
+    )
+
+
+def _files(
+    sections: Sections,
+    request: ProbeRequest,
+    session: Fact[LoginSession],
+    mounts: Fact[tuple[Mount, ...]],
+    *,
+    root: bool,
+) -> dict[str, Fact[File]]:
+    homes = session.homes if isinstance(session, LoginSession) else ()
+    return parse_files(
+        sections,
+        () if isinstance(mounts, Unknown) else mounts,
+        request.all_files(),
+        [f"{home}/{name}" for home in homes for name in sources.HOME_FILES],
+        root=root,
+    )
+
+
+def _ufw(session: Fact[LoginSession], files: Mapping[str, Fact[File]]) -> bool | None:
+    return ufw_switched_on(
+        _has(session, "ufw"), fact(lambda: _known_text(files, "/etc/ufw/ufw.conf"))
     )
 
 

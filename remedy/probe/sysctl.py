@@ -12,7 +12,6 @@ from remedy.values import Fact, Record, Unknown
 DIRECTORIES = ("/etc/sysctl.d/", "/run/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/")
 """Where settings are kept: a file hides those of the same name in later directories (sysctl.d(5))."""
 
-MAIN_FILE = "/etc/sysctl.conf"
 UFW_FILE = "/etc/ufw/sysctl.conf"
 
 _SWAP = str.maketrans("/.", "./")

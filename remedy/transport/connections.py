@@ -161,7 +161,7 @@ class Transport:
         self.reconnect(name)
         error = UnreachableError(
             f"{name}: the connection broke, or nothing came over it for {seconds:.0f} s",
-            next_step=f"Look at the host's console and network, then run the command again: ssh {name}.",
+            next_step=f"Check the host's console and network, then run the command again: ssh {name}.",
         )
         self._listen(HostEvent(name, "failed", error.message))
         return Output(host=name, seconds=seconds, error=error)

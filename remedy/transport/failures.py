@@ -25,7 +25,7 @@ def explain_connect_error(inventory: Path, node: Node, text: str) -> RemedyError
     if "host key" in text.lower() and "does not match" in text:
         return HostKeyError(
             f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
-            next_step="If the node was replaced, accept its new key: "
+            next_step="If the host was replaced, accept its new key: "
             f"remedy trust {inventory} --replace {node.name}",
         )
     if "Authentication" in text or "auth" in text.lower():
@@ -79,7 +79,7 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     if not stdout and not stderr:
         return RemedyError(
             f"{node.name}: the script printed nothing, or ran out of time",
-            next_step="Look at the host's load, and run the command again.",
+            next_step="Check the host's load, then run the command again.",
         )
     if not stdout:
         return RemedyError(

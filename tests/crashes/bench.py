@@ -48,8 +48,8 @@ class Outcome:
         point: where it crashed.
         kind: what crashed.
         next: what was run then, apply or rollback.
-        reached: whether that reached the wanted, or the former, state.
-        half: files that were neither as before nor as wanted, from the crash until the next run.
+        reached: whether that reached the planned, or the former, state.
+        half: files that were neither as before nor as planned, from the crash until the next run.
         lost: foreign lines that were gone after it.
         left: what the crash left behind that the next run did not clean: locks, temporary files.
     """
@@ -151,8 +151,8 @@ class Bench:
             self.apply("r2")
         now = self.state()
         lost = sum(FOREIGN not in (now[n] or b"") for n in ("hosts", "real", "hard"))
-        wanted = self.before if back else self.after
-        reached = now == wanted and (self.etc / "link").is_symlink()
+        target = self.before if back else self.after
+        reached = now == target and (self.etc / "link").is_symlink()
         reached = reached and (self.etc / "hard").stat().st_nlink == 2
         left = [p.name for p in self.etc.glob(".remedy.*")]
         left += [p.name for p in self.var.glob("dead.*")]

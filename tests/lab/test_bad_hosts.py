@@ -124,9 +124,11 @@ def test_the_others_are_proved_and_the_bad_are_not_counted(bad: Bad) -> None:
     verdict = bad.applied.document["verdict"]
     assert verdict["passed"] is True
     assert verdict["hosts"] == verdict["world_size"] == len(REPAIRED)
-    outcomes = {one["host"]: one["outcome"] for one in verdict["outcomes"]}
+    outcomes = {o["host"]: o["outcome"] for o in verdict["outcomes"]}
     assert outcomes == {host: "pass" if host in REPAIRED else "not-tested" for host in FAULTS}
-    assert all(one["reason"] for one in verdict["outcomes"] if one["outcome"] == "not-tested")
+    reasons = {o["host"]: o["reason"] for o in verdict["outcomes"] if o["outcome"] == "not-tested"}
+    assert reasons.keys() == FAULTS.keys() - set(REPAIRED)
+    assert "" not in reasons.values()
 
 
 def test_nothing_is_lost_on_a_bad_host(bad: Bad) -> None:
@@ -159,7 +161,9 @@ def test_text_from_a_host_is_neither_run_nor_rendered(bad: Bad) -> None:
     assert change["action"]["do"].count("pwned") == 0
     assert HOSTILE_NAME in bad.applied.stderr
     assert b"{{ 7 * 7 }} {% raw %} `touch /tmp/pwned`" in bad.after["gpu08"].hosts
-    for path in (bad.site.folder / ".remedy").rglob("*.json*"):
+    records = list((bad.site.folder / ".remedy").rglob("*.json*"))
+    assert bad.site.folder / ".remedy" / "journal.jsonl" in records
+    for path in records:
         assert "touch /tmp/pwned)49" not in path.read_text()
 
 

@@ -132,8 +132,7 @@ def test_each_host_ends_right_or_says_why_not(lab: Cluster, batch: Batch) -> Non
         else:
             assert outcome["status"] in ("ok", "changed"), (names, outcome)
             right.append(host)
-    if len(right) == HOSTS:
-        assert document["converged"] is True
+    assert document["converged"] or right != list(broken)
     site.assert_right(*right)
     quick = [host for host in right if not SLOW & set(broken[host])]
     again = site.remedy("check", "--json", "--limit", ",".join(quick)).document

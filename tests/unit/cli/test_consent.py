@@ -63,6 +63,6 @@ def test_yes_covers_high_risk_only_where_it_is_accepted(asked: list[str]) -> Non
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("remedy.cli.consent.is_terminal", lambda: False)
-    with pytest.raises(UsageError, match="this is no terminal"):
+    with pytest.raises(UsageError, match="standard input is no terminal"):
         ask("Change 1 host?", yes=False)
     ask("Change 1 host?", yes=True)

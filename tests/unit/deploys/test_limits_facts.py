@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.deploys._systemd import FALSE, TRUE, deciding
+from remedy.deploys._systemd import FALSE, deciding
 from remedy.deploys.limits import NOFILE, PAM, SYSTEMD, LimitsSpec
 from remedy.deploys.logind import PATH, TEXT, LogindSpec
 from remedy.edit.limits import UNLIMITED
@@ -247,7 +247,6 @@ def test_a_session_and_a_service_that_have_less_than_the_files_give_are_reported
 def test_every_word_for_yes_removes(word: str) -> None:
     plan = planned(logind(f"[Login]\nRemoveIPC={word}\n"), LogindSpec(), "logind")
     assert len(plan.changes) == 1
-    assert word.lower() in TRUE
 
 
 @pytest.mark.parametrize("word", ["0", "no", "n", "false", "f", "off", "No"])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from remedy.edit.assignments import (
     BEGIN,
     DISABLED,
-    END,
     Dialect,
     assignments,
     disabled,
@@ -18,6 +17,7 @@ from remedy.edit.assignments import (
     shell_assignments,
     untrimmed,
 )
+from remedy.edit.block import END
 
 
 def said(content: bytes, dialect: Dialect) -> dict[str, str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remedy.edit.block import END, block_span
 from remedy.edit.hosts import (
     BEGIN,
     DISABLED,
-    END,
     block_entries,
-    block_span,
     edit_hosts,
     foreign_entries,
     parse_line,
@@ -137,7 +136,7 @@ def test_no_cluster_name_is_left_with_a_wrong_address(content: bytes) -> None:
 def test_every_line_of_others_survives_in_order(content: bytes) -> None:
     def kept(data: bytes) -> list[bytes]:
         every = split_lines(data)
-        first, last = block_span(every) or (len(every), len(every))
+        first, last = block_span(every, BEGIN) or (len(every), len(every))
         lines = []
         for line in (*every[:first], *every[last + 1 :]):
             entry = parse_line(line)

@@ -98,7 +98,6 @@ def test_the_most_severe_wins_in_any_order() -> None:
         (errors.InventoryError, 2),
         (errors.SpecError, 2),
         (errors.PlanFileError, 2),
-        (errors.VerificationError, 3),
         (errors.RefusedError, 4),
         (errors.HostKeyError, 4),
         (errors.StaleError, 4),
