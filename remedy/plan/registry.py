@@ -120,7 +120,9 @@ class Remedy(Generic[S]):
 
     def assess(self, fleet: Fleet, host: HostState, settings: S) -> Workbench[S]:
         """Return the workbench after the decision about one host."""
-        bench = Workbench(fleet, host, settings, self.name, self._label)
+        bench = Workbench(
+            fleet, host, settings, self.name, self._label, only_reports=self.only_reports
+        )
         with contextlib.suppress(Undecided):  # the reason is among the findings
             self._decide(bench)
         return bench
@@ -140,6 +142,7 @@ class Remedy(Generic[S]):
     def __call__(self, **arguments: Any) -> None:
         """Carry the remedy out on pyinfra's current host; ``arguments`` are pyinfra's global ones."""
         # By its name, and only now: the layer above this one, and pyinfra with it, are for pyinfra's users.
+        # It cannot register itself: pyinfra imports the module of the remedy, and nothing of `remedy.apply`.
         importlib.import_module(DEPLOYS).deploy_of(self.name, self.title)(**arguments)
 
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable
 from typing import Generic, TypedDict, TypeVar
 
+from remedy.errors import UsageError
 from remedy.plan.change import (
     Change,
     CommandAction,
@@ -27,7 +28,6 @@ from remedy.plan.change import (
 )
 from remedy.plan.fleet import Fleet
 from remedy.probe import File, HostState
-from remedy.probe.state import NOT_PROBED
 from remedy.spec import SpecSection
 from remedy.values import Fact, Unknown
 
@@ -119,11 +119,22 @@ class Workbench(FleetBench[S]):
         settings: the remedy's section of ``remedy.yaml``.
         remedy: the remedy's name.
         label: the cause that its findings have unless they name another.
+        only_reports: whether the remedy cures nothing, so that it may not plan a change.
     """
 
-    def __init__(self, fleet: Fleet, host: HostState, settings: S, remedy: str, label: str) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        host: HostState,
+        settings: S,
+        remedy: str,
+        label: str,
+        *,
+        only_reports: bool = False,
+    ) -> None:
         super().__init__(fleet, settings, remedy, label)
         self.host = host
+        self.only_reports = only_reports
         self.changes: list[Change] = []
         self.contents: dict[str, bytes] = {}
 
@@ -140,11 +151,12 @@ class Workbench(FleetBench[S]):
             fact: what the probe found.
             what: the fact in words, such as "the size of /dev/shm".
             label: the cause that cannot be ruled out.
+
+        A part that the probe does not read is as unknown as one that it failed to read.
         """
         if not isinstance(fact, Unknown):
             return fact
-        if fact != NOT_PROBED:
-            self.unknown(f"could not read {what}", fact.reason, label=label)
+        self.unknown(f"could not read {what}", fact.reason, label=label)
         raise Undecided
 
     def known(self, fact: Fact[T]) -> T:
@@ -299,6 +311,11 @@ class Workbench(FleetBench[S]):
         guarded: bool,
         disrupts: str,
     ) -> None:
+        if self.only_reports:
+            raise UsageError(
+                f"the remedy {self.remedy} cures nothing, and plans a change: {title!r}",
+                next_step="Name in its @remedy(...) what its changes end: cures=(...).",
+            )
         self.changes.append(
             Change(
                 id="",
@@ -328,7 +345,7 @@ def _obstacle(file: File, remedy: str) -> tuple[str, str] | None:
         )
     if file.immutable:
         return (
-            f"{file.path} is immutable (chattr +i), so somebody wants it as it is",
+            f"{file.path} is immutable (chattr +i), so it cannot be changed, not even by root",
             f"If it may be changed: chattr -i {file.real_path}, then run the command again.",
         )
     if file.read_only:

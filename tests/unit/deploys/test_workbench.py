@@ -10,6 +10,7 @@ import pytest
 
 import remedy.deploys
 import remedy.firewall
+from remedy.errors import UsageError
 from remedy.plan import FindingKind, Remedy, Workbench, sha256
 from remedy.plan.workbench import Undecided
 from remedy.probe import File, HostState, sources
@@ -78,10 +79,17 @@ def test_what_is_needed_and_not_known_ends_the_decision_with_a_finding() -> None
     ]
 
 
-def test_what_nobody_probed_and_what_is_only_of_interest_end_it_without_a_word() -> None:
+def test_what_the_probe_does_not_read_is_as_unknown_as_what_it_could_not_read() -> None:
     bench = bench_of()
     with pytest.raises(Undecided):
         bench.need(NOT_PROBED, "the clock")
+    assert [(f.kind, f.title, f.evidence) for f in bench.findings] == [
+        (FindingKind.UNKNOWN, "could not read the clock", (NOT_PROBED.reason,))
+    ]
+
+
+def test_what_is_only_of_interest_ends_it_without_a_word() -> None:
+    bench = bench_of()
     with pytest.raises(Undecided):
         bench.known(Unknown(reason="it did not answer"))
     assert bench.findings == []
@@ -158,6 +166,15 @@ def test_a_file_that_cannot_be_changed_is_judged_by_the_workbench(
     assert blocked.label == "other-cause"
     assert blocked.title.startswith(title)
     assert fix in blocked.fix
+
+
+def test_a_remedy_that_cures_nothing_may_not_plan_a_change() -> None:
+    host = host_state("gpu01", "10.0.0.1")
+    bench = Workbench(fleet(host), host, SpecSection(), "example", "some-cause", only_reports=True)
+    finding = bench.report("worth knowing")
+    with pytest.raises(UsageError, match="the remedy example cures nothing, and plans a change"):
+        bench.write("/etc/hosts", b"", "empty it", because=finding)
+    assert bench.changes == []
 
 
 def test_a_command_that_nothing_takes_back_is_not_reversible() -> None:
