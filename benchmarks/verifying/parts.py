@@ -77,7 +77,7 @@ def faults(cluster: Cluster, rounds: int) -> Part:
     for _ in range(rounds):
         seconds, document = _remedy(cluster, "verify", code=EXIT_UNPROVED)
         verdict = document["verdict"]
-        named = {cause["what"] for cause in verdict["culprits"]}
+        named = {cause["name"] for cause in verdict["culprits"]}
         if named != expected:
             raise BenchmarkError(f"named {sorted(named)}, broken is {sorted(expected)}")
         broken.append(seconds)

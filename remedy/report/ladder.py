@@ -101,7 +101,7 @@ def _slow(host: SlowHost) -> Text:
 
 
 def _culprit(culprit: Culprit) -> Iterator[Text]:
-    yield Text(f"  {culprit.what}: ", style="bold red").append(culprit.why, style="default")
+    yield Text(f"  {culprit.name}: ", style="bold red").append(culprit.why, style="default")
     for fact in dict.fromkeys(culprit.facts[:FACTS]):
         yield Text(f"      {fact}", style="dim")
     if culprit.next_step:

@@ -68,7 +68,7 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
     if verdict.culprits:
         yield "<h2>Culprits</h2>"
         for culprit in verdict.culprits:
-            yield f'<p><b class="bad">{escape(culprit.what)}</b>: {escape(culprit.why)}<br>'
+            yield f'<p><b class="bad">{escape(culprit.name)}</b>: {escape(culprit.why)}<br>'
             for fact in dict.fromkeys(culprit.facts):
                 yield f'<span class="dim">{escape(fact)}</span><br>'
             yield f"<code>{escape(culprit.next_step)}</code></p>" if culprit.next_step else "</p>"

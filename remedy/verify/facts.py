@@ -67,7 +67,7 @@ def _same_names(states: Mapping[str, HostState]) -> Iterator[Culprit]:
     for word, hosts in by_name.items():
         if len(hosts) > 1:
             yield Culprit(
-                what=", ".join(hosts),
+                name=", ".join(hosts),
                 hosts=tuple(hosts),
                 reason=f"{len(hosts)} hosts call themselves {word!r}",
             )
@@ -80,11 +80,14 @@ def _nameless(
         if isinstance(state.names, Unknown):
             continue
         for target, address in addresses.items():
-            got = state.names.peers.get(target)
+            resolved = state.names.peers.get(target)
             # A name that was not asked for, or could not be asked in time, shows nothing here.
-            if target == source or got is None or ":" in address or got[:1] == (address,):
+            if target == source or resolved is None or ":" in address or resolved[:1] == (address,):
                 continue
-            yield (source, target), f"{target} is {', '.join(got)}" if got else "does not resolve"
+            yield (
+                (source, target),
+                f"{target} is {', '.join(resolved)}" if resolved else "does not resolve",
+            )
 
 
 def _clocks(states: Mapping[str, HostState]) -> Iterator[Culprit]:
@@ -105,7 +108,7 @@ def _clocks(states: Mapping[str, HostState]) -> Iterator[Culprit]:
         if away > CLOCK_TOLERANCE:
             side = "ahead of" if earliest > high else "behind"
             yield Culprit(
-                what=name,
+                name=name,
                 hosts=(name,),
                 reason=f"the clock of {name} is {away:.0f} s {side} that of most hosts: "
                 "a c10d rendezvous drops it and the others go on without it",
@@ -121,7 +124,7 @@ def _held(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[Culprit]:
         if listener.port == plan.port:
             holder = f"process {', '.join(map(str, listener.holders))}" if listener.holders else ""
             yield Culprit(
-                what=first,
+                name=first,
                 hosts=(first,),
                 reason=f"the rendezvous port {plan.port} on {first} is held by "
                 f"{holder or 'a process of another user'}",

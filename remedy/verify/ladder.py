@@ -48,7 +48,7 @@ def climb(
     Args:
         run: runs scripts on hosts, all at once.
         participants: the hosts that take part.
-        spec: what the user wants.
+        spec: the section ``verify``.
         on_rung: is called with each rung when it is climbed.
         pairs: new hosts, each with a partner that was proved before: these are tested in pairs, instead of
             every pair of hosts.
@@ -128,7 +128,7 @@ class _Climb:
         (host,) = self.participants.hosts
         step = f"Prove it with the others: remedy verify {self.participants.inventory}"
         culprit = Culprit(
-            what=host.name, hosts=(host.name,), reason="no other host", next_step=step
+            name=host.name, hosts=(host.name,), reason="no other host", next_step=step
         )
         return impossible(self.ranks, TOO_FEW).model_copy(update={"culprits": (culprit,)})
 
@@ -153,7 +153,7 @@ class _Climb:
 
     def _no_answer(self, links: Reach) -> Verdict:
         """Where no host answers at all."""
-        first, why = next(iter(links.lost.items()))
+        first, why = next(iter(links.failures.items()))
         verdict = impossible(self.ranks, f"no host reported ({first}: {why})")
         return verdict.model_copy(update={"rungs": tuple(self.rungs)})
 
@@ -163,7 +163,7 @@ class _Climb:
         plans = [part(self.ranks, pair, self.ranks.deadline) for pair in pairs]
         failed = [
             Culprit(
-                what=new,
+                name=new,
                 hosts=(new,),
                 reason=f"{new} does not work with {old}: {group.verdict.reason}",
             )
@@ -185,8 +185,8 @@ class _Climb:
     def _can_isolate(self, verdict: Verdict) -> bool:
         """Whether tests of groups can find who is broken: only what can be distinguished from good."""
         unjudged = self.ranks.unjudged and verdict.sum_exact
-        wanted = self.spec.isolate and len(self.participants.hosts) > 2
-        return wanted and not verdict.passed and verdict.possible and not unjudged
+        applies = self.spec.isolate and len(self.participants.hosts) > 2
+        return applies and not verdict.passed and verdict.possible and not unjudged
 
     def _isolated(self, fleet: GroupRun) -> Verdict:
         """Look for the culprits by tests of groups."""
@@ -199,7 +199,7 @@ class _Climb:
     def _ended(self, culprits: Sequence[Culprit], links: Reach) -> Verdict:
         """The verdict where the ladder ended before the all-reduce."""
         reasons = accused(culprits)
-        why = because_of(culprit.what for culprit in culprits)
+        why = because_of(culprit.name for culprit in culprits)
         climbed = {rung.name for rung in self.rungs}
         above = (
             Rung(name="inside each host", passed=None, message=why),

@@ -68,7 +68,7 @@ def start(modules: tuple[str, ...], config: dict[str, object], call: str = AGENT
 
     Args:
         modules: as for ``pack``; the program and what it imports must be among them.
-        config: what the program is told; JSON can say it.
+        config: what the program is given, as JSON can hold it.
         call: the lines that start it.
     """
     return START.format(cargo=pack(modules), config=json.dumps(config), call=call)

@@ -82,14 +82,14 @@ class Culprit(Record):
     """A host, or a link between two, that a verification names.
 
     Args:
-        what: "gpu07", or "gpu07 -> gpu19"; "" where something is wrong that no host can be named for.
+        name: "gpu07", or "gpu07 -> gpu19"; "" where something is wrong that no host can be named for.
         hosts: that it concerns.
         reason: a sentence.
         facts: what is known of the state of these hosts that explains it.
         next_step: the command to type, or what to do.
     """
 
-    what: str = ""
+    name: str = ""
     hosts: tuple[str, ...] = ()
     reason: str
     facts: tuple[str, ...] = ()
@@ -97,8 +97,8 @@ class Culprit(Record):
 
     @property
     def why(self) -> str:
-        """The reason, to be read after ``what``, which it may begin with."""
-        return self.reason.removeprefix(self.what).lstrip(": ") or self.reason
+        """The reason, to be read after ``name``, which it may begin with."""
+        return self.reason.removeprefix(self.name).lstrip(": ") or self.reason
 
 
 def culprit(reason: str, *hosts: str) -> Culprit:
@@ -109,7 +109,7 @@ def culprit(reason: str, *hosts: str) -> Culprit:
         hosts: none where nobody can be named.
     """
     names = tuple(dict.fromkeys(hosts))
-    return Culprit(what=listed(names), hosts=names, reason=reason)
+    return Culprit(name=listed(names), hosts=names, reason=reason)
 
 
 class DeadLink(Record):

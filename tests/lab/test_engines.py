@@ -131,7 +131,7 @@ def assert_the_stuck_one_is_named(site: Site, engine: str, deadline: int) -> Non
         host.must("sed -i /stuck/d /etc/environment && rm -r /opt/stuck")
     verdict = answer.document["verdict"]
     assert answer.code == 3
-    assert [cause["what"] for cause in verdict["culprits"]] == [victim], answer.text
+    assert [cause["name"] for cause in verdict["culprits"]] == [victim], answer.text
     assert verdict["tests"], "no smaller group was tried"
     assert not leftovers(site)
 

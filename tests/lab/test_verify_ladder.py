@@ -49,7 +49,7 @@ def test_three_faults_of_three_kinds_are_named_at_once(site: Site) -> None:
     answer = site.remedy("verify", "--json", "--html", str(site.folder / "verdict.html"))
     verdict = answer.document["verdict"]
     assert answer.code == 3
-    named = {culprit["what"] for culprit in verdict["culprits"]}
+    named = {culprit["name"] for culprit in verdict["culprits"]}
     assert {two, f"{four} -> {three}", f"{one} -> {five}"} == named
     outcomes = {link["outcome"] for link in verdict["dead_links"]}
     assert outcomes == {"dropped", "no name"}
@@ -66,7 +66,7 @@ def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
     answer = site.remedy("verify", "--json", "--spec", str(spec), seconds=600)
     verdict = answer.document["verdict"]
     assert answer.code == 3
-    assert [culprit["what"] for culprit in verdict["culprits"]] == [victim]
+    assert [culprit["name"] for culprit in verdict["culprits"]] == [victim]
     ends = {one["host"]: one["outcome"] for one in verdict["outcomes"]}
     assert ends == {**dict.fromkeys(site.cluster.hosts, "pass"), victim: "fail"}
 

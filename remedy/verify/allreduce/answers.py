@@ -82,7 +82,7 @@ class RankResult(HostMessage):
     sweep: tuple[Measurement, ...]
     times: Mapping[str, float]
     inside: float | None = None
-    own_check: bool = False
+    engine_check: bool = False
     pairs: tuple[Exchange, ...] = ()
 
 
@@ -94,7 +94,7 @@ class RankError(HostMessage):
     long: str
 
 
-class Who(HostMessage):
+class ProcessIdentity(HostMessage):
     """Who a rank was before it became a program that leaves nothing but what it prints."""
 
     nonce: str
@@ -120,7 +120,7 @@ class RankReport(HostMessage):
     result: RankResult | None
     error: RankError | None
     missing: tuple[int, ...]
-    who: Who | None = None
+    process: ProcessIdentity | None = None
     exit_code: int | None
     state: str = ""
     network: tuple[str, ...]
@@ -141,10 +141,10 @@ class EndReport(HostMessage):
 
     Args:
         how: "exited" is torchrun's own end; all others are named by what ended the run.
-        own_name: the address that the host's own name has there, or why it has none.
+        name_address: the address that the host's own name has there, or why it has none.
         unanswered: (address, port, seconds) of connections that nobody answered.
         links: (own address, peer's address) of the connections that stood.
-        left: processes that could not be ended.
+        remaining: processes that could not be ended.
         missed: ranks that NCCL's own RAS service missed during a hang, and how (``ras.missing``).
     """
 
@@ -153,11 +153,11 @@ class EndReport(HostMessage):
     detail: str = ""
     python: str = ""
     hostname: str = ""
-    own_name: str = ""
+    name_address: str = ""
     seconds: float = 0.0
     unanswered: tuple[tuple[str, int, float], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    left: tuple[int, ...] = ()
+    remaining: tuple[int, ...] = ()
     missed: tuple[tuple[int, Literal["dead", "unresponsive", "missing", "behind"]], ...] = ()
 
 
@@ -166,14 +166,14 @@ class AgentReport(HostMessage):
 
     Args:
         end: None where nothing of it arrived.
-        lost: why there is no report: the transport's error, or what could not be read.
+        failure: why there is no report: the transport's error, or what could not be read.
     """
 
     host: str
     end: EndReport | None = None
     ranks: tuple[RankReport, ...] = ()
     launcher: LauncherReport | None = None
-    lost: str = ""
+    failure: str = ""
 
     @property
     def results(self) -> list[RankResult]:
@@ -182,8 +182,8 @@ class AgentReport(HostMessage):
 
     @property
     def silence(self) -> str:
-        """``lost``, without the host's name before it."""
-        return self.lost.removeprefix(f"{self.host}: ")
+        """``failure``, without the host's name before it."""
+        return self.failure.removeprefix(f"{self.host}: ")
 
     @property
     def least_phase(self) -> str:
@@ -234,11 +234,11 @@ def read_report(host: str, nonce: str, output: Output | None) -> AgentReport:
                 end = EndReport.model_validate_json(text)
     except (ValueError, KeyError, TypeError) as error:
         reason = str(error).splitlines()[0]
-        return AgentReport(host=host, lost=f"its report cannot be read ({reason})")
+        return AgentReport(host=host, failure=f"its report cannot be read ({reason})")
     return AgentReport(
         host=host,
         end=end,
         ranks=tuple(ranks[number] for number in sorted(ranks)),
         launcher=launcher,
-        lost="" if end else answer.fault or why_silent(output),
+        failure="" if end else answer.fault or why_silent(output),
     )

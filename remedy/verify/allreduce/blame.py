@@ -25,7 +25,7 @@ from remedy.verify.verdict import Culprit, culprit
 _ABOUT_PEERS = re.compile(
     r"clos|reset|refus|tim(ed|e)[ -]?out|connect|route|broken pipe|did not join|monitoredBarrier|"
     r"remote|wait|peer|ncclSystemError|ncclInternalError|DistNetwork|DistStore|heartbeat|socket|"
-    r"told to stop|was lost",
+    r"another rank had failed|was lost",
     re.IGNORECASE,
 )
 # gloo, gloo/transport/tcp/address.cc: "remote=[10.0.0.2]:14766", the port in the wrong byte order.
@@ -150,12 +150,13 @@ def find(case: Case) -> Culprit | None:
 
 
 def _silent(case: Case) -> Culprit | None:
-    lost = {name: report.lost for name, report in case.reports.items() if report.end is None}
-    if not lost:
+    failures = {name: report.failure for name, report in case.reports.items() if report.end is None}
+    if not failures:
         return None
-    first, why = next(iter(lost.items()))
+    first, why = next(iter(failures.items()))
     return culprit(
-        f"{listed(lost)} did not take part: {first}: {why.removeprefix(first + ': ')}", *lost
+        f"{listed(failures)} did not take part: {first}: {why.removeprefix(first + ': ')}",
+        *failures,
     )
 
 
@@ -269,7 +270,7 @@ def _loopback(case: Case) -> Culprit | None:
     for name, report in case.reports.items():
         # Only where the group was being made: gloo publishes the address that its own name leads to.
         stuck = any(rank.phase == "rendezvous" for rank in report.ranks)
-        address = report.end.own_name if report.end else ""
+        address = report.end.name_address if report.end else ""
         if stuck and (address.startswith(("127.", "::1")) or "not resolve" in address):
             guilty[name] = address
     if not guilty or case.plan.backend == "nccl":
@@ -293,11 +294,11 @@ def _missed(case: Case) -> Culprit | None:
         if rank < len(hosts)
     }
     gone = {rank: how for rank, how in reported.items() if how != "behind"} or reported
-    lost = dict.fromkeys(hosts[rank] for rank in sorted(gone))
-    if not lost or len(lost) == len(case.plan.hosts):
+    missed = dict.fromkeys(hosts[rank] for rank in sorted(gone))
+    if not missed or len(missed) == len(case.plan.hosts):
         return None
     ranks = listed(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
-    return culprit(f"NCCL waits for {listed(lost)} (its RAS service reports: {ranks})", *lost)
+    return culprit(f"NCCL waits for {listed(missed)} (its RAS service reports: {ranks})", *missed)
 
 
 def _absent(case: Case) -> Culprit | None:

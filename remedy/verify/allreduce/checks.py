@@ -95,8 +95,8 @@ def bad_ends(name: str, report: AgentReport) -> Iterator[Culprit]:
         yield culprit(f"{name}: {report.silence}")
     elif end.how != "exited":
         yield culprit(f"{name}: ended by {end.how} {end.detail}".rstrip())
-    if end and end.left:
-        yield culprit(f"{name}: processes {end.left} could not be ended")
+    if end and end.remaining:
+        yield culprit(f"{name}: processes {end.remaining} could not be ended")
 
 
 def shared_machines(plan: RankPlan, boot_ids: Iterable[tuple[str, str]]) -> Iterator[Culprit]:
@@ -129,8 +129,8 @@ def _lack(plan: RankPlan, rank: RankReport | None, number: int, local: int) -> s
         f"its world has {result.world} ranks, expected {plan.world}": result.world != plan.world,
         "the sum is not exact": result.sum.digest != expected_sum(plan) or bool(result.sum.missing),
         "nothing was measured": not result.sweep,
-        "the engine's own check is missing": ENGINES[plan.engine].own_check
-        and not result.own_check,
+        "the engine's own check is missing": ENGINES[plan.engine].engine_check
+        and not result.engine_check,
         "a measured sum is wrong": not all(row.exact and row.seconds > 0 for row in result.sweep),
     }
     return "; ".join(text for text, is_so in checks.items() if is_so)
@@ -153,22 +153,22 @@ def _mixtures(results: Results) -> Iterator[Culprit]:
         "versions": [result.identity.software for _, result in results],
         "measured sizes": [str([row.bytes for row in result.sweep]) for _, result in results],
     }
-    for what, values in compared.items():
+    for subject, values in compared.items():
         usual = Counter(values).most_common(1)[0][0]
         ranks = zip(results, values, strict=True)
         odd = {name: value for (name, _), value in ranks if value != usual}
         if odd:
             words = listed(f"{name} {value or 'none'}" for name, value in odd.items())
-            yield culprit(f"mixed {what}: {words}, others {usual}", *odd)
+            yield culprit(f"mixed {subject}: {words}, others {usual}", *odd)
 
 
 def _not_asked(plan: RankPlan, results: Results) -> Iterator[Culprit]:
     """What was measured without being asked for: a sweep may stop early, but it starts as it was asked to."""
     odd: dict[str, str] = {}
     for name, result in results:
-        measured, asked = [row.bytes for row in result.sweep], plan.sizes_on(result.backend)
-        if measured != list(asked[: len(measured)]):
-            odd[name] = f"{name} measured {measured}, not the beginning of {list(asked)}"
+        measured, planned = [row.bytes for row in result.sweep], plan.sizes_on(result.backend)
+        if measured != list(planned[: len(measured)]):
+            odd[name] = f"{name} measured {measured}, not the beginning of {list(planned)}"
         elif plan.backend not in ("auto", "nccl", result.backend):
             odd[name] = f"{name} reports {result.backend}, and {plan.backend} was asked for"
         elif result.backend == "nccl" and (plan.backend == "gloo" or not result.identity.nccl):

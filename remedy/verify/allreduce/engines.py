@@ -6,7 +6,7 @@ library alone (Python >= 3.8), and it has
 - ``unfit(config)``: why this host cannot take part, as (how, detail), or None; asked before anything runs;
 - ``command(config, directory)``: what the agent starts, and what it adds to the environment;
 - ``WORKER``: the module whose ``main`` is a rank; it MUST leave what ``rank/run.py`` leaves, from which
-  the controller works the verdict out by itself; where ``printed`` is said below, a "who" and an ``OUTPUT``;
+  the controller works the verdict out by itself; where ``printed`` is set, a "process" and an ``OUTPUT``;
 - ``LOGS``: where a rank's output lies, below the folder of the run.
 
 Deadlines, process groups, cleaning up and reading what came back are the agent's and ``judge``'s, and are the
@@ -39,7 +39,7 @@ class Engine:
         install: what to do then.
         backend: what it runs on, where that is one thing only.
         cpu: what it runs on where no host has GPUs; "auto" is what it says itself.
-        own_check: whether each rank also has to come through a test of the engine's own.
+        engine_check: whether each rank also has to come through a test of the engine's own.
         printed: whether its proof is what it prints, and not what its ranks leave.
         inside: whether a host's own ranks are tried before the others are waited for.
         patience: seconds that it needs beyond what torch needs.
@@ -53,7 +53,7 @@ class Engine:
     needs: tuple[str, ...] = ()
     backend: Backend | None = None
     cpu: Backend | Literal["auto"] = "gloo"
-    own_check: bool = False
+    engine_check: bool = False
     printed: bool = False
     inside: bool = False
     patience: float = 0.0
@@ -104,7 +104,7 @@ ENGINES: dict[EngineName, Engine] = {
             needs=("paddlepaddle", "paddlepaddle-gpu"),
             title="Paddle",
             install="Install paddlepaddle there, or name the Python that has it: `python` in the inventory.",
-            own_check=True,
+            engine_check=True,
             patience=60.0,
         ),
         Engine(

@@ -111,8 +111,8 @@ def _measured(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Verdict:
     )
 
 
-def _versions(results: list[RankResult], what: str) -> tuple[str, ...]:
-    return tuple(sorted({getattr(result.identity, what) for result in results} - {""}))
+def _versions(results: list[RankResult], field: str) -> tuple[str, ...]:
+    return tuple(sorted({getattr(result.identity, field) for result in results} - {""}))
 
 
 def _bandwidth(row: Measurement, world: int) -> Bandwidth:
@@ -185,10 +185,10 @@ def _hopeless(plan: RankPlan, reports: Mapping[str, AgentReport]) -> str:
         first = next(iter(reports.values()))
         return f"no host reported ({first.host}: {first.silence})"
     if len(ends) < 2 <= len(plan.hosts):
-        lost = [report for report in reports.values() if not report.end]
+        absent_reports = [report for report in reports.values() if not report.end]
         reported = listed(report.host for report in reports.values() if report.end)
-        absent = listed(report.host for report in lost)
-        return f"only {reported} reported; {absent} did not take part: {lost[0].silence}"
+        absent = listed(report.host for report in absent_reports)
+        return f"only {reported} reported; {absent} did not take part: {absent_reports[0].silence}"
     if all(end.how in _NO_ENGINE for end in ends):
         return f"no host that reported has {ENGINES[plan.engine].title}"
     return ""
@@ -197,9 +197,9 @@ def _hopeless(plan: RankPlan, reports: Mapping[str, AgentReport]) -> str:
 def _lack(plan: RankPlan, report: AgentReport) -> str:
     """What a host lacks where nothing could be tested, or an empty text."""
     if report.end is None:
-        return report.lost
+        return report.failure
     if report.end.how in _NO_ENGINE:
-        return report.lost or f"no {ENGINES[plan.engine].title}: {report.end.detail}"
+        return report.failure or f"no {ENGINES[plan.engine].title}: {report.end.detail}"
     return ""
 
 
@@ -208,7 +208,7 @@ def _outcomes(
 ) -> Iterator[HostVerdict]:
     for name, report in reports.items():
         if name in accused:
-            yield HostVerdict(host=name, outcome="fail", reason=report.lost or reason)
+            yield HostVerdict(host=name, outcome="fail", reason=report.failure or reason)
         elif accused:
             yield HostVerdict(host=name, outcome="not-tested", reason=because_of(accused))
         else:

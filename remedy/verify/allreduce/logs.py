@@ -13,16 +13,16 @@ def logs_of(reports: Mapping[str, AgentReport]) -> dict[str, tuple[str, ...]]:
     Args:
         reports: by host.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    logs: dict[str, tuple[str, ...]] = {}
     for name, report in reports.items():
         for rank in report.ranks:
             raised = rank.error.long.splitlines() if rank.error else []
             lines = [*rank.network, *rank.log]
             lines += [line for line in raised if line not in lines]
-            found[f"{name}/rank{rank.local_rank}"] = tuple(lines)
-        found[f"{name}/launcher"] = report.launcher.log if report.launcher else ()
-        found[f"{name}/network"] = tuple(
+            logs[f"{name}/rank{rank.local_rank}"] = tuple(lines)
+        logs[f"{name}/launcher"] = report.launcher.log if report.launcher else ()
+        logs[f"{name}/network"] = tuple(
             f"no answer from {address} port {port} for {waited:g} s"
             for address, port, waited in (report.end.unanswered if report.end else ())
         )
-    return {name: lines for name, lines in found.items() if lines}
+    return {name: lines for name, lines in logs.items() if lines}

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from remedy.text import listed
-from remedy.verify.allreduce.answers import AgentReport, Who
+from remedy.verify.allreduce.answers import AgentReport, ProcessIdentity
 from remedy.verify.allreduce.bandwidth import shortfall
 from remedy.verify.allreduce.checks import bad_ends, shared_machines
 from remedy.verify.allreduce.plan import RankPlan
@@ -73,8 +73,12 @@ def judge_table(
     """
     first = reports[plan.hosts[0].name]
     table = read_table("\n".join(first.launcher.output if first.launcher else ()))
-    whos = (rank.who for host in plan.hosts for rank in reports[host.name].ranks)
-    known = {who.rank: who for who in whos if who is not None and who.nonce == plan.nonce}
+    processes = (rank.process for host in plan.hosts for rank in reports[host.name].ranks)
+    known = {
+        process.rank: process
+        for process in processes
+        if process is not None and process.nonce == plan.nonce
+    }
     wrong = [
         *_bad_ends(plan, reports),
         *_strange_ranks(plan, reports),
@@ -85,7 +89,7 @@ def judge_table(
     return _figures(plan, table, known), wrong, _too_slow(plan, table)
 
 
-def _figures(plan: RankPlan, table: PrintedTable, known: Mapping[int, Who]) -> Verdict:
+def _figures(plan: RankPlan, table: PrintedTable, known: Mapping[int, ProcessIdentity]) -> Verdict:
     listed_ranks = {d.rank for d in table.devices if _is(d, known.get(d.rank))}
     rows = tuple(_bandwidth(plan, row) for row in table.rows if row.in_place.time > 0)
     library = table.library
@@ -130,19 +134,19 @@ def _strange_ranks(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterat
     number = 0
     boot_ids: list[tuple[str, str]] = []
     for host in plan.hosts:
-        whos = [rank.who for rank in reports[host.name].ranks if rank.who is not None]
-        boot_ids += [(host.name, who.boot_id) for who in whos]
+        processes = [rank.process for rank in reports[host.name].ranks if rank.process is not None]
+        boot_ids += [(host.name, process.boot_id) for process in processes]
         expected = set(range(number, number + host.ranks))
         number += host.ranks
-        of_this_run = {who.rank for who in whos if who.nonce == plan.nonce}
-        if of_this_run != expected or len(whos) != len(expected):
-            ranks = sorted(who.rank for who in whos)
+        of_this_run = {process.rank for process in processes if process.nonce == plan.nonce}
+        if of_this_run != expected or len(processes) != len(expected):
+            ranks = sorted(process.rank for process in processes)
             yield culprit(f"{host.name}: its ranks are {ranks}, expected {sorted(expected)}")
     yield from shared_machines(plan, boot_ids)
 
 
 def _strange_list(
-    plan: RankPlan, table: PrintedTable, known: Mapping[int, Who]
+    plan: RankPlan, table: PrintedTable, known: Mapping[int, ProcessIdentity]
 ) -> Iterator[Culprit]:
     """What is wrong with the ranks that the test lists."""
     if [device.rank for device in table.devices] != list(range(plan.world)):
@@ -154,11 +158,11 @@ def _strange_list(
         yield culprit("the test split its ranks into groups")
 
 
-def _is(device: Device, who: Who | None) -> bool:
+def _is(device: Device, process: ProcessIdentity | None) -> bool:
     """Whether a rank that the test lists is the one that reported who it is (a name without its domain)."""
-    return who is not None and (device.pid, device.host) == (
-        who.pid,
-        who.hostname.partition(".")[0],
+    return process is not None and (device.pid, device.host) == (
+        process.pid,
+        process.hostname.partition(".")[0],
     )
 
 

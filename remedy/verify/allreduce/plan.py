@@ -99,7 +99,7 @@ def plan_ranks(
 
     Args:
         participants: in the order of the ranks.
-        spec: what the user wants.
+        spec: the section ``verify``.
         limit: GB/s that the slowest host can carry, where it is known.
         unknown: the hosts whose limit is not known.
 

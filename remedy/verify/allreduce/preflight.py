@@ -54,7 +54,7 @@ def refusal(plan: RankPlan, lacking: Mapping[str, str]) -> tuple[Rung, Verdict]:
     words = "; ".join(f"{listed(hosts)}: {text}" for text, hosts in by_text.items())
     reason = f"the engine {engine.name} ({engine.title}) cannot run: {words}"
     culprits = tuple(
-        Culprit(what=listed(hosts), hosts=tuple(hosts), reason=text, next_step=engine.install)
+        Culprit(name=listed(hosts), hosts=tuple(hosts), reason=text, next_step=engine.install)
         for text, hosts in by_text.items()
     )
     verdict = impossible(plan, reason, lacking).model_copy(update={"culprits": culprits})

@@ -101,7 +101,7 @@ def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
             f"  printf '%s\\n' {shlex.quote(f'{MARK} {plan.nonce} {none}')}",
             "  exit 0",
             "}",
-            # The shell becomes the agent: one process less between it and whoever wants the result.
+            # The shell becomes the agent: one process less between it and whoever reads the result.
             f"exec \"$found\" - <<'{end}'",
             f"{python}{end}",
             "",

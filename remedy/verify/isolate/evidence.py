@@ -41,10 +41,10 @@ class Evidence:
 
     def largest_fine(self, among: Collection[str]) -> list[str]:
         """Find the most of these hosts that were together in one group that worked; one good host at least."""
-        wanted = set(among)
+        members = set(among)
         best: set[str] = set()
         for result in self.passed:
-            common = wanted.intersection(result.test.hosts)
+            common = members.intersection(result.test.hosts)
             best = max(best, common, key=len)
         return [host for host in among if host in best]
 
@@ -57,12 +57,12 @@ class Evidence:
             among: the hosts.
             apart: pairs that must not meet.
         """
-        left = self.mask(among)
+        remaining = self.mask(among)
         forbidden = dict.fromkeys(among, 0)
         for pair in apart:
             for host in pair & forbidden.keys():
                 forbidden[host] |= self.mask(pair - {host})
-        need = {h: left & ~self.fine[self.place[h]] & ~forbidden[h] for h in among}
+        need = {h: remaining & ~self.fine[self.place[h]] & ~forbidden[h] for h in among}
         order = sorted((h for h in among if need[h]), key=lambda h: -need[h].bit_count())
         groups = []
         while order:
@@ -97,7 +97,7 @@ class Evidence:
             waiting = later
         return group
 
-    def doubts(self, fault: Fault, others: Iterable[Fault]) -> list[str] | None:
+    def doubts(self, fault: Fault, faults: Iterable[Fault]) -> list[str] | None:
         """Find what speaks against an accusation: hosts each of which may be the other end of a broken link.
 
         Returns:
@@ -105,11 +105,11 @@ class Evidence:
             where there is no such group; None where the accusation stands.
         """
         (suspect,) = fault.hosts
-        rest = [other for other in others if other != fault]
+        rest = [known for known in faults if known != fault]
         common: set[str] | None = None
         for result in self.failed:
             hosts = set(result.test.hosts)
-            if suspect in hosts and not any(other.breaks(hosts) for other in rest):
+            if suspect in hosts and not any(known.breaks(hosts) for known in rest):
                 common = hosts if common is None else common & hosts
         if common is None:
             return list(self.hosts)

@@ -129,8 +129,8 @@ def accuse(suspect: str, hinted: Collection[str], everybody: Sequence[str]) -> S
         everybody: each of them may be the other end of a broken link.
     """
     fault = yield from confirm(suspect, everybody)
-    for other in hinted if fault is None else ():
-        if (fault := (yield from links_between(suspect, other))) is not None:
+    for candidate in hinted if fault is None else ():
+        if (fault := (yield from links_between(suspect, candidate))) is not None:
             break
     return fault
 
@@ -149,25 +149,27 @@ def recheck(fault: Fault, doubts: Sequence[str]) -> Steps:
     return (yield from links_between(fault.hosts[0], doubts[0])) if len(doubts) == 1 else None
 
 
-def partner_of(host: str, others: Sequence[str]) -> Steps:
+def partner_of(host: str, group: Sequence[str]) -> Steps:
     """Find the host with which another does not work.
 
     Args:
-        host: works with a good partner, and not with all of ``others``.
-        others: they work together.
+        host: works with a good partner, and not with all of ``group``.
+        group: they work together.
     """
-    others = list(others)
-    while len(others) > 1:
-        half = others[: (len(others) + 1) // 2]
+    group = list(group)
+    while len(group) > 1:
+        half = group[: (len(group) + 1) // 2]
         reply = yield Question((host, *half), "cross")
         if reply.passed:
-            others = others[len(half) :]
+            group = group[len(half) :]
             continue
-        for other in [other for other in _hinted_partners(reply.result, host) if other in half]:
-            if (fault := (yield from links_between(host, other))) is not None:
+        for candidate in [
+            candidate for candidate in _hinted_partners(reply.result, host) if candidate in half
+        ]:
+            if (fault := (yield from links_between(host, candidate))) is not None:
                 return fault
-        others = half
-    return (yield from links_between(host, others[0])) if others else None
+        group = half
+    return (yield from links_between(host, group[0])) if group else None
 
 
 def links_between(first: str, second: str) -> Steps:

@@ -128,10 +128,10 @@ class Isolation:
         failed = []
         for result in results:
             self._evidence.add(result)
-            each = self._asked.get(result.test)
-            if each is not None:
-                partner = set(result.test.hosts) - set(each.ask.hosts)
-                self._advance(each, Reply(result.passed, result, next(iter(partner), None)))
+            active = self._asked.get(result.test)
+            if active is not None:
+                partner = set(result.test.hosts) - set(active.ask.hosts)
+                self._advance(active, Reply(result.passed, result, next(iter(partner), None)))
             elif not result.passed:
                 failed.append(result)
         for result in failed:
@@ -157,14 +157,14 @@ class Isolation:
         self._start(lambda span: hunt(line, known, span), line)
 
     def _new_suspects(self, result: TestResult) -> dict[str, frozenset[str]]:
-        """Hosts that a failed group named and that were not looked at for it before."""
-        found = {}
+        """Hosts that a failed group named and that were not followed up for it before."""
+        suspects = {}
         for host, hinted in suspects_of(result).items():
             fresh = hinted - self._followed.get(host, frozenset())
             if fresh or (host not in self._followed and not self._evidence.good(host)):
-                found[host] = fresh
+                suspects[host] = fresh
                 self._followed[host] = self._followed.get(host, frozenset()) | fresh
-        return found
+        return suspects
 
     def _take_up_failed(self) -> None:
         """Hunt in the smallest group that failed and that no fault explains yet."""
@@ -194,17 +194,17 @@ class Isolation:
         """Begin a hunt."""
         span = Span(frozenset(hosts))
         steps = begin(span)
-        each = _Hunt(steps, span, Question((), "half"), sure)
-        self._hunts.append(each)
-        self._advance(each, None)
+        active = _Hunt(steps, span, Question((), "half"), sure)
+        self._hunts.append(active)
+        self._advance(active, None)
 
-    def _advance(self, each: _Hunt, answer: Reply | None) -> None:
+    def _advance(self, active: _Hunt, reply: Reply | None) -> None:
         """Give a hunt its answer; it asks again, or is over."""
         try:
-            each.ask = next(each.steps) if answer is None else each.steps.send(answer)
+            active.ask = next(active.steps) if reply is None else active.steps.send(reply)
         except StopIteration as end:
-            self._hunts.remove(each)
-            if not self._add(end.value) and each.sure:
+            self._hunts.remove(active)
+            if not self._add(end.value) and active.sure:
                 self._vain += 1
             if self._vain > VAIN:
                 self.unexplained = COMES_AND_GOES
@@ -218,7 +218,7 @@ class Isolation:
         if fault is None or fault in self.faults or guilty.intersection(fault.hosts):
             return False
         for host in fault.hosts:
-            pairs = [one for one in self.faults if host in one.hosts]
+            pairs = [known for known in self.faults if host in known.hosts]
             if pairs and not self._evidence.good(host):
                 # Broken with several and seen to work with nobody: one host explains it in fewer words.
                 fault = Fault((host,))
@@ -229,7 +229,7 @@ class Isolation:
 
     def _spans(self) -> set[str]:
         """The hosts that hunts are after."""
-        return {host for each in self._hunts for host in each.span.hosts}
+        return {host for active in self._hunts for host in active.span.hosts}
 
     def _guilty(self) -> set[str]:
         """The hosts that are accused as a whole."""
@@ -251,17 +251,17 @@ class Isolation:
         """Put the questions of the hunts into the round; returns the hosts that are not free for others."""
         used: set[str] = set()
         # Those that need no partner first: a partner may be lent from their hosts, but not while they are used.
-        for each in sorted(self._hunts, key=lambda one: one.ask.partner):
-            test = self._test_of(each, used)
+        for active in sorted(self._hunts, key=lambda active: active.ask.partner):
+            test = self._test_of(active, used)
             if test is not None:
-                self._asked[test] = each
+                self._asked[test] = active
                 used.update(test.hosts)
         return used | self._spans()
 
-    def _test_of(self, each: _Hunt, used: set[str]) -> Test | None:
+    def _test_of(self, active: _Hunt, used: set[str]) -> Test | None:
         """The test that answers a hunt's question; None where it has to wait, or is over."""
-        while each in self._hunts:
-            ask = each.ask
+        while active in self._hunts:
+            ask = active.ask
             if used.intersection(ask.hosts):
                 return None
             if not ask.partner:
@@ -269,20 +269,20 @@ class Isolation:
             suspect = ask.hosts[0]
             if self._evidence.good(suspect):
                 # It worked with others already: no fault of its own.
-                self._advance(each, Reply(passed=True))
+                self._advance(active, Reply(passed=True))
                 continue
             never = ask.never | self._broken_links(suspect)
             good = [host for host in self._partners(suspect) if host not in never]
             known = [host for host in good if host not in used]
-            others = {h for one in self._hunts if one is not each for h in one.span.hosts}
+            reserved = {h for rival in self._hunts if rival is not active for h in rival.span.hosts}
             # A host that another hunt is after is lent where there is no other: it is good all the same.
-            free = [host for host in known if host not in others] or known
+            free = [host for host in known if host not in reserved] or known
             if free:
                 partner = next((host for host in free if host not in ask.avoid), free[0])
                 return Test((suspect, partner), ask.purpose)
             if good or self._sought < SEEKING:
                 return None
-            self._advance(each, Reply(passed=False))
+            self._advance(active, Reply(passed=False))
         return None
 
     def _pool(self, busy: set[str]) -> list[Test]:
@@ -331,16 +331,16 @@ class Isolation:
         return bool(self._hunts)
 
     def _seek(self) -> None:
-        """Try pairs, in the hope of two hosts that work together; without any, nobody can be told apart."""
+        """Try pairs, in the hope of two hosts that work together; without any, no fault can be located."""
         self._sought += 1
         tried = {frozenset(r.test.hosts) for r in self._evidence.failed if len(r.test.hosts) == 2}
         free = [host for host in self.hosts if host not in self._guilty()]
         while free:
-            one = free.pop(0)
-            other = next((host for host in free if frozenset((one, host)) not in tried), None)
-            if other is not None:
-                free.remove(other)
-                self._asked[Test((one, other), "seek")] = None
+            first = free.pop(0)
+            second = next((host for host in free if frozenset((first, host)) not in tried), None)
+            if second is not None:
+                free.remove(second)
+                self._asked[Test((first, second), "seek")] = None
 
 
 def _on_accusation(suspect: str, hinted: Sequence[str], everybody: Sequence[str], _: Span) -> Steps:
@@ -362,10 +362,10 @@ def suspects_of(result: TestResult) -> dict[str, frozenset[str]]:
         partners.setdefault(source, set()).add(target)
         partners.setdefault(target, set()).add(source)
     suspects = set(result.missing)
-    left = [set(way) for way in result.unanswered if not suspects & set(way)]
-    while left:
-        counted = Counter(host for way in left for host in way)
+    unexplained = [set(way) for way in result.unanswered if not suspects & set(way)]
+    while unexplained:
+        counted = Counter(host for way in unexplained for host in way)
         most = max(sorted(counted), key=counted.__getitem__)
         suspects.add(most)
-        left = [way for way in left if most not in way]
+        unexplained = [way for way in unexplained if most not in way]
     return {host: frozenset(partners.get(host, ())) for host in sorted(suspects)}

@@ -90,7 +90,7 @@ class Search:
 
     def rung(self, verdict: Verdict) -> Rung:
         """Sum up the search as a rung."""
-        culprits = listed(culprit.what for culprit in verdict.culprits) or "no culprit found"
+        culprits = listed(culprit.name for culprit in verdict.culprits) or "no culprit found"
         more = f"; {self.isolation.unexplained}" if self.isolation.unexplained else ""
         rounds = counted(self.isolation.rounds - 1, "round")
         return Rung(
@@ -175,4 +175,4 @@ class Search:
         else:
             text = f"{fault}: these two do not work together, and each does with others"
         reason = f"{text}: {closest}" if closest else text
-        return Culprit(what=str(fault), hosts=fault.hosts, reason=reason)
+        return Culprit(name=str(fault), hosts=fault.hosts, reason=reason)

@@ -3,7 +3,7 @@
 It travels in the text of a script: standard library only, Python >= 3.8. It starts what the engine of the
 run says (``engines``), such as torchrun, sees to it that everything ends in time, and leaves
 nothing behind: no process, no file, no port. Three things end a run early: its deadline, the loss of whoever
-wanted the result, and its own death.
+reads the result, and its own death.
 
 - *Nobody is listening.* sshd does not kill what it started when the client goes away, it just closes its
   ends: a poll of our standard output says so at once. A parent that is gone says it as well.
@@ -44,10 +44,10 @@ GRACE = 2.0  # between TERM and KILL
 LINGER = 10.0  # how long a launcher may wait for other hosts once all ranks here are done
 NETWORK_LINE = re.compile(r"Using network|NET/\w+ *: Using|Bootstrap *: Using")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-TOLD_TO_END: list[int] = []  # the signals that came; they only end the waiting
+SIGNALS: list[int] = []  # the signals that came; they only end the waiting
 LAUNCHER_LOG = "launcher.log"
 OUTPUT_LINES = 8192  # of what an engine prints as its proof: a line a rank, and one a size
-# A rank of an engine: it finds its modules beside itself, also where Python is told to be careful.
+# A rank of an engine: it finds its modules beside itself, also where Python is set to be careful.
 WORKER = """\
 import sys
 sys.path.insert(0, {directory!a})
@@ -79,10 +79,10 @@ class Out:
             try:
                 self.pending = self.pending[os.write(1, self.pending) :]
             except BlockingIOError:
-                left = end - time.monotonic()
-                if left <= 0:
+                remaining = end - time.monotonic()
+                if remaining <= 0:
                     return
-                select.select([], [1], [], left)
+                select.select([], [1], [], remaining)
             except OSError:
                 self.broken = True
 
@@ -179,7 +179,7 @@ def unload(cargo: dict[str, str], config: dict[str, Any], worker: str) -> None:
 
     Args:
         cargo: sources by the full names of modules; "" is a package.
-        config: what they are told.
+        config: what they are given.
         worker: the module whose ``main`` is a rank.
     """
     directory = config["directory"]
@@ -195,24 +195,24 @@ def unload(cargo: dict[str, str], config: dict[str, Any], worker: str) -> None:
         file.write(json.dumps(config))
 
 
-def watch(config: dict[str, Any], out: Out, seen: Watch, run: subprocess.Popen[bytes]) -> str:
+def watch(config: dict[str, Any], out: Out, observed: Watch, run: subprocess.Popen[bytes]) -> str:
     """Wait for the end of the run, and return how it came: the first of what ends it."""
     parent = config["parent"]
     end = config["began"] + config["deadline"]
-    looked = beat = 0.0
+    checked = beat = 0.0
     finished = None
-    while not TOLD_TO_END:
+    while not SIGNALS:
         if run.poll() is not None:
             return "exited"
         now = time.monotonic()
         if now > end:
             return "deadline"
-        if now - looked > LOOK_EVERY:
-            looked = now
-            seen.look()
-            phases = [value.get("phase", "") for value in seen.read("phase").values()]
+        if now - checked > LOOK_EVERY:
+            checked = now
+            observed.look()
+            phases = [value.get("phase", "") for value in observed.read("phase").values()]
             if config["backend"] in ("nccl", "auto"):
-                seen.progress(phases, now)
+                observed.progress(phases, now)
             if len(phases) == config["ranks"] and set(phases) == {"done"}:
                 finished = finished or now
                 if now - finished > LINGER:
@@ -225,17 +225,23 @@ def watch(config: dict[str, Any], out: Out, seen: Watch, run: subprocess.Popen[b
     return "terminated"
 
 
-def report(out: Out, seen: Watch, config: dict[str, Any], engine: Any, code: int | None) -> None:
+def report(
+    out: Out, observed: Watch, config: dict[str, Any], engine: Any, code: int | None
+) -> None:
     """Queue a record for each rank, and one for the launcher."""
-    phases, results, errors = seen.read("phase"), seen.read("result"), seen.read("error")
-    missing, who = seen.read("missing"), seen.read("who")
-    launcher = "\n".join(tail(f"{seen.directory}/{LAUNCHER_LOG}", 400))
+    phases, results, errors = (
+        observed.read("phase"),
+        observed.read("result"),
+        observed.read("error"),
+    )
+    missing, processes = observed.read("missing"), observed.read("process")
+    launcher = "\n".join(tail(f"{observed.directory}/{LAUNCHER_LOG}", 400))
     codes = {int(rank): int(number) for number, rank in EXIT_CODE.findall(launcher)}
     for rank in range(config["ranks"]):
         result = results.get(rank)
         network: list[str] = []
         log: list[str] = []
-        for path in glob.glob(f"{seen.directory}/{engine.LOGS.format(rank=rank)}"):  # noqa: PTH207
+        for path in glob.glob(f"{observed.directory}/{engine.LOGS.format(rank=rank)}"):  # noqa: PTH207
             network += [line for line in tail(path, 5000) if NETWORK_LINE.search(line)]
             log += [] if result else tail(path)
         out.say(
@@ -246,36 +252,36 @@ def report(out: Out, seen: Watch, config: dict[str, Any], engine: Any, code: int
             result=result,
             error=errors.get(rank),
             missing=missing.get(rank, {}).get("ranks", []),
-            who=who.get(rank),
+            process=processes.get(rank),
             exit_code=codes.get(rank),
-            state=seen.states.get(rank, ""),
+            state=observed.states.get(rank, ""),
             network=network[:4],
             log=log,
         )
     whole = len(results) == config["ranks"]
-    log = [] if whole else tail(f"{seen.directory}/{LAUNCHER_LOG}")
+    log = [] if whole else tail(f"{observed.directory}/{LAUNCHER_LOG}")
     # Of an engine whose proof is what it prints.
     path = getattr(engine, "OUTPUT", "")
-    output = tail(f"{seen.directory}/{path}", OUTPUT_LINES) if path else []
+    output = tail(f"{observed.directory}/{path}", OUTPUT_LINES) if path else []
     out.say("launcher", exit_code=code, log=log, output=output)
 
 
 def take_part(
-    config: dict[str, Any], out: Out, seen: Watch, cargo: dict[str, str], engine: Any
+    config: dict[str, Any], out: Out, observed: Watch, cargo: dict[str, str], engine: Any
 ) -> str:
     """Run the engine to its end, whichever it is, and queue what the ranks left; returns how it ended."""
-    config["directory"] = seen.directory
+    config["directory"] = observed.directory
     unload(cargo, config, engine.WORKER)
-    run = launch(config, seen.directory, engine)
+    run = launch(config, observed.directory, engine)
     # In a thread that nobody waits for: a name server that is silent takes its time.
-    threading.Thread(target=seen.resolve, daemon=True).start()
-    how = watch(config, out, seen, run)
+    threading.Thread(target=observed.resolve, daemon=True).start()
+    how = watch(config, out, observed, run)
     if how != "exited":
-        seen.look()
-        seen.note_states()
-    procs.end_all(os.getpid(), f"{MARKER}={config['nonce']}", {seen.guard}, GRACE)
-    report(out, seen, config, engine, run.poll())
-    for path in seen.shm:
+        observed.look()
+        observed.note_states()
+    procs.end_all(os.getpid(), f"{MARKER}={config['nonce']}", {observed.guard}, GRACE)
+    report(out, observed, config, engine, run.poll())
+    for path in observed.shm:
         # Segments that the workers could not unlink because they were killed.
         if os.path.exists(path):  # noqa: PTH110
             os.unlink(path)  # noqa: PTH108
@@ -292,28 +298,28 @@ def main(config: dict[str, Any], cargo: dict[str, str]) -> None:
     config["parent"] = os.getppid()
     config["began"] = time.monotonic()
     for number in ENDING:
-        signal.signal(number, lambda number, _: TOLD_TO_END.append(number))
+        signal.signal(number, lambda number, _: SIGNALS.append(number))
     out = Out(config["nonce"])
     procs.prctl(procs.PR_SET_PDEATHSIG, signal.SIGTERM)
     procs.prctl(procs.PR_SET_CHILD_SUBREAPER, 1)
     engine = importlib.import_module(f"remedy.verify.onhost.engines.{config['engine']}")
     how, detail = unfit(config, engine) or ("ready" if config["only_look"] else "", "")
-    seen = Watch("")
-    left: list[int] = []
+    observed = Watch("")
+    remaining: list[int] = []
     if not how:
         marker = f"{MARKER}={config['nonce']}"
         try:
-            seen.directory = tempfile.mkdtemp(prefix="remedy-verify-")
-            seen.guard, leash = guard(seen.directory, marker)
-            how = take_part(config, out, seen, cargo, engine)
+            observed.directory = tempfile.mkdtemp(prefix="remedy-verify-")
+            observed.guard, leash = guard(observed.directory, marker)
+            how = take_part(config, out, observed, cargo, engine)
         except OSError as error:
             how, detail = "no-space", f"{type(error).__name__}: {error}"
         finally:
-            if seen.guard:
-                left = procs.end_all(os.getpid(), marker, {seen.guard}, 0.0)
-                shutil.rmtree(seen.directory, ignore_errors=True)
+            if observed.guard:
+                remaining = procs.end_all(os.getpid(), marker, {observed.guard}, 0.0)
+                shutil.rmtree(observed.directory, ignore_errors=True)
                 os.write(leash, b".")
-                os.waitpid(seen.guard, 0)
+                os.waitpid(observed.guard, 0)
     out.say(
         "end",
         how=how,
@@ -321,11 +327,11 @@ def main(config: dict[str, Any], cargo: dict[str, str]) -> None:
         python=sys.executable,
         hostname=socket.gethostname(),
         seconds=round(time.monotonic() - config["began"], 3),
-        own_name=seen.own_name,
-        unanswered=seen.unanswered(),
-        links=sorted(seen.links),
-        missed=sorted(seen.missed.items()),
-        left=left,
+        name_address=observed.name_address,
+        unanswered=observed.unanswered(),
+        links=sorted(observed.links),
+        missed=sorted(observed.missed.items()),
+        remaining=remaining,
     )
     out.flush(10.0)
     os.set_blocking(1, True)

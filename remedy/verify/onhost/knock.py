@@ -57,7 +57,7 @@ class Call:
         self.until = 0.0
         self.stage = "connect"
         self.pending = b""
-        self.got = b""
+        self.received = b""
         self.sock: Any = None
 
 
@@ -67,9 +67,9 @@ class Visit:
     def __init__(self, sock: Any, port: int) -> None:
         self.sock = sock
         self.port = port
-        self.got = b""
+        self.received = b""
         self.source = -1
-        self.left = 0
+        self.remaining = 0
 
 
 class Knocker:
@@ -87,7 +87,7 @@ class Knocker:
         self.bad: list[list[Any]] = []
         self.good = 0
         self.flying = 0
-        self.looked = 0.0
+        self.checked = 0.0
         self.queue: list[Call] = []
         self.later: list[tuple[float, Call]] = []
 
@@ -119,8 +119,8 @@ class Knocker:
 
     def run(self) -> str:
         """Go on until everything is "answered" in both directions, or "time" is up; returns which it was."""
-        heard = select.poll()
-        heard.register(1, 0)
+        reader = select.poll()
+        reader.register(1, 0)
         expected = len(self.config["order"]) * len(self.listening)
         while time.monotonic() < self.end:
             self.launch()
@@ -135,8 +135,8 @@ class Knocker:
                 else:
                     self.welcome(key.fileobj, key.data)
             self.expire()
-            if heard.poll(0):
-                os._exit(1)  # sshd closed its end: nobody is there to be told
+            if reader.poll(0):
+                os._exit(1)  # sshd closed its end: nobody is there to read it
         return "time"
 
     def launch(self) -> None:
@@ -154,7 +154,7 @@ class Knocker:
             call.sock.setblocking(False)
             call.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
             call.begun, call.until = now, now + CONNECT
-            call.stage, call.got = "connect", b""
+            call.stage, call.received = "connect", b""
             with contextlib.suppress(OSError):
                 # Leaves from the address that the peers know.
                 call.sock.bind((self.config["hosts"][self.me][0], 0))
@@ -202,20 +202,20 @@ class Knocker:
                 data = call.sock.recv(64)
                 if not data:
                     raise OSError(errno.ECONNRESET, "closed")
-                call.got += data
-                if len(call.got) >= HEADER.size and self.answered(call):
+                call.received += data
+                if len(call.received) >= HEADER.size and self.answered(call):
                     return
         except OSError as error:
             self.close(call)
             self.failed(call, error.errno or errno.ECONNRESET)
             return
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if call.pending else 0)
-        self.selector.modify(call.sock, wanted, call)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if call.pending else 0)
+        self.selector.modify(call.sock, events, call)
 
     def answered(self, call: Call) -> bool:
         """Take an answer; whether the call is over."""
-        nonce, target, _ = HEADER.unpack(call.got[: HEADER.size])
-        call.got = call.got[HEADER.size :]
+        nonce, target, _ = HEADER.unpack(call.received[: HEADER.size])
+        call.received = call.received[HEADER.size :]
         if nonce != self.nonce or target != call.target:
             self.bad.append([call.target, call.port, "foreign", ""])
         elif call.large and call.stage == "answer":
@@ -243,17 +243,17 @@ class Knocker:
             data = visit.sock.recv(65536)
             if not data:
                 raise OSError
-            visit.got += data
-            if visit.source < 0 and len(visit.got) >= HEADER.size:
-                nonce, visit.source, visit.left = HEADER.unpack(visit.got[: HEADER.size])
-                visit.got = visit.got[HEADER.size :]
+            visit.received += data
+            if visit.source < 0 and len(visit.received) >= HEADER.size:
+                nonce, visit.source, visit.remaining = HEADER.unpack(visit.received[: HEADER.size])
+                visit.received = visit.received[HEADER.size :]
                 if nonce != self.nonce:
                     raise OSError
                 visit.sock.send(HEADER.pack(self.nonce, self.me, 0))
-                if not visit.left:
+                if not visit.remaining:
                     self.visits.add((visit.source, visit.port))
-            if visit.source >= 0 and visit.left and len(visit.got) >= visit.left:
-                visit.left = 0
+            if visit.source >= 0 and visit.remaining and len(visit.received) >= visit.remaining:
+                visit.remaining = 0
                 visit.sock.send(HEADER.pack(self.nonce, self.me, 0))
                 self.visits.add((visit.source, visit.port))
         except OSError:
@@ -263,9 +263,9 @@ class Knocker:
     def expire(self) -> None:
         """Give up the calls that took too long."""
         now = time.monotonic()
-        if now < self.looked + TICK:
+        if now < self.checked + TICK:
             return
-        self.looked = now
+        self.checked = now
         for key in list(self.selector.get_map().values()):
             call = key.data
             if isinstance(call, Call) and now > call.until:
@@ -298,7 +298,7 @@ def main(config: dict[str, Any]) -> None:
     knocker.unfinished()
     peers = {n: config["hosts"][n][0] for n in config["order"][: mtu.PEERS]}
     uncut = mtu.ask(config["hosts"][config["me"]][0], peers, time.monotonic() + WHOLE)
-    said = {
+    answer = {
         "good": knocker.good,
         "bad": knocker.bad,
         "listening": knocker.listening,
@@ -307,6 +307,6 @@ def main(config: dict[str, Any]) -> None:
         "mtu": uncut,
         "seconds": round(time.monotonic() - began, 3),
     }
-    sys.stdout.write(f"{MARK} {config['nonce']} {json.dumps(said)}\n")
+    sys.stdout.write(f"{MARK} {config['nonce']} {json.dumps(answer)}\n")
     sys.stdout.flush()
     os._exit(0)

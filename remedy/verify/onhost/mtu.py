@@ -1,8 +1,9 @@
 """Packets that must not be cut: an echo request with DF set, as large as the way out of this host takes.
 
-Travels in the text of a script with ``knock``: standard library only, Python >= 3.8. TCP agrees on the smaller
-MTU of its two ends and hides one that differs, RDMA does not; and what is in between tells nobody. This is what
-``ping -M do -s $((MTU-28))`` shows (ping(8)), sent over sockets of its own, because ping is not everywhere.
+Travels in the text of a script with ``knock``: standard library only, Python >= 3.8. TCP agrees on the
+smaller MTU of its two ends and hides one that differs, RDMA does not; and what is in between reports nothing.
+This is what ``ping -M do -s $((MTU-28))`` shows (ping(8)), sent over sockets of its own, because ping is not
+everywhere.
 """
 
 from __future__ import annotations
@@ -55,19 +56,19 @@ def answered(data: bytes, raw: bool, identity: int) -> int | None:
     return number if kind == 0 and (not raw or came == identity) else None
 
 
-def way_out(address: str, own: str) -> int:
+def way_out(address: str, local: str) -> int:
     """Return the MTU of the interface by which packets to an address leave, in bytes."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind((own, 0))
+        sock.bind((local, 0))
         sock.connect((address, 9))
         return min(sock.getsockopt(socket.IPPROTO_IP, IP_MTU), LARGEST)
 
 
-def ask(own: str, peers: dict[int, str], end: float) -> dict[str, Any]:
+def ask(local: str, peers: dict[int, str], end: float) -> dict[str, Any]:
     """Send each peer a small packet and the largest that leaves this host whole.
 
     Args:
-        own: this host's IPv4 address.
+        local: this host's IPv4 address.
         peers: IPv4 addresses, by number.
         end: when to stop, on the monotonic clock.
 
@@ -75,7 +76,7 @@ def ask(own: str, peers: dict[int, str], end: float) -> dict[str, Any]:
         ``narrow``: peers whom only small packets reach, each with the size in bytes; ``mute``: those who
         answered none; ``reason``: why nobody was asked, "" where they were.
     """
-    if ":" in own:
+    if ":" in local:
         return {"narrow": [], "mute": [], "reason": "asked over IPv4 only"}
     raw = False
     try:
@@ -88,16 +89,16 @@ def ask(own: str, peers: dict[int, str], end: float) -> dict[str, Any]:
             return {"narrow": [], "mute": [], "reason": f"no echo request may be sent: {error}"}
     with sock:
         try:
-            return _asked(sock, raw, own, peers, end)
+            return _asked(sock, raw, local, peers, end)
         except OSError as error:
             return {"narrow": [], "mute": [], "reason": f"no echo request could be sent: {error}"}
 
 
-def _asked(sock: Any, raw: bool, own: str, peers: dict[int, str], end: float) -> dict[str, Any]:
+def _asked(sock: Any, raw: bool, local: str, peers: dict[int, str], end: float) -> dict[str, Any]:
     identity = os.getpid() & 0xFFFF
-    sock.bind((own, 0))
+    sock.bind((local, 0))
     sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
-    sizes = {number: way_out(address, own) for number, address in peers.items()}
+    sizes = {number: way_out(address, local) for number, address in peers.items()}
     # Sequence numbers: two for each peer, the small packet and the large one.
     numbers = {2 * at + large: (n, large) for at, n in enumerate(peers) for large in (0, 1)}
     missing = dict(numbers)
@@ -110,16 +111,16 @@ def _asked(sock: Any, raw: bool, own: str, peers: dict[int, str], end: float) ->
         until = min(time.monotonic() + PATIENCE, end)
         while missing and time.monotonic() < until:
             if select.select([sock], [], [], max(0.0, until - time.monotonic()))[0]:
-                got = answered(sock.recv(65536), raw, identity)
-                if got is not None:
-                    missing.pop(got, None)
+                reply = answered(sock.recv(65536), raw, identity)
+                if reply is not None:
+                    missing.pop(reply, None)
         if not missing or time.monotonic() >= end:
             break
-    lost: dict[int, set[int]] = {number: set() for number in peers}
+    unanswered: dict[int, set[int]] = {number: set() for number in peers}
     for number, large in missing.values():
-        lost[number].add(large)
+        unanswered[number].add(large)
     return {
-        "narrow": [[number, sizes[number]] for number in peers if lost[number] == {1}],
-        "mute": [number for number in peers if 0 in lost[number]],
+        "narrow": [[number, sizes[number]] for number in peers if unanswered[number] == {1}],
+        "mute": [number for number in peers if 0 in unanswered[number]],
         "reason": "",
     }

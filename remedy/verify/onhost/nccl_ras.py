@@ -20,7 +20,7 @@ from typing import Any
 PORT = 28028
 PROTOCOL = 2
 LARGEST = 4_000_000  # bytes of an answer that are read
-TIMEOUT = 3  # seconds that RAS shall wait for processes that do not answer it
+TIMEOUT = 3  # seconds that RAS is to wait for processes that do not answer it
 
 _COMMUNICATOR = re.compile(r"^#\d+-\d+ \([0-9a-f]+\) (\w+)")
 _SECTION = re.compile(r"^(INCOMPLETE|DEAD|TIMEOUT)$")
@@ -60,14 +60,14 @@ def _read(line: socket.socket, end: float, whole: bool) -> str:
     """What comes up to the end of a line, or of the connection."""
     data = b""
     while len(data) < LARGEST and (whole or not data.endswith(b"\n")):
-        left = end - time.monotonic()
-        if left <= 0:
+        remaining = end - time.monotonic()
+        if remaining <= 0:
             break
-        line.settimeout(left)
-        more = line.recv(65536)
-        if not more:
+        line.settimeout(remaining)
+        received = line.recv(65536)
+        if not received:
             break
-        data += more
+        data += received
     return data.decode("utf-8", "replace")
 
 
@@ -86,27 +86,29 @@ def missing(text: str) -> dict[int, str]:
         return _of_text(text)
 
 
-def _of_json(told: Any) -> dict[int, str]:
-    found: dict[int, str] = {}
-    communicators = sorted(told["communicators"], key=lambda one: -int(one["size"]))
-    for one in communicators[:1]:
-        for rank in one.get("missing_ranks", ()):
+def _of_json(answer: Any) -> dict[int, str]:
+    statuses: dict[int, str] = {}
+    communicators = sorted(
+        answer["communicators"], key=lambda communicator: -int(communicator["size"])
+    )
+    for communicator in communicators[:1]:
+        for rank in communicator.get("missing_ranks", ()):
             status = rank.get("status", {})
             dead, mute = status.get("considered_dead"), status.get("unresponsive")
-            found[int(rank["rank"])] = "dead" if dead else "unresponsive" if mute else "missing"
+            statuses[int(rank["rank"])] = "dead" if dead else "unresponsive" if mute else "missing"
         launched = {
             int(rank["rank"]): sum(map(int, rank.get("collective_counts", {}).values()))
-            for rank in one.get("ranks", ())
+            for rank in communicator.get("ranks", ())
         }
         for rank, count in launched.items():
             if count < max(launched.values()):
-                found[rank] = "behind"
-    return found
+                statuses[rank] = "behind"
+    return statuses
 
 
 def _of_text(text: str) -> dict[int, str]:
     """Read the blocks ``#0-0 (hash) INCOMPLETE``, of which the first is the largest communicator's."""
-    found: dict[int, str] = {}
+    statuses: dict[int, str] = {}
     inside = ""
     for line in text.splitlines():
         head = _COMMUNICATOR.match(line)
@@ -115,9 +117,9 @@ def _of_text(text: str) -> dict[int, str]:
         elif not line.strip() or _SECTION.match(line):
             inside = ""
         elif inside == "INCOMPLETE":
-            one, several = _RANK.match(line), _RANKS.match(line)
-            if one:
-                found[int(one[1])] = "missing"
-            for number in re.findall(r"\d+", several[1]) if several else ():
-                found[int(number)] = "missing"
-    return found
+            single, listing = _RANK.match(line), _RANKS.match(line)
+            if single:
+                statuses[int(single[1])] = "missing"
+            for number in re.findall(r"\d+", listing[1]) if listing else ():
+                statuses[int(number)] = "missing"
+    return statuses

@@ -1,7 +1,7 @@
 """What the agent needs to know about the processes and sockets of its own tree, read from /proc.
 
 It travels to the host with the agent: standard library only, Python >= 3.8. A process that ends while
-it is looked at is simply not there.
+it is read is not there.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def descendants(root: int) -> list[int]:
         # A zombie's children were handed on already: nothing is lost by leaving it out.
         if state and state not in "ZX":
             children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    tree: list[int] = []
     queue = [root]
     while queue:
         below = children.get(queue.pop(), [])
-        found += below
+        tree += below
         queue += below
-    return found
+    return tree
 
 
 def marked(marker: str) -> list[int]:
     """List the living processes that were started with this ``NAME=value`` in their environment."""
-    wanted = marker.encode("ascii")
+    entry = marker.encode("ascii")
     return [
         pid
         for pid in pids()
-        if wanted in read(f"/proc/{pid}/environ").split(b"\0")
+        if entry in read(f"/proc/{pid}/environ").split(b"\0")
         and parent_and_state(pid)[1] not in ("", "Z", "X")
     ]
 
@@ -116,7 +116,7 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 class Socket:
-    """One TCP socket: local and remote (address, port), state, and the inode that tells its owner."""
+    """One TCP socket: local and remote (address, port), state, and the inode that leads to its owner."""
 
     __slots__ = ("inode", "local", "remote", "state")
 
@@ -144,18 +144,18 @@ def endpoint(text: str) -> tuple[str, int]:
 
 def sockets() -> list[Socket]:
     """Read all TCP sockets of this network namespace."""
-    found = []
+    table = []
     for name in ("tcp", "tcp6"):
         for line in read(f"/proc/net/{name}").decode("ascii", "replace").splitlines()[1:]:
             fields = line.split()
             if len(fields) > 9:
-                found.append(Socket(fields))
-    return found
+                table.append(Socket(fields))
+    return table
 
 
 def owned_inodes(owners: list[int]) -> set[str]:
     """Collect the inodes of the sockets that these processes hold open."""
-    found = set()
+    inodes = set()
     for pid in owners:
         folder = f"/proc/{pid}/fd"
         try:
@@ -168,8 +168,8 @@ def owned_inodes(owners: list[int]) -> set[str]:
             except OSError:
                 continue
             if target.startswith("socket:["):
-                found.add(target[8:-1])
-    return found
+                inodes.add(target[8:-1])
+    return inodes
 
 
 def holder(port: int) -> str:

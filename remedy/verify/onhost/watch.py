@@ -37,7 +37,7 @@ class Watch:
         self.waiting: dict[tuple[str, int, str], list[float]] = {}
         self.links: set[tuple[str, str]] = set()
         self.shm: set[str] = set()
-        self.own_name = ""
+        self.name_address = ""
         self.states: dict[int, str] = {}
         self.missed: dict[int, str] = {}
         self.phases: list[str] = []
@@ -78,17 +78,17 @@ class Watch:
         if os.environ.get("GLOO_SOCKET_IFNAME"):
             return
         try:
-            found = socket.getaddrinfo(socket.gethostname(), None, 0, socket.SOCK_STREAM)
-            self.own_name = str(found[0][4][0])
+            addresses = socket.getaddrinfo(socket.gethostname(), None, 0, socket.SOCK_STREAM)
+            self.name_address = str(addresses[0][4][0])
         except OSError as error:
-            self.own_name = f"does not resolve ({error.strerror})"
+            self.name_address = f"does not resolve ({error.strerror})"
 
     def read(self, kind: str) -> dict[int, dict[str, Any]]:
         """Read the JSON files of one kind, by local rank."""
-        found = {}
+        records = {}
         for path in glob.glob(f"{self.directory}/{kind}.*.json"):  # noqa: PTH207
-            found[int(path.split(".")[-2])] = json.loads(procs.read(path) or b"{}")
-        return found
+            records[int(path.split(".")[-2])] = json.loads(procs.read(path) or b"{}")
+        return records
 
     def look(self) -> None:
         """Note the connections of the tree, and the shared memory it holds under a name."""
@@ -109,8 +109,8 @@ class Watch:
             named = False
         for pid in tree if named else []:
             text = procs.read(f"/proc/{pid}/maps").decode("utf-8", "replace")
-            found = re.findall(r"(/dev/shm/([\w.-]+))$", text, re.M)
-            self.shm.update(path for path, name in found if name.startswith(SHARED))
+            maps = re.findall(r"(/dev/shm/([\w.-]+))$", text, re.M)
+            self.shm.update(path for path, name in maps if name.startswith(SHARED))
 
     def unanswered(self) -> list[list[Any]]:
         """List connection attempts that nobody answered: address, port, seconds."""

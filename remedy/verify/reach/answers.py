@@ -81,26 +81,26 @@ def judge_links(
     if count > MOST_DEAD:
         count = sum(1 for _ in _dead(plan, outputs, answers, nameless))
         worst, dead = thin(lambda: _dead(plan, outputs, answers, nameless), hosts, MOST_DEAD)
-    heard = {name: answer for name, answer in answers.items() if not isinstance(answer, str)}
+    reports = {name: answer for name, answer in answers.items() if not isinstance(answer, str)}
     return Reach(
         hosts=hosts,
         tried=sum(
-            len(plan.hosts[other].ports)
+            len(plan.hosts[peer].ports)
             for me, host in enumerate(plan.hosts)
-            if host.name in heard
-            for other in plan.order(me)
+            if host.name in reports
+            for peer in plan.order(me)
         ),
         dead=dead,
         count=count,
         worst=worst,
-        lost={name: answer for name, answer in answers.items() if isinstance(answer, str)},
-        narrow=tuple(_narrow(plan, heard)),
-        asked=sum(
-            min(len(plan.order(me)), PEERS) - len(heard[host.name].mtu.mute)
+        failures={name: answer for name, answer in answers.items() if isinstance(answer, str)},
+        narrow=tuple(_narrow(plan, reports)),
+        echo_links=sum(
+            min(len(plan.order(me)), PEERS) - len(reports[host.name].mtu.mute)
             for me, host in enumerate(plan.hosts)
-            if host.name in heard and not heard[host.name].mtu.reason
+            if host.name in reports and not reports[host.name].mtu.reason
         ),
-        waited=tuple(name for name, answer in heard.items() if answer.ended == "time"),
+        waited=tuple(name for name, answer in reports.items() if answer.ended == "time"),
         seconds=seconds,
     )
 
@@ -115,11 +115,11 @@ def links_without_names(hosts: Iterable[str], nameless: Mapping[tuple[str, str],
     return Reach(hosts=tuple(hosts), dead=tuple(_nameless(nameless)))
 
 
-def _narrow(plan: ReachPlan, heard: Mapping[str, ReachAnswer]) -> Iterator[NarrowLink]:
+def _narrow(plan: ReachPlan, reports: Mapping[str, ReachAnswer]) -> Iterator[NarrowLink]:
     """The links that packets which must not be cut did not pass."""
     for host in plan.hosts:
-        if host.name in heard and not heard[host.name].mtu.reason:
-            for number, size in heard[host.name].mtu.narrow:
+        if host.name in reports and not reports[host.name].mtu.reason:
+            for number, size in reports[host.name].mtu.narrow:
                 target = plan.hosts[number].name
                 yield NarrowLink(source=host.name, target=target, size=size)
 
@@ -142,8 +142,8 @@ def _dead(
         if not isinstance(answer, str):
             yield from _dead_from(plan, host.name, answer, answers)
             continue
-        for other in plan.order(me):
-            target = plan.hosts[other].name
+        for peer in plan.order(me):
+            target = plan.hosts[peer].name
             yield DeadLink(
                 source=host.name, target=target, port=0, outcome="not tested", detail=answer
             )
@@ -164,42 +164,42 @@ def _read(plan: ReachPlan, me: int, outputs: Mapping[str, Output]) -> ReachAnswe
 
 def _contradiction(plan: ReachPlan, me: int, answer: ReachAnswer) -> str:
     """Why an answer cannot be one to this plan, or an empty text."""
-    expected = {(other, port) for other in plan.order(me) for port in plan.hosts[other].ports}
+    expected = {(peer, port) for peer in plan.order(me) for port in plan.hosts[peer].ports}
     bad = {(target, port) for target, port, _, _ in answer.bad}
-    asked = set(plan.order(me)[:PEERS])
+    echo_peers = set(plan.order(me)[:PEERS])
     probed = {*answer.mtu.mute, *(number for number, _ in answer.mtu.narrow)}
     if len(bad) != len(answer.bad) or not bad <= expected:
         return "its report is not about what was asked"
     if answer.good + len(bad) != len(expected):
         return "its report does not add up"
-    return "" if probed <= asked else "its report is not about what was asked"
+    return "" if probed <= echo_peers else "its report is not about what was asked"
 
 
 def _dead_from(
     plan: ReachPlan, source: str, answer: ReachAnswer, answers: Answers
 ) -> Iterator[DeadLink]:
     """What one host saw, joined with what the other side knows."""
-    for number, port, seen, detail in answer.bad:
+    for number, port, ending, detail in answer.bad:
         target = plan.hosts[number].name
-        other = answers[target]
-        silent = isinstance(other, str)
-        listening = not isinstance(other, str) and port in other.listening
-        outcome = _outcome(seen, listening=listening, silent=silent)
+        report = answers[target]
+        silent = isinstance(report, str)
+        listening = not isinstance(report, str) and port in report.listening
+        outcome = _outcome(ending, listening=listening, silent=silent)
         if outcome is not None:
-            why = f"{detail}; {target}: {other}" if silent else detail
+            why = f"{detail}; {target}: {report}" if silent else detail
             yield DeadLink(source=source, target=target, port=port, outcome=outcome, detail=why)
 
 
-def _outcome(seen: str, *, listening: bool, silent: bool) -> LinkOutcome | None:
+def _outcome(ending: str, *, listening: bool, silent: bool) -> LinkOutcome | None:
     """What a call's end means; None where the link is good after all.
 
     Where something else on the target holds the port, its answer, or that it only took the connection, shows
     that packets come through.
     """
-    if seen in ("dropped", "rejected", "stalled"):
-        return seen  # type: ignore[return-value]
-    if seen == "refused":
+    if ending in ("dropped", "rejected", "stalled"):
+        return ending  # type: ignore[return-value]
+    if ending == "refused":
         return "refused" if listening else "no listener"
-    if seen in ("foreign", "mute"):
-        return seen if listening or silent else None  # type: ignore[return-value]
+    if ending in ("foreign", "mute"):
+        return ending if listening or silent else None  # type: ignore[return-value]
     return "not tested"

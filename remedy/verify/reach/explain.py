@@ -55,39 +55,39 @@ class DeadEnd(Record):
     ports: tuple[int, ...]
 
     @property
-    def what(self) -> str:
+    def name(self) -> str:
         """The host, or the link."""
         return f"{self.host} -> {self.target}" if self.target else self.host
 
-    def message(self, others: int) -> str:
+    def message(self, peers: int) -> str:
         """Describe it in one sentence.
 
         Args:
-            others: how many other hosts there are.
+            peers: how many other hosts there are.
         """
         ports = sorted(port for port in self.ports if port)
         listing = ", ".join(map(str, ports[:PORTS_SHOWN])) + ", ..." * (len(ports) > PORTS_SHOWN)
         on = f" on port{'s' * (len(ports) > 1)} {listing}" if ports else ""
         if self.kind == "link":
-            return f"{self.what}{on}: {' and '.join(ENDINGS[end] for end in self.outcomes)}"
+            return f"{self.name}{on}: {' and '.join(ENDINGS[end] for end in self.outcomes)}"
         if self.outcomes == ("dropped",) and self.kind == "in":
-            hosts = self._hosts(others, "any of the")
+            hosts = self._hosts(peers, "any of the")
             return f"{self.host}: no answer{on} from {hosts} (dropped by a firewall)"
         if self.outcomes == ("no name",) and self.kind == "in":
             verb = "resolves" if self.count == 1 else "resolve"
-            return f"{self.host}: {self._hosts(others)} {verb} its name wrongly"
+            return f"{self.host}: {self._hosts(peers)} {verb} its name wrongly"
         if self.outcomes == ("no name",):
-            return f"{self.host}: resolves the names of {self._hosts(others)} wrongly"
+            return f"{self.host}: resolves the names of {self._hosts(peers)} wrongly"
         way = "connections from" if self.kind == "in" else "its connections to"
         ends = " and ".join(_PLURAL[end] for end in self.outcomes)
-        return f"{self.host}: {way} {self._hosts(others)}{on} {ends}"
+        return f"{self.host}: {way} {self._hosts(peers)}{on} {ends}"
 
-    def _hosts(self, others: int, every: str = "the") -> str:
-        if others == 1:
+    def _hosts(self, peers: int, article: str = "the") -> str:
+        if peers == 1:
             return "the other host"
-        if self.count >= others:
-            return f"{every} other {others} hosts"
-        return f"{self.count} of the other {others} hosts"
+        if self.count >= peers:
+            return f"{article} other {peers} hosts"
+        return f"{self.count} of the other {peers} hosts"
 
 
 class Cover(NamedTuple):
@@ -99,24 +99,24 @@ class Cover(NamedTuple):
     links: frozenset[Link]
 
 
-def culprits_of(ends: Iterable[DeadEnd], others: int) -> list[Culprit]:
+def culprits_of(ends: Iterable[DeadEnd], peers: int) -> list[Culprit]:
     """Name the culprits of dead ends; a host that is neither reached nor reaches others is one culprit."""
     culprits: dict[str, Culprit] = {}
     for end in ends:
-        reason = end.message(others)
-        if end.what in culprits:
-            reason = f"{culprits[end.what].reason}; {reason}"
+        reason = end.message(peers)
+        if end.name in culprits:
+            reason = f"{culprits[end.name].reason}; {reason}"
         hosts = (end.host, end.target) if end.target else (end.host,)
-        culprits[end.what] = Culprit(what=end.what, hosts=hosts, reason=reason)
+        culprits[end.name] = Culprit(name=end.name, hosts=hosts, reason=reason)
     return list(culprits.values())
 
 
-def explain(dead: Sequence[DeadLink], others: int) -> tuple[DeadEnd, ...]:
+def explain(dead: Sequence[DeadLink], peers: int) -> tuple[DeadEnd, ...]:
     """Explain dead links by the fewest hosts and links.
 
     Args:
         dead: in the order in which they are to be reported.
-        others: how many links lead to each host, and as many from it.
+        peers: how many links lead to each host, and as many from it.
     """
     by_link: dict[Link, list[DeadLink]] = {}
     for link in dead:
@@ -130,41 +130,44 @@ def explain(dead: Sequence[DeadLink], others: int) -> tuple[DeadEnd, ...]:
             outcomes=tuple(dict.fromkeys(link.outcome for link in links)),
             ports=tuple(sorted({link.port for link in links})),
         )
-        for cover in cover_links(by_link, others)
+        for cover in cover_links(by_link, peers)
         for links in (
             [link for pair, ends in by_link.items() if pair in cover.links for link in ends],
         )
     )
 
 
-def cover_links(failed: Collection[Link], each: int) -> list[Cover]:
+def cover_links(failed: Collection[Link], peers: int) -> list[Cover]:
     """Cover failed links by the fewest hosts, and what is left one by one.
 
     Args:
         failed: links that do not work.
-        each: how many links lead to each host, and as many from it: the number of the others.
+        peers: how many links lead to each host, and as many from it: the number of the others.
     """
-    left = set(failed)
+    unexplained = set(failed)
     covers: list[Cover] = []
-    while left:
-        bad_in, bad_out = Counter(t for _, t in left), Counter(s for s, _ in left)
+    while unexplained:
+        bad_in, bad_out = Counter(t for _, t in unexplained), Counter(s for s, _ in unexplained)
         # The share counts what no other host explains already: a dead host must not drag its peers along.
-        gone = set(failed) - left
-        gone_in, gone_out = Counter(t for _, t in gone), Counter(s for s, _ in gone)
+        explained = set(failed) - unexplained
+        explained_in, explained_out = (
+            Counter(t for _, t in explained),
+            Counter(s for s, _ in explained),
+        )
         choices = [
             (count, kind, host)
-            for kind, bad, other in (("in", bad_in, gone_in), ("out", bad_out, gone_out))
+            for kind, bad, known in (("in", bad_in, explained_in), ("out", bad_out, explained_out))
             for host, count in bad.items()
-            if count >= FEWEST and count >= SHARE * (each - other[host])
+            if count >= FEWEST and count >= SHARE * (peers - known[host])
         ]
         if not choices:
             break
         _, kind, host = max(choices)
         side = 1 if kind == "in" else 0
-        links = frozenset(link for link in left if link[side] == host)
+        links = frozenset(link for link in unexplained if link[side] == host)
         covers.append(Cover("in" if kind == "in" else "out", host, "", links))
-        left -= links
-    return [*covers, *(Cover("link", s, t, frozenset({(s, t)})) for s, t in sorted(left))]
+        unexplained -= links
+    return [*covers, *(Cover("link", s, t, frozenset({(s, t)})) for s, t in sorted(unexplained))]
 
 
 class _LinkTally:
@@ -172,19 +175,19 @@ class _LinkTally:
 
     def __init__(self) -> None:
         self.peers = 0  # a bit a host
-        self.seen: dict[tuple[LinkOutcome, int], None] = {}
+        self.ends: dict[tuple[LinkOutcome, int], None] = {}
 
     def add(self, bit: int, link: DeadLink) -> None:
         self.peers |= bit
-        self.seen.setdefault((link.outcome, link.port))
+        self.ends.setdefault((link.outcome, link.port))
 
     def dead_end(self, kind: Side, host: str, peers: int) -> DeadEnd:
         return DeadEnd(
             kind=kind,
             host=host,
             count=peers.bit_count(),
-            outcomes=tuple(dict.fromkeys(outcome for outcome, _ in self.seen)),
-            ports=tuple(sorted({port for _, port in self.seen})),
+            outcomes=tuple(dict.fromkeys(outcome for outcome, _ in self.ends)),
+            ports=tuple(sorted({port for _, port in self.ends})),
         )
 
 
@@ -206,11 +209,13 @@ def thin(
     enough = max(FEWEST, SHARE * (len(hosts) - 1))
     closed = {host: tally for host, tally in into.items() if tally.peers.bit_count() >= enough}
     ends = [tally.dead_end("in", host, tally.peers) for host, tally in closed.items()]
-    gone = sum(bit[host] for host in closed)
+    closed_bits = sum(bit[host] for host in closed)
     # As many links from each host are left as there are hosts that are not named already.
     enough = max(FEWEST, SHARE * (len(hosts) - len(closed) - 1))
     mute = {
-        host: rest for host, t in out.items() if (rest := t.peers & ~gone).bit_count() >= enough
+        host: rest
+        for host, t in out.items()
+        if (rest := t.peers & ~closed_bits).bit_count() >= enough
     }
     ends += [out[host].dead_end("out", host, rest) for host, rest in mute.items()]
     kept: list[DeadLink] = []

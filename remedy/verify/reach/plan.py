@@ -64,10 +64,10 @@ class ReachPlan(Record):
         return [host for turn in turns for host in turn if host != me]
 
     @staticmethod
-    def _turned(members: Sequence[range], mine: int, wave: int, me: int) -> list[int]:
-        group = members[(mine + wave) % len(members)]
-        start = (me - members[mine].start + 1) % len(group)
-        return [*group[start:], *group[:start]]
+    def _turned(members: Sequence[range], group_number: int, wave: int, me: int) -> list[int]:
+        called = members[(group_number + wave) % len(members)]
+        start = (me - members[group_number].start + 1) % len(called)
+        return [*called[start:], *called[:start]]
 
 
 def reach_hosts(participants: Participants, launcher: int) -> list[ReachHost]:

@@ -30,10 +30,10 @@ class Reach(Record):
             some of those that ``worst`` does not explain.
         count: how many there are in all, a port each.
         worst: hosts that most links fail to or from, where there are too many to keep each.
-        lost: hosts that reported nothing, and why.
+        failures: hosts that reported nothing, and why.
         waited: hosts that ran until their time was up, because calls or callers were missing.
-        narrow: the links of ``asked`` that have a smaller MTU than the interface they begin at.
-        asked: on how many links echo requests were sent that must not be cut, and answered if small ones.
+        narrow: the links of ``echo_links`` that have a smaller MTU than the interface they begin at.
+        echo_links: on how many links echo requests were sent that must not be cut, and answered if small ones.
         seconds: wall clock.
     """
 
@@ -42,16 +42,16 @@ class Reach(Record):
     dead: tuple[DeadLink, ...] = ()
     count: int = 0
     worst: tuple[DeadEnd, ...] = ()
-    lost: Mapping[str, str] = Field(default_factory=dict)
+    failures: Mapping[str, str] = Field(default_factory=dict)
     waited: tuple[str, ...] = ()
     narrow: tuple[NarrowLink, ...] = ()
-    asked: int = 0
+    echo_links: int = 0
     seconds: float = 0.0
 
     @property
     def silent(self) -> bool:
         """Whether no host reported anything."""
-        return self.tried == 0 and len(self.lost) == len(self.hosts)
+        return self.tried == 0 and len(self.failures) == len(self.hosts)
 
     @property
     def passed(self) -> bool:
@@ -76,7 +76,7 @@ class Reach(Record):
             more = f" and {len(links) - 3} more" if len(links) > 3 else ""
             where = ", ".join(links[:3]) + more
             return f"MTU: packets as large as the sender's interface takes do not arrive: {where}"
-        if self.tried and not self.asked:
+        if self.tried and not self.echo_links:
             return "MTU unknown: no echo request is answered"
         return ""
 

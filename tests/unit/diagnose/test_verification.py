@@ -101,7 +101,7 @@ def test_a_report_gives_its_logs() -> None:
         ranks=(rank,),
         launcher=LauncherReport(kind="launcher", exit_code=1, log=()),
     )
-    assert logs_of_reports({"gpu02": report, "gpu03": AgentReport(host="gpu03", lost="x")}) == {
+    assert logs_of_reports({"gpu02": report, "gpu03": AgentReport(host="gpu03", failure="x")}) == {
         "gpu02/rank1": ("NCCL INFO Bootstrap : Using docker0", "a", "ValueError: x", "Traceback"),
         "gpu02/network": ("no answer from 10.0.0.9 port 41235 for 3.1 s",),
     }
@@ -109,7 +109,7 @@ def test_a_report_gives_its_logs() -> None:
 
 def test_what_verification_itself_says_counts() -> None:
     reason = "2 hosts call themselves 'node'"
-    cause = Culprit(what="gpu01, gpu02", hosts=HOSTS, reason=reason)
+    cause = Culprit(name="gpu01, gpu02", hosts=HOSTS, reason=reason)
     verdict = failed(culprits=(cause,))
     assert logs_of(verdict) == {"remedy verify": [reason]}
     assert explained(verdict).diagnosis.label == "duplicate-hostname"

@@ -171,7 +171,7 @@ def test_a_dead_way_ends_the_climb_and_is_joined_with_what_is_known() -> None:
     verdict = go(paper, seen)
     assert not verdict.passed
     (cause,) = verdict.culprits
-    assert cause.what == "gpu02 -> gpu05"
+    assert cause.name == "gpu02 -> gpu05"
     assert cause.facts == ("nftables closes the ports",)
     assert cause.next_step == "remedy apply inv.py --limit gpu02,gpu05"
     assert outcomes(verdict)["gpu01"] == "not-tested"
@@ -185,7 +185,7 @@ def test_a_wrong_name_is_named_with_its_direction() -> None:
     found = states()
     found["gpu01"] = host_state("gpu01", ADDRESSES["gpu01"], peers=wrong)
     verdict = go(Paper(), sight(found))
-    assert [cause.what for cause in verdict.culprits] == ["gpu01 -> gpu03"]
+    assert [cause.name for cause in verdict.culprits] == ["gpu01 -> gpu03"]
     assert "resolves its name wrongly" in verdict.reason
 
 
@@ -193,7 +193,7 @@ def test_a_red_fleet_is_taken_apart_until_the_host_is_named() -> None:
     paper = Paper("gpu05")
     verdict = go(paper)
     assert not verdict.passed
-    assert [cause.what for cause in verdict.culprits] == ["gpu05"]
+    assert [cause.name for cause in verdict.culprits] == ["gpu05"]
     assert outcomes(verdict) == {**dict.fromkeys(NAMES, "pass"), "gpu05": "fail"}
     assert verdict.rungs[-1].name == "isolation"
     assert verdict.rungs[-1].passed
@@ -218,7 +218,7 @@ def test_new_hosts_are_tested_in_pairs_and_then_all_together() -> None:
 def test_a_new_host_that_fails_ends_it() -> None:
     paper = Paper("gpu06")
     verdict = climb(paper.run, sight(states()), VerifySpec(), pairs=(("gpu06", "gpu02"),))
-    assert [cause.what for cause in verdict.culprits] == ["gpu06"]
+    assert [cause.name for cause in verdict.culprits] == ["gpu06"]
     assert len(paper.launches) == 1
 
 
@@ -255,7 +255,7 @@ def test_a_large_group_has_no_more_than_a_minute_and_a_half_beyond_its_start() -
 def test_a_search_gives_slow_starters_the_time_that_they_took() -> None:
     paper = Paper("gpu05", ready=20.0)
     verdict = go(paper)
-    assert [cause.what for cause in verdict.culprits] == ["gpu05"]
+    assert [cause.name for cause in verdict.culprits] == ["gpu05"]
     first, *later = paper.deadlines
     assert first == 96.0
     assert later
@@ -278,7 +278,7 @@ def test_a_clock_that_is_behind_is_found() -> None:
 
     found = states(**{name: {"clock": clock(60 if name == "gpu04" else 0)} for name in NAMES})
     facts = look(found)
-    assert [one.what for one in facts.culprits] == ["gpu04"]
+    assert [one.name for one in facts.culprits] == ["gpu04"]
     assert "60 s behind" in facts.culprits[0].reason
 
 
@@ -335,7 +335,7 @@ def test_slow_links_of_a_gpu_are_told(links: Any, told: list[str]) -> None:
 def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() -> None:
     paper = Paper("gpu05", closed=(("gpu01", "gpu05"),))
     verdict = go(paper, reach=False)
-    assert [cause.what for cause in verdict.culprits] == ["gpu01 -> gpu05"]
+    assert [cause.name for cause in verdict.culprits] == ["gpu01 -> gpu05"]
     assert (paper.knocks, len(paper.launches)) == (1, 1)
 
 
@@ -348,4 +348,4 @@ def test_hosts_that_all_say_nothing_are_no_proof_of_anything() -> None:
 def test_a_host_cut_off_in_both_directions_is_one_culprit() -> None:
     closed = tuple((a, b) for a in NAMES for b in NAMES if a != b and "gpu04" in (a, b))
     verdict = go(Paper(closed=closed))
-    assert [cause.what for cause in verdict.culprits] == ["gpu04"]
+    assert [cause.name for cause in verdict.culprits] == ["gpu04"]

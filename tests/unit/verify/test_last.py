@@ -72,7 +72,7 @@ def test_the_page_is_self_contained_and_escapes_what_hosts_said() -> None:
         passed=False,
         reason="<script>alert(1)</script>",
         outcomes=tuple(HostVerdict(host=h, outcome="fail", reason="<b>") for h in OLD),
-        culprits=(Culprit(what="gpu01 -> gpu02", hosts=("gpu01", "gpu02"), reason="<i>"),),
+        culprits=(Culprit(name="gpu01 -> gpu02", hosts=("gpu01", "gpu02"), reason="<i>"),),
         dead_links=(
             DeadLink(source="gpu01", target="gpu02", port=29500, outcome="dropped", detail="<u>"),
         ),
@@ -86,8 +86,8 @@ def test_the_page_is_self_contained_and_escapes_what_hosts_said() -> None:
 
 
 def test_a_cause_is_not_told_twice() -> None:
-    way = Culprit(what="a -> b", hosts=("a", "b"), reason="a -> b port 1: refused")
-    host = Culprit(what="a", hosts=("a",), reason="a: no answer from the other host")
-    other = Culprit(what="a, b", hosts=("a", "b"), reason="2 hosts call themselves 'x'")
+    way = Culprit(name="a -> b", hosts=("a", "b"), reason="a -> b port 1: refused")
+    host = Culprit(name="a", hosts=("a",), reason="a: no answer from the other host")
+    other = Culprit(name="a, b", hosts=("a", "b"), reason="2 hosts call themselves 'x'")
     told = [one.why for one in (way, host, other)]
     assert told == ["port 1: refused", "no answer from the other host", other.reason]

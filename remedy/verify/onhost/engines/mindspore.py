@@ -84,9 +84,9 @@ class MindSporeGroup(Group):
     def gather(self, data: bytes) -> list[bytes]:
         """Gather bytes as numbers."""
         numbers = self.tensor(self.numpy.array(list(data), dtype="int32"))
-        found = self.collect(numbers).asnumpy().tolist()
+        values = self.collect(numbers).asnumpy().tolist()
         size = len(data)
-        return [bytes(found[at : at + size]) for at in range(0, size * self.world, size)]
+        return [bytes(values[at : at + size]) for at in range(0, size * self.world, size)]
 
     def buffer(self, count: int) -> Buffer:
         """Make a tensor of float32."""

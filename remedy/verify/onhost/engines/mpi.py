@@ -95,19 +95,19 @@ class MpiGroup(Group):
     def gather(self, data: bytes) -> list[bytes]:
         """Call MPI_Allgather of bytes."""
         size = len(data)
-        found = ctypes.create_string_buffer(size * self.world)
+        gathered = ctypes.create_string_buffer(size * self.world)
         count = ctypes.c_int(size)
         self._call(
             "MPI_Allgather",
             ctypes.c_char_p(data),
             count,
             self.byte,
-            found,
+            gathered,
             count,
             self.byte,
             self.world_comm,
         )
-        return [found.raw[at : at + size] for at in range(0, size * self.world, size)]
+        return [gathered.raw[at : at + size] for at in range(0, size * self.world, size)]
 
     def buffer(self, count: int) -> Buffer:
         """Make two arrays of float32."""
@@ -149,7 +149,7 @@ class MpiFloats(Buffer):
         expected = self._wave(base, step)
         if self.values.tobytes() == expected.tobytes():
             return 0
-        return sum(one != other for one, other in zip(self.values, expected))  # noqa: B905  (Python 3.8)
+        return sum(value != right for value, right in zip(self.values, expected))  # noqa: B905  (Python 3.8)
 
 
 def main() -> None:

@@ -36,10 +36,10 @@ FOLDERS = (
 UNWANTED = ("NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK", "NCCL_TESTS_DEVICE", "NCCL_TESTS_MIN_BW")
 
 
-def path_of(wanted: str) -> str:
+def path_of(setting: str) -> str:
     """Find the test: as named, in the PATH, or where it is often built; "" is nowhere."""
-    if wanted:
-        path = os.path.expanduser(wanted)  # noqa: PTH111
+    if setting:
+        path = os.path.expanduser(setting)  # noqa: PTH111
         return path if os.access(path, os.X_OK) and Path(path).is_file() else ""
     folders = [*os.environ.get("PATH", "").split(":"), *FOLDERS]
     for folder in filter(None, folders):
@@ -55,11 +55,13 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
     lacking = openmpi.lacking()
     if lacking:
         return "no-engine", lacking
-    wanted = config["all_reduce_perf"]
-    path = path_of(wanted)
+    setting = config["all_reduce_perf"]
+    path = path_of(setting)
     if not path:
         where = (
-            f"{wanted} is no program" if wanted else "all_reduce_perf is not in its PATH or in /opt"
+            f"{setting} is no program"
+            if setting
+            else "all_reduce_perf is not in its PATH or in /opt"
         )
         return "no-engine", where
     program = Path(path).read_bytes()
@@ -93,8 +95,13 @@ def main() -> None:
     rank = Rank(config, int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))
     rank.rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
     redirect(config, rank.local_rank)
-    who = {"nonce": config["nonce"], "rank": rank.rank, "pid": os.getpid(), "boot_id": boot_id()}
-    rank.leave("who", {**who, "hostname": socket.gethostname()})
+    identity = {
+        "nonce": config["nonce"],
+        "rank": rank.rank,
+        "pid": os.getpid(),
+        "boot_id": boot_id(),
+    }
+    rank.leave("process", {**identity, "hostname": socket.gethostname()})
     rank.reach("started")
     logs = Path(config["directory"], "logs")
     out = os.open(logs / f"{rank.local_rank}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -104,4 +111,4 @@ def main() -> None:
     environment["NCCL_DEBUG_FILE"] = str(logs / f"{rank.local_rank}.nccl.log")
     environment.update(openmpi.interface("btl", config["address"]))
     path = path_of(config["all_reduce_perf"])
-    os.execve(path, [path, *arguments(config)], environment)  # noqa: S606  (a shell is not wanted)
+    os.execve(path, [path, *arguments(config)], environment)  # noqa: S606  (no shell is needed)

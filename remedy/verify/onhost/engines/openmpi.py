@@ -2,11 +2,11 @@
 
 It travels to the hosts: standard library only, Python >= 3.8. mpirun runs on the first host and has a daemon
 of its own (orted) started on every other one by a "launch agent", which is ssh as a rule. Here it is this file:
-on each other host a follower waits, connected to the first host, and starts the daemon that it is told to. So
+on each other host a follower waits, connected to the first host, and starts the daemon that is asked for. So
 hosts need no keys of each other, and the deadline, the process group and the cleaning up of every host hold for
 all that Open MPI starts there.
 
-What a follower is told is data: signed with the run's secret, and taken only where it is an orted with options
+What a follower receives is data: signed with the run's secret, and taken only where it is an orted with options
 of the form that mpirun gives it. (orte/mca/plm/rsh/plm_rsh_module.c, Open MPI 4.1.)
 
 The interface: where neither the environment nor Open MPI's own files choose one, it is that of the host's
@@ -54,20 +54,20 @@ _PARAMETER = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 def lacking() -> str:
     """Say what this host has not got, or return an empty text."""
-    found = shutil.which("mpirun")
-    if not found or not shutil.which("orted"):
+    mpirun = shutil.which("mpirun")
+    if not mpirun or not shutil.which("orted"):
         return "mpirun and orted are not in its PATH"
-    asked = subprocess.run(
-        [found, "--version"],
+    version = subprocess.run(
+        [mpirun, "--version"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=20,
         check=False,
     )
-    first = (asked.stdout.decode("utf-8", "replace").splitlines() or [""])[0]
+    first = (version.stdout.decode("utf-8", "replace").splitlines() or [""])[0]
     if not re.search(r"Open MPI\) 4\.", first):
-        return f"its {found} is {first!r}, and the launching here was made for Open MPI 4"
+        return f"its {mpirun} is {first!r}, and the launching here was made for Open MPI 4"
     return ""
 
 
@@ -89,15 +89,15 @@ def library() -> ctypes.CDLL:
 
 def chosen() -> set[str]:
     """Collect Open MPI's parameters that this host sets by itself, in the environment or in its files."""
-    found = {name[9:] for name in os.environ if name.startswith("OMPI_MCA_")}
+    names = {name[9:] for name in os.environ if name.startswith("OMPI_MCA_")}
     for file in MCA_FILES:
         path = Path(file).expanduser()
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        found.update(re.findall(r"^[ \t]*([a-z]\w*)[ \t]*=", text, re.M))
-    return found
+        names.update(re.findall(r"^[ \t]*([a-z]\w*)[ \t]*=", text, re.M))
+    return names
 
 
 def interface(layer: str, address: str) -> dict[str, str]:
@@ -118,14 +118,14 @@ def named(address: str) -> str:
 
     Open MPI refuses a network of one address (opal/util/if.c, ``opal_iftupletoaddr``).
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
             try:
                 request = struct.pack("256s", name.encode("ascii"))
-                found = fcntl.ioctl(asker.fileno(), _SIOCGIFADDR, request)[20:24]
+                bound = fcntl.ioctl(sock.fileno(), _SIOCGIFADDR, request)[20:24]
             except OSError:
                 continue
-            if socket.inet_ntoa(found) == address:
+            if socket.inet_ntoa(bound) == address:
                 return name
     return f"{address}/31"
 
@@ -140,8 +140,8 @@ def command(config: dict[str, Any], directory: str) -> tuple[list[str], dict[str
     role = "head" if config["node"] == 0 else "follow"
     # The ranks choose theirs by themselves: what mpirun has here it gives to all of them.
     environment = {PYTHON: sys.executable, FOLDER: directory}
-    mine = interface("oob", config["address"])
-    environment.update(mine, **({CHOSEN: "oob"} if mine else {}))
+    choice = interface("oob", config["address"])
+    environment.update(choice, **({CHOSEN: "oob"} if choice else {}))
     if os.geteuid() == 0:
         environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     text = f"import sys; sys.path.insert(0, {directory!a}); from remedy.verify.onhost.engines import openmpi"
@@ -158,7 +158,7 @@ def sign(config: dict[str, Any], *parts: str) -> str:
 class SignedLine:
     """One JSON object a line, over a socket; a line is never longer than ``LONGEST``.
 
-    ``challenge`` is what the other side wants signed with what it is told.
+    ``challenge`` is what the other side has to sign its request with.
     """
 
     def __init__(self, link: socket.socket) -> None:
@@ -184,7 +184,7 @@ class SignedLine:
 
 
 def head(directory: str) -> None:
-    """Wait for every follower, then run mpirun, and hand on what it wants started.
+    """Wait for every follower, then run mpirun, and hand on what it asks for.
 
     Args:
         directory: the run's folder.
@@ -205,8 +205,8 @@ def head(directory: str) -> None:
 def gathered(config: dict[str, Any], door: socket.socket) -> dict[int, SignedLine]:
     """Let the followers in, as many as come in time, by their node."""
     end = config["began"] + config["join_seconds"]
-    found: dict[int, SignedLine] = {}
-    while len(found) < config["nodes"] - 1 and time.monotonic() < end:
+    followers: dict[int, SignedLine] = {}
+    while len(followers) < config["nodes"] - 1 and time.monotonic() < end:
         door.settimeout(max(0.1, end - time.monotonic()))
         try:
             link, _ = door.accept()
@@ -216,15 +216,15 @@ def gathered(config: dict[str, Any], door: socket.socket) -> dict[int, SignedLin
         line, challenge = SignedLine(link), secrets.token_hex(16)
         try:
             line.say({"challenge": challenge})
-            said = line.hear()
-            node = int(said["node"])
+            message = line.hear()
+            node = int(message["node"])
             right = sign(config, JOIN, challenge, str(node))
-            if 0 < node < config["nodes"] and hmac.compare_digest(right, said["proof"]):
-                line.challenge = str(said["challenge"])
-                found[node] = line
+            if 0 < node < config["nodes"] and hmac.compare_digest(right, message["proof"]):
+                line.challenge = str(message["challenge"])
+                followers[node] = line
         except (OSError, ValueError, KeyError, TypeError):
             link.close()
-    return found
+    return followers
 
 
 def absent(config: dict[str, Any], missing: list[int]) -> None:
@@ -282,16 +282,16 @@ def run(config: dict[str, Any], followers: dict[int, SignedLine]) -> int:
 
 
 def hand_on(
-    config: dict[str, Any], followers: dict[int, SignedLine], wanted: Any
+    config: dict[str, Any], followers: dict[int, SignedLine], request: Any
 ) -> dict[str, str]:
     """Have a follower start a daemon; returns an object whose ``trouble`` is empty when it did."""
     addresses = [address for address, _ in config["hosts"]]
-    if wanted["host"] not in addresses[1:]:
+    if request["host"] not in addresses[1:]:
         return {
-            "trouble": f"mpirun wants to start a daemon on {wanted['host']!r}, which is none of the run"
+            "trouble": f"mpirun asks for a daemon on {request['host']!r}, which is not a host of this run"
         }
-    line = followers[addresses.index(wanted["host"])]
-    text = json.dumps(wanted["words"])
+    line = followers[addresses.index(request["host"])]
+    text = json.dumps(request["words"])
     line.say({"words": text, "proof": sign(config, START, line.challenge, text)})
     answer = line.hear()
     return {"trouble": str(answer["trouble"])}
@@ -328,10 +328,12 @@ def follow(directory: str) -> None:
     proof = sign(config, JOIN, theirs, str(config["node"]))
     line.say({"node": config["node"], "proof": proof, "challenge": challenge})
     line.link.settimeout(None)
-    said = line.hear()
-    if not hmac.compare_digest(sign(config, START, challenge, str(said["words"])), said["proof"]):
+    message = line.hear()
+    if not hmac.compare_digest(
+        sign(config, START, challenge, str(message["words"])), message["proof"]
+    ):
         sys.exit("what came over the connection to the first host is not this run's")
-    words = json.loads(said["words"])
+    words = json.loads(message["words"])
     trouble = odd(words)
     if trouble:
         line.say({"trouble": trouble})
@@ -379,7 +381,7 @@ def own(words: list[str]) -> list[str]:
 def odd(words: list[str]) -> str:
     """Say why words are not the command of a daemon as mpirun makes it, or return an empty text."""
     if not words or words[0] != "orted":
-        return f"mpirun wants {words[:1]} started, and only orted is"
+        return f"mpirun asks for {words[:1]}, and only orted is started"
     at = 1
     while at < len(words):
         if words[at] in ("-mca", "--mca"):

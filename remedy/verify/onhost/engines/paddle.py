@@ -117,17 +117,17 @@ class PaddleFloats(Buffer):
         return int((self.values != self._wave(base, step)).sum())
 
 
-def own_check() -> None:
+def engine_check() -> None:
     """Run Paddle's own check of a distributed training step.
 
     Raises:
         RuntimeError: it did not say that it completed.
     """
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
         runpy.run_module(CHECK, run_name="__main__")
-    print(said.getvalue(), flush=True)
-    if COMPLETED not in said.getvalue():
+    print(printed.getvalue(), flush=True)
+    if COMPLETED not in printed.getvalue():
         raise RuntimeError("Paddle's run_check ended without saying that it completed")
 
 
@@ -136,4 +136,4 @@ def main() -> None:
     config = read_config(sys.argv[1])
     die_with_parent()
     rank = Rank(config, int(os.environ["PADDLE_LOCAL_RANK"]))
-    run(rank, PaddleGroup, own_check)
+    run(rank, PaddleGroup, engine_check)

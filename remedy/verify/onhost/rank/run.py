@@ -31,7 +31,7 @@ def run(rank: Rank, join: Callable[[], Group], check: Callable[[], None] | None 
         result = prove(rank, group)
         if check:
             check()
-            result["own_check"] = True
+            result["engine_check"] = True
         rank.reach("done")
         rank.leave("result", {**result, "times": rank.times})
         group.leave()

@@ -53,9 +53,9 @@ def measure(group: Group, size: int) -> dict[str, Any]:
     guess = max(timed(group, buffer, WARM_UP, buffer.all_reduce), 1e-6)
     rounds = max(ROUNDS[0], min(ROUNDS[1], int(SECONDS_PER_SIZE / guess)))
     parts = min(PARTS, rounds)
-    each = max(1, rounds // parts)
-    times = sorted(timed(group, buffer, each, buffer.all_reduce) for _ in range(parts))
-    copied = timed(group, buffer, each, buffer.all_reduce_copy)
+    share = max(1, rounds // parts)
+    times = sorted(timed(group, buffer, share, buffer.all_reduce) for _ in range(parts))
+    copied = timed(group, buffer, share, buffer.all_reduce_copy)
     exact = exact and not buffer.wrong(0, 0)
     exact = checked(group, buffer) and exact
     middle = times[len(times) // 2]

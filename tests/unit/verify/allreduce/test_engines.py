@@ -1,4 +1,4 @@
-"""Engines: what they are told, what they refuse, and what keeps a host from taking part."""
+"""Engines: what they are given, what they refuse, and what keeps a host from taking part."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_host_without_open_mpi_says_what_it_lacks(
 
 
 def told(secret: str) -> dict[str, Any]:
-    """What the head of a run of two hosts is told."""
+    """Make the configuration of the head of a run of two hosts."""
     hosts = [["127.0.0.1", 1], ["127.0.0.2", 1]]
     return {"nonce": "0" * 16, "secret": secret, "nodes": 2, "hosts": hosts}
 
@@ -244,7 +244,7 @@ def test_nothing_runs_where_one_host_lacks_the_engine() -> None:
     assert verdict.engine == "mpi"
     assert [rung.name for rung in verdict.rungs] == ["facts", "engine"]
     assert "h1: mpirun and orted are not in its PATH" in verdict.reason
-    assert [cause.what for cause in verdict.culprits] == ["h1"]
+    assert [cause.name for cause in verdict.culprits] == ["h1"]
     assert "apt-get install openmpi-bin" in verdict.culprits[0].next_step
     ends = {one.host: one.outcome for one in verdict.outcomes}
     assert ends == {"h0": "not-tested", "h1": "fail"}
@@ -255,7 +255,7 @@ def test_a_host_that_does_not_answer_the_look_is_named() -> None:
         return {n: Answer(n, say(s.text, "ready") if n == "h0" else "") for n, s in scripts.items()}
 
     verdict = climb(run, Participants(hosts(0, 0)), VerifySpec(engine="mpi", reach=False))
-    assert [cause.what for cause in verdict.culprits] == ["h1"]
+    assert [cause.name for cause in verdict.culprits] == ["h1"]
     assert not verdict.passed
 
 
@@ -330,6 +330,6 @@ def test_paddles_own_check_has_to_say_that_it_completed(monkeypatch: pytest.Monk
     said: list[str] = []
     monkeypatch.setattr(runpy, "run_module", lambda *_, **__: print(*said))
     with pytest.raises(RuntimeError, match="without saying"):
-        paddle.own_check()
+        paddle.engine_check()
     said.append(paddle.COMPLETED)
-    paddle.own_check()
+    paddle.engine_check()

@@ -514,7 +514,7 @@ def test_a_monitored_barrier_names_hosts() -> None:
 def test_a_name_that_leads_to_loopback_is_named() -> None:
     plan = make_plan()
     records = failed_records(plan, "rendezvous")
-    records["gpu02"][-1]["own_name"] = "127.0.1.1"
+    records["gpu02"][-1]["name_address"] = "127.0.1.1"
     verdict = judge(plan, answers(plan, records))
     assert verdict.reason.startswith("gpu02: the host's own name resolves to 127.0.1.1 on gpu02")
 

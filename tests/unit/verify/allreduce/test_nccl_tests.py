@@ -110,7 +110,12 @@ def records(plan: RankPlan, text: str) -> dict[str, list[dict[str, Any]]]:
         ranks = []
         for local in range(GPUS):
             rank = node * GPUS + local
-            who = {"nonce": plan.nonce, "rank": rank, "pid": 1000 + rank, "boot_id": f"boot-{node}"}
+            identity = {
+                "nonce": plan.nonce,
+                "rank": rank,
+                "pid": 1000 + rank,
+                "boot_id": f"boot-{node}",
+            }
             ranks.append(
                 {
                     "kind": "rank",
@@ -123,7 +128,7 @@ def records(plan: RankPlan, text: str) -> dict[str, list[dict[str, Any]]]:
                     "exit_code": None,
                     "network": [],
                     "log": [],
-                    "who": {**who, "hostname": f"{name}.cluster"},
+                    "process": {**identity, "hostname": f"{name}.cluster"},
                 }
             )
         launcher = {"kind": "launcher", "exit_code": 0, "log": [], "output": []}
@@ -208,12 +213,12 @@ def test_a_smaller_memory_ends_the_table_earlier() -> None:
 def test_ranks_of_an_earlier_run_or_of_one_machine_are_no_proof() -> None:
     plan = plan_of()
     old, same, gone, failed = (records(plan, table()) for _ in range(4))
-    old["gpu02"][0]["who"]["nonce"] = "0" * 16
+    old["gpu02"][0]["process"]["nonce"] = "0" * 16
     assert "its ranks are" in verdict_of(plan, old).reason
     for rank in same["gpu02"][:GPUS]:
-        rank["who"]["boot_id"] = "boot-0"
+        rank["process"]["boot_id"] = "boot-0"
     assert "one machine" in verdict_of(plan, same).reason
-    gone["gpu02"][1]["who"] = None
+    gone["gpu02"][1]["process"] = None
     assert not verdict_of(plan, gone).passed
     failed["gpu01"][-2]["exit_code"] = 1
     assert not verdict_of(plan, failed).passed

@@ -1,4 +1,4 @@
-"""Plans and scripts: what each host is told, and that nothing in them can be run by accident."""
+"""Plans and scripts: what each host is given, and that nothing in them can be run by accident."""
 
 from __future__ import annotations
 

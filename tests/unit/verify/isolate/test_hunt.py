@@ -104,10 +104,9 @@ def test_a_broken_pair_is_found_wherever_it_stands(one: str, other: str) -> None
 def test_the_part_that_is_known_to_work_stays_in_every_group(one: str, other: str) -> None:
     asked = Asked(pair(one, other))
     assert asked.end(hunt(LINE, 4, Span())) == pair(one, other)
-    for question in asked.questions:
-        if question.purpose == "half":
-            assert question.hosts[:4] == LINE[:4]
-            assert len(question.hosts) > 4
+    halves = [question.hosts for question in asked.questions if question.purpose == "half"]
+    assert halves
+    assert all(hosts[:4] == LINE[:4] and len(hosts) > 4 for hosts in halves)
 
 
 def test_a_host_alone_is_never_a_group() -> None:

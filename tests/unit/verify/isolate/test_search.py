@@ -1,4 +1,4 @@
-"""Looking for the culprits of a fleet that failed: which groups are run, for how long, and what is told."""
+"""Looking for the culprits of a fleet that failed: which groups are run, for how long, and what is reported."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from remedy.verify.allreduce.run import GroupRun
 from remedy.verify.hosts import Participant
 from remedy.verify.isolate import search as module
 from remedy.verify.isolate.model import Fault, Purpose, Test
+from remedy.verify.isolate.planner import COMES_AND_GOES
 from remedy.verify.isolate.search import BASE, MOST, PER_HOST, REST, STARTS, Search, patience
 from remedy.verify.reach.plan import ReachHost, ReachPlan
 from remedy.verify.reach.result import Reach
@@ -145,7 +146,7 @@ def test_a_broken_host_is_named_with_the_reason_of_its_smallest_group(
     search = play.search()
     verdict = search.explain(failed())
     (culprit,) = verdict.culprits
-    assert (culprit.what, culprit.hosts) == ("c", ("c",))
+    assert (culprit.name, culprit.hosts) == ("c", ("c",))
     assert culprit.reason.startswith("c ")
     assert culprit.reason.endswith("no sum from 2 hosts")
     assert verdict.reason == culprit.reason
@@ -171,7 +172,7 @@ def test_a_dead_link_is_told_apart_by_its_directions(
     play = Play(monkeypatch, fault)
     verdict = play.search().explain(failed())
     (culprit,) = verdict.culprits
-    assert culprit.what == what
+    assert culprit.name == what
     assert "29500" in culprit.reason
     assert outcomes(verdict) == {h: "fail" if h in "cf" else "pass" for h in HOSTS}
     assert set(play.tried) == {"c", "f"}
@@ -196,7 +197,7 @@ def test_what_the_fleet_said_of_itself_is_followed(monkeypatch: pytest.MonkeyPat
     for play, missing in ((silent, frozenset[str]()), (telling, frozenset("c"))):
         monkeypatch.setattr(module, "launch", play.launch)
         monkeypatch.setattr(module, "try_links", play.try_links)
-        assert [c.what for c in play.search().explain(failed(missing=missing)).culprits] == ["c"]
+        assert [c.name for c in play.search().explain(failed(missing=missing)).culprits] == ["c"]
     assert len(telling.launched) < len(silent.launched)
 
 
@@ -206,6 +207,7 @@ def test_groups_get_the_time_that_their_hosts_were_seen_to_need(
     play = Play(monkeypatch, Fault(("c",)))
     play.search().explain(failed(ready=dict.fromkeys(HOSTS, 30.0)))
     patient = ENGINES["torch"].patience
+    assert len(play.launched) > 1
     for group in play.launched:
         names = [host.name for host in group.hosts]
         seconds = patience(names, dict.fromkeys(HOSTS, 30.0))
@@ -216,7 +218,7 @@ def test_every_test_is_kept_with_its_round(monkeypatch: pytest.MonkeyPatch) -> N
     play = Play(monkeypatch, Fault(("c",)), Fault(("e", "h"), "both"))
     search = play.search()
     verdict = search.explain(failed())
-    assert sorted(c.what for c in verdict.culprits) == ["c", "e <-> h"]
+    assert sorted(c.name for c in verdict.culprits) == ["c", "e <-> h"]
     rounds = [test.round for test in verdict.tests]
     assert rounds == sorted(rounds)
     assert (min(rounds), max(rounds)) == (1, search.isolation.rounds - 1)
@@ -254,9 +256,22 @@ def test_where_nothing_works_no_host_is_called_sound(monkeypatch: pytest.MonkeyP
     play = Play(monkeypatch, *(Fault((host,)) for host in HOSTS))
     search = play.search()
     verdict = search.explain(failed())
-    assert "pass" not in outcomes(verdict).values()
-    if search.isolation.unexplained:
-        assert search.rung(verdict).passed is False
+    assert outcomes(verdict) == dict.fromkeys(HOSTS, "fail")
+    assert search.isolation.unexplained == ""
+
+
+def test_a_fleet_that_fails_only_as_a_whole_is_not_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = Play(monkeypatch)
+    search = play.search()
+    verdict = search.explain(failed())
+    assert search.isolation.unexplained == COMES_AND_GOES
+    assert (verdict.culprits, verdict.reason) == ((), "the whole fleet failed")
+    rung = search.rung(verdict)
+    assert rung.passed is False
+    assert rung.message.endswith(f"; {COMES_AND_GOES}")
+    assert play.launched
 
 
 @pytest.mark.parametrize("budget", [0.0, 600.0])
@@ -285,7 +300,7 @@ def test_culprits_that_are_known_when_the_time_is_over_are_said_to_be_perhaps_no
         search = play.search(float(budget))
         verdict = search.explain(failed())
         rung = search.rung(verdict)
-        known = [culprit.what for culprit in verdict.culprits]
+        known = [culprit.name for culprit in verdict.culprits]
         ends.add((len(known), rung.passed))
         assert (f"; the time for it, {budget} s" in rung.message) is not rung.passed
         assert (", ".join(known) or "no culprit found") in rung.message

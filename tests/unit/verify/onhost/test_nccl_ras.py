@@ -144,7 +144,7 @@ def test_json_of_another_shape_says_nothing(text: str) -> None:
 
 @contextmanager
 def service(*, as_json: bool, silent: bool = False) -> Iterator[tuple[tuple[str, int], list[str]]]:
-    """A listener that speaks as rasClientEventLoop does, and what it was told."""
+    """A listener that speaks as rasClientEventLoop does, and the lines that it received."""
     told: list[str] = []
 
     def serve(server: socket.socket) -> None:

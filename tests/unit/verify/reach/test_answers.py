@@ -99,7 +99,7 @@ def test_one_direction_is_one_way() -> None:
     plan = make_plan()
     bad = {"gpu1": [[3, port, "dropped", "3.5 s"] for port in PORTS]}
     reach = judge_links(plan, answers(plan, bad))
-    assert [end.what for end in reach.dead_ends] == ["gpu1 -> gpu3"]
+    assert [end.name for end in reach.dead_ends] == ["gpu1 -> gpu3"]
     assert {(d.source, d.target, d.outcome) for d in reach.dead} == {("gpu1", "gpu3", "dropped")}
 
 
@@ -184,7 +184,7 @@ def test_packets_that_must_not_be_cut_tell_where_the_mtu_is_smaller() -> None:
     plan = make_plan(3)
     found = judge_links(plan, answers(plan, {}, gpu0={"mtu": {**UNCUT, "narrow": [[2, 9000]]}}))
     assert found.passed
-    assert found.asked == 6
+    assert found.echo_links == 6
     assert [(way.source, way.target, way.size) for way in found.narrow] == [("gpu0", "gpu2", 9000)]
     assert "gpu0 -> gpu2 (9000 bytes)" in found.mtu
 
@@ -202,4 +202,4 @@ def test_an_mtu_that_nobody_could_measure_is_said_to_be_unknown() -> None:
 def test_a_report_about_others_than_were_asked_counts_for_nothing(change: dict[str, Any]) -> None:
     plan = make_plan(3)
     found = judge_links(plan, answers(plan, {}, gpu0={"mtu": {**UNCUT, **change}}))
-    assert found.lost == {"gpu0": "its report is not about what was asked"}
+    assert found.failures == {"gpu0": "its report is not about what was asked"}

@@ -82,7 +82,7 @@ def test_nobody_said_anything_is_still_known(monkeypatch: pytest.MonkeyPatch) ->
     plan = make_plan(12)
     found = judge_links(plan, {})
     assert found.silent
-    assert set(found.lost.values()) == {"nothing came back"}
+    assert set(found.failures.values()) == {"nothing came back"}
 
 
 def test_a_page_draws_no_map_of_what_it_does_not_know() -> None:

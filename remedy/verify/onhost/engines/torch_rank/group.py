@@ -52,9 +52,9 @@ class TorchGroup(Group):
 
     def gather(self, data: bytes) -> list[bytes]:
         """Gather bytes: torch's own object gather needs numpy, which torch does not bring along, and pickle."""
-        mine = self.torch.tensor(list(data), dtype=self.torch.uint8, device=self.place)
-        parts = [self.torch.empty_like(mine) for _ in range(self.world)]
-        self.dist.all_gather(parts, mine)
+        local = self.torch.tensor(list(data), dtype=self.torch.uint8, device=self.place)
+        parts = [self.torch.empty_like(local) for _ in range(self.world)]
+        self.dist.all_gather(parts, local)
         return [bytes(part.cpu().tolist()) for part in parts]
 
     def largest(self, value: float) -> float:

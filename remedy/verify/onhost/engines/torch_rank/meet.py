@@ -22,8 +22,8 @@ def usable_gpu(torch: Any, local_rank: int, local_world: int) -> tuple[bool, str
     count = torch.cuda.device_count()
     if count < local_world:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        seen = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible})"
-        return False, f"{local_world} ranks but {count} visible GPUs{seen}"
+        setting = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible})"
+        return False, f"{local_world} ranks but {count} visible GPUs{setting}"
     if not torch.distributed.is_nccl_available():
         return False, "torch was built without NCCL"
     try:

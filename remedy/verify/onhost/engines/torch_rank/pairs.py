@@ -27,14 +27,14 @@ def partners(count: int, me: int) -> list[int | None]:
     seats = count + count % 2
     rounds = seats - 1
     met: list[int | None] = []
-    for one in range(min(PARTNERS, rounds)):
-        turn = one * rounds // min(PARTNERS, rounds)
+    for number in range(min(PARTNERS, rounds)):
+        turn = number * rounds // min(PARTNERS, rounds)
         if me == seats - 1:
-            other = (turn * seats // 2) % rounds
+            partner = (turn * seats // 2) % rounds
         else:
-            other = (turn - me) % rounds
-            other = seats - 1 if other == me else other
-        met.append(other if other < count else None)
+            partner = (turn - me) % rounds
+            partner = seats - 1 if partner == me else partner
+        met.append(partner if partner < count else None)
     return met
 
 
@@ -74,11 +74,11 @@ def peers(members: list[dict[str, Any]], me: int) -> list[int | None]:
         hosts.setdefault(member["boot_id"], []).append(member["rank"])
     ranks_by_host = list(hosts.values())
     place = next(number for number, ranks in enumerate(ranks_by_host) if me in ranks)
-    mine = ranks_by_host[place].index(me)
+    local = ranks_by_host[place].index(me)
     met: list[int | None] = []
     for host in partners(len(ranks_by_host), place):
         ranks = [] if host is None else ranks_by_host[host]
-        met.append(ranks[mine] if mine < len(ranks) else None)
+        met.append(ranks[local] if local < len(ranks) else None)
     return met
 
 

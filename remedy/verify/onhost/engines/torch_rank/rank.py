@@ -48,8 +48,8 @@ class TorchRank(Rank):
 
     def within(self, seconds: float) -> timedelta:
         """Bound a time-out so that it ends before the host's own deadline, and torch can still report."""
-        left = self.config["began"] + self.config["deadline"] - 3.0 - time.monotonic()
-        return timedelta(seconds=max(1.0, min(seconds, left)))
+        remaining = self.config["began"] + self.config["deadline"] - 3.0 - time.monotonic()
+        return timedelta(seconds=max(1.0, min(seconds, remaining)))
 
     def alarm(self) -> None:
         """Alarm the other hosts, as far as the store can still be reached."""
@@ -84,7 +84,7 @@ class TorchRank(Rank):
         Without this a rank that waits for a peer that failed would wait until its deadline. The while lets
         ranks that fail for a reason of their own say so first.
         """
-        text = "told to stop: another rank had failed"
+        text = "stopped, because another rank had failed"
         try:
             store = torch.distributed.TCPStore(
                 os.environ["MASTER_ADDR"],
