@@ -147,8 +147,8 @@ def outcomes(verdict: Verdict) -> dict[str, str]:
 
 def test_a_green_fleet_is_one_knock_and_one_launch() -> None:
     paper = Paper()
-    told: list[Rung] = []
-    verdict = climb(paper.run, sight(states()), VerifySpec(), told.append)
+    reported: list[Rung] = []
+    verdict = climb(paper.run, sight(states()), VerifySpec(), reported.append)
     assert verdict.passed, verdict.reason
     assert [(rung.name, rung.passed) for rung in verdict.rungs] == [
         ("facts", True),
@@ -156,7 +156,7 @@ def test_a_green_fleet_is_one_knock_and_one_launch() -> None:
         ("inside each host", True),
         ("whole fleet", True),
     ]
-    assert tuple(told) == verdict.rungs
+    assert tuple(reported) == verdict.rungs
     assert (paper.knocks, paper.launches) == (1, [NAMES])
 
 
@@ -304,13 +304,13 @@ def test_a_share_of_an_unknown_limit_is_never_reached() -> None:
     assert "min_busbw is 80% of what the links can carry" in verdict.reason
     assert "give it in GB/s" in verdict.reason
     assert "isolation" not in [rung.name for rung in verdict.rungs]
-    told = {rung.name: rung for rung in verdict.rungs}
-    assert "gpu01" in told["facts"].message
-    assert not told["whole fleet"].passed
+    by_name = {rung.name: rung for rung in verdict.rungs}
+    assert "gpu01" in by_name["facts"].message
+    assert not by_name["whole fleet"].passed
 
 
 @pytest.mark.parametrize(
-    ("links", "told"),
+    ("links", "warnings"),
     [
         ({0: 478.1, 1: 478.1}, []),
         ({0: 478.1, 1: 451.6}, ["GPU 1 carry 451.6 GB/s, and other links there 478.1"]),
@@ -324,12 +324,12 @@ def test_a_share_of_an_unknown_limit_is_never_reached() -> None:
         (Unknown(reason="nvidia-smi did not answer"), []),
     ],
 )
-def test_slow_links_of_a_gpu_are_told(links: Any, told: list[str]) -> None:
+def test_slow_links_of_a_gpu_are_named(links: Any, warnings: list[str]) -> None:
     port = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", 400.0, "InfiniBand", "", (), {})
     gpus = Gpus(pci=(), driver="580.65.06", devices=(), processes=(), acs={}, links=links)
     changed = {"rdma": (port, port._replace(device="mlx5_1")), "gpus": gpus}
     lines = [line for line in look(states(gpu01=changed), gpus=8).warnings if "NVLinks" in line]
-    assert lines == [f"gpu01: the NVLinks of {text}: figures may be low" for text in told]
+    assert lines == [f"gpu01: the NVLinks of {text}: figures may be low" for text in warnings]
 
 
 def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() -> None:

@@ -89,5 +89,5 @@ def test_a_cause_is_not_told_twice() -> None:
     way = Culprit(name="a -> b", hosts=("a", "b"), reason="a -> b port 1: refused")
     host = Culprit(name="a", hosts=("a",), reason="a: no answer from the other host")
     other = Culprit(name="a, b", hosts=("a", "b"), reason="2 hosts call themselves 'x'")
-    told = [one.why for one in (way, host, other)]
-    assert told == ["port 1: refused", "no answer from the other host", other.reason]
+    reasons = [one.why for one in (way, host, other)]
+    assert reasons == ["port 1: refused", "no answer from the other host", other.reason]

@@ -123,7 +123,7 @@ def test_a_host_without_open_mpi_says_what_it_lacks(
     assert "HYDRA" in _openmpi.lacking()
 
 
-def told(secret: str) -> dict[str, Any]:
+def head_config(secret: str) -> dict[str, Any]:
     """Make the configuration of the head of a run of two hosts."""
     hosts = [["127.0.0.1", 1], ["127.0.0.2", 1]]
     return {"nonce": "0" * 16, "secret": secret, "nodes": 2, "hosts": hosts}
@@ -152,16 +152,16 @@ def joined(head: dict[str, Any], node: int, secret: str) -> dict[int, _openmpi.S
 
 
 def test_only_who_has_the_secret_is_a_follower() -> None:
-    head = told("right")
+    head = head_config("right")
     assert set(joined(head, 1, "right")) == {1}
     assert joined(head, 1, "wrong") == {}
     assert joined(head, 7, "right") == {}
 
 
 def test_who_did_not_come_is_named_by_ranks(tmp_path: Path) -> None:
-    told = {"directory": str(tmp_path), "port": 29500, "nodes": 3}
-    told["hosts"] = [["10.0.0.1", 2], ["10.0.0.2", 2], ["10.0.0.3", 2]]
-    _openmpi.absent(told, [2])
+    run_config = {"directory": str(tmp_path), "port": 29500, "nodes": 3}
+    run_config["hosts"] = [["10.0.0.1", 2], ["10.0.0.2", 2], ["10.0.0.3", 2]]
+    _openmpi.absent(run_config, [2])
     assert json.loads((tmp_path / "missing.0.json").read_text()) == {"ranks": [4, 5]}
 
 
@@ -233,8 +233,8 @@ def test_nothing_runs_where_one_host_lacks_the_engine() -> None:
 
     def run(scripts: Mapping[str, Any]) -> dict[str, Any]:
         asked.append(scripts)
-        told = {"h0": ("ready", ""), "h1": ("no-engine", "mpirun and orted are not in its PATH")}
-        return {n: Answer(n, say(s.text, *told[n])) for n, s in scripts.items()}
+        ends = {"h0": ("ready", ""), "h1": ("no-engine", "mpirun and orted are not in its PATH")}
+        return {n: Answer(n, say(s.text, *ends[n])) for n, s in scripts.items()}
 
     spec = VerifySpec(engine="mpi", reach=False)
     verdict = climb(run, Participants(hosts(0, 0)), spec)
@@ -300,12 +300,12 @@ def test_mindspore_sums_whole_numbers_in_pieces_that_float32_holds() -> None:
     ("engine", "said"), [(paddle, "has no Paddle"), (mindspore, "has no MindSpore")]
 )
 def test_a_python_without_the_framework_says_so(engine: Any, said: str) -> None:
-    told = {"world": 2, "alike": True, "ranks": 1}
+    host_config = {"world": 2, "alike": True, "ranks": 1}
     for name in engine.DISTRIBUTIONS:
         with contextlib.suppress(PackageNotFoundError):
             version(name)
             pytest.skip(f"{name} is installed here")
-    how, detail = engine.unfit(told)
+    how, detail = engine.unfit(host_config)
     assert how == "no-engine"
     assert said in detail
 

@@ -553,10 +553,10 @@ def test_hosts_left_out_are_told() -> None:
     plan = make_plan()
     verdict = judge(plan, answers(plan, good_records(plan)))
     assert verdict.excusing({}) == verdict
-    told = verdict.excusing({"gpu09": "gpu09: no connection"})
-    assert told.passed
-    assert told.reason.endswith("; not tested: gpu09 (no connection)")
-    assert outcomes(told)["gpu09"] == "not-tested"
+    excused = verdict.excusing({"gpu09": "gpu09: no connection"})
+    assert excused.passed
+    assert excused.reason.endswith("; not tested: gpu09 (no connection)")
+    assert outcomes(excused)["gpu09"] == "not-tested"
 
 
 def test_a_plan_without_hosts_is_not_possible() -> None:

@@ -137,10 +137,10 @@ def records(plan: RankPlan, text: str) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def verdict_of(plan: RankPlan, told: dict[str, list[dict[str, Any]]]) -> Verdict:
+def verdict_of(plan: RankPlan, records: dict[str, list[dict[str, Any]]]) -> Verdict:
     outputs = {
         name: Answer(name, "".join(f"{MARK} {plan.nonce} {json.dumps(r)}\n" for r in lines))
-        for name, lines in told.items()
+        for name, lines in records.items()
     }
     return judge(plan, outputs)  # type: ignore[arg-type]
 
@@ -246,30 +246,30 @@ def test_a_missing_or_unusable_program_is_refused_in_words(
     monkeypatch.setattr(_openmpi, "lacking", lambda: "")
     monkeypatch.setattr(nccl_tests, "FOLDERS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
-    told: dict[str, Any] = {"all_reduce_perf": "", "ranks": 10**6}
-    assert nccl_tests.unfit(told) == (
+    host_config: dict[str, Any] = {"all_reduce_perf": "", "ranks": 10**6}
+    assert nccl_tests.unfit(host_config) == (
         "no-engine",
         "all_reduce_perf is not in its PATH or in /opt",
     )
     assert "/nowhere is no program" in str(
-        nccl_tests.unfit({**told, "all_reduce_perf": "/nowhere"})
+        nccl_tests.unfit({**host_config, "all_reduce_perf": "/nowhere"})
     )
     program = tmp_path / "all_reduce_perf"
     program.write_bytes(b"\x7fELF no message passing")
     program.chmod(0o755)
-    assert "was built without MPI" in str(nccl_tests.unfit(told))
+    assert "was built without MPI" in str(nccl_tests.unfit(host_config))
     program.write_bytes(b"\x7fELF libmpi.so.40")
-    assert "ranks are to run there" in str(nccl_tests.unfit(told))
-    assert nccl_tests.unfit({**told, "ranks": 0}) is None
+    assert "ranks are to run there" in str(nccl_tests.unfit(host_config))
+    assert nccl_tests.unfit({**host_config, "ranks": 0}) is None
     monkeypatch.setattr(_openmpi, "lacking", lambda: "no mpirun")
-    assert nccl_tests.unfit(told) == ("no-engine", "no mpirun")
+    assert nccl_tests.unfit(host_config) == ("no-engine", "no mpirun")
 
 
 def test_the_program_is_named_in_the_spec() -> None:
     plan = plan_of(all_reduce_perf="/opt/x/all_reduce_perf")
-    told = config(plan, 0)
-    assert told["all_reduce_perf"] == "/opt/x/all_reduce_perf"
-    words = nccl_tests.arguments(told)
+    host_config = config(plan, 0)
+    assert host_config["all_reduce_perf"] == "/opt/x/all_reduce_perf"
+    words = nccl_tests.arguments(host_config)
     assert words[words.index("-b") + 1] == "8"
     assert words[words.index("-e") + 1] == "1048576"
     assert words[words.index("-c") + 1] == "1"

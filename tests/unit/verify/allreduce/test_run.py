@@ -77,10 +77,10 @@ def test_runs_differ_and_stay_off_the_ephemeral_ports() -> None:
 def test_the_deadline_grows_with_the_fleet_and_the_script_outlasts_it() -> None:
     assert default_deadline(2) < default_deadline(64) < default_deadline(2048) <= 300
     plan = plan_ranks(hosts(0, 0), VerifySpec(deadline=20.0))
-    told = config(plan, 0)
-    assert plan.deadline == told["deadline"] == 20.0
+    host_config = config(plan, 0)
+    assert plan.deadline == host_config["deadline"] == 20.0
     for part in ("join_seconds", "group_seconds", "sweep_seconds"):
-        assert 0 < float(str(told[part])) < 20.0
+        assert 0 < float(str(host_config[part])) < 20.0
     assert script_deadline(plan) > 20.0
 
 

@@ -91,9 +91,9 @@ def test_slow_hosts_are_in_the_text_the_document_and_the_page() -> None:
     console.print(render_details(verdict))
     line = "gpu04: exchanges 2.5 GB/s with the best of its partners, 25% of the median"
     assert line in console.export_text()
-    told = json.loads(verdict.model_dump_json())
-    assert told["slow"] == [{"host": "gpu04", "gbps": pytest.approx(2.5), "share": 0.25}]
-    assert told["pace"]["gpu01"] == pytest.approx(10.0)
+    document = json.loads(verdict.model_dump_json())
+    assert document["slow"] == [{"host": "gpu04", "gbps": pytest.approx(2.5), "share": 0.25}]
+    assert document["pace"]["gpu01"] == pytest.approx(10.0)
     text = page(verdict, "inventory")
     assert '<td class="bad">gpu04</td><td class=n>2.5</td><td class=n>25%</td>' in text
     assert "Slow hosts" not in page(verdict_of(plan, dict.fromkeys(gbps, 10.0)), "inventory")

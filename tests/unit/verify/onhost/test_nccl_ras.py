@@ -145,14 +145,14 @@ def test_json_of_another_shape_says_nothing(text: str) -> None:
 @contextmanager
 def service(*, as_json: bool, silent: bool = False) -> Iterator[tuple[tuple[str, int], list[str]]]:
     """A listener that speaks as rasClientEventLoop does, and the lines that it received."""
-    told: list[str] = []
+    commands: list[str] = []
 
     def serve(server: socket.socket) -> None:
         line, _ = server.accept()
         with line, line.makefile("rwb") as file:
             for raw in file:
                 word = raw.decode().strip()
-                told.append(word)
+                commands.append(word)
                 if silent:
                     continue
                 if word.upper().endswith("STATUS"):
@@ -171,20 +171,20 @@ def service(*, as_json: bool, silent: bool = False) -> Iterator[tuple[tuple[str,
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve, args=(server,), daemon=True)
         thread.start()
-        yield server.getsockname(), told
+        yield server.getsockname(), commands
     thread.join(10)
 
 
 def test_a_service_that_knows_json_is_asked_for_it() -> None:
-    with service(as_json=True) as (where, told):
+    with service(as_json=True) as (where, commands):
         assert ras.missing(ras.ask(where, 5.0)) == {1: "unresponsive"}
-    assert told == ["CLIENT PROTOCOL 2", "TIMEOUT 3", "SET FORMAT json", "STATUS"]
+    assert commands == ["CLIENT PROTOCOL 2", "TIMEOUT 3", "SET FORMAT json", "STATUS"]
 
 
 def test_a_service_that_does_not_is_asked_for_text() -> None:
-    with service(as_json=False) as (where, told):
+    with service(as_json=False) as (where, commands):
         assert ras.missing(ras.ask(where, 5.0)) == {21: "missing", 22: "missing"}
-    assert told[-1] == "VERBOSE STATUS"
+    assert commands[-1] == "VERBOSE STATUS"
 
 
 def test_one_that_says_nothing_or_is_not_there_is_left() -> None:

@@ -44,9 +44,13 @@ def test_dead_hosts_and_a_dead_way_are_told_apart(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(answers_module, "MOST_DEAD", 50)
     ways = {(s, 3) for s in range(30) if s != 3} | {(7, t) for t in range(30) if t not in (3, 7)}
     found = failed(make_plan(30), ways | {(3, 7), (10, 11)})
-    told = {(end.kind, end.host, end.target) for end in found.dead_ends}
-    assert {("in", "gpu3", ""), ("out", "gpu7", ""), ("link", "gpu10", "gpu11")} <= told
-    assert told <= {("in", "gpu3", ""), ("out", "gpu7", ""), *((k, s, t) for k, s, t in told if t)}
+    named = {(end.kind, end.host, end.target) for end in found.dead_ends}
+    assert {("in", "gpu3", ""), ("out", "gpu7", ""), ("link", "gpu10", "gpu11")} <= named
+    assert named <= {
+        ("in", "gpu3", ""),
+        ("out", "gpu7", ""),
+        *((k, s, t) for k, s, t in named if t),
+    }
     assert {(way.source, way.target) for way in found.dead} == {
         ("gpu3", "gpu7"),
         ("gpu10", "gpu11"),
