@@ -24,7 +24,7 @@ def words(head: Head, home: Path, run: str) -> str:
 
 def place(home: Path) -> str:
     """Return a short name of the folder that a journal lies in, on this machine."""
-    text = f"{socket.gethostname()}:{home.resolve()}"
+    text = f"{socket.gethostname()}{home.resolve()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
