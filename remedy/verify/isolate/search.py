@@ -44,7 +44,7 @@ def patience(members: Collection[str], ready: Mapping[str, float]) -> float:
             are taken to be like most.
     """
     like_most = median(ready.values()) if ready else 0.0
-    slowest = max((ready.get(host, like_most) for host in members), default=0.0)
+    slowest = max(ready.get(host, like_most) for host in members)
     more = PER_HOST * len(members)
     return max(min(BASE + more, MOST), STARTS * slowest + min(REST + more, MOST))
 

@@ -254,3 +254,14 @@ def test_a_host_that_worked_with_others_needs_no_partner_to_be_known_as_good() -
     assert isolation.faults == [Fault(("a", "b"), "both")]
     for suspect in "ab":
         assert len([group for group in groups(tests, "confirm") if group[0] == suspect]) == 1
+
+
+def test_links_that_a_group_named_are_looked_at_in_the_order_of_their_names() -> None:
+    hinted = frozenset(("a", other) for other in "bcdfg")
+
+    def result(test: Test) -> TestResult:
+        return TestResult(test, test.purpose != "fleet", unanswered=hinted)
+
+    isolation, tests = play(LETTERS, result)
+    assert groups(tests, "links") == [("a", other) for other in "bcdfg"]
+    assert isolation.faults == []

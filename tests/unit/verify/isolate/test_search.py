@@ -308,3 +308,14 @@ def test_culprits_that_are_known_when_the_time_is_over_are_said_to_be_perhaps_no
         assert rung.seconds == pytest.approx(search.isolation.rounds - 1)
     assert {(0, False), (1, False), (2, True)} <= ends
     assert not {(0, True), (1, True)} & ends
+
+
+@pytest.mark.parametrize("name", ["launch", "try_links"])
+def test_a_test_without_a_result_is_an_error_and_not_a_host_that_works(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    play = Play(monkeypatch, Fault(("c", "f"), "both"))
+    answers = getattr(play, name)
+    monkeypatch.setattr(module, name, lambda plans, run: answers(plans, run)[1:])
+    with pytest.raises(ValueError, match="shorter"):
+        play.search().explain(failed())
