@@ -232,20 +232,50 @@ def test_a_fleet_is_screened_in_groups_of_four_at_least_and_sixteen_at_most(
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_while_a_hunt_goes_on_two_good_hosts_are_kept_for_it() -> None:
+def test_while_hunts_go_on_good_hosts_are_kept_for_them() -> None:
     hosts = fleet(32, 0).hosts
-    simulated = Fleet(hosts, (Fault((hosts[9],)),))
+    simulated = Fleet(hosts, (Fault((hosts[9],)), Fault((hosts[26],))))
     isolation = Isolation(hosts, 4)
-    for _ in range(2):
-        isolation.take([simulated.run(test) for test in isolation.next_round()])
-    asked = isolation.next_round()
-    hunted = {host for test in asked if test.purpose == "half" for host in test.hosts}
-    (rest,) = groups(asked, "rest") or [()]
-    if rest:
-        assert not hunted & set(rest)
-        assert len(set(hosts) - set(hosts[8:16]) - set(rest)) == 2
-    else:  # all of them are known to be good: they wait until the hunt is over
-        assert hunted
+    seen = 0
+    while tests := isolation.next_round():
+        good = {
+            host
+            for host in hosts
+            if any(host in r.test.hosts for r in isolation.results if r.passed)
+        }
+        hunts = [test for test in tests if test.purpose in ("half", "cross", "confirm", "links")]
+        if hunts and groups(tests, "rest"):
+            seen += 1
+            taken = {host for test in tests for host in test.hosts}
+            assert len(good - taken) >= 2 * len(hunts)
+        isolation.take([simulated.run(test) for test in tests])
+    assert seen
+    assert set(isolation.faults) == set(simulated.faults)
+
+
+def test_sound_hosts_that_a_group_named_are_not_hunts_in_vain() -> None:
+    hosts = fleet(16, 0).hosts
+
+    def result(test: Test) -> TestResult:
+        return TestResult(test, test.purpose != "fleet", frozenset(hosts[:6]))
+
+    isolation, tests = play(hosts, result)
+    assert {group[0] for group in groups(tests, "confirm")} == set(hosts[:6])
+    assert (isolation.faults, isolation.unexplained, isolation.untested) == ([], "", ())
+
+
+@pytest.mark.parametrize("hub", [0, 5, 11])
+def test_a_host_that_works_with_some_is_named_by_its_links_alone(hub: int) -> None:
+    """Two broken links of one host are that host only where it was never seen to work."""
+    hosts = fleet(12, 0).hosts
+    for others in ((1, 7), (2, 9), (3, 4), (6, 10)):
+        faults = tuple(Fault((hosts[hub], hosts[other]), "both") for other in others)
+        isolation, _ = play(hosts, Fleet(hosts, faults).run)
+        worked = {
+            host for result in isolation.results if result.passed for host in result.test.hosts
+        }
+        assert isolation.faults
+        assert not any(fault.is_host and fault.hosts[0] in worked for fault in isolation.faults)
 
 
 def test_a_host_that_worked_with_others_needs_no_partner_to_be_known_as_good() -> None:
