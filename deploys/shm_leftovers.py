@@ -87,7 +87,7 @@ class ShmLeftoversSpec(SpecSection):
 
     remove: bool = True
     min_age_minutes: int = Field(default=10, ge=0, le=525_600)
-    also: tuple[Annotated[str, AfterValidator(_pattern)], ...] = ()
+    also: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field((), examples=[("psm_*",)])
 
 
 def maker(name: str, also: Sequence[str] = ()) -> str:

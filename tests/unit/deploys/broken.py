@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from remedy.deploys.ascend import HCCN, ascend
+from remedy.deploys.clock import clock
 from remedy.deploys.docker_shm import docker_shm
+from remedy.deploys.environment import environment
+from remedy.deploys.fleet_versions import fleet_versions
+from remedy.deploys.gpu_health import gpu_health
+from remedy.deploys.network_health import network_health
 from remedy.deploys.orphans import orphans
+from remedy.deploys.pythons import pythons
+from remedy.deploys.rdma_health import rdma_health
+from remedy.deploys.resolver import resolver
 from remedy.deploys.shm_leftovers import shm_leftovers
 from remedy.deploys.sysv_ipc import sysv_ipc
 from remedy.probe import (
@@ -13,17 +21,24 @@ from remedy.probe import (
     HostState,
     Listener,
     LoginSession,
+    Package,
     Process,
+    Queue,
+    RdmaPort,
     Segment,
+    Semaphores,
     SharedMemory,
     ShmFile,
     SysvIpc,
 )
+from remedy.probe.accelerators import Gpu
 from remedy.probe.processes import NO_READER
 from remedy.values import Unknown
 
 LOGIN = "/user.slice/user-0.slice/session-4444.scope"
 USER = 1000
+NOBODY = 4321
+ODD = "gpu02"  # the host that is not like the others
 
 
 def long_ago(state: HostState) -> int:
@@ -57,7 +72,16 @@ def a_segment_of_the_dead(state: HostState) -> HostState:
     segment = Segment(
         5005, 0, 0o600, 4096, 4010, 4011, 0, USER, USER, at, at, at, False, None, None
     )
-    ipc: SysvIpc = state.ipc.model_copy(update={"segments": (*state.ipc.segments, segment)})
+    of_root = segment._replace(id=5006, uid=0, creator_uid=0)
+    semaphores = Semaphores(5007, 0, 3, NOBODY, NOBODY, at, at)
+    queue = Queue(5008, 0, 0, 0, 4010, 4011, NOBODY, NOBODY, None, None, at, at, at)
+    ipc: SysvIpc = state.ipc.model_copy(
+        update={
+            "segments": (*state.ipc.segments, segment, of_root),
+            "semaphores": (*state.ipc.semaphores, semaphores),
+            "queues": (*state.ipc.queues, queue),
+        }
+    )
     return state.model_copy(update={"ipc": ipc})
 
 
@@ -69,8 +93,13 @@ def a_file_of_the_dead(state: HostState) -> HostState:
     at, memory = long_ago(state), state.shared_memory
     file = ShmFile("/dev/shm/nccl-AbCd09", 25, 700_007, 4096, 4096, USER, 0o600, at, at, 1)
     holders = {} if isinstance(memory.holders, Unknown) else memory.holders
+    named = file._replace(path="/dev/shm/psm_4f1c9a2e", inode=700_008)
     found: SharedMemory = memory.model_copy(
-        update={"files": (*memory.files, file), "used": memory.used + 4096, "holders": holders}
+        update={
+            "files": (*memory.files, file, named),
+            "used": memory.used + 8192,
+            "holders": holders,
+        }
     )
     return state.model_copy(update={"shared_memory": found})
 
@@ -93,3 +122,79 @@ def has_ascend_devices(state: HostState) -> HostState:
     text = f"address_0=192.168.100.{number}\nnetmask_0=255.255.255.0\n"
     file = File(path=HCCN, real_path=HCCN, exists=True, content=text.encode())
     return state.model_copy(update={"files": {**state.files, HCCN: file}})
+
+
+# ---- hosts that reports report
+
+
+@clock.breaks
+def a_clock_is_behind(state: HostState) -> HostState:
+    """Have one clock that is fifty seconds behind the others."""
+    if isinstance(state.clock, Unknown):
+        return state
+    asked = 1_700_000_000 * 10**9
+    behind = 50 * 10**9 if state.host == ODD else 0
+    update = {"epoch_ns": asked - behind, "asked_at": asked, "heard_at": asked + 10**8}
+    return state.model_copy(update={"clock": state.clock.model_copy(update=update)})
+
+
+@fleet_versions.breaks
+def versions_differ(state: HostState) -> HostState:
+    """Have another NCCL on one host."""
+    if isinstance(state.software, Unknown):
+        return state
+    package = Package("nvidia_nccl_cu12", "2.18.1" if state.host == ODD else "2.21.5", "/opt/venv")
+    software = state.software.model_copy(update={"packages": (package,)})
+    return state.model_copy(update={"software": software})
+
+
+@gpu_health.breaks
+def a_gpu_is_full(state: HostState) -> HostState:
+    """Have a GPU with memory in use by nobody that is listed."""
+    if isinstance(state.gpus, Unknown):
+        return state
+    gpu = Gpu(0, "GPU-1", "0000:01:00.0", "H100", "580.65.06", True, "Default", 81_559, 3000, 0)
+    update = {"driver": "580.65.06", "devices": (gpu,), "processes": ()}
+    return state.model_copy(update={"gpus": state.gpus.model_copy(update=update)})
+
+
+@network_health.breaks
+def an_mtu_differs(state: HostState) -> HostState:
+    """Have a smaller MTU on all interfaces of one host."""
+    if isinstance(state.network, Unknown) or state.host != ODD:
+        return state
+    interfaces = tuple(i.model_copy(update={"mtu": 1400}) for i in state.network.interfaces)
+    network = state.network.model_copy(update={"interfaces": interfaces})
+    return state.model_copy(update={"network": network})
+
+
+@pythons.breaks
+def a_framework_is_there_twice(state: HostState) -> HostState:
+    """Have two versions of torch."""
+    if isinstance(state.software, Unknown):
+        return state
+    twice = (Package("torch", "2.3.0", "/opt/venv"), Package("torch", "2.6.0", "/usr/lib"))
+    software = state.software.model_copy(update={"packages": twice})
+    return state.model_copy(update={"software": software})
+
+
+@environment.breaks
+@rdma_health.breaks
+def a_port_is_down(state: HostState) -> HostState:
+    """Have two InfiniBand ports, of which one is down on one host."""
+    if isinstance(state.rdma, Unknown):
+        return state
+    port = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", 400.0, "InfiniBand", "", (), {})
+    second = port._replace(device="mlx5_1")
+    if state.host == ODD:
+        second = second._replace(state="DOWN", physical_state="Polling")
+    return state.model_copy(update={"rdma": (port, second)})
+
+
+@resolver.breaks
+def names_take_long(state: HostState) -> HostState:
+    """Have a name server that does not answer."""
+    if isinstance(state.names, Unknown):
+        return state
+    names = state.names.model_copy(update={"servers": ("192.0.2.1",)})
+    return state.model_copy(update={"names": names, "costs": {**state.costs, "names": 30.0}})

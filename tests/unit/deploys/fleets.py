@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.inventory import Inventory, Node
@@ -272,6 +274,24 @@ def single_cases(remedy: Remedy[Any]) -> Iterator[Case]:
                 yield _alike(remedy.name, "lab-idle", broken, files={path: content})
         for key, value in LIVE:
             yield _alike(remedy.name, "lab-idle", broken, live={key: value})
+
+
+def pair_cases(remedy: Remedy[Any]) -> Iterator[Case]:
+    """Yield cases in which two settings differ from their defaults, on broken hosts where it says how."""
+    broken = {remedy.name} if remedy.broken is not None else set[str]()
+    for (first, some), (second, others) in combinations(values_of(remedy.settings).items(), 2):
+        for value, other in product(some, others):
+            values = {first: value, second: other}
+            if _is_allowed(remedy, values):
+                yield _alike(remedy.name, "lab-idle", broken, values=values)
+
+
+def _is_allowed(remedy: Remedy[Any], values: Mapping[str, Any]) -> bool:
+    try:
+        remedy.settings.model_validate(values)
+    except ValidationError:
+        return False
+    return True
 
 
 def _alike(

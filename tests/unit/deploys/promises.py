@@ -2,17 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from remedy.plan import Remedy
-from tests.unit.deploys.fleets import single_cases
-from tests.unit.plans import settled
+from tests.unit.deploys.fleets import Case, pair_cases, single_cases
+from tests.unit.deploys.values import untried, values_of
+from tests.unit.plans import plan_of, settled
 
 
 def sweep(remedy: Remedy[Any]) -> None:
-    """Check a remedy in many cases, of which it must change something in one at least."""
-    changes = sum(len(settled(case.fleet(), remedy.name).changes) for case in single_cases(remedy))
+    """Check a remedy in many cases: it does something in one of them, and so does each of its settings."""
+    cases = [*single_cases(remedy), *pair_cases(remedy)]
+    plans = [settled(case.fleet(), remedy.name) for case in cases]
+    changes = [change for plan in plans for change in plan.changes]
+    if remedy.only_reports:
+        assert not changes, (
+            f"{remedy.name} has no `cures`, and planned a change: {changes[0].title!r}"
+        )
+        assert any(plan.findings for plan in plans), (
+            f"{remedy.name} never found anything in any of these cases, so nothing of it was tried: say with "
+            f"@{remedy.name}.breaks how a host is broken"
+        )
     assert changes or remedy.only_reports, (
         f"{remedy.name} never planned a change in any of these cases, so nothing of it was tried: say with "
         f"@{remedy.name}.breaks how a host is broken, or give its settings Field(examples=[...])"
     )
+    for setting in sorted(set(remedy.settings.model_fields) - untried(remedy.settings)):
+        assert _is_read(remedy, setting, cases), (
+            f"{remedy.settings.__name__}.{setting} altered no plan and no finding: say with "
+            f"@{remedy.name}.breaks on which host it does, give it Field(examples=[...]), or say why no "
+            'test can have such a host: Field(json_schema_extra={"untried": "..."})'
+        )
+
+
+def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[Case]) -> bool:
+    """Return whether a setting alters what this remedy plans or finds, or what another does that reads it."""
+    with_it = [case for case in cases if setting in case.switches[remedy.name]]
+    damaged = [
+        Case(case.damages, {remedy.name: {setting: value}})
+        for case in cases
+        for value in values_of(remedy.settings)[setting]
+        if not case.switches[remedy.name]
+    ]
+    return any(
+        _outcome(case, only) != _outcome(_without(case, remedy.name, setting), only)
+        for only, candidates in ((remedy.name, with_it + damaged), (None, with_it))
+        for case in candidates
+    )
+
+
+def _outcome(case: Case, only: str | None) -> tuple[object, ...]:
+    plan = plan_of(case.fleet(), only)
+    return plan.changes, plan.findings
+
+
+def _without(case: Case, remedy: str, setting: str) -> Case:
+    rest = {name: value for name, value in case.switches[remedy].items() if name != setting}
+    return Case(case.damages, {remedy: rest})

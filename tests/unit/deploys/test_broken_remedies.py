@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from remedy.errors import UsageError
 from remedy.plan import Remedy, remedy_of
 from remedy.plan.registry import also
 from tests.unit.deploys.example import load
@@ -78,47 +79,71 @@ def broken(state: HostState) -> HostState:
     live = {**state.sysctls.live, KEY: "1"}
     return state.model_copy(update={"sysctls": state.sysctls.model_copy(update={"live": live})})
 '''
-BROKEN: dict[str, tuple[tuple[str, str], str]] = {
+Replacement = tuple[str, str]
+BROKEN: dict[str, tuple[tuple[Replacement, ...], str]] = {
+    "changes of a remedy that cures nothing": (
+        (('cures=("wrong-interface",)', 'finds=("wrong-interface",)'),),
+        "the remedy pages cures nothing, and plans a change: 'set it'",
+    ),
+    "a setting that nobody reads": (
+        (("off: bool = False", "off: bool = False\n    speed: int = 3"),),
+        r"PagesSpec.speed altered no plan and no finding: say with @pages.breaks on which host it does",
+    ),
+    "a before that is nonsense where two settings are on": (
+        (
+            ("off: bool = False", "off: bool = False\n    quick: bool = False"),
+            ("before=live[KEY],", 'before="nonsense" if bench.settings.quick else live[KEY],'),
+        ),
+        "`before` is not what is there now: '1'",
+    ),
+    "a report that reports nothing": (
+        (
+            ('cures=("wrong-interface",)', 'finds=("wrong-interface",)'),
+            ("if bench.settings.off and", "if not bench.settings and"),
+        ),
+        "pages never found anything in any of these cases",
+    ),
     "settings that no value switches on": (
-        ("off: bool = False", "off: Annotated[str, AfterValidator(word)] | None = None"),
+        (("off: bool = False", "off: Annotated[str, AfterValidator(word)] | None = None"),),
         r"PagesSpec.off: its type tells no value that can be set; give some in the model",
     ),
     "nothing that it cures on any host": (
-        ('KEY: "1"}', 'KEY: "0"}'),
+        (('KEY: "1"}', 'KEY: "0"}'),),
         "pages never planned a change in any of these cases",
     ),
     "a promise that changes nothing": (
-        ("KEY: change.action.after}", "KEY: live_now(state)}"),
+        (("KEY: change.action.after}", "KEY: live_now(state)}"),),
         "`after` is not what is promised",
     ),
     "a promise of another value": (
-        ("KEY: change.action.after}", 'KEY: "2"}'),
+        (("KEY: change.action.after}", 'KEY: "2"}'),),
         "`after` is not what is promised: '2'",
     ),
     "a nonsense before": (
-        ("before=live[KEY],", 'before="nonsense",'),
+        (("before=live[KEY],", 'before="nonsense",'),),
         "`before` is not what is there now: '1'",
     ),
     "a nonsense after": (
-        ('after="0",', 'after="off",'),
+        (('after="0",', 'after="off",'),),
         "`after` is not what is promised|planned again",
     ),
     "a command that nobody observes": (
-        ("@pages.observes\n", "\n"),
+        (("@pages.observes\n", "\n"),),
         "pages: 'set it' runs a command: say with @pages.observes what its `observe` prints",
     ),
     "a way back that does not lead back": (
-        ("KEY: change.action.after}", 'KEY: "0"}'),
+        (("KEY: change.action.after}", 'KEY: "0"}'),),
         "sysctls is not what it was, taken back",
     ),
 }
 
 
-def pages(folder: Path, replacement: tuple[str, str]) -> Remedy[Any]:
-    """Return the remedy with one piece of its text replaced."""
-    old, new = replacement
-    assert old in SOUND
-    text = SOUND.lstrip().replace(old, new)
+def pages(folder: Path, replacements: tuple[Replacement, ...]) -> Remedy[Any]:
+    """Return the remedy with pieces of its text replaced."""
+    text = SOUND.lstrip()
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
     text += "\n\ndef live_now(state: HostState) -> str:\n    return state.sysctls.live[KEY]\n"
     path = folder / "pages.py"
     path.write_text(text, encoding="utf-8")
@@ -126,14 +151,27 @@ def pages(folder: Path, replacement: tuple[str, str]) -> Remedy[Any]:
 
 
 def test_a_sound_remedy_passes(tmp_path: Path) -> None:
-    remedy = pages(tmp_path, ("", ""))
+    remedy = pages(tmp_path, ())
+    with also(remedy):
+        sweep(remedy)
+
+
+def test_a_setting_that_says_why_it_cannot_be_tried_passes(tmp_path: Path) -> None:
+    speed = 'speed: int = Field(3, json_schema_extra={"untried": "needs hosts of two makers"})'
+    remedy = pages(
+        tmp_path,
+        (
+            ("import AfterValidator", "import AfterValidator, Field"),
+            ("off: bool = False", f"off: bool = False\n    {speed}"),
+        ),
+    )
     with also(remedy):
         sweep(remedy)
 
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_remedy_is_caught_in_a_sentence(fault: str, tmp_path: Path) -> None:
-    replacement, sentence = BROKEN[fault]
-    remedy = pages(tmp_path, replacement)
-    with also(remedy), pytest.raises(AssertionError, match=sentence):
+    replacements, sentence = BROKEN[fault]
+    remedy = pages(tmp_path, replacements)
+    with also(remedy), pytest.raises((AssertionError, UsageError), match=sentence):
         sweep(remedy)

@@ -39,6 +39,14 @@ def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
     return found
 
 
+def untried(model: type[SpecSection]) -> set[str]:
+    """Return the settings whose model says why no generated host can show what they do."""
+    extras = {name: field.json_schema_extra for name, field in model.model_fields.items()}
+    return {
+        name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("untried")
+    }
+
+
 def _accepts(model: type[SpecSection], name: str, value: Any) -> bool:
     try:
         model.model_validate({name: value})
