@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
-from benchmarks.simulated import Fleet
+from benchmarks.simulated import SimulatedFleet
 from remedy.verify.isolate.model import Fault, Test
 from remedy.verify.isolate.planner import Isolation
 
-Search = Callable[[Fleet], tuple[set[Fault], int]]
+Search = Callable[[SimulatedFleet], tuple[set[Fault], int]]
 
 
-def remedy(fleet: Fleet) -> tuple[set[Fault], int]:
+def remedy(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     """Adaptive group testing with hosts and pairs."""
     isolation = Isolation(fleet.hosts)
     while tests := isolation.next_round():
@@ -25,7 +25,7 @@ def remedy(fleet: Fleet) -> tuple[set[Fault], int]:
     return set(isolation.faults), isolation.rounds
 
 
-def exhaustive(fleet: Fleet) -> tuple[set[Fault], int]:
+def exhaustive(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     """Every pair, by the circle method; a host of which most pairs fail is broken, other pairs are."""
     failed = [
         (one, other)
@@ -40,7 +40,7 @@ def exhaustive(fleet: Fleet) -> tuple[set[Fault], int]:
     return faults, len(fleet.hosts) - 1 + len(fleet.hosts) % 2
 
 
-def two_pass(fleet: Fleet) -> tuple[set[Fault], int]:
+def two_pass(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     """Random disjoint pairs, then each host of a failed pair with one that passed (cluster-health-scanner)."""
     hosts = list(fleet.hosts)
     Random(1).shuffle(hosts)  # noqa: S311
@@ -62,7 +62,7 @@ def two_pass(fleet: Fleet) -> tuple[set[Fault], int]:
     }, rounds
 
 
-def two_rounds(fleet: Fleet) -> tuple[set[Fault], int]:
+def two_rounds(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     """Adjacent pairs, then the fastest with the slowest; a fault has failed twice (DLRover)."""
     hosts = list(fleet.hosts)
 
@@ -83,7 +83,7 @@ def two_rounds(fleet: Fleet) -> tuple[set[Fault], int]:
     return {Fault((h,)) for h in hosts if not first[h] and not second.get(h, first[h])}, 2
 
 
-def bisection(fleet: Fleet) -> tuple[set[Fault], int]:
+def bisection(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     """Halve what fails, both halves at once, down to pairs; then each survivor with a host that passed."""
     if fleet.run(Test(fleet.hosts, "fleet")).passed:
         return set(), 1
@@ -114,7 +114,7 @@ def bisection(fleet: Fleet) -> tuple[set[Fault], int]:
     return faults, rounds + 1
 
 
-def _passes(fleet: Fleet, one: str, other: str) -> bool:
+def _passes(fleet: SimulatedFleet, one: str, other: str) -> bool:
     return fleet.run(Test((one, other), "confirm")).passed
 
 

@@ -13,7 +13,7 @@ from remedy.verify.isolate.model import Fault, Test, TestResult
 
 
 @dataclass
-class Fleet:
+class SimulatedFleet:
     """Hosts, of which some are broken.
 
     Args:
@@ -57,7 +57,7 @@ def _links(fault: Fault, hosts: Sequence[str]) -> set[tuple[str, str]]:
 
 def fleet(
     size: int, nodes: int, pairs: int = 0, seed: int = 0, telling: float = 0.0, one_way: float = 0.5
-) -> Fleet:
+) -> SimulatedFleet:
     """A fleet with so many broken hosts and broken pairs, all of them disjoint.
 
     Args:
@@ -65,7 +65,7 @@ def fleet(
         nodes: how many are broken.
         pairs: how many pairs are.
         seed: another one, another fleet.
-        telling: see ``Fleet``.
+        telling: see ``SimulatedFleet``.
         one_way: the share of pairs that are broken in one direction alone.
     """
     random = Random(seed)  # noqa: S311
@@ -79,4 +79,4 @@ def fleet(
             if random.random() < one_way
             else Fault((min(one, other), max(one, other)), "both")
         )
-    return Fleet(hosts, tuple(faults), telling, random)
+    return SimulatedFleet(hosts, tuple(faults), telling, random)

@@ -21,7 +21,7 @@ def cloud_setting(host: HostState, key: str) -> tuple[Any, str] | None:
     main = host.file(MAIN)
     if isinstance(main, Unknown) or not main.exists:
         return None
-    value, told = None, f"{key} is not set anywhere"
+    value, origin = None, f"{key} is not set anywhere"
     drop_ins = sorted(path for path in host.files if path.startswith(DROP_INS))
     for path in (MAIN, *drop_ins):
         file = host.file(path)
@@ -32,5 +32,5 @@ def cloud_setting(host: HostState, key: str) -> tuple[Any, str] | None:
         except YamlError:
             continue  # cloud-init skips such a file too
         if isinstance(settings, dict) and key in settings:
-            value, told = settings[key], f"{path}: {key}: {settings[key]}"
-    return value, told
+            value, origin = settings[key], f"{path}: {key}: {settings[key]}"
+    return value, origin

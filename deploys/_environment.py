@@ -49,7 +49,7 @@ class Wish:
 
     value: str
     why: str
-    asked: bool = True
+    from_spec: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def name_overruling(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
             continue
         reason = around.fault(setting.name, setting.value)
         wish = wishes.get(setting.name)
-        if wish is not None and wish.asked and setting.value != wish.value:
+        if wish is not None and wish.from_spec and setting.value != wish.value:
             reason = reason or f"{wish.why} requires {wish.value}"
         if reason:
             line = f"line {setting.line} of {setting.path}"
@@ -117,7 +117,7 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
         if (name, value) in known or (wish is not None and value == wish.value):
             continue
         reason = around.fault(name, value)
-        if wish is not None and wish.asked:
+        if wish is not None and wish.from_spec:
             reason = reason or f"{wish.why} requires {wish.value}"
         if reason:
             around.bench.blocked(
@@ -128,11 +128,11 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
             )
 
 
-def advise(around: Surroundings, gone: Mapping[str, str | None]) -> None:
+def advise(around: Surroundings, sole_values: Mapping[str, str | None]) -> None:
     """Report debug switches, and lines that do not mean what they seem to."""
     for setting in around.settings:
         fixed = setting.target is not None
-        if is_debug(setting) and not (fixed and gone.get(setting.name, "") is None):
+        if is_debug(setting) and not (fixed and sole_values.get(setting.name, "") is None):
             label, effect = DEBUG[setting.name]
             way_out = ", or set environment.debug: remove." if fixed else "."
             around.bench.report(

@@ -26,8 +26,8 @@ def cluster_interface(fleet: Fleet, host: HostState) -> Interface | Unknown:
         return Unknown(reason=mine.reason)
     if isinstance(host.network, Unknown):
         return host.network
-    found = host.network.carrier_of(mine.address)
-    return found or Unknown(reason=f"no interface has the cluster address {mine.address}")
+    interface = host.network.carrier_of(mine.address)
+    return interface or Unknown(reason=f"no interface has the cluster address {mine.address}")
 
 
 def cluster_subnet(fleet: Fleet, host: HostState) -> str | None:
@@ -35,9 +35,9 @@ def cluster_subnet(fleet: Fleet, host: HostState) -> str | None:
     interface = cluster_interface(fleet, host)
     if isinstance(interface, Unknown):
         return None
-    for one in interface.addresses:
-        if one.address == fleet.addresses[host.host].address:
-            return str(ipaddress.ip_interface(f"{one.address}/{one.prefix}").network)
+    for address in interface.addresses:
+        if address.address == fleet.addresses[host.host].address:
+            return str(ipaddress.ip_interface(f"{address.address}/{address.prefix}").network)
     return None
 
 
@@ -105,13 +105,13 @@ def wrong_interfaces(
         exact: whether it takes names only (gloo, tensorpipe), not NCCL's prefixes, "=" and "^".
         strict: whether another interface that peers could reach is wrong too: the user named the network.
     """
-    there = usable(network)
+    candidates = usable(network)
     if exact:
-        if fault := _wrong_names(value, network, there):
+        if fault := _wrong_names(value, network, candidates):
             return fault
-        selected = tuple(i for i in there if i.name in _words(value))
+        selected = tuple(i for i in candidates if i.name in _words(value))
     else:
-        selected = nccl_selects(value, there)
+        selected = nccl_selects(value, candidates)
         if not selected:
             return "no interface here that is up and has an address matches it"
     if carrier.name in (i.name for i in selected):
@@ -125,14 +125,14 @@ def _words(value: str) -> list[str]:
     return [word.strip() for word in value.split(",")]
 
 
-def _wrong_names(value: str, network: Network, there: Sequence[Interface]) -> str | None:
+def _wrong_names(value: str, network: Network, candidates: Sequence[Interface]) -> str | None:
     """Return why a list of exact names cannot work; None when it can."""
     if value[:1] in ("=", "^"):
         return f"{value[0]!r} is NCCL's syntax; here it must be an exact name"
     for name in _words(value):
         if network.interface(name) is None:
             return f"there is no interface {name!r} here"
-        if name not in (interface.name for interface in there):
+        if name not in (interface.name for interface in candidates):
             return f"{name} is down or has no IPv4 address"
     return None
 

@@ -54,12 +54,12 @@ class Setting:
 
 def targets(host: HostState, *, user_files: bool) -> tuple[Target, ...]:
     """Return the files of a host in which lines can be changed, the user's own only when that is allowed."""
-    found = [Target(SESSION, Dialect.PAM), Target(NCCL, Dialect.NCCL)]
-    found += [Target(p, Dialect.MCA, MCA_PREFIX) for p in MCA_PATHS if _there(host, p)][:1]
-    found += [Target(UCX, Dialect.UCX)] if _there(host, UCX) else []
+    result = [Target(SESSION, Dialect.PAM), Target(NCCL, Dialect.NCCL)]
+    result += [Target(p, Dialect.MCA, MCA_PREFIX) for p in MCA_PATHS if _there(host, p)][:1]
+    result += [Target(UCX, Dialect.UCX)] if _there(host, UCX) else []
     if user_files:
-        found += [Target(path, Dialect.NCCL) for path in _user_conf(host)]
-    return tuple(found)
+        result += [Target(path, Dialect.NCCL) for path in _user_conf(host)]
+    return tuple(result)
 
 
 def target_for(name: str, among: tuple[Target, ...]) -> Target:
@@ -78,21 +78,21 @@ def target_for(name: str, among: tuple[Target, ...]) -> Target:
 
 def settings(host: HostState, among: tuple[Target, ...]) -> tuple[Setting, ...]:
     """Return every setting that decides a variable in its file, first those that can be changed."""
-    found = [one for target in among for one in _in_target(host, target)]
+    result = [setting for target in among for setting in _in_target(host, target)]
     for path in _user_conf(host):
         if path not in [target.path for target in among]:
-            found += [
-                Setting(one.path, one.line, one.name, one.value)
-                for one in _in_target(host, Target(path, Dialect.NCCL))
+            result += [
+                Setting(setting.path, setting.line, setting.name, setting.value)
+                for setting in _in_target(host, Target(path, Dialect.NCCL))
             ]
     if not isinstance(host.mentions, Unknown):
         for mention in host.mentions:
             if mention.path != PROFILE:
-                found += [
+                result += [
                     Setting(mention.path, mention.line, name, value)
                     for name, value in shell_assignments(mention.text)
                 ]
-    return tuple(found)
+    return tuple(result)
 
 
 def switched_off(host: HostState, among: tuple[Target, ...]) -> Iterator[tuple[str, str]]:
@@ -100,17 +100,17 @@ def switched_off(host: HostState, among: tuple[Target, ...]) -> Iterator[tuple[s
     for target in among:
         file = host.file(target.path)
         if isinstance(file, File) and file.exists:
-            for one in disabled(file.content, target.dialect):
-                yield target.prefix + one.name, one.value
+            for line in disabled(file.content, target.dialect):
+                yield target.prefix + line.name, line.value
 
 
 def _in_target(host: HostState, target: Target) -> Iterator[Setting]:
     file = host.file(target.path)
     if isinstance(file, File) and file.exists:
-        found = assignments(file.content, target.dialect)
-        for one in effective(found, target.dialect).values():
-            name = target.prefix + one.name
-            yield Setting(target.path, one.line, name, one.value, target, one.ours)
+        lines = assignments(file.content, target.dialect)
+        for line in effective(lines, target.dialect).values():
+            name = target.prefix + line.name
+            yield Setting(target.path, line.line, name, line.value, target, line.ours)
 
 
 def _user_conf(host: HostState) -> tuple[str, ...]:

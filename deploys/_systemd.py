@@ -38,14 +38,14 @@ def deciding(host: HostState, name: str, key: str, *, without: str = "") -> Line
         key: the setting.
         without: the path of a file to leave out: what would be decided if it were not there.
     """
-    found = None
+    result = None
     for file in _in_order(host, name):
         if file.path != without:
             for number, line in enumerate(file.content.decode("utf-8", "replace").splitlines(), 1):
                 word, equals, value = line.strip().partition("=")
                 if equals and word.strip() == key:
-                    found = Line(file.path, number, value.strip())
-    return found
+                    result = Line(file.path, number, value.strip())
+    return result
 
 
 def _in_order(host: HostState, name: str) -> Iterator[File]:

@@ -76,7 +76,7 @@ def table(fleet: Fleet) -> RankTable:
                 holders[device][name] = None
     for device, names in holders.items():
         for name in names if len(names) > 1 else ():
-            others = ", ".join(other for other in names if other != name)
+            others = ", ".join(peer for peer in names if peer != name)
             faults[name].append(f"the device address {device} is also on {others}")
     count = sum(len(server.devices) for server in servers)
     known = {name: tuple(texts) for name, texts in faults.items() if texts}
@@ -137,9 +137,9 @@ def reserved_ports(fleet: Fleet) -> range:
 )
 def ascend(bench: Workbench[AscendSpec]) -> None:
     """Decide whether the host's device addresses can be right, and what its rank table has to be."""
-    asked = bench.settings.rank_table
+    choice = bench.settings.rank_table
     if not _has_devices(bench.host):
-        if asked:
+        if choice:
             title = f"a rank table is asked for, and this host has no {HCCN}"
             fix = "Set the addresses with hccn_tool, or leave the host out of the inventory."
             bench.blocked(title, fix=fix)
@@ -151,7 +151,7 @@ def ascend(bench: Workbench[AscendSpec]) -> None:
         bench.blocked(f"{HCCN} cannot be right", faults, fix)
     current = bench.host.file(TABLE)
     is_there = isinstance(current, File) and current.exists
-    if not (asked or (asked is None and is_there)):
+    if not (choice or (choice is None and is_there)):
         return
     current = bench.file(TABLE)
     if whole.faults:

@@ -65,17 +65,17 @@ def usual(fleet: Fleet) -> Offset | None:
 @remedy("Clocks", ClockSpec, finds=("clock-skew",), order=90)
 def clock(bench: Workbench[ClockSpec]) -> None:
     """Find a clock that is certainly away from that of most hosts."""
-    middle, own = usual(bench.fleet), offset(bench.known(bench.host.clock))
-    if middle is None or own is None:
+    middle, local = usual(bench.fleet), offset(bench.known(bench.host.clock))
+    if middle is None or local is None:
         return
-    ahead, behind = own.low - middle.high, middle.low - own.high
+    ahead, behind = local.low - middle.high, middle.low - local.high
     seconds = max(ahead, behind)
     if seconds > bench.settings.tolerance_seconds:
         relation = "ahead of" if ahead > behind else "behind"
         bench.report(
             f"the clock is at least {seconds:.0f} s {relation} that of most hosts",
             (
-                f"`date` was {own.low:+.1f} to {own.high:+.1f} s from the controller's clock",
+                f"`date` was {local.low:+.1f} to {local.high:+.1f} s from the controller's clock",
                 f"time service: {time_service(bench.host)}",
             ),
             "Run chrony on every host, step the clock once (chronyc makestep), and write it to the hardware "

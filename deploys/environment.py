@@ -114,15 +114,17 @@ def environment(bench: Workbench[EnvironmentSpec]) -> None:
     settings = bench.settings
     around = Surroundings.of(bench, user_files=settings.user_files)
     wishes = {**_repairs(around), **_asked(around, settings)}
-    gone: dict[str, str | None] = {name: wish.value for name, wish in wishes.items()}
+    sole_values: dict[str, str | None] = {name: wish.value for name, wish in wishes.items()}
     if settings.debug == "remove":
-        gone |= {s.name: None for s in around.settings if is_debug(s) and s.name not in wishes}
+        sole_values |= {
+            s.name: None for s in around.settings if is_debug(s) and s.name not in wishes
+        }
     for target in around.targets:
-        _keep_block(around, target, wishes, gone)
+        _keep_block(around, target, wishes, sole_values)
     _keep_profile(around, wishes)
     name_overruling(around, wishes)
     check_session(around, wishes)
-    advise(around, gone)
+    advise(around, sole_values)
 
 
 environment.fleetwide(report_differences)
@@ -142,7 +144,7 @@ def _repairs(around: Surroundings) -> dict[str, Wish]:
         return {}
     carrier = around.interface.name
     return {
-        name: Wish(_as_value(name, carrier), reason, asked=False)
+        name: Wish(_as_value(name, carrier), reason, from_spec=False)
         for name, reason in reasons.items()
     }
 
@@ -213,25 +215,28 @@ def _asked_interface(around: Surroundings, name: str | None) -> str | None:
 
 
 def _keep_block(
-    around: Surroundings, target: Target, wishes: Mapping[str, Wish], gone: Mapping[str, str | None]
+    around: Surroundings,
+    target: Target,
+    wishes: Mapping[str, Wish],
+    sole_values: Mapping[str, str | None],
 ) -> None:
     """Give a file the block that it is to have; a file that cannot be read counts where the spec needs it."""
     bench, file = around.bench, around.bench.host.file(target.path)
-    needed = {n: w for n, w in wishes.items() if target_for(n, around.targets) == target}
+    due = {n: w for n, w in wishes.items() if target_for(n, around.targets) == target}
     if isinstance(file, Unknown):
-        _note_unread(bench, target.path, file.reason, needed)
+        _note_unread(bench, target.path, file.reason, due)
         return
     lines = assignments(file.content, target.dialect)
-    items = _items(target, lines, needed)
-    content = _with_block(file.content, target, items, gone)
+    items = _items(target, lines, due)
+    content = _with_block(file.content, target, items, sole_values)
     if content == file.content:
         return
-    strange = [line for line in lines if _contradicts(target, line, gone)]
+    strange = [line for line in lines if _contradicts(target, line, sole_values)]
     findings = [_note_contradiction(bench, target, line, wishes) for line in strange]
-    lacking = _lacking(target, lines, items, gone)
+    lacking = _lacking(target, lines, items, sole_values)
     if lacking:
         title = f"{target.path} does not set {', '.join(n[len(target.prefix) :] for n in lacking)}"
-        evidence = (f"{name}={items[name]}: {needed[name].why}" for name in lacking)
+        evidence = (f"{name}={items[name]}: {due[name].why}" for name in lacking)
         findings.append(bench.drift(title, evidence, label=label_of(lacking[0])))
     if not findings:
         title = f"remedy's block in {target.path} holds what nothing asks for any more"
@@ -240,9 +245,9 @@ def _keep_block(
 
 
 def _note_unread(
-    bench: Workbench[EnvironmentSpec], path: str, reason: str, needed: Mapping[str, Wish]
+    bench: Workbench[EnvironmentSpec], path: str, reason: str, wishes: Mapping[str, Wish]
 ) -> None:
-    if any(wish.asked for wish in needed.values()):
+    if any(wish.from_spec for wish in wishes.values()):
         bench.unknown(f"could not read {path}", reason, label="env-not-propagated")
 
 
@@ -256,39 +261,43 @@ def _note_contradiction(
 
 
 def _items(
-    target: Target, lines: Sequence[Assignment], needed: Mapping[str, Wish]
+    target: Target, lines: Sequence[Assignment], wishes: Mapping[str, Wish]
 ) -> dict[str, str]:
     """Return what the block is to set: a line of others that says the right thing does."""
     foreign = {(target.prefix + line.name, line.value) for line in lines if not line.ours}
-    return {n: w.value for n, w in sorted(needed.items()) if (n, w.value) not in foreign}
+    return {n: w.value for n, w in sorted(wishes.items()) if (n, w.value) not in foreign}
 
 
-def _contradicts(target: Target, line: Assignment, gone: Mapping[str, str | None]) -> bool:
-    return not line.ours and line.value != gone.get(target.prefix + line.name, line.value)
+def _contradicts(target: Target, line: Assignment, sole_values: Mapping[str, str | None]) -> bool:
+    return not line.ours and line.value != sole_values.get(target.prefix + line.name, line.value)
 
 
 def _lacking(
     target: Target,
     lines: Sequence[Assignment],
     items: Mapping[str, str],
-    gone: Mapping[str, str | None],
+    sole_values: Mapping[str, str | None],
 ) -> list[str]:
     """Return the names that are to be set and are not; without those that a line sets otherwise."""
     values = {(target.prefix + line.name, line.value) for line in lines if line.ours}
-    contradicted = {target.prefix + line.name for line in lines if not line.ours} & gone.keys()
+    contradicted = {
+        target.prefix + line.name for line in lines if not line.ours
+    } & sole_values.keys()
     return [n for n, v in items.items() if (n, v) not in values and n not in contradicted]
 
 
 def _with_block(
-    content: bytes, target: Target, items: Mapping[str, str], gone: Mapping[str, str | None]
+    content: bytes, target: Target, items: Mapping[str, str], sole_values: Mapping[str, str | None]
 ) -> bytes:
-    """Return the content of a file that sets ``items``, and in which no line sets another of ``gone``."""
-    names = {name: name.removeprefix(target.prefix) for name in (*items, *gone)}
+    """Return the content of a file that sets ``items``, without lines that ``sole_values`` exclude."""
+    names = {name: name.removeprefix(target.prefix) for name in (*items, *sole_values)}
     block = ""
     if items:
         pairs = [(names[name], value) for name, value in items.items()]
         block = render("environment_block.j2", items=pairs, equals=target.equals)
-    keys = {names[name]: value for name, value in gone.items() if name.startswith(target.prefix)}
+    keys = {
+        names[name]: value for name, value in sole_values.items() if name.startswith(target.prefix)
+    }
     return edit(content, block.encode(), keys, target.dialect)
 
 
@@ -298,7 +307,7 @@ def _keep_profile(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     items = [
         (name, wish.value)
         for name, wish in sorted(wishes.items())
-        if wish.asked and target_for(name, around.targets).path == SESSION
+        if wish.from_spec and target_for(name, around.targets).path == SESSION
     ]
     content = render("environment_profile.j2", items=items).encode() if items else b""
     if not isinstance(file, Unknown) and content != file.content:
@@ -331,7 +340,7 @@ def promise(state: HostState, change: Change) -> HostState:
         return state
     settings = effective(assignments(file.content, Dialect.PAM), Dialect.PAM)
     off = {name for name, _ in switched_off(state, (Target(SESSION, Dialect.PAM),))}
-    kept = {n: v for n, v in state.environment.items() if n not in off and n not in IFNAMES}
+    remaining = {n: v for n, v in state.environment.items() if n not in off and n not in IFNAMES}
     return state.model_copy(
-        update={"environment": kept | {name: line.value for name, line in settings.items()}}
+        update={"environment": remaining | {name: line.value for name, line in settings.items()}}
     )

@@ -88,17 +88,17 @@ def port_range(fleet: Fleet, host: HostState) -> tuple[int, int] | None:
 
 def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]:
     """Return every range of ports that has to be open on a host, each with its reason."""
-    found = []
+    result = []
     bounds = port_range(fleet, host)
     if bounds is not None:
-        found.append(Need(*bounds, f"{RANGE_KEY}: NCCL, gloo, MPI and c10d between the workers"))
-    found += [need for name in spec.frameworks for need in FRAMEWORKS[name]]
-    found.append(VERIFICATION)
-    own = fleet.spec.verify.port
-    if own is not None:
-        found.append(Need(own, own, "verify.port of the spec"))
-    found += [Need(*parse_ports(text), "firewall.ports of the spec") for text in spec.ports]
-    return tuple(found)
+        result.append(Need(*bounds, f"{RANGE_KEY}: NCCL, gloo, MPI and c10d between the workers"))
+    result += [need for name in spec.frameworks for need in FRAMEWORKS[name]]
+    result.append(VERIFICATION)
+    port = fleet.spec.verify.port
+    if port is not None:
+        result.append(Need(port, port, "verify.port of the spec"))
+    result += [Need(*parse_ports(text), "firewall.ports of the spec") for text in spec.ports]
+    return tuple(result)
 
 
 def sources(fleet: Fleet, spec: FirewallSpec) -> Spans:

@@ -64,8 +64,8 @@ def installed(*names: str) -> Callable[[HostState], str | None]:
     def versions(state: HostState) -> str | None:
         if not isinstance(state.software, Software):
             return None
-        found = {package.version for package in state.software.versions(*names)}
-        return " and ".join(sorted(found)) or NONE
+        numbers = {package.version for package in state.software.versions(*names)}
+        return " and ".join(sorted(numbers)) or NONE
 
     return versions
 

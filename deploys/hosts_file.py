@@ -152,12 +152,12 @@ def _note_drift(
     listed = {(name, line.address) for line in block_entries(content) for name in line.names}
     named = set[tuple[str, str]]().union(*map(_pairs, entries))
     lacking = [e.names[-1] for e in entries if not _pairs(e) <= listed]
-    gone = sorted({name for name, _ in listed} - {name for name, _ in named})
+    departures = sorted({name for name, _ in listed} - {name for name, _ in named})
     if lacking:
         bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", lacking)
-    if gone:
-        bench.drift(f"{PATH} lists hosts that left the inventory", gone)
-    if not (disabled or lacking or gone):
+    if departures:
+        bench.drift(f"{PATH} lists hosts that left the inventory", departures)
+    if not (disabled or lacking or departures):
         bench.drift(f"the block in {PATH} was edited or is out of order")
     return bench.findings[-1]
 

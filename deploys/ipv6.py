@@ -187,17 +187,17 @@ def _switch(
     after = {key: now[key] for key in keys}
     before = {key: live[key] for key in keys}
     off = [key for key in wrong if wrong[key] == "1"]
-    lost = list(_lost_addresses(bench.host, off))
+    losses = list(_lost_addresses(bench.host, off))
     names = [key.removeprefix(START).removesuffix(END) for key in wrong]
     place = "everywhere" if key_of("all") in keys else f"on {', '.join(names)}"
-    loss = f"{len(lost)} IPv6 addresses and routes of the host go; connections over them end"
+    loss = f"{len(losses)} IPv6 addresses and routes of the host go; connections over them end"
     bench.run(
         f"switch IPv6 {'off' if off else 'on'} {place}",
         because=finding,
-        risk=Risk.HIGH if lost else Risk.MEDIUM,
+        risk=Risk.HIGH if losses else Risk.MEDIUM,
         guarded=True,
-        disrupts=loss if lost else "",
-        **kernel.live_command(before, after, " && ".join(command(words) for words in lost)),
+        disrupts=loss if losses else "",
+        **kernel.live_command(before, after, " && ".join(command(words) for words in losses)),
     )
 
 

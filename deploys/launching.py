@@ -67,14 +67,14 @@ def _startups(bench: Workbench[LaunchingSpec]) -> None:
 
 def max_startups(mentions: tuple[Mention, ...]) -> Mention | None:
     """Return the line that decides MaxStartups: the first; included files count where they are named."""
-    own = sorted((m for m in mentions if m.path == SSHD), key=lambda m: m.line)
+    lines = sorted((m for m in mentions if m.path == SSHD), key=lambda m: m.line)
     others = sorted(
         (m for m in mentions if m.path.startswith(f"{SSHD}.d/")), key=lambda m: (m.path, m.line)
     )
-    for mention in own:
+    for mention in lines:
         keyword = mention.text.split()[0].partition("=")[0].lower()
-        found = others if keyword == "include" and f"{SSHD}.d/" in mention.text else [mention]
-        for line in found:
+        candidates = others if keyword == "include" and f"{SSHD}.d/" in mention.text else [mention]
+        for line in candidates:
             if line.text.lower().lstrip().startswith("maxstartups") and _number(line):
                 return line
     return None

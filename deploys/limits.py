@@ -66,17 +66,17 @@ Bench: TypeAlias = Workbench[LimitsSpec]
 def limits(bench: Bench) -> None:
     """Decide what the two drop-in files have to hold."""
     entries = _entries(bench.host)
-    target = dict(_target(bench, kept={entry.item for entry in entries if entry.path == PAM}))
+    target = dict(_target(bench, current={entry.item for entry in entries if entry.path == PAM}))
     if _is_too_high(bench, target):
         return
     foreign = tuple(entry for entry in entries if entry.path != PAM)
     # A limit that PAM cannot set may keep a session from starting: a new login must prove it.
     text, lacking = _pam(foreign, target)
-    rest = "new logins have it; what runs keeps its limits"
-    _keep(bench, PAM, text, lacking, target, rest, guarded=True)
+    effect = "new logins have it; what runs keeps its limits"
+    _keep(bench, PAM, text, lacking, target, effect, guarded=True)
     text, lacking = _systemd(bench.host, target)
-    rest = "services have it after the next boot; systemd is not reloaded"
-    _keep(bench, SYSTEMD, text, lacking, target, rest)
+    effect = "services have it after the next boot; systemd is not reloaded"
+    _keep(bench, SYSTEMD, text, lacking, target, effect)
     _note_overruled(bench, foreign, target)
     if not bench.changes:
         _note_session(bench, target)
@@ -88,11 +88,11 @@ def _keep(
     content: bytes,
     lacking: Sequence[str],
     target: Mapping[str, int],
-    rest: str,
+    effect: str,
     *,
     guarded: bool = False,
 ) -> None:
-    """Give a drop-in file its content, or remove it where that is empty; ``rest`` says when it takes effect."""
+    """Give a drop-in file its content, or remove it where that is empty; ``effect`` says when it counts."""
     file = bench.host.file(path)
     label = LABELS[next(iter(target), "memlock")]
     if isinstance(file, Unknown):
@@ -102,10 +102,10 @@ def _keep(
         finding = bench.drift(f"{path} does not give {', '.join(target)}", lacking, label=label)
         text = ", ".join(f"{item} {_shown(item, value)}" for item, value in target.items())
         title = f"write {path}: {text}"
-        bench.write(path, content, title, because=finding, guarded=guarded, disrupts=rest)
+        bench.write(path, content, title, because=finding, guarded=guarded, disrupts=effect)
     elif content != file.content:
         finding = bench.drift(f"{path} holds what nothing asks for any more", label=label)
-        bench.remove(path, f"remove {path}", because=finding, guarded=guarded, disrupts=rest)
+        bench.remove(path, f"remove {path}", because=finding, guarded=guarded, disrupts=effect)
 
 
 def _entries(host: HostState) -> tuple[LimitLine, ...]:
@@ -119,23 +119,23 @@ def _entries(host: HostState) -> tuple[LimitLine, ...]:
     )
 
 
-def _target(bench: Bench, kept: Set[str]) -> Iterator[tuple[str, int]]:
+def _target(bench: Bench, current: Set[str]) -> Iterator[tuple[str, int]]:
     """Yield the limits to have: asked for, or needed by the hardware and too low, or once so decided.
 
     Args:
         bench: the host.
-        kept: what remedy's own file gives already.
+        current: what remedy's own file gives already.
     """
     host, settings = bench.host, bench.settings
     rdma = bool(nic.active_ports(host))
     if settings.memlock is not None:
         yield "memlock", settings.memlock
-    elif rdma and ("memlock" in kept or _too_low(host, "memlock", UNLIMITED)):
+    elif rdma and ("memlock" in current or _too_low(host, "memlock", UNLIMITED)):
         yield "memlock", UNLIMITED
     if settings.nofile is not None:
         yield "nofile", settings.nofile
     elif (rdma or nic.has_gpu(host)) and (
-        "nofile" in kept or _too_low(host, "nofile", NOFILE_TOO_LOW)
+        "nofile" in current or _too_low(host, "nofile", NOFILE_TOO_LOW)
     ):
         yield "nofile", NOFILE
 

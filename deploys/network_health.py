@@ -84,8 +84,8 @@ def _beside(network: Network, local: Interface, address: str) -> Iterator[Interf
     subnet = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
     for interface in network.interfaces:
         if interface.name != local.name and any(
-            ipaddress.ip_address(other.address) in subnet and other.prefix != prefix
-            for other in interface.addresses
+            ipaddress.ip_address(neighbour.address) in subnet and neighbour.prefix != prefix
+            for neighbour in interface.addresses
         ):
             yield interface
 

@@ -183,11 +183,11 @@ def _on_gpu(host: HostState) -> Mapping[int, set[str]]:
 
 def _root(by_pid: Mapping[int, Process], pid: int) -> int | None:
     """Return the uppermost ancestor of a process below PID 1; None where the way up is not known."""
-    seen = set()
-    while pid in by_pid and pid not in seen:
+    visited = set()
+    while pid in by_pid and pid not in visited:
         if by_pid[pid].parent == 1:
             return pid
-        seen.add(pid)
+        visited.add(pid)
         pid = by_pid[pid].parent
     return None
 
@@ -223,8 +223,8 @@ def _alive(host: HostState, by_pid: Mapping[int, Process], tree: Sequence[Proces
         return "it has a terminal"
     if not root.outputs:
         return "where its output goes is not known"
-    if kept := [target for target in root.outputs if not _leads_nowhere(target)]:
-        return f"it writes to {kept[0]}, so it was detached on purpose"
+    if outputs := [target for target in root.outputs if not _leads_nowhere(target)]:
+        return f"it writes to {outputs[0]}, so it was detached on purpose"
     return ""
 
 
@@ -305,23 +305,23 @@ def promise(state: HostState, change: Change) -> HostState:
     assert not isinstance(state.processes, Unknown)
     by_pid = {process.pid: process for process in state.processes}
     trees = _trees(by_pid, dict.fromkeys(numbers(change)))
-    gone = {process.pid for tree in trees.values() for process in tree}
+    pids = {process.pid for tree in trees.values() for process in tree}
     update: dict[str, object] = {
-        "processes": tuple(process for process in state.processes if process.pid not in gone)
+        "processes": tuple(process for process in state.processes if process.pid not in pids)
     }
     if not isinstance(state.listeners, Unknown):
-        update["listeners"] = tuple(_without(state.listeners, gone))
+        update["listeners"] = tuple(_without(state.listeners, pids))
     gpus = state.gpus
     if not isinstance(gpus, Unknown) and not isinstance(gpus.processes, Unknown):
-        users = tuple(user for user in gpus.processes if user.pid not in gone)
+        users = tuple(user for user in gpus.processes if user.pid not in pids)
         update["gpus"] = gpus.model_copy(update={"processes": users})
     return state.model_copy(update=update)
 
 
-def _without(listeners: Sequence[Listener], gone: Set[int]) -> Iterator[Listener]:
-    """Yield what still listens once the processes ``gone`` are dead."""
+def _without(listeners: Sequence[Listener], pids: Set[int]) -> Iterator[Listener]:
+    """Yield what still listens once the processes ``pids`` are dead."""
     for listener in listeners:
-        holders = tuple(set(listener.holders) - gone)
+        holders = tuple(set(listener.holders) - pids)
         if holders or not listener.holders:
             yield listener._replace(holders=holders)
 

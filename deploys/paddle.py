@@ -133,7 +133,7 @@ def _advise_on_names(bench: Workbench[PaddleSpec]) -> None:
     if isinstance(names, Unknown) or managed or address is None:
         return
     addresses = bench.need(
-        names.own, "the address of the host's own name", label="loopback-hostname"
+        names.local, "the address of the host's own name", label="loopback-hostname"
     )
     if addresses[:1] == (address,):
         return

@@ -71,12 +71,12 @@ def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[st
     target = {}
     if spec.range is not None:
         target[RANGE_KEY] = f"{spec.range[0]} {spec.range[1]}"
-    needed = spans.merge([*_at_risk(fleet, host, spec), *map(parse_ports, spec.reserve)])
-    if needed:
-        own = [_reserved(host.live.get(RESERVED_KEY, ""))]
+    at_risk = spans.merge([*_at_risk(fleet, host, spec), *map(parse_ports, spec.reserve)])
+    if at_risk:
+        reserved = [_reserved(host.live.get(RESERVED_KEY, ""))]
         winner = host.winner(RESERVED_KEY)
-        own += [] if winner is None else [_reserved(winner.value)]
-        merged = spans.merge([*needed, *(span for one in own for span in one)])
+        reserved += [] if winner is None else [_reserved(winner.value)]
+        merged = spans.merge([*at_risk, *(span for group in reserved for span in group)])
         target[RESERVED_KEY] = ",".join(spans.port_texts(merged, "-"))
     return target
 
@@ -97,13 +97,13 @@ def _fixed(fleet: Fleet) -> Iterator[Need]:
 
 def _reserved(text: str) -> spans.Spans:
     """Read a list of ports such as "8080,9000-9100"; what is none of that is passed over."""
-    found = []
+    result = []
     for part in text.split(","):
         try:
-            found.append(parse_ports(part.strip()))
+            result.append(parse_ports(part.strip()))
         except ValueError:
             continue
-    return spans.merge(found)
+    return spans.merge(result)
 
 
 @remedy(

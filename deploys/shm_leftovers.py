@@ -163,9 +163,9 @@ def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the files are gone, and their room is free."""
     memory = state.shared_memory
     assert isinstance(memory, SharedMemory)
-    kept = tuple(file for file in memory.files if file.inode not in numbers(change))
-    freed = sum(file.allocated for file in memory.files if file not in kept)
-    update = {"files": kept, "used": max(0, memory.used - freed)}
+    remaining = tuple(file for file in memory.files if file.inode not in numbers(change))
+    freed = sum(file.allocated for file in memory.files if file not in remaining)
+    update = {"files": remaining, "used": max(0, memory.used - freed)}
     return state.model_copy(update={"shared_memory": memory.model_copy(update=update)})
 
 

@@ -165,10 +165,10 @@ def _segment(item: Segment, booted: int | None) -> Leftover | None:
     # Process id 0 is one of another PID namespace (ipc/shm.c): whether it lives cannot be told.
     if item.attached or item.marked or not item.creator or (used and not item.last):
         return None
-    gone = _gone(item.creator_started_at, item.changed_at, booted) and (
+    is_gone = _gone(item.creator_started_at, item.changed_at, booted) and (
         not item.last or _gone(item.last_started_at, used, booted)
     )
-    if not gone:
+    if not is_gone:
         return None
     again = item.creator_started_at is not None or item.last_started_at is not None
     user = f"last user {item.last}" if item.last else "never used"
@@ -332,8 +332,8 @@ def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after ``change``: the objects are gone."""
     assert isinstance(state.ipc, SysvIpc)
     field = _field(change)
-    kept = tuple(item for item in getattr(state.ipc, field) if item.id not in numbers(change))
-    return state.model_copy(update={"ipc": state.ipc.model_copy(update={field: kept})})
+    remaining = tuple(item for item in getattr(state.ipc, field) if item.id not in numbers(change))
+    return state.model_copy(update={"ipc": state.ipc.model_copy(update={field: remaining})})
 
 
 @sysv_ipc.observes

@@ -224,10 +224,10 @@ def _check(path: Path, nodes: Iterable[Node]) -> None:
     by_cluster_address: dict[str, str] = {}
     for node in nodes:
         _check_name(path, node.name)
-        other = by_name.setdefault(node.name.lower(), node.name)
-        if other != node.name:
+        namesake = by_name.setdefault(node.name.lower(), node.name)
+        if namesake != node.name:
             raise InventoryError(
-                f"{path}: {other!r} and {node.name!r} are the same host name to every resolver",
+                f"{path}: {namesake!r} and {node.name!r} are the same host name to every resolver",
                 next_step="Host names do not differ by upper and lower case; rename one.",
             )
         _check_single(path, by_address, (node.ssh_address, node.ssh_port), node, "ssh address")
@@ -281,11 +281,11 @@ def _check_address(path: Path, node: Node) -> None:
         )
 
 
-def _check_single(path: Path, seen: dict[Any, str], key: Any, node: Node, what: str) -> None:
-    other = seen.setdefault(key, node.name)
-    if other != node.name:
+def _check_single(path: Path, holders: dict[Any, str], key: Any, node: Node, what: str) -> None:
+    holder = holders.setdefault(key, node.name)
+    if holder != node.name:
         shown = f"{key[0]}:{key[1]}" if isinstance(key, tuple) else key
         raise InventoryError(
-            f"{path}: {other} and {node.name} have the same {what}, {shown}",
+            f"{path}: {holder} and {node.name} have the same {what}, {shown}",
             next_step="Two hosts cannot share an address; correct one of them.",
         )

@@ -90,9 +90,9 @@ def record(hosts: Iterable[HostKeys]) -> None:
 
 def known_hosts_file(node: Node) -> Path:
     """Return the file in which pyinfra looks a host's key up."""
-    given = node.data.get("ssh_known_hosts_file")
-    if given:
-        return Path(str(given)).expanduser()
+    path = node.data.get("ssh_known_hosts_file")
+    if path:
+        return Path(str(path)).expanduser()
     # `ssh -G` prints the configuration that ssh_config gives for this host, without connecting.
     for line in _run(["ssh", "-G", node.ssh_address]).splitlines():
         key, _, value = line.partition(" ")

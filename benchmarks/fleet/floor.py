@@ -17,7 +17,7 @@ from pyinfra.context import ctx_state
 from pyinfra_cli.inventory import make_inventory_from_files
 
 
-class Answer(FactBase[str]):
+class FloorAnswer(FactBase[str]):
     """The raw answer of a command."""
 
     def command(self, script: str) -> str:
@@ -37,7 +37,7 @@ def main(inventory_file: str, script_file: str) -> None:
     state.init(inventory, Config(PARALLEL=len(inventory)))
     connect_all(state)
     script = Path(script_file).read_text(encoding="utf-8")
-    answers = get_facts(state, Answer, kwargs={"script": script})
+    answers = get_facts(state, FloorAnswer, kwargs={"script": script})
     print(f"{len(answers)} hosts answered {sum(map(len, answers.values()))} characters")
     if len(answers) != len(inventory) or not all(answers.values()):
         sys.exit("a host did not answer")

@@ -89,12 +89,12 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
 
     Docstrings, annotations, decorators, assertions and ``__all__`` stay as they are.
     """
-    walk = _Walk(path, source)
+    walk = _SyntaxWalk(path, source)
     walk.statements(ast.parse(source).body, top=True)
     return walk.mutants
 
 
-class _Walk:
+class _SyntaxWalk:
     def __init__(self, path: str, source: str) -> None:
         self.path = path
         self.source = source

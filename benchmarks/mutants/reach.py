@@ -24,7 +24,7 @@ QUICK, OTHERS = 0.5, 200
 
 
 @dataclass(frozen=True)
-class Reach:
+class LineReach:
     """What a run of all tests without a mutant was like.
 
     Args:
@@ -76,7 +76,7 @@ def tree_digest(root: Path, *folders: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def measured(tree: Path, tests: Sequence[str], store: Path) -> Reach:
+def measured(tree: Path, tests: Sequence[str], store: Path) -> LineReach:
     """Return the reach of the tests of a copy of the tree, measured now unless ``store`` holds it.
 
     Raises:
@@ -89,7 +89,7 @@ def measured(tree: Path, tests: Sequence[str], store: Path) -> Reach:
         if not store.exists():
             sys.exit(f"the tests do not run (status {status}), see {log}")
     data = json.loads(store.read_text())
-    return Reach(data["seconds"], tuple(data["failed"]), data["lines"])
+    return LineReach(data["seconds"], tuple(data["failed"]), data["lines"])
 
 
 def _measure(tests: Sequence[str], store: Path) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.mutants.lane import HANG, Conditions, copy_tree, fork, run_pytest
 from benchmarks.mutants.operators import Mutant
-from benchmarks.mutants.reach import PRODUCT, Reach, tree_digest
+from benchmarks.mutants.reach import PRODUCT, LineReach, tree_digest
 
 KILLED, HUNG, SURVIVED, UNREACHED = "killed", "hung", "survived", "unreached"
 
@@ -94,7 +94,7 @@ class _Running:
 
 
 def attempt(
-    mutants: Iterable[Mutant], reach: Reach, records: Records, first: Path, jobs: int
+    mutants: Iterable[Mutant], reach: LineReach, records: Records, first: Path, jobs: int
 ) -> Iterator[tuple[Mutant, Result]]:
     """Try every mutant that has no result yet; yield each with its result, as they come.
 
@@ -131,7 +131,7 @@ def attempt(
         yield _finished(running, records, trees)
 
 
-def _start(mutant: Mutant, tests: Sequence[str], reach: Reach, tree: Path) -> int:
+def _start(mutant: Mutant, tests: Sequence[str], reach: LineReach, tree: Path) -> int:
     file = tree / mutant.path
     shutil.copy2(file, tree / "original")
     file.write_text(mutant.apply(file.read_text(encoding="utf-8")), encoding="utf-8")
@@ -141,7 +141,7 @@ def _start(mutant: Mutant, tests: Sequence[str], reach: Reach, tree: Path) -> in
     return fork(lambda: _trial(tests, reach), tree, tree / "trial.log")
 
 
-def _trial(tests: Sequence[str], reach: Reach) -> int:
+def _trial(tests: Sequence[str], reach: LineReach) -> int:
     sys.dont_write_bytecode = True
     conditions = Conditions(usual=reach.seconds, order=tests)
     modules = sorted({test.partition("::")[0] for test in tests})

@@ -81,7 +81,7 @@ class Carrier:
         """
         job = Job(run=run, nonce=secrets.token_hex(8), by=by, head=head)
         changes = {name: plan.for_host(name) for name in plan.hosts}
-        texts = {name: render_undo(job, own, of, self._guard) for name, own in changes.items()}
+        texts = {name: render_undo(job, steps, of, self._guard) for name, steps in changes.items()}
         return self._carry(job, texts, changes)
 
     def look(self, plan: Plan, *, of: str) -> dict[str, HostReport]:
@@ -178,11 +178,11 @@ class Carrier:
                 continue
             why = output.error.message if output.error else "no confirmation reached it in time"
             confirmed[name] = replace(reports[name], reverted=why)
-        lost = [name for name, report in confirmed.items() if report.reverted]
-        for name in lost:
+        reverted = [name for name, report in confirmed.items() if report.reverted]
+        for name in reverted:
             self._transport.reconnect(name)
             self._listen(HostEvent(name, "reverting"))
-        if lost:
+        if reverted:
             time.sleep(self._guard.seconds + REVERT_SECONDS)
         return confirmed
 

@@ -99,11 +99,11 @@ class Unlocked:
 
     Args:
         state: free, other, alive, removed, fenced, pending, reverted, refused or unknown.
-        who: who holds it, or why it is not known.
+        holder: who holds it, or why it is not known.
     """
 
     state: str
-    who: str = ""
+    holder: str = ""
 
 
 def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:

@@ -93,9 +93,9 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     It speaks to a person at a terminal of the host, who needs no guard against being locked out.
     """
     back = [c.model_copy(update={"guarded": False}) for c in inverse(changes)]
-    own = replace(job, nonce="remedy:", head="")
-    steps = [*_restores(back, job.run), *_steps(own, back, DEFAULT_GUARD, job.run)]
-    return _program(own, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"]).encode()
+    local = replace(job, nonce="remedy:", head="")
+    steps = [*_restores(back, job.run), *_steps(local, back, DEFAULT_GUARD, job.run)]
+    return _program(local, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"]).encode()
 
 
 def _record(changes: Sequence[Change]) -> bytes:

@@ -119,14 +119,14 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
 
     What was right before, or was never tried, is not taken back; nor is what cannot be.
     """
-    made = tuple(
+    changes = tuple(
         change
         for change in plan.changes
         if story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
     )
-    hosts = dict.fromkeys(change.host for change in made)
+    hosts = dict.fromkeys(change.host for change in changes)
     back = tuple(
-        change for host in hosts for change in inverse([c for c in made if c.host == host])
+        change for host in hosts for change in inverse([c for c in changes if c.host == host])
     )
     return plan.model_copy(
         update={

@@ -112,9 +112,9 @@ def require(
     return tuple(enough)
 
 
-def _login(who: str) -> str:
+def _login(principal: str) -> str:
     """Return what stands before the @, as one spells it in any case."""
-    return who.partition("@")[0].casefold()
+    return principal.partition("@")[0].casefold()
 
 
 def _checked(

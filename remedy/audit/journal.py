@@ -119,11 +119,11 @@ class Journal:
                 "data": data,
                 "prev": last.hash if last else GENESIS,
             }
-            own = _digest(body)
-            _append(file, _line({**body, "hash": own}))
+            digest = _digest(body)
+            _append(file, _line({**body, "hash": digest}))
             if last is None:
                 flush_folder(self.path.parent)
-            head = Head(last.journal if last else own, seq, own)
+            head = Head(last.journal if last else digest, seq, digest)
             write_whole(self.path.with_name(HEAD_NAME), canonical(vars(head)) + "\n")
             return head
 

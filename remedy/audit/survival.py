@@ -29,12 +29,12 @@ class Survival:
     Args:
         boot: the answer.
         run: the last run that saw the host, "" for none.
-        lost: the changes that would have to be made again.
+        changes: those that would have to be made again.
     """
 
     boot: Boot
     run: str = ""
-    lost: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 def survival(
@@ -67,5 +67,5 @@ def _of_host(host: str, runs: Sequence[Story], state: HostState | None, plan: Pl
         for change, status in run.results.get(host, {}).items()
         if status == "done"
     }
-    lost = tuple(change.title for change in plan.for_host(host) if change.remedy in applied)
-    return Survival(Boot.LOST if lost else Boot.SURVIVED, last.run, lost)
+    titles = tuple(change.title for change in plan.for_host(host) if change.remedy in applied)
+    return Survival(Boot.LOST if titles else Boot.SURVIVED, last.run, titles)

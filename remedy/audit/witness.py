@@ -34,14 +34,14 @@ def hashes(path: Path) -> Mapping[int, str]:
 
 
 def judge(
-    heads: Iterable[str] | None, hashes: Mapping[int, str], here: str, runs: Collection[str]
+    heads: Iterable[str] | None, hashes: Mapping[int, str], location: str, runs: Collection[str]
 ) -> str:
     """Compare the heads that a host keeps with the journal.
 
     Args:
         heads: as the host keeps them; None where it did not print them.
         hashes: the hash of every record of the journal.
-        here: the ``place`` of the journal.
+        location: the ``place`` of the journal.
         runs: those that changed this host, as the journal has it.
 
     Returns:
@@ -50,17 +50,17 @@ def judge(
     if heads is None:
         return "the host did not print which records it keeps"
     lines = [line.split(" ") for line in heads]
-    kept = [words for words in lines if len(words) == 5 and words[1].isdecimal()]
-    for journal, number, claimed, where, run in kept:
+    records = [words for words in lines if len(words) == 5 and words[1].isdecimal()]
+    for journal, number, claimed, where, run in records:
         seq = int(number)
         if journal != hashes.get(0):
-            if where == here:
+            if where == location:
                 return f"run {run} is of another journal in this folder, so this one was rewritten"
         elif seq not in hashes:
             return f"run {run} left record {seq} on it, and the journal ends with {max(hashes)}"
         elif hashes[seq] != claimed:
             return f"record {seq} is not the one that run {run} left on it"
-    missing = [run for run in runs if run not in {words[4] for words in kept}]
+    missing = [run for run in runs if run not in {words[4] for words in records}]
     if missing:
         return f"run {missing[0]}, which changed it as the journal has it, left no record on it"
     return ""

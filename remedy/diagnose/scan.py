@@ -161,11 +161,11 @@ class _Scan:
 
     def _hit(self, buffer: bytes, hit: int) -> int:
         """Try the entries on the line of a hit; return where the line ends."""
-        left, right = _bounds(buffer, hit)
-        raw = buffer[left:right]
+        begin, end = _bounds(buffer, hit)
+        raw = buffer[begin:end]
         if TRACEBACK in raw:
-            self._exception(buffer, left, right)
-            return right
+            self._exception(buffer, begin, end)
+            return end
         symptoms: dict[str, Symptom] = {}
         for literal in self.index.literals:
             if literal in raw:
@@ -173,20 +173,20 @@ class _Scan:
                     if self.counts[entry.id] < ENOUGH:
                         symptoms[entry.id] = entry
         if not symptoms:
-            return right
+            return end
         text = lines.clean(raw)
         around = ""
         for entry in symptoms.values():
             if entry.near and not around:
-                around = _around(buffer, left, right, entry.lines)
+                around = _around(buffer, begin, end, entry.lines)
             match = entry.match(text, around)
             if match:
                 self.counts[entry.id] += 1
-                self.events.append(self._event(entry, match, text, buffer, left))
-        return right
+                self.events.append(self._event(entry, match, text, buffer, begin))
+        return end
 
     def _event(
-        self, entry: Symptom, match: re.Match[str], text: str, buffer: bytes, left: int
+        self, entry: Symptom, match: re.Match[str], text: str, buffer: bytes, begin: int
     ) -> Event:
         details = {key: value for key, value in match.groupdict().items() if value}
         if entry.extract and (extracted := re.search(entry.extract, text)):
@@ -202,21 +202,21 @@ class _Scan:
             text=line.text,
             rank=line.rank if line.rank is not None else self.rank,
             host=line.host,
-            time=self._time(text, buffer, left),
+            time=self._time(text, buffer, begin),
             details=details,
             causes=tuple(cause for cause in entry.causes if cause.counts_on(text)),
             meaning=entry.meaning,
         )
 
-    def _exception(self, buffer: bytes, left: int, right: int) -> None:
+    def _exception(self, buffer: bytes, begin: int, end: int) -> None:
         """Read the exception that a traceback ends with."""
         if self.counts[EXCEPTION] >= 4 * ENOUGH:
             return
-        opening = lines.clean(buffer[left:right])
+        opening = lines.clean(buffer[begin:end])
         first = lines.split(opening)
         prefix = opening[: len(opening) - len(first.text)]
         frame, number = "", 0
-        for raw in buffer[right : right + 2 * AROUND].split(b"\n")[1:]:
+        for raw in buffer[end : end + 2 * AROUND].split(b"\n")[1:]:
             number += 1
             text = lines.clean(raw[:2000])
             if prefix and not text.startswith(prefix):
@@ -238,7 +238,7 @@ class _Scan:
                     text=text[:REACH],
                     rank=first.rank if first.rank is not None else self.rank,
                     host=first.host,
-                    time=self._time(text, buffer, left),
+                    time=self._time(text, buffer, begin),
                     details={"path": frame} if frame else {},
                     causes=(_SYSTEM if _SYSTEM_ERROR.match(text) else _PROGRAM,),
                     meaning="the program raised this exception.",
@@ -246,11 +246,11 @@ class _Scan:
             )
             return
 
-    def _time(self, text: str, buffer: bytes, left: int) -> float | None:
+    def _time(self, text: str, buffer: bytes, begin: int) -> float | None:
         """Return when a line was printed: its time, that of a line a little before, or the last one known."""
         time = lines.time_of(text)
         if time is None:
-            for raw in reversed(buffer[max(0, left - 4000) : left].split(b"\n")[-40:]):
+            for raw in reversed(buffer[max(0, begin - 4000) : begin].split(b"\n")[-40:]):
                 time = lines.time_of(lines.clean(raw[:300]))
                 if time is not None:
                     break
@@ -262,16 +262,16 @@ class _Scan:
 def _bounds(buffer: bytes, hit: int) -> tuple[int, int]:
     """Return where the line of a hit begins and ends; a progress bar's carriage return ends a line as well."""
     low = max(0, hit - REACH)
-    left = max(buffer.rfind(b"\n", low, hit), buffer.rfind(b"\r", low, hit), low - 1) + 1
+    begin = max(buffer.rfind(b"\n", low, hit), buffer.rfind(b"\r", low, hit), low - 1) + 1
     high = min(len(buffer), hit + REACH)
     ends = [at for mark in (b"\n", b"\r") if (at := buffer.find(mark, hit, high)) >= 0]
-    return left, min(ends, default=high)
+    return begin, min(ends, default=high)
 
 
-def _around(buffer: bytes, left: int, right: int, count: int) -> str:
-    before = buffer[max(0, left - AROUND) : left].split(b"\n")[-count - 1 :]
-    after = buffer[right : right + AROUND].split(b"\n")[: count + 1]
-    return "\n".join(lines.clean(raw[:REACH]) for raw in (*before, buffer[left:right], *after))
+def _around(buffer: bytes, begin: int, end: int, count: int) -> str:
+    before = buffer[max(0, begin - AROUND) : begin].split(b"\n")[-count - 1 :]
+    after = buffer[end : end + AROUND].split(b"\n")[: count + 1]
+    return "\n".join(lines.clean(raw[:REACH]) for raw in (*before, buffer[begin:end], *after))
 
 
 _GLOO_PORT = re.compile(r"(?P<before>(?:remote|local|peer)[= ]\[[^\]]+\]:)(?P<port>\d{1,5})")

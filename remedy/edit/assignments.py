@@ -86,13 +86,15 @@ def disabled(content: bytes, dialect: Dialect) -> tuple[Assignment, ...]:
     return tuple(result)
 
 
-def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: Dialect) -> bytes:
+def edit(
+    content: bytes, block: bytes, sole_values: Mapping[str, str | None], dialect: Dialect
+) -> bytes:
     """Put the managed block into a file, and disable foreign lines.
 
     Args:
         content: the file as it is.
         block: the lines of the block; b"" removes the block.
-        gone: names whose foreign lines must not count, with the one value that may stay (None: none may).
+        sole_values: names whose foreign lines must not count, with the value that may stay (None: none may).
         dialect: who reads the file.
     """
     lines = content.splitlines(keepends=True)
@@ -107,7 +109,7 @@ def edit(content: bytes, block: bytes, gone: Mapping[str, str | None], dialect: 
         if line.strip() in (BEGIN, END):
             continue  # half of a torn block; its other lines count as foreign
         pair = _PARSERS[dialect](line.decode("utf-8", "surrogateescape"))
-        if pair is not None and pair[0] in gone and pair[1] != gone[pair[0]]:
+        if pair is not None and pair[0] in sole_values and pair[1] != sole_values[pair[0]]:
             line = DISABLED + line
         out.append(line)
     if span is None and new_block:

@@ -34,9 +34,9 @@ def persisted_with(sysctls: Sysctls, path: str, content: bytes | None) -> Sysctl
     return sysctls.model_copy(update={"persisted": (*others[:at], *lines, *others[at:])})
 
 
-def _later(path: str, other: str) -> bool:
-    """Return whether the file at ``path`` is applied after ``other``: by its name, whatever the folder."""
-    return path == UFW_FILE or path.rpartition("/")[2] > other.rpartition("/")[2]
+def _later(path: str, reference: str) -> bool:
+    """Return whether the file at ``path`` is applied after ``reference``: by its name, whatever the folder."""
+    return path == UFW_FILE or path.rpartition("/")[2] > reference.rpartition("/")[2]
 
 
 def beaten_by(

@@ -114,16 +114,16 @@ def opening_of(lines: Iterable[str]) -> Opening | None:
 
 def restore_text(text: str, opening: Opening) -> str:
     """Return what turns a table's text, by ``iptables-restore --noflush``, into one that holds ``opening``."""
-    own = accepts(OWN, opening)
+    rules = accepts(OWN, opening)
     jumps = sum(line == JUMP for line in rules_of(text, BASE))
     first = rules_of(text, BASE)[:1] == (JUMP,)
     lines = ["*filter"]
-    if own or has_chain(text, OWN):
-        lines += [f":{OWN} - [0:0]", *own]
-    if not (own and first and jumps == 1):
+    if rules or has_chain(text, OWN):
+        lines += [f":{OWN} - [0:0]", *rules]
+    if not (rules and first and jumps == 1):
         lines += [f"-D {JUMP.removeprefix('-A ')}"] * jumps
-        lines += [f"-I {BASE} 1 {JUMP.removeprefix(f'-A {BASE} ')}"] if own else []
-    if not own:
+        lines += [f"-I {BASE} 1 {JUMP.removeprefix(f'-A {BASE} ')}"] if rules else []
+    if not rules:
         lines += [f"-X {OWN}"] if has_chain(text, OWN) else []
     return "\n".join([*lines, "COMMIT", ""])
 
@@ -203,11 +203,13 @@ def _way_back(before: str, after: str, watched: Sequence[str]) -> str:
             lines += [f":{OWN} - [0:0]", *old]
         elif chain != OWN:
             same = SequenceMatcher(None, new, old, autojunk=False).get_matching_blocks()
-            here = {i for block in same for i in range(block.a, block.a + block.size)}
-            there = {i for block in same for i in range(block.b, block.b + block.size)}
-            lines += [f"-D {x.removeprefix('-A ')}" for i, x in enumerate(new) if i not in here]
+            old_places = {i for block in same for i in range(block.a, block.a + block.size)}
+            new_places = {i for block in same for i in range(block.b, block.b + block.size)}
+            lines += [
+                f"-D {x.removeprefix('-A ')}" for i, x in enumerate(new) if i not in old_places
+            ]
             for place, line in enumerate(old):
-                if place not in there:
+                if place not in new_places:
                     lines.append(f"-I {chain} {place + 1} {line.removeprefix(f'-A {chain} ')}")
     if OWN in watched and has_chain(after, OWN) and not has_chain(before, OWN):
         lines += [f":{OWN} - [0:0]", f"-X {OWN}"]
@@ -224,11 +226,11 @@ def _fingerprint(text: str, watched: Sequence[str]) -> str:
 
 def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
     """Return how INPUT of a table comes to let exactly ``opening`` in, now and after a reboot."""
-    own = rules_of(table.text, OWN)
+    current = rules_of(table.text, OWN)
     called = JUMP in rules_of(table.text, BASE)
-    present = (opening_of(own) or Opening()) if called or has_chain(table.text, OWN) else None
+    present = (opening_of(current) or Opening()) if called or has_chain(table.text, OWN) else None
     target = accepts(OWN, opening)
-    settled = own == target and (
+    settled = current == target and (
         called if target else not has_chain(table.text, OWN) and not called
     )
     steps, notes = _saved_steps(host, table, opening)

@@ -152,10 +152,10 @@ def _value(word: str) -> int | str:
 
 def propose(chain: NftChain, opening: Opening) -> Amendment:
     """Return how a base chain comes to let exactly ``opening`` in, as long as the host runs."""
-    own = own_rules(chain)
-    present = opening_of(own)
+    current = own_rules(chain)
+    present = opening_of(current)
     target = [opening.digest] if opening.sources else []
-    exact = present == opening if target else not own
+    exact = present == opening if target else not current
     if _digests(chain) == target and exact:
         return Amendment(present)
     name = f"nftables chain {chain.family} {chain.table} {chain.name}"

@@ -94,8 +94,8 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
 
 
 def _live(table: IptablesTable, old: tuple[str, ...], target: tuple[str, ...]) -> Command:
-    gone = [line for line in rules_of(table.text, CHAIN) if line in old or line in target]
-    lines = [f"-D {line.removeprefix('-A ')}" for line in gone]
+    obsolete = [line for line in rules_of(table.text, CHAIN) if line in old or line in target]
+    lines = [f"-D {line.removeprefix('-A ')}" for line in obsolete]
     for place, line in enumerate(target, 1):
         lines.append(f"-I {CHAIN} {place} {line.removeprefix(f'-A {CHAIN} ')}")
     return live_command(table, (CHAIN,), "\n".join(["*filter", *lines, "COMMIT", ""]))

@@ -301,7 +301,7 @@ class Lab:
             host = self.host(name)
             faults.get(fault).inject(host)
             now = [] if fault == faults.REPLACED else self.host(name).record.faults
-            self._note(name, [*(other for other in now if other != fault), fault])
+            self._note(name, [*(previous for previous in now if previous != fault), fault])
             emit(self.listener, "fault", fault, name)
 
     def _note(self, name: str, broken: list[str]) -> None:

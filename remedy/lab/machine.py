@@ -87,8 +87,8 @@ def tool(*command: str | Path, check: bool = True) -> subprocess.CompletedProces
         errors="replace",
     )
     if check and done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise LabError(f"`{' '.join(words)}` failed ({done.returncode}): {' '.join(said)}")
+        message = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise LabError(f"`{' '.join(words)}` failed ({done.returncode}): {' '.join(message)}")
     return done
 
 
@@ -148,11 +148,11 @@ def wait_gone(pids: Sequence[int], seconds: float) -> list[int]:
         those that are still there.
     """
     deadline = time.monotonic() + seconds
-    left = [pid for pid in pids if alive(pid)]
-    while left and time.monotonic() < deadline:
+    remaining = [pid for pid in pids if alive(pid)]
+    while remaining and time.monotonic() < deadline:
         time.sleep(0.02)
-        left = [pid for pid in left if alive(pid)]
-    return left
+        remaining = [pid for pid in remaining if alive(pid)]
+    return remaining
 
 
 def mounts_below(folder: Path) -> list[Path]:

@@ -164,15 +164,15 @@ def cgroups(*, every: bool = True) -> list[Path]:
 
 def make_cgroups(*, every: bool) -> list[Path]:
     """Make the folders for labs in this machine's hierarchies."""
-    made = cgroups(every=every)
-    for group in made:
+    groups = cgroups(every=every)
+    for group in groups:
         group.mkdir(exist_ok=True)
         for setting in ("cpuset.cpus", "cpuset.mems"):
             # In version 1 a group takes no process before it has these.
             if group.parent.name == "cpuset" and (group / setting).exists():
                 (group / setting).write_text((group.parent / setting).read_text())
                 (group / "cgroup.clone_children").write_text("1")
-    return made
+    return groups
 
 
 def host_cgroups(paths: LabPaths, host: str | None) -> list[Path]:

@@ -35,13 +35,13 @@ def look(host: Host) -> LabHostStatus:
     state: Literal["up", "no-ssh", "off"] = "up"
     if not host.answers():
         state = "off" if host.leader() is None else "no-ssh"
-    one = host.record
+    record = host.record
     return LabHostStatus(
-        name=one.name,
+        name=record.name,
         state=state,
-        management_address=one.management_address,
-        cluster_address=one.cluster_address,
-        cluster_interface=one.cluster_interface,
-        faults=one.faults,
+        management_address=record.management_address,
+        cluster_address=record.cluster_address,
+        cluster_interface=record.cluster_interface,
+        faults=record.faults,
         boot_log=str(host.folder / "boot.log"),
     )

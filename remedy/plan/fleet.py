@@ -57,10 +57,10 @@ class Fleet:
     def _address(self, node: Node, shared: ipaddress.IPv4Network | None) -> ClusterAddress:
         if node.cluster_address is not None:
             return ClusterAddress(node.cluster_address, "cluster_address in the inventory")
-        own = interface_addresses(self.states.get(node.name))
+        local = interface_addresses(self.states.get(node.name))
         if self.spec.cluster.subnet is not None:
             subnet = ipaddress.ip_network(self.spec.cluster.subnet)
-            for address in own:
+            for address in local:
                 if address.ip in subnet:
                     return ClusterAddress(
                         str(address.ip), f"in {subnet}, cluster.subnet of the spec"
@@ -71,11 +71,11 @@ class Fleet:
         except ValueError:
             ssh = None
         # Of a host that could not be read, the ssh address is the best that is known.
-        here = node.name not in self.states or any(address.ip == ssh for address in own)
-        if ssh is not None and not ssh.is_loopback and here:
+        is_local = node.name not in self.states or any(address.ip == ssh for address in local)
+        if ssh is not None and not ssh.is_loopback and is_local:
             return ClusterAddress(str(ssh), "the address used for ssh")
         if shared is not None:
-            for address in own:
+            for address in local:
                 if address.ip in shared:
                     return ClusterAddress(str(address.ip), f"in {shared}, which all hosts share")
         return ClusterAddress(
@@ -87,13 +87,13 @@ def interface_addresses(state: HostState | None) -> tuple[ipaddress.IPv4Interfac
     """Return the IPv4 addresses that other hosts could reach, in interface order."""
     if state is None or isinstance(state.network, Unknown):
         return ()
-    found = (
+    addresses = (
         ipaddress.IPv4Interface(f"{address.address}/{address.prefix}")
         for interface in state.network.interfaces
         for address in interface.addresses
         if address.version == 4
     )
-    return tuple(a for a in found if not a.ip.is_loopback and not a.ip.is_link_local)
+    return tuple(a for a in addresses if not a.ip.is_loopback and not a.ip.is_link_local)
 
 
 def _shared_subnet(states: Mapping[str, HostState]) -> ipaddress.IPv4Network | None:
@@ -105,11 +105,11 @@ def _shared_subnet(states: Mapping[str, HostState]) -> ipaddress.IPv4Network | N
     if not hosts:
         return None
     for candidate in interface_addresses(hosts[0]):
-        found = [
+        networks = [
             next((a.ip for a in interface_addresses(host) if a.ip in candidate.network), None)
             for host in hosts
         ]
-        if None not in found and len(set(found)) == len(hosts):
+        if None not in networks and len(set(networks)) == len(hosts):
             return candidate.network
     return None
 

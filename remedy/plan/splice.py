@@ -39,12 +39,12 @@ def _spliced(change: Change, contents: Mapping[str, bytes], blobs: dict[str, byt
         return change
     before, after = contents[action.before], contents[action.after]
     packed = action.real_path.endswith(PACKED)
-    made = []
+    splices = []
     for offset, old, new in cuts(before, after, packed=packed):
         for text in (old, new):
             if text:
                 blobs[sha256(text)] = text
-        made.append(
+        splices.append(
             Splice(
                 offset=offset,
                 line=before.count(b"\n", 0, offset) + 1,
@@ -53,7 +53,9 @@ def _spliced(change: Change, contents: Mapping[str, bytes], blobs: dict[str, byt
                 after=sha256(new) if new else None,
             )
         )
-    return change.model_copy(update={"action": action.model_copy(update={"splices": tuple(made)})})
+    return change.model_copy(
+        update={"action": action.model_copy(update={"splices": tuple(splices)})}
+    )
 
 
 def cuts(before: bytes, after: bytes, *, packed: bool = False) -> list[_Cut]:
@@ -68,10 +70,10 @@ def cuts(before: bytes, after: bytes, *, packed: bool = False) -> list[_Cut]:
     return [_trimmed(*cut) for cut in by_line] if packed else by_line
 
 
-def join(before: bytes, made: Iterable[Splice], blobs: Mapping[str, bytes]) -> bytes:
+def join(before: bytes, splices: Iterable[Splice], blobs: Mapping[str, bytes]) -> bytes:
     """Return a file after its splices; what the host does with ``head`` and ``tail``."""
     parts, at = [], 0
-    for splice in made:
+    for splice in splices:
         parts += [before[at : splice.offset], blobs[splice.after] if splice.after else b""]
         at = splice.offset + splice.length
     return b"".join([*parts, before[at:]])

@@ -106,18 +106,18 @@ class RdmaPort(NamedTuple):
 def parse_gpus(sections: Sections) -> Gpus:
     """Read the PCI bus, the driver and what nvidia-smi says."""
     pci = _pci(sections)
-    there = any(device.vendor == NVIDIA and device.is_gpu for device in pci)
+    has_gpu = any(device.vendor == NVIDIA and device.is_gpu for device in pci)
     version = sections.lines("kernel").get("/proc/driver/nvidia/version", [""])
     driver = re.search(r"\b(\d{3,}(?:\.\d+)+)\b", version[0])
     return Gpus(
         pci=pci,
         driver=driver[1] if driver else "",
         devices=fact(
-            lambda: tuple(_gpu(row) for row in _table(sections, "nvidia-gpus", there=there))
+            lambda: tuple(_gpu(row) for row in _table(sections, "nvidia-gpus", has_gpu=has_gpu))
         ),
         processes=fact(
             lambda: tuple(
-                _gpu_process(row) for row in _table(sections, "nvidia-processes", there=there)
+                _gpu_process(row) for row in _table(sections, "nvidia-processes", has_gpu=has_gpu)
             )
         ),
         acs=fact(lambda: _acs(sections)),
@@ -171,18 +171,18 @@ def parse_rdma(sections: Sections, present: frozenset[str]) -> tuple[RdmaPort, .
 
 
 def _pci(sections: Sections) -> tuple[PciDevice, ...]:
-    found = []
+    devices = []
     for path, lines in sections.lines("kernel").items():
         if path.endswith("/modalias") and (match := _MODALIAS.match(f"{path}:{lines[0]}")):
             vendor, kind = match[2].lower(), (match[4] + match[5]).lower()
             if vendor in _VENDORS or kind in ("1200",):
-                found.append(PciDevice(match[1], vendor, match[3].lower(), kind))
-    return tuple(found)
+                devices.append(PciDevice(match[1], vendor, match[3].lower(), kind))
+    return tuple(devices)
 
 
-def _table(sections: Sections, name: str, *, there: bool) -> list[list[str]]:
+def _table(sections: Sections, name: str, *, has_gpu: bool) -> list[list[str]]:
     if sections.absent(name):
-        if there:
+        if has_gpu:
             raise NoAnswerError("there is an NVIDIA GPU, but nvidia-smi is not installed")
         return []
     return [
@@ -216,14 +216,14 @@ def _links(sections: Sections) -> Mapping[int, float]:
     """Read ``nvidia-smi nvlink --status``: a line a GPU, below it one a link, "<inactive>" where it is down."""
     if sections.absent("nvidia-links"):
         return {}
-    found: dict[int, float] = {}
+    speeds: dict[int, float] = {}
     for line in sections.tool("nvidia-links").splitlines():
         if gpu := _LINKED.match(line):
             number = int(gpu[1])
-            found[number] = 0.0
-        elif found and (link := _LINK.match(line)):
-            found[number] += float(link[1])
-    return found
+            speeds[number] = 0.0
+        elif speeds and (link := _LINK.match(line)):
+            speeds[number] += float(link[1])
+    return speeds
 
 
 def _number(text: str) -> int | None:
@@ -238,10 +238,10 @@ def _word(text: str) -> str:
 def _acs(sections: Sections) -> Mapping[str, str]:
     if sections.absent("acs"):
         return {}
-    found, device = {}, ""
+    controls, device = {}, ""
     for line in sections.tool("acs").splitlines():
         if "ACSCtl" in line:
-            found[device] = line.strip()
+            controls[device] = line.strip()
         else:
             device = line.partition(" ")[0]
-    return found
+    return controls

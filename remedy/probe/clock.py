@@ -29,9 +29,9 @@ def parse_clock(sections: Sections, asked_at: int = 0, heard_at: int = 0) -> Clo
     """
     seconds, _, fraction = sections.text("clock").strip().partition(".")
     nanoseconds = int(fraction) if len(fraction) == 9 and fraction.isdigit() else 0
-    began = sections.found["clock"].began
+    began = sections.by_name["clock"].began
     # The host has worked since then, by its own uptime: the moment is at least that long ago.
-    elapsed = max(section.ended for section in sections.found.values()) - began
+    elapsed = max(section.ended for section in sections.by_name.values()) - began
     return Clock(
         epoch_ns=int(seconds) * 10**9 + nanoseconds,
         uptime=began,

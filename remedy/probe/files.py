@@ -67,7 +67,7 @@ def parse_mentions(sections: Sections) -> tuple[Mention, ...]:
 def parse_files(
     sections: Sections,
     mounts: Iterable[Mount],
-    asked: Iterable[str],
+    patterns: Iterable[str],
     homes: Iterable[str],
     *,
     root: bool,
@@ -77,14 +77,14 @@ def parse_files(
     Args:
         sections: the probe's.
         mounts: the host's mounts, to tell what is read-only.
-        asked: paths and patterns that were asked for.
+        patterns: paths and patterns that were asked for.
         homes: paths below home directories that were asked for.
         root: whether the probe ran as root, for the reason where a file could not be read.
 
     Returns:
         A fact for each path asked for, and for each that a pattern found.
     """
-    paths = [path for path in (*asked, *homes) if not _is_pattern(path)]
+    paths = [path for path in (*patterns, *homes) if not _is_pattern(path)]
     try:
         listing, links, stuck = sections.body("file-facts"), _links(sections), _immutable(sections)
     except NoAnswerError as error:
@@ -109,7 +109,7 @@ def parse_files(
             if not _is_pattern(path) and path not in files:
                 real = links.get(path, path)
                 files[path] = _refused(path, real, words, read_only=read_only(real))
-    detail = sections.found["file-facts"].detail
+    detail = sections.by_name["file-facts"].detail
     for path in paths:
         if path not in files:
             files[path] = Unknown(reason=detail or f"{path} is missing in the answer of the host")

@@ -53,19 +53,19 @@ class Sections:
         complete: whether the probe came to its end.
     """
 
-    def __init__(self, found: Mapping[str, Section], *, complete: bool) -> None:
-        self.found = found
+    def __init__(self, by_name: Mapping[str, Section], *, complete: bool) -> None:
+        self.by_name = by_name
         self.complete = complete
         self._lines: dict[str, dict[str, list[str]]] = {}
 
     def absent(self, name: str) -> bool:
         """Return whether the section ran and found that there is nothing of its kind on the host."""
-        section = self.found.get(name)
+        section = self.by_name.get(name)
         return section is not None and section.status == "none"
 
     def body(self, name: str) -> bytes:
         """Return the section's bytes; raise ``NoAnswerError`` when it has no answer."""
-        section = self.found.get(name)
+        section = self.by_name.get(name)
         if section is None:
             raise NoAnswerError("the probe was cut off before it came to this")
         if section.status in ("ok", "none"):
@@ -107,8 +107,8 @@ def as_text(body: bytes) -> str:
 def by_path(body: bytes) -> dict[str, list[str]]:
     """Return lines of ``grep -H`` by their path (PCI addresses are the one kind of path with colons)."""
     lines: dict[str, list[str]] = {}
-    for pci, other, line in _LINE.findall(body):
-        lines.setdefault(as_text(pci or other), []).append(as_text(line))
+    for pci, path, line in _LINE.findall(body):
+        lines.setdefault(as_text(pci or path), []).append(as_text(line))
     return lines
 
 
@@ -143,7 +143,7 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
         ProbeError: there is not one complete section of this run.
     """
     body, complete = _decode(stdout, nonce)
-    found: dict[str, Section] = {}
+    by_name: dict[str, Section] = {}
     name, content, began = b"", b"", 0.0
     # Only a line of its own is a mark; the first mark has nothing before it.
     for piece in (b"\n" + body).split(b"\n@" + nonce.encode() + b" ")[1:]:
@@ -155,19 +155,19 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
         if kind == b"begin":
             name, content, began = section, rest, float(uptime)
         elif section == name and status is not None:
-            found.setdefault(
+            by_name.setdefault(
                 name.decode(),
                 Section(content, status.decode(), as_text(detail)[:EXCERPT], began, float(uptime)),
             )
             name = b""
-    if not found:
-        said = stdout.strip()[:EXCERPT]
+    if not by_name:
+        excerpt = stdout.strip()[:EXCERPT]
         raise ProbeError(
             f"{host}: the probe gave no answer that can be read"
-            + (f"; the host printed: {said!r}" if said else ", the host printed nothing"),
+            + (f"; the host printed: {excerpt!r}" if excerpt else ", the host printed nothing"),
             next_step=f"Log in to {host} by hand and see that `sh` and `grep` work for this user.",
         )
-    return Sections(found, complete=complete)
+    return Sections(by_name, complete=complete)
 
 
 def _decode(stdout: str, nonce: str) -> tuple[bytes, bool]:

@@ -20,36 +20,36 @@ class Names(Record):
     """How the host resolves names, asked of the host's own resolver (getent ahostsv4).
 
     ``peers`` maps each name that was asked for to its IPv4 addresses in answer order, or to () when
-    the name does not resolve; a name that could not be asked in time is missing. ``own`` are the addresses
+    the name does not resolve; a name that could not be asked in time is missing. ``local`` are the addresses
     of the host's own (transient) name, () when it does not resolve.
     ``order`` is the ``hosts`` line of nsswitch.conf(5), ``servers`` and ``search`` are resolv.conf(5)'s.
     """
 
-    own: Fact[tuple[str, ...]]
+    local: Fact[tuple[str, ...]]
     peers: Mapping[str, tuple[str, ...]]
     order: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
 
 
-def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv: str) -> Names:
+def parse_names(sections: Sections, names: Sequence[str], nsswitch: str, resolv: str) -> Names:
     """Read section ``names``: what getent printed, where the answer to a name comes before its mark.
 
     Args:
         sections: of the probe.
-        asked: the names in the order of their marks, from 1.
+        names: the names in the order of their marks, from 1.
         nsswitch: text of nsswitch.conf.
         resolv: text of resolv.conf.
 
     Raises:
         NoAnswerError: there is no getent, or a mark came twice, as when a hosts file names 0.0.0.N.
     """
-    section = sections.found.get("names")
+    section = sections.by_name.get("names")
     if section is None or section.status not in ("ok", "timeout"):
         sections.body("names")  # raises with the reason
         raise NoAnswerError("getent could not be asked")
     answers: dict[str, tuple[str, ...]] = {}
-    known = {mark(position): name for position, name in enumerate(("", *asked))}
+    known = {mark(position): name for position, name in enumerate(("", *names))}
     pending: list[str] = []
     for address, title in _ANSWER.findall(as_text(section.body)):
         if not (address == title and address.startswith("0.")):
@@ -62,10 +62,10 @@ def parse_names(sections: Sections, asked: Sequence[str], nsswitch: str, resolv:
             raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
         answers[name] = tuple(dict.fromkeys(pending))
         pending = []
-    own = answers.pop("", NOT_ASKED)
+    local = answers.pop("", NOT_ASKED)
     settings = [line.split() for line in resolv.splitlines()]
     return Names(
-        own=own,
+        local=local,
         peers=answers,
         order=_hosts_line(nsswitch),
         servers=tuple(

@@ -116,7 +116,7 @@ def _ufw(session: Fact[LoginSession], files: Mapping[str, Fact[File]]) -> bool |
 def _costs(sections: Sections) -> dict[str, float]:
     """Return the seconds of wall clock that each section took on the host."""
     return {
-        name: round(section.ended - section.began, 2) for name, section in sections.found.items()
+        name: round(section.ended - section.began, 2) for name, section in sections.by_name.items()
     }
 
 

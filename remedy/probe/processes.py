@@ -87,8 +87,8 @@ def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ..
             arguments=tuple("\n".join(arguments).rstrip("\t").split("\t")) if arguments else None,
             outputs=outputs.get(int(match[1])),
         )
-    own = _descendants(rows, _probe_pid(sections))
-    return tuple(process for pid, process in rows.items() if pid not in own)
+    probe_pids = _descendants(rows, _probe_pid(sections))
+    return tuple(process for pid, process in rows.items() if pid not in probe_pids)
 
 
 def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Listener, ...]:
@@ -99,11 +99,11 @@ def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Liste
         names: process names by pid. ss prints a process's name unescaped, and a process may name itself
             anything: a holder counts only when the process of that pid really has that name.
     """
-    found = []
+    result = []
     for line in sections.text("listeners").splitlines():
         if line.startswith("/proc/net/"):
             if listener := _raw_listener(line):
-                found.append(listener)
+                result.append(listener)
             continue
         words = line.split()
         if len(words) < 5 or words[0] != "LISTEN":
@@ -111,7 +111,7 @@ def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Liste
         address, _, port = words[3].rpartition(":")
         owner = re.search(r" uid:(\d+) ", line)
         holders = {int(pid) for name, pid in _HOLDER.findall(line) if names.get(int(pid)) == name}
-        found.append(
+        result.append(
             Listener(
                 address.strip("[]"),
                 int(port),
@@ -119,7 +119,7 @@ def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Liste
                 tuple(sorted(holders)),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _raw_listener(line: str) -> Listener | None:
@@ -158,14 +158,14 @@ def _outputs(sections: Sections) -> Mapping[int, tuple[str, ...]]:
     if "end" not in lines:
         return {}
     read = {line.removeprefix("reader ") for line in lines if line.startswith("reader ")}
-    found: dict[int, tuple[str, ...]] = {}
+    result: dict[int, tuple[str, ...]] = {}
     for line in lines:
         if match := _OUTPUT.fullmatch(line):
             target = match[2]
             if target.startswith("pipe:[") and target not in read:
                 target = NO_READER
-            found[int(match[1])] = (*found.get(int(match[1]), ()), target)
-    return found
+            result[int(match[1])] = (*result.get(int(match[1]), ()), target)
+    return result
 
 
 def _cgroup(lines: list[str] | None) -> str | None:
@@ -188,11 +188,11 @@ def _descendants(rows: Mapping[int, Process], root: int) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, process in rows.items():
         children.setdefault(process.parent, []).append(pid)
-    found: set[int] = set()
+    result: set[int] = set()
     waiting: Iterable[int] = [root] if root else []
     while waiting:
-        found.update(waiting)
+        result.update(waiting)
         waiting = [
-            child for pid in waiting for child in children.get(pid, ()) if child not in found
+            child for pid in waiting for child in children.get(pid, ()) if child not in result
         ]
-    return found
+    return result

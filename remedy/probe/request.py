@@ -91,7 +91,7 @@ def render_probe(request: ProbeRequest) -> str:
     """
     words = [f"{name} {mark(at)}" for at, name in enumerate(request.names, 1)]
     groups = [words[at : at + NAMES_A_CALL] for at in range(0, len(words), NAMES_A_CALL)]
-    asked = {
+    request_values = {
         "nonce": request.nonce,
         "stop_after": str(request.deadline),
         "tool_limit": str(request.tool_seconds),
@@ -100,7 +100,7 @@ def render_probe(request: ProbeRequest) -> str:
         "files": "\n".join(request.all_files()),
         "interpreters": "\n".join(request.interpreters),
     }
-    return "".join((*_assignments(asked), _fixed_assignments(), _script()))
+    return "".join((*_assignments(request_values), _fixed_assignments(), _script()))
 
 
 def _assignments(values: dict[str, str]) -> list[str]:

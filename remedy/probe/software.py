@@ -41,7 +41,7 @@ class Software(Record):
 
 def parse_software(sections: Sections) -> Software:
     """Read section ``software``: a word and a path a line, and lines of torch/version.py."""
-    found: dict[str, list[str]] = {
+    by_kind: dict[str, list[str]] = {
         "interpreter": [],
         "package": [],
         "conda": [],
@@ -53,13 +53,15 @@ def parse_software(sections: Sections) -> Software:
             cuda.append((match[1], match[2] or match[3] or ""))
             continue
         word, _, path = line.partition(" ")
-        if word in found:
-            found[word].append(path)
+        if word in by_kind:
+            by_kind[word].append(path)
     return Software(
-        interpreters=tuple(dict.fromkeys(found["interpreter"])),
-        packages=tuple(dict.fromkeys((*_installed(found["package"]), *_conda(found["conda"])))),
+        interpreters=tuple(dict.fromkeys(by_kind["interpreter"])),
+        packages=tuple(dict.fromkeys((*_installed(by_kind["package"]), *_conda(by_kind["conda"])))),
         cuda=tuple(cuda),
-        nccl=tuple((path, match[1]) for path in found["library"] if (match := _NCCL.search(path))),
+        nccl=tuple(
+            (path, match[1]) for path in by_kind["library"] if (match := _NCCL.search(path))
+        ),
     )
 
 

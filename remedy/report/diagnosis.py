@@ -88,7 +88,9 @@ def render_diagnosis(explanation: Explanation, *, everything: bool) -> Renderabl
     parts += _evidence(diagnosis, everything=everything)
     parts += _other_candidates(diagnosis, everything=everything)
     parts += _consequences(diagnosis, everything=everything)
-    parts += [Folded(Text(""), _confirmation(one)) for one in explanation.confirmations]
+    parts += [
+        Folded(Text(""), _confirmation(confirmation)) for confirmation in explanation.confirmations
+    ]
     parts += [Folded(Text("Note: ", style="bold"), Text(note)) for note in diagnosis.notes]
     if everything:
         dim = "dim"
@@ -155,12 +157,12 @@ def _whole(text: str, *, style: str) -> Text:
 def _distinct(evidence: Iterable[Quote], lead: Quote | None) -> list[Quote]:
     """Return one line of each kind from each log: a retry that is printed ten times adds nothing."""
     seen = {(lead.file, lead.symptom)} if lead is not None else set()
-    kept = []
+    distinct = []
     for quote in evidence:
         if (quote.file, quote.symptom) not in seen:
             seen.add((quote.file, quote.symptom))
-            kept.append(quote)
-    return kept
+            distinct.append(quote)
+    return distinct
 
 
 def _other_candidates(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:

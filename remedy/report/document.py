@@ -55,12 +55,12 @@ class SurvivalDocument(Document):
     Args:
         boot: survived, lost, not booted, no run or unknown.
         run: the last run that saw the host, "" for none.
-        lost: the changes that would have to be made again.
+        changes: those that would have to be made again.
     """
 
     boot: Boot
     run: str
-    lost: tuple[str, ...]
+    changes: tuple[str, ...]
 
 
 class RunDocument(Document):
@@ -139,7 +139,7 @@ def _host(host: HostOutcome) -> dict[str, Any]:
 
 
 def _survival(host: Survival) -> dict[str, Any]:
-    return {"boot": host.boot.value, "run": host.run, "lost": list(host.lost)}
+    return {"boot": host.boot.value, "run": host.run, "changes": list(host.changes)}
 
 
 def _plan(plan: Plan) -> dict[str, Any]:

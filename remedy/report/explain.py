@@ -148,8 +148,8 @@ def summary(remedy: Remedy[Any]) -> str:
     return plain(first.partition(": ")[2] or first)
 
 
-def _listed(those: Iterable[Remedy[Any]]) -> Iterator[str]:
-    return (_row(remedy.name, summary(remedy)) for remedy in those)
+def _listed(remedies: Iterable[Remedy[Any]]) -> Iterator[str]:
+    return (_row(remedy.name, summary(remedy)) for remedy in remedies)
 
 
 def _row(head: str, text: str) -> str:

@@ -101,7 +101,7 @@ def _survival_lines(survival: Mapping[str, Survival]) -> Iterator[Text]:
         if names:
             yield Text(f"{fold(names)}: {message}", style=style)
         for name in names:
-            for title in survival[name].lost:
+            for title in survival[name].changes:
                 yield Text(f"  {name}: {title}", style=style)
 
 

@@ -78,8 +78,8 @@ def _page(verdict: Verdict, title: str) -> Iterator[str]:
     yield from _tests(verdict)
     yield "<h2>Hosts</h2><table>"
     alike: dict[tuple[str, str], list[str]] = {}
-    for one in verdict.outcomes:
-        alike.setdefault((one.outcome, one.reason), []).append(one.host)
+    for entry in verdict.outcomes:
+        alike.setdefault((entry.outcome, entry.reason), []).append(entry.host)
     for (outcome, reason), hosts in alike.items():
         look = {"pass": "good", "fail": "bad"}.get(outcome, "dim")
         yield f'<tr><td>{escape(fold(hosts))}</td><td class="{look}">{outcome}</td>'
@@ -128,7 +128,7 @@ def _pace(verdict: Verdict) -> Iterator[str]:
     """Yield the bandwidth of every host, the slowest first, where one is slow."""
     if not verdict.slow:
         return
-    slow = {one.host: one for one in verdict.slow}
+    slow = {pace.host: pace for pace in verdict.slow}
     yield "<h2>Slow hosts</h2><p>Bandwidth with the best of a few partners, each way.</p>"
     yield '<table><tr><th>host</th><th class="n">GB/s</th><th class="n">of the median</th><th></th></tr>'
     most = max(verdict.pace.values(), default=1.0)
@@ -158,30 +158,30 @@ def _map(verdict: Verdict) -> Iterator[str]:
         worst[link] = max(worst.get(link, "ok"), dead.outcome, key=order.index)
         port = dead.port or "any"
         endings.setdefault(link, []).append(f"port {port}: {dead.outcome} {dead.detail}")
-    hosts = [one.host for one in verdict.outcomes]
+    hosts = [entry.host for entry in verdict.outcomes]
     if len(hosts) > LARGEST:
         concerned = {host for link in worst for host in link}
         hosts = [host for host in hosts if host in concerned][:LARGEST]
     side = 20 if len(hosts) <= 32 else 16 if len(hosts) <= 64 else 8
-    left = 8 * max(map(len, hosts), default=0) + 8
-    width = left + side * len(hosts)
+    margin = 8 * max(map(len, hosts), default=0) + 8
+    width = margin + side * len(hosts)
     yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns accept them."
     yield '</p><p class="key">'
     for outcome in ("ok", *dict.fromkeys(worst.values())):
         yield f'<span style="background:{COLOURS[outcome]}"></span>{outcome}'
-    yield f'</p><div class="map"><svg width="{width}" height="{left + side * len(hosts)}" '
+    yield f'</p><div class="map"><svg width="{width}" height="{margin + side * len(hosts)}" '
     yield 'font-family="monospace" font-size="11">'
     for at, host in enumerate(hosts):
-        middle = left + side * at + side // 2 + 4
-        yield f'<text x="{left - 4}" y="{middle}" text-anchor="end">{escape(host)}</text>'
-        yield f'<text transform="translate({middle},{left - 4}) rotate(-90)">{escape(host)}</text>'
+        middle = margin + side * at + side // 2 + 4
+        yield f'<text x="{margin - 4}" y="{middle}" text-anchor="end">{escape(host)}</text>'
+        yield f'<text transform="translate({middle},{margin - 4}) rotate(-90)">{escape(host)}</text>'
     for row, source in enumerate(hosts):
         for column, target in enumerate(hosts):
             if source == target:
                 continue
             outcome = worst.get((source, target), "ok")
             tip = "; ".join((f"{source} -> {target}", *endings.get((source, target), [outcome])))
-            yield f'<rect x="{left + side * column}" y="{left + side * row}" width="{side - 1}" '
+            yield f'<rect x="{margin + side * column}" y="{margin + side * row}" width="{side - 1}" '
             yield f'height="{side - 1}" fill="{COLOURS[outcome]}"><title>{escape(tip)}</title></rect>'
     yield "</svg></div>"
 

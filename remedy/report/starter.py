@@ -104,9 +104,11 @@ def _from_ansible(text: str) -> Iterator[StarterHost]:
             section = stripped.strip("[]")
         elif not section.endswith((":vars", ":children")):
             name, *words = shlex.split(stripped, comments=True)
-            given = dict(word.split("=", 1) for word in words if "=" in word)
+            variables = dict(word.split("=", 1) for word in words if "=" in word)
             data: dict[str, Any] = {
-                ours: given[theirs] for theirs, ours in ANSIBLE_DATA.items() if theirs in given
+                ours: variables[variable]
+                for variable, ours in ANSIBLE_DATA.items()
+                if variable in variables
             }
             if "ssh_port" in data:
                 data["ssh_port"] = int(data["ssh_port"])

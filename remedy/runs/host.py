@@ -46,8 +46,8 @@ def changed(name: str, report: HostReport, remaining: Plan) -> HostOutcome:
         or remaining.for_host(name)
         or any(result.status not in GOOD for result in results)
     )
-    made = any(result.status is ChangeStatus.DONE for result in results)
-    status = HostStatus.FAILED if failed else HostStatus.CHANGED if made else HostStatus.OK
+    is_changed = any(result.status is ChangeStatus.DONE for result in results)
+    status = HostStatus.FAILED if failed else HostStatus.CHANGED if is_changed else HostStatus.OK
     error = refusal(name, report)
     if error is None and report.error is not None:
         # The host could be probed afterwards: what failed is the change, not the connection.

@@ -16,7 +16,7 @@ def compare_journal(session: Session) -> dict[str, str]:
         for each host what does not agree, "" where everything does.
     """
     path = session.home / FILE_NAME
-    known, here = witness.hashes(path), witness.place(session.home)
+    known, location = witness.hashes(path), witness.place(session.home)
     stories = session.stories().values()
     with session.progress.stage(f"Asking {counted(len(session.hosts), 'host')}"):
         heads_by_host = session.carrier.heads(session.hosts)
@@ -26,5 +26,5 @@ def compare_journal(session: Session) -> dict[str, str]:
             problems[name] = f"not compared: {heads.message}"
             continue
         runs = [s.run for s in stories if "done" in s.results.get(name, {}).values()]
-        problems[name] = witness.judge(heads, known, here, runs)
+        problems[name] = witness.judge(heads, known, location, runs)
     return problems

@@ -28,8 +28,8 @@ def propose(session: Session, run: str) -> Proposal:
             next_step="List the runs: remedy history INVENTORY",
         )
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
-    here = carried_out.restricted(session.hosts)
-    plan = agreement.undoing(here, story, origin())
+    local = carried_out.restricted(session.hosts)
+    plan = agreement.undoing(local, story, origin())
     obstacles = {}
     if plan.changes:
         with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
@@ -40,7 +40,7 @@ def propose(session: Session, run: str) -> Proposal:
         agreement.Agreement(plan, of=run),
         plan,
         obstacles=obstacles,
-        irreversible=agreement.irreversible(here, story),
+        irreversible=agreement.irreversible(local, story),
     )
 
 

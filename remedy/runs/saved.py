@@ -108,8 +108,12 @@ def _check_inventory(session: Session, path: Path, plan: Plan) -> None:
     inventory = session.inventory
     if plan.inventory_digest == inventory.digest:
         return
-    gone = [host for host in plan.hosts if host not in inventory.names]
-    reason = f": it changes {fold(gone)}, which is no longer in the inventory" if gone else ""
+    departures = [host for host in plan.hosts if host not in inventory.names]
+    reason = (
+        f": it changes {fold(departures)}, which is no longer in the inventory"
+        if departures
+        else ""
+    )
     raise StaleError(
         f"{path} was made for a different inventory, or before this one was edited{reason}",
         next_step=f"Make it again: remedy plan {inventory.path} -o {path.name}",

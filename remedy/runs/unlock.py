@@ -68,7 +68,7 @@ def unlock(session: Session, run: str, *, force: bool) -> RunOutcome:
 
 def _outcome(name: str, lock: Unlocked) -> HostOutcome:
     """Return the outcome of a host from what it answered."""
-    detail = f": {lock.who}" if lock.who else ""
+    detail = f": {lock.holder}" if lock.holder else ""
     if lock.state in RELEASED:
         return HostOutcome(HostStatus.OK, message=f"{RELEASED[lock.state]}{detail}")
     unknown = "whether it is locked is unknown", "See why, then run the command again."

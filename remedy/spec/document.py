@@ -53,9 +53,9 @@ class Spec:
         Raises:
             SpecError: a value is not allowed.
         """
-        given = {key: value for key, value in values.items() if value is not None}
+        settings = {key: value for key, value in values.items() if value is not None}
         section = self.sections[name]
-        merged = {**section.model_dump(), **given}
+        merged = {**section.model_dump(), **settings}
         self.sections[name] = _section("command line", name, type(section), {name: merged})
 
     @property

@@ -213,10 +213,10 @@ def _make_state(inventory: Inventory) -> State:
         "ssh_connect_retries": 1,
     }
     for node in inventory.nodes:
-        own = source.host_data[node.name]
+        data = source.host_data[node.name]
         for key, value in defaults.items():
             if key not in node.data:
-                own[key] = value
+                data[key] = value
     config = Config(
         CONNECT_TIMEOUT=CONNECT_TIMEOUT,
         PARALLEL=min(PARALLEL, len(inventory.nodes)),

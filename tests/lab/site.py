@@ -23,7 +23,7 @@ DISABLED = b"#remedy disabled# "
 
 
 @dataclass(frozen=True)
-class Answer:
+class RemedyOutput:
     """What a command said, and its exit code."""
 
     code: int
@@ -43,7 +43,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Names:
+class HostNames:
     """What a host is called and what is in its files, read on the host without remedy.
 
     Args:
@@ -82,7 +82,7 @@ class Site:
         run = [words[0]] if name in ("rollback", "unlock") else []
         return [str(COMMAND), *name.split(), *run, str(self.inventory), *words[len(run) :]]
 
-    def remedy(self, name: str, *words: str, stdin: str = "", seconds: float = 180) -> Answer:
+    def remedy(self, name: str, *words: str, stdin: str = "", seconds: float = 180) -> RemedyOutput:
         """Run a command of remedy to its end, without a terminal."""
         done = subprocess.run(
             self.command(name, *words),
@@ -94,20 +94,20 @@ class Site:
             start_new_session=True,
             env={**os.environ, "COLUMNS": "200"},
         )
-        answer = Answer(done.returncode, done.stdout, done.stderr)
+        answer = RemedyOutput(done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in answer.text, answer.text
         return answer
 
-    def names(self, host: str) -> Names:
+    def names(self, host: str) -> HostNames:
         """Read what a host is called and what its files hold."""
         look = (
             "uname -n; base64 -w0 /etc/hostname; echo; base64 -w0 /etc/hosts; echo;"
             " stat -L -c %u:%g:%a /etc/hosts; readlink /etc/hosts || echo"
         )
         running, static, hosts, mode, link = self.cluster.run(host, look).stdout.splitlines()
-        return Names(running, base64.b64decode(static), base64.b64decode(hosts), mode, link)
+        return HostNames(running, base64.b64decode(static), base64.b64decode(hosts), mode, link)
 
-    def all_names(self) -> dict[str, Names]:
+    def all_names(self) -> dict[str, HostNames]:
         """Read the names of every host."""
         return {host: self.names(host) for host in self.cluster.hosts}
 

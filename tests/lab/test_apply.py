@@ -18,7 +18,7 @@ from remedy.runs.probe import probe
 from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster
 from tests.lab.runs import carry_out
-from tests.lab.site import DISABLED, Answer, Names, Site, outside_block
+from tests.lab.site import DISABLED, HostNames, RemedyOutput, Site, outside_block
 
 pytestmark = pytest.mark.lab
 
@@ -37,26 +37,26 @@ RUN_KEYS = {
 
 
 @dataclass(frozen=True)
-class Story:
+class ApplyStory:
     """What was said and what was there at each point of the story."""
 
     site: Site
-    broken: Mapping[str, Names]
-    check: Answer
-    checked: Answer
-    unasked: Answer
-    looked_at: Mapping[str, Names]
-    applied: Answer
-    right: Mapping[str, Names]
+    broken: Mapping[str, HostNames]
+    check: RemedyOutput
+    checked: RemedyOutput
+    unasked: RemedyOutput
+    looked_at: Mapping[str, HostNames]
+    applied: RemedyOutput
+    right: Mapping[str, HostNames]
     resolved: Mapping[str, Mapping[str, str]]
-    again: Answer
+    again: RemedyOutput
     sessions: Mapping[str, Counter[str]]
-    back: Answer
-    undone: Mapping[str, Names]
-    third: Answer
-    right_again: Mapping[str, Names]
+    back: RemedyOutput
+    undone: Mapping[str, HostNames]
+    third: RemedyOutput
+    right_again: Mapping[str, HostNames]
     by_hand: str
-    undone_by_hand: Mapping[str, Names]
+    undone_by_hand: Mapping[str, HostNames]
 
     @property
     def run(self) -> str:
@@ -65,7 +65,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(module_cluster: Cluster) -> Story:
+def story(module_cluster: Cluster) -> ApplyStory:
     site = Site(module_cluster)
     for host, faults in FAULTS.items():
         module_cluster.fault(host, *faults)
@@ -88,10 +88,10 @@ def story(module_cluster: Cluster) -> Story:
     last = told["third"].document["run"]
     told["by_hand"] = module_cluster.run("gpu03", f"sh /var/lib/remedy/runs/{last}/undo").stdout
     told["undone_by_hand"] = site.all_names()
-    return Story(**told)
+    return ApplyStory(**told)
 
 
-def test_check_reports_and_changes_nothing(story: Story) -> None:
+def test_check_reports_and_changes_nothing(story: ApplyStory) -> None:
     assert (story.check.code, story.checked.code) == (0, 10)
     assert story.looked_at == story.broken
     document = story.check.document
@@ -101,14 +101,14 @@ def test_check_reports_and_changes_nothing(story: Story) -> None:
     assert "gpu[01-03]: set the running host name to its own name" in story.checked.stdout
 
 
-def test_nothing_is_changed_without_consent(story: Story) -> None:
+def test_nothing_is_changed_without_consent(story: ApplyStory) -> None:
     assert story.unasked.code == 2
-    assert "this is no terminal" in story.unasked.stderr
+    assert "standard input is no terminal" in story.unasked.stderr
     assert "--yes" in story.unasked.stderr
     assert story.looked_at == story.broken
 
 
-def test_a_plan_shows_a_contradicting_line_before_and_after(story: Story) -> None:
+def test_a_plan_shows_a_contradicting_line_before_and_after(story: ApplyStory) -> None:
     shown = story.checked.stdout
     for line in (
         r"-127\.0\.1\.1 +gpu02",
@@ -122,7 +122,7 @@ def test_a_plan_shows_a_contradicting_line_before_and_after(story: Story) -> Non
     assert "/etc/hosts is a link; the file that changes is /etc/site/hosts" in shown
 
 
-def test_apply_says_what_it_did_in_one_document(story: Story) -> None:
+def test_apply_says_what_it_did_in_one_document(story: ApplyStory) -> None:
     assert story.applied.code == 0, story.applied.stderr
     document = story.applied.document
     assert set(document) == RUN_KEYS
@@ -140,7 +140,7 @@ def test_apply_says_what_it_did_in_one_document(story: Story) -> None:
     assert re.fullmatch("[0-9a-f]{64}", document["plan"]["digest"])
 
 
-def test_the_all_reduce_proves_it(story: Story) -> None:
+def test_the_all_reduce_proves_it(story: ApplyStory) -> None:
     if story.site.cluster.lab.record().python is None:
         pytest.skip("no torch for the hosts")
     verdict = story.applied.document["verdict"]
@@ -151,14 +151,14 @@ def test_the_all_reduce_proves_it(story: Story) -> None:
     assert verdict["reason"]
 
 
-def test_every_host_has_its_name_and_finds_every_other(story: Story) -> None:
+def test_every_host_has_its_name_and_finds_every_other(story: ApplyStory) -> None:
     assert story.right.keys() == FAULTS.keys()
     for host, names in story.right.items():
         assert (names.running, names.static) == (host, f"{host}\n".encode())
         assert story.resolved[host] == story.site.addresses()
 
 
-def test_what_nobody_asked_to_change_is_as_it_was(story: Story) -> None:
+def test_what_nobody_asked_to_change_is_as_it_was(story: ApplyStory) -> None:
     for host in FAULTS:
         before, after = story.broken[host], story.right[host]
         assert (after.owner_mode, after.link) == (before.owner_mode, before.link)
@@ -180,7 +180,7 @@ def test_what_nobody_asked_to_change_is_as_it_was(story: Story) -> None:
     assert not any(story.site.copies(host) for host in FAULTS)
 
 
-def test_a_second_run_changes_nothing(story: Story) -> None:
+def test_a_second_run_changes_nothing(story: ApplyStory) -> None:
     assert story.again.code == 0
     document = story.again.document
     assert document["plan"]["changes"] == []
@@ -189,11 +189,11 @@ def test_a_second_run_changes_nothing(story: Story) -> None:
     assert document["verdict"] is None
 
 
-def test_a_run_with_nothing_to_do_costs_one_connection_and_one_command(story: Story) -> None:
+def test_a_run_with_nothing_to_do_costs_one_connection_and_one_command(story: ApplyStory) -> None:
     assert story.sessions == {host: Counter(accepted=1, session=1) for host in FAULTS}
 
 
-def test_a_rollback_restores_every_byte(story: Story) -> None:
+def test_a_rollback_restores_every_byte(story: ApplyStory) -> None:
     assert story.back.code == 0, story.back.stderr
     document = story.back.document
     assert (document["mode"], document["of"]) == ("rollback", story.run)
@@ -203,18 +203,18 @@ def test_a_rollback_restores_every_byte(story: Story) -> None:
     assert story.undone == story.broken
 
 
-def test_what_was_undone_can_be_done_again(story: Story) -> None:
+def test_what_was_undone_can_be_done_again(story: ApplyStory) -> None:
     assert story.third.code == 0, story.third.stderr
     assert story.right_again == story.right
 
 
-def test_a_host_can_undo_a_run_by_itself(story: Story) -> None:
+def test_a_host_can_undo_a_run_by_itself(story: ApplyStory) -> None:
     assert "undo-" in story.by_hand
     assert "failed" not in story.by_hand
     assert story.undone_by_hand == {**story.right_again, "gpu03": story.broken["gpu03"]}
 
 
-def test_the_journal_tells_every_run_and_its_chain_is_whole(story: Story) -> None:
+def test_the_journal_tells_every_run_and_its_chain_is_whole(story: ApplyStory) -> None:
     path = story.site.folder / ".remedy" / FILE_NAME
     count, problem = verify_chain(path)
     assert problem == ""
@@ -233,7 +233,7 @@ def test_the_journal_tells_every_run_and_its_chain_is_whole(story: Story) -> Non
     assert (audit.code, "the chain is whole" in audit.stdout) == (0, True)
 
 
-def test_receipts_are_on_each_host_for_root_alone(story: Story) -> None:
+def test_receipts_are_on_each_host_for_root_alone(story: ApplyStory) -> None:
     place = f"/var/lib/remedy/runs/{story.run}"
     for host in FAULTS:
         run = story.site.cluster.run
@@ -254,7 +254,7 @@ def test_receipts_are_on_each_host_for_root_alone(story: Story) -> None:
         assert sha256(story.broken[host].hosts) in run(host, f"sha256sum {place}/pre/*").stdout
 
 
-def test_the_transport_counts_the_same(story: Story) -> None:
+def test_the_transport_counts_the_same(story: ApplyStory) -> None:
     """Last, since it changes hosts: what the controller counts is what the hosts have seen."""
     counts = []
     for _ in range(2):

@@ -15,7 +15,7 @@ import pytest
 from remedy.audit.journal import FILE_NAME, HEAD_NAME, canonical
 from remedy.plan import sha256
 from tests.lab.conftest import Cluster
-from tests.lab.site import Answer, Names, Site
+from tests.lab.site import HostNames, RemedyOutput, Site
 
 pytestmark = pytest.mark.lab
 
@@ -27,17 +27,17 @@ class Trail:
     """What was said and what was there at each point of the story."""
 
     site: Site
-    broken: Mapping[str, Names]
-    stopped: Answer
-    resumed: Answer
-    right: Mapping[str, Names]
-    again: Answer
-    back: Answer
-    undone: Mapping[str, Names]
-    redone: Answer
-    right_again: Mapping[str, Names]
-    conflict: Answer
-    after_conflict: Mapping[str, Names]
+    broken: Mapping[str, HostNames]
+    stopped: RemedyOutput
+    resumed: RemedyOutput
+    right: Mapping[str, HostNames]
+    again: RemedyOutput
+    back: RemedyOutput
+    undone: Mapping[str, HostNames]
+    redone: RemedyOutput
+    right_again: Mapping[str, HostNames]
+    conflict: RemedyOutput
+    after_conflict: Mapping[str, HostNames]
 
     def run(self, answer: str) -> str:
         """The id of the run of an answer."""

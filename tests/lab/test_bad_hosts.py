@@ -11,7 +11,7 @@ import pytest
 
 from remedy.lab.faults.names import _CLONED_ID
 from tests.lab.conftest import Cluster, clusters
-from tests.lab.site import Answer, Names, Site, outside_block
+from tests.lab.site import HostNames, RemedyOutput, Site, outside_block
 
 pytestmark = pytest.mark.lab
 
@@ -48,12 +48,12 @@ class Bad:
     """One run, and what was there before and after it."""
 
     site: Site
-    before: Mapping[str, Names]
-    applied: Answer
-    after: Mapping[str, Names]
+    before: Mapping[str, HostNames]
+    applied: RemedyOutput
+    after: Mapping[str, HostNames]
     resolved: Mapping[str, Mapping[str, str]]
-    healed: Answer
-    healed_text: Answer
+    healed: RemedyOutput
+    healed_text: RemedyOutput
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_what_did_not_survive_a_reboot_is_told_host_by_host(cluster: Cluster) ->
         "gpu04": "not booted",
     }
     assert {one["run"] for one in told.values()} == {applied.document["run"]}
-    assert any("90-remedy-ports.conf" in title for title in told["gpu02"]["lost"])
+    assert any("90-remedy-ports.conf" in title for title in told["gpu02"]["changes"])
     said = site.remedy("check", "--after-reboot").stdout
     assert "gpu01: booted since the last run; every applied change is still there" in said
     assert "gpu02: booted since the last run, and NOT every applied change is still there" in said

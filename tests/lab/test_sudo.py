@@ -15,7 +15,7 @@ import pytest
 
 from remedy.lab.rootfs import GUARDED_PASSWORD
 from tests.lab.conftest import Cluster
-from tests.lab.site import Answer, Names, Site
+from tests.lab.site import HostNames, RemedyOutput, Site
 
 pytestmark = pytest.mark.lab
 
@@ -29,15 +29,15 @@ class Sudo:
     """What was said and what was there: without a password, with it, and with a wrong one."""
 
     site: Site
-    fresh: Mapping[str, Names]
-    without: Answer
-    refused: Mapping[str, Names]
-    wrong: Answer
-    typed: Answer
-    names: Names
-    back: Answer
-    undone: Names
-    given: Answer
+    fresh: Mapping[str, HostNames]
+    without: RemedyOutput
+    refused: Mapping[str, HostNames]
+    wrong: RemedyOutput
+    typed: RemedyOutput
+    names: HostNames
+    back: RemedyOutput
+    undone: HostNames
+    given: RemedyOutput
     seen: bytes
     places: list[str]
 
@@ -70,7 +70,7 @@ def sudo(module_cluster: Cluster) -> Sudo:
     return Sudo(**told)
 
 
-def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) -> Answer:
+def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) -> RemedyOutput:
     """Run a command on a terminal of its own: wait for each question, then answer it."""
     script = ["script", "--quiet", "--return", "--flush", "--command"]
     process = subprocess.Popen(
@@ -104,7 +104,7 @@ def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) 
     while piece := more():
         shown += piece
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
-    return Answer(process.wait(timeout=60), plain, "")
+    return RemedyOutput(process.wait(timeout=60), plain, "")
 
 
 def _start_looking(cluster: Cluster, host: str) -> None:

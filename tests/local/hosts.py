@@ -35,7 +35,7 @@ OWN = 'hostname "$2" && mount --bind "$1" /proc/sys/kernel/random/boot_id && shi
 
 
 @dataclass(frozen=True)
-class Answer:
+class LocalOutput:
     """What the transport would give: see ``remedy.transport.Output``."""
 
     host: str
@@ -100,12 +100,12 @@ class Hosts:
             process.stdin.close()
             process.stdin = None
 
-    def outputs(self) -> dict[str, Answer]:
+    def outputs(self) -> dict[str, LocalOutput]:
         """Wait for all, as the transport does."""
-        outputs: dict[str, Answer] = {}
+        outputs: dict[str, LocalOutput] = {}
         for name, process in self.running.items():
             stdout, stderr = process.communicate(timeout=120)
-            outputs[name] = Answer(name, stdout.decode(), stderr.decode(), process.returncode)
+            outputs[name] = LocalOutput(name, stdout.decode(), stderr.decode(), process.returncode)
         return outputs
 
     def verdict(self) -> Verdict:

@@ -73,8 +73,8 @@ def catalogue() -> list[LabFault]:
     What a test registers beside itself is found by ``get``, and is that test's own business.
     """
     _load()
-    own = (entry for entry in _faults.values() if entry.inject.__module__.startswith(__name__))
-    return sorted(own, key=lambda entry: entry.name)
+    entries = (entry for entry in _faults.values() if entry.inject.__module__.startswith(__name__))
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def load_file(path: Path) -> None:

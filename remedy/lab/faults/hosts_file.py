@@ -26,7 +26,7 @@ def _names(line: bytes) -> list[bytes]:
 
 def _peer(host: Host) -> HostRecord:
     """Return the host after this one, round the lab."""
-    later = [one for one in host.peers if one.number > host.record.number]
+    later = [peer for peer in host.peers if peer.number > host.record.number]
     if not host.peers:
         raise LabError(
             f"{host.name} has no peers.", next_step="The fault needs a lab of two hosts."
@@ -43,9 +43,9 @@ def _nobody(host: Host, number: int) -> bytes:
     "no-peer-entries", "the hosts file names no other host of the lab, nor this one by its own name"
 )
 def no_peer_entries(host: Host) -> None:
-    lab = {one.name.encode() for one in host.lab.hosts}
-    kept = [line for line in _lines(host) if not lab.intersection(_names(line))]
-    host.write(HOSTS, b"\n".join(kept))
+    lab = {host_of_lab.name.encode() for host_of_lab in host.lab.hosts}
+    remaining = [line for line in _lines(host) if not lab.intersection(_names(line))]
+    host.write(HOSTS, b"\n".join(remaining))
 
 
 @fault(
@@ -53,8 +53,8 @@ def no_peer_entries(host: Host) -> None:
 )
 def loopback_name(host: Host) -> None:
     line = b"127.0.1.1\t" + host.name.encode()
-    lines = [one for one in _lines(host) if not one.startswith(b"127.0.1.1")]
-    at = next((i + 1 for i, one in enumerate(lines) if one.startswith(b"127.0.0.1")), 0)
+    lines = [entry for entry in _lines(host) if not entry.startswith(b"127.0.1.1")]
+    at = next((i + 1 for i, entry in enumerate(lines) if entry.startswith(b"127.0.0.1")), 0)
     host.write(HOSTS, b"\n".join([*lines[:at], line, *lines[at:]]))
 
 
@@ -66,7 +66,7 @@ def stale_peer_entry(host: Host) -> None:
     peer = _peer(host).name.encode()
     lines = _lines(host)
     stale = _nobody(host, _OLD) + b"\t" + peer
-    left = _nobody(host, _GONE) + b"\t" + host.lab.prefix.encode() + b"-left"
+    departure = _nobody(host, _GONE) + b"\t" + host.lab.prefix.encode() + b"-left"
     at = next((i for i, line in enumerate(lines) if peer in _names(line)), None)
     if at is None:
         # Keep the file ending in a newline.
@@ -74,8 +74,8 @@ def stale_peer_entry(host: Host) -> None:
         lines.insert(at, stale)
     else:
         lines[at] = stale
-    if left not in lines:
-        lines.insert(at + 1, left)
+    if departure not in lines:
+        lines.insert(at + 1, departure)
     host.write(HOSTS, b"\n".join(lines))
 
 

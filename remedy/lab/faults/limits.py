@@ -9,7 +9,7 @@ from remedy.lab.host import Host
 @fault("small-memlock", "a session may lock 64 KiB of memory and open 512 files, root's too")
 def small_memlock(host: Host) -> None:
     lines = "".join(
-        f"{who} - {item}\n" for who in ("*", "root") for item in ("memlock 64", "nofile 512")
+        f"{domain} - {item}\n" for domain in ("*", "root") for item in ("memlock 64", "nofile 512")
     )
     host.must(["mkdir", "-p", "/etc/security/limits.d"])
     host.write("/etc/security/limits.d/50-site.conf", lines.encode())

@@ -50,7 +50,7 @@ def test_what_is_lost_is_named_and_what_nobody_applied_is_not() -> None:
     state, plan = booted("b", right=False)
     found = survival([run("a")], {"gpu01": state}, plan, ["gpu01"])["gpu01"]
     titles = {c.title for c in plan.for_host("gpu01") if c.remedy == "hosts_file"}
-    assert set(found.lost) == titles != set()
+    assert set(found.changes) == titles != set()
     other = run("a")
     other.results["gpu01"] = {"01-hosts_file": "already"}
     assert survival([other], {"gpu01": state}, plan, ["gpu01"])["gpu01"].boot is Boot.SURVIVED
@@ -78,4 +78,4 @@ def test_the_last_run_that_saw_the_host_counts_and_all_runs_say_what_was_applied
     rolled_back = run("a")
     rolled_back.mode = "rollback"
     found = survival([rolled_back], {"gpu01": state}, plan, ["gpu01"])["gpu01"]
-    assert (found.boot, found.lost) == (Boot.SURVIVED, ())
+    assert (found.boot, found.changes) == (Boot.SURVIVED, ())

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.mutants.draw import draw, room_of
 from benchmarks.mutants.operators import Mutant, mutants_of
-from benchmarks.mutants.reach import Reach
+from benchmarks.mutants.reach import LineReach
 from benchmarks.mutants.table import survivors, table
 from benchmarks.mutants.trial import Records, Result
 
@@ -80,7 +80,7 @@ def mutant(line: int, *, top: bool = False, operator: str = "text") -> Mutant:
 
 
 def test_the_tests_for_a_mutant_are_those_that_reach_it_and_then_quick_ones_of_its_file() -> None:
-    reach = Reach(
+    reach = LineReach(
         {"t.py::slow": 2.0, "t.py::quick": 0.1, "u.py::a": 0.3, "u.py::b": 0.4, "v.py::other": 0.1},
         ("t.py::fails",),
         {

@@ -209,7 +209,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Case:
+class FleetCase:
     """A fleet with damaged hosts, and what the spec says otherwise than by default."""
 
     damages: tuple[Damage, ...]
@@ -238,7 +238,7 @@ def switches() -> st.SearchStrategy[Mapping[str, Mapping[str, Any]]]:
     )
 
 
-def cases() -> st.SearchStrategy[Case]:
+def cases() -> st.SearchStrategy[FleetCase]:
     """Return fleets of three hosts, each with damage of its own, under settings of every kind."""
     breakable = [remedy.name for remedy in remedies() if remedy.broken is not None]
     damages = st.builds(
@@ -253,13 +253,13 @@ def cases() -> st.SearchStrategy[Case]:
         broken=st.frozensets(st.sampled_from(breakable), max_size=2),
     )
     return st.builds(
-        Case,
+        FleetCase,
         damages=st.tuples(*(damages for _ in NAMES)),
         switches=st.one_of(st.just({}), switches()),
     )
 
 
-def single_cases(remedy: Remedy[Any]) -> Iterator[Case]:
+def single_cases(remedy: Remedy[Any]) -> Iterator[FleetCase]:
     """Yield cases that differ in one thing from a healthy fleet: a recording, a file, a setting.
 
     With every one of them there is the breakage that the remedy declares, and there is not.
@@ -302,10 +302,10 @@ def _alike(
     values: Mapping[str, Any] | None = None,
     files: Mapping[str, bytes] | None = None,
     live: Mapping[str, str] | None = None,
-) -> Case:
+) -> FleetCase:
     hosts = b"127.0.0.1\tlocalhost\n"
     damages = tuple(
         Damage(recording, hosts, files or {}, "node", "node", live or {}, broken=frozenset(broken))
         for _ in NAMES
     )
-    return Case(damages, {remedy: values or {}})
+    return FleetCase(damages, {remedy: values or {}})

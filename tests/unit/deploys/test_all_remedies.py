@@ -33,7 +33,7 @@ from remedy.plan.splice import join
 from remedy.spec import SpecSection, load_spec
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.example import EXAMPLE
-from tests.unit.deploys.fleets import NAMES, Case, cases, fleet_of, host, with_absent
+from tests.unit.deploys.fleets import NAMES, FleetCase, cases, fleet_of, host, with_absent
 from tests.unit.deploys.promises import sweep
 from tests.unit.plans import WHEN, check_commands, check_converged, check_way_back, summary
 
@@ -121,25 +121,25 @@ def test_a_remedy_is_switched_on_and_does_what_it_says(remedy: Remedy[Any]) -> N
 
 
 @given(CASES)
-def test_what_a_plan_promises_needs_no_plan(case: Case) -> None:
+def test_what_a_plan_promises_needs_no_plan(case: FleetCase) -> None:
     fleet = case.fleet()
     check_converged(fleet, make_plan(fleet, WHEN))
 
 
 @given(CASES)
-def test_a_command_knows_what_is_there_and_what_will_be(case: Case) -> None:
+def test_a_command_knows_what_is_there_and_what_will_be(case: FleetCase) -> None:
     fleet = case.fleet()
     check_commands(fleet, make_plan(fleet, WHEN))
 
 
 @given(CASES)
-def test_taking_a_plan_back_brings_the_state_before(case: Case) -> None:
+def test_taking_a_plan_back_brings_the_state_before(case: FleetCase) -> None:
     fleet = case.fleet()
     check_way_back(fleet, make_plan(fleet, WHEN))
 
 
 @given(CASES)
-def test_no_change_without_a_finding_and_all_of_both_is_whole(case: Case) -> None:
+def test_no_change_without_a_finding_and_all_of_both_is_whole(case: FleetCase) -> None:
     fleet = case.fleet()
     plan = make_plan(fleet, WHEN)
     found = {(f.remedy, f.host) for f in plan.findings if f.kind is not FindingKind.REPORT}
@@ -165,7 +165,7 @@ def test_no_change_without_a_finding_and_all_of_both_is_whole(case: Case) -> Non
 
 @settings(max_examples=20)
 @given(CASES)
-def test_a_plan_is_made_the_same_way_twice_and_survives_its_file(case: Case) -> None:
+def test_a_plan_is_made_the_same_way_twice_and_survives_its_file(case: FleetCase) -> None:
     fleet = case.fleet()
     plan = make_plan(fleet, WHEN)
     assert make_plan(fleet, WHEN) == plan

@@ -59,7 +59,7 @@ def host(
             "sysctls": Sysctls(live=live, persisted=(), unread=()),
             "gpus": record(Gpus, pci=(GPU,) * gpus),
             "session": record(LoginSession, homes=(), programs={}, present=frozenset()),
-            "names": record(Names, own=(own or address,)),
+            "names": record(Names, local=(own or address,)),
         }
     )
 

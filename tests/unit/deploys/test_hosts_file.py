@@ -79,7 +79,7 @@ def test_a_wrong_answer_is_drift_while_the_file_is_wrong_and_blocks_once_it_is_r
     ]
     assert len(named) == 1
     assert named[0].fix == ""
-    after = plan_of(changed(settled(), names=Names(own=(), peers=wrong)))
+    after = plan_of(changed(settled(), names=Names(local=(), peers=wrong)))
     assert after.changes == ()
     assert findings(after, FindingKind.DRIFT) == []
     blocked = {f.label: f for f in findings(after, FindingKind.BLOCKED)}
@@ -97,17 +97,17 @@ def test_a_wrong_answer_is_drift_while_the_file_is_wrong_and_blocks_once_it_is_r
 
 @pytest.mark.parametrize("answers", [(), ("10.9.9.9", "10.0.0.2"), ("10.0.0.1",)])
 def test_only_the_first_answer_counts(answers: tuple[str, ...]) -> None:
-    plan = plan_of(changed(settled(), names=Names(own=(), peers={**RIGHT, "b": answers})))
+    plan = plan_of(changed(settled(), names=Names(local=(), peers={**RIGHT, "b": answers})))
     (finding,) = plan.blocked("a")
     assert finding.evidence[0].startswith("b: ")
     second = plan_of(
-        changed(settled(), names=Names(own=(), peers={**RIGHT, "b": ("10.0.0.2", "10.9.9.9")}))
+        changed(settled(), names=Names(local=(), peers={**RIGHT, "b": ("10.0.0.2", "10.9.9.9")}))
     )
     assert second.findings == ()
 
 
 def test_names_without_an_answer_in_time_are_unknown() -> None:
-    plan = plan_of(changed(settled(), names=Names(own=(), peers={"a": ("10.0.0.1",)})))
+    plan = plan_of(changed(settled(), names=Names(local=(), peers={"a": ("10.0.0.1",)})))
     (finding,) = findings(plan, FindingKind.UNKNOWN)
     assert finding.evidence == ("b",)
     assert "resolv.conf" in finding.fix

@@ -404,7 +404,7 @@ def test_a_name_that_leads_elsewhere_blocks_where_nobody_cures_it() -> None:
     unmanaged.sections["paddle"] = PaddleSpec(ports="8000-8003")
 
     def plan(own: tuple[str, ...]) -> Plan:
-        state = ap.host(1).model_copy(update={"names": record(Names, own=own)})
+        state = ap.host(1).model_copy(update={"names": record(Names, local=own)})
         return make_plan(fleet(state, spec=unmanaged), WHEN, only="paddle")
 
     (finding,) = plan(("127.0.1.1", "10.0.0.1")).blocked("gpu01")
@@ -414,7 +414,7 @@ def test_a_name_that_leads_elsewhere_blocks_where_nobody_cures_it() -> None:
     assert "hosts_file.manage" in finding.fix
     assert "no address" in plan(()).blocked("gpu01")[0].evidence[0]
     assert plan(("10.0.0.1",)).blocked("gpu01") == ()
-    unknown = ap.host(1).model_copy(update={"names": record(Names, own=Unknown(reason="late"))})
+    unknown = ap.host(1).model_copy(update={"names": record(Names, local=Unknown(reason="late"))})
     (late,) = make_plan(fleet(unknown, spec=unmanaged), WHEN, only="paddle").blocked("gpu01")
     assert (late.kind, late.label) == (FindingKind.UNKNOWN, "loopback-hostname")
 

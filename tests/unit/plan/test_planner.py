@@ -130,7 +130,7 @@ def test_a_resolver_that_disagrees_with_a_right_file_blocks() -> None:
     state = after.states["gpu01"]
     assert isinstance(state.names, Names)
     lying = state.model_copy(
-        update={"names": Names(own=(), peers={**state.names.peers, "gpu02": ("10.9.9.9",)})}
+        update={"names": Names(local=(), peers={**state.names.peers, "gpu02": ("10.9.9.9",)})}
     )
     plan = make_plan(Fleet(after.inventory, {**after.states, "gpu01": lying}, after.spec), WHEN)
     (finding,) = blocked(plan, "gpu01")

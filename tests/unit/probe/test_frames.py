@@ -27,7 +27,7 @@ from tests.unit.probe_data import (
     state,
 )
 
-SECTIONS = tuple(read_sections("h", packed(recorded("lab-busy")), NONCE).found)
+SECTIONS = tuple(read_sections("h", packed(recorded("lab-busy")), NONCE).by_name)
 GROUPS = (
     "clock", "session", "kernel", "mentions", "network", "listeners", "units", "mounts", "space", "ipc",
     "rdma", "limits", "environment", "software",
@@ -64,14 +64,14 @@ def packed_by_gzip(body: bytes) -> str:
 def test_what_gzip_packed_is_read() -> None:
     found = read_sections("h", packed_by_gzip(recorded("lab-idle")), NONCE)
     assert found.complete
-    assert found.found == read_sections("h", packed(recorded("lab-idle")), NONCE).found
+    assert found.by_name == read_sections("h", packed(recorded("lab-idle")), NONCE).by_name
 
 
 def test_of_a_torn_or_damaged_pack_the_part_before_is_read() -> None:
     whole = packed_by_gzip(recorded("lab-idle"))
-    sections = set(read_sections("h", whole, NONCE).found)
+    sections = set(read_sections("h", whole, NONCE).by_name)
     for torn in (whole[: len(whole) // 2], whole[: len(whole) // 2] + "AAAA" * 99 + whole[-90:]):
-        some = set(read_sections("h", torn, NONCE).found)
+        some = set(read_sections("h", torn, NONCE).by_name)
         assert some
         assert some < sections
 
@@ -80,7 +80,7 @@ def test_a_pack_that_unpacks_without_end_is_cut(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(frames, "MOST", 1_000_000)
     body = recorded("lab-idle") + b"\n" + bytes(50_000_000)
     found = read_sections("h", packed_by_gzip(body), NONCE)
-    assert found.found["clock"].status == "ok"
+    assert found.by_name["clock"].status == "ok"
 
 
 def test_hexadecimal_is_read_where_there_is_no_base64() -> None:
@@ -108,14 +108,14 @@ def test_the_answer_of_another_run_is_no_answer() -> None:
 
 def test_a_section_cannot_be_ended_or_begun_from_inside() -> None:
     inside = f"x@{NONCE} end kernel 1.0 ok \n@{'1' * 32} end kernel 1.0 ok \n@{NONCE[:-1]} begin kernel 1.0\n"
-    found = read_sections("h", packed(section("kernel", inside)), NONCE).found
+    found = read_sections("h", packed(section("kernel", inside)), NONCE).by_name
     assert found["kernel"].body == inside.encode()
     assert list(found) == ["kernel"]
 
 
 @given(st.binary(max_size=200))
 def test_any_content_comes_through_as_it_is(content: bytes) -> None:
-    found = read_sections("h", packed(section("a", content) + section("b", content)), NONCE).found
+    found = read_sections("h", packed(section("a", content) + section("b", content)), NONCE).by_name
     assert [found["a"].body, found["b"].body] == [content, content]
 
 

@@ -57,7 +57,7 @@ def getent(*answers: tuple[str, str, tuple[str, ...]]) -> str:
 
 def test_names() -> None:
     names = known(state("lab-idle").names)
-    assert names.own == ("127.0.1.1",)
+    assert names.local == ("127.0.1.1",)
     assert names.peers == {"gpu01": (), "gpu02": (), "gpu03": ()}
     assert names.order == ("files", "dns")
 
@@ -72,12 +72,12 @@ def test_a_name_that_was_not_asked_is_missing_and_not_empty() -> None:
         parse(replaced(recorded("lab-idle"), "names", answer, "timeout", "not all")).names
     )
     assert names.peers == {"gpu03": ("10.0.0.3", "10.1.0.3"), "gpu01": ()}
-    assert names.own == ("127.0.1.1",)
+    assert names.local == ("127.0.1.1",)
 
 
 def test_the_own_name_that_could_not_be_asked_is_told_apart() -> None:
     names = known(parse(replaced(recorded("lab-idle"), "names", getent((mark(1), "", ())))).names)
-    assert names.own == NOT_ASKED
+    assert names.local == NOT_ASKED
 
 
 @pytest.mark.parametrize(

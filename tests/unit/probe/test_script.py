@@ -98,7 +98,7 @@ def test_every_section_comes() -> None:
     request = ProbeRequest()
     _, stdout = run(request)
     asked = re.findall(r"^section (\S+)", render_probe(request), re.MULTILINE)
-    assert list(read_sections("here", stdout, request.nonce).found) == asked
+    assert list(read_sections("here", stdout, request.nonce).by_name) == asked
 
 
 def test_the_clock_is_this_clock() -> None:
@@ -199,7 +199,7 @@ def test_secrets_stay_on_the_host() -> None:
     assert found.environment["NCCL_DEBUG"] == "canary-five {{ 7*7 }} $(id)"
     assert found.environment["HF_TOKEN"] == "<redacted>"
     body = "".join(
-        str(section) for section in read_sections("here", stdout, _nonce(stdout)).found.values()
+        str(section) for section in read_sections("here", stdout, _nonce(stdout)).by_name.values()
     )
     assert re.findall(r"canary-\w+", body) == ["canary-five"]
 
@@ -241,7 +241,7 @@ def test_processes_are_seen_without_their_secrets(trainer: subprocess.Popen[byte
     assert process.started_ticks == ticks
     assert (
         b"canary-"
-        not in read_sections("here", stdout, _nonce(stdout)).found["process-details"].body
+        not in read_sections("here", stdout, _nonce(stdout)).by_name["process-details"].body
     )
 
 

@@ -212,7 +212,7 @@ def test_a_sum_that_is_off_by_one_is_seen(wrong: int) -> None:
 
 
 @dataclass(frozen=True)
-class Answer:
+class EngineOutput:
     host: str
     stdout: str = ""
     stderr: str = ""
@@ -234,7 +234,7 @@ def test_nothing_runs_where_one_host_lacks_the_engine() -> None:
     def run(scripts: Mapping[str, Any]) -> dict[str, Any]:
         asked.append(scripts)
         ends = {"h0": ("ready", ""), "h1": ("no-engine", "mpirun and orted are not in its PATH")}
-        return {n: Answer(n, say(s.text, *ends[n])) for n, s in scripts.items()}
+        return {n: EngineOutput(n, say(s.text, *ends[n])) for n, s in scripts.items()}
 
     spec = VerifySpec(engine="mpi", reach=False)
     verdict = climb(run, Participants(hosts(0, 0)), spec)
@@ -252,7 +252,10 @@ def test_nothing_runs_where_one_host_lacks_the_engine() -> None:
 
 def test_a_host_that_does_not_answer_the_look_is_named() -> None:
     def run(scripts: Mapping[str, Any]) -> dict[str, Any]:
-        return {n: Answer(n, say(s.text, "ready") if n == "h0" else "") for n, s in scripts.items()}
+        return {
+            n: EngineOutput(n, say(s.text, "ready") if n == "h0" else "")
+            for n, s in scripts.items()
+        }
 
     verdict = climb(run, Participants(hosts(0, 0)), VerifySpec(engine="mpi", reach=False))
     assert [cause.name for cause in verdict.culprits] == ["h1"]

@@ -28,7 +28,7 @@ Records = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgedOutput:
     """What the transport gives: see ``remedy.transport.Output``."""
 
     host: str
@@ -111,7 +111,7 @@ def end_record(how: str = "exited", **more: Any) -> dict[str, Any]:
 
 def answers(plan: RankPlan, records: Records, nonce: str = "") -> dict[str, Any]:
     return {
-        name: Answer(
+        name: JudgedOutput(
             name,
             "".join(f"{MARK} {nonce or plan.nonce} {json.dumps(record)}\n" for record in lines),
         )
@@ -293,7 +293,7 @@ def test_no_damaged_set_ever_passes(data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             del outputs[name]
         else:
-            outputs[name] = Answer(name, error=UnreachableError(f"{name}: no connection"))
+            outputs[name] = JudgedOutput(name, error=UnreachableError(f"{name}: no connection"))
     verdict = judge(plan, outputs)
     assert not verdict.passed
     assert {outcome.host for outcome in verdict.outcomes} == set(names)
@@ -307,7 +307,7 @@ def test_no_output_can_make_the_judge_raise(noise: bytes, framed: bool) -> None:
     outputs = answers(plan, good_records(plan))
     text = noise.decode("utf-8", "replace")
     line = f"{MARK} {plan.nonce} {text}\n" if framed else text
-    outputs["gpu01"] = Answer("gpu01", stdout=line)
+    outputs["gpu01"] = JudgedOutput("gpu01", stdout=line)
     assert not judge(plan, outputs).passed
 
 
@@ -317,7 +317,7 @@ def test_no_output_can_make_the_judge_raise(noise: bytes, framed: bool) -> None:
 def test_json_of_another_shape_is_a_failure(value: Any) -> None:
     plan = make_plan()
     outputs = answers(plan, good_records(plan))
-    outputs["gpu01"] = Answer("gpu01", f"{MARK} {plan.nonce} {json.dumps(value)}\n")
+    outputs["gpu01"] = JudgedOutput("gpu01", f"{MARK} {plan.nonce} {json.dumps(value)}\n")
     assert not judge(plan, outputs).passed
 
 
@@ -330,7 +330,7 @@ def test_results_of_another_run_are_not_taken() -> None:
 
 def test_an_exit_code_proves_nothing() -> None:
     plan = make_plan()
-    assert not judge(plan, {h.name: Answer(h.name, exit_code=0) for h in plan.hosts}).passed  # type: ignore[misc]
+    assert not judge(plan, {h.name: JudgedOutput(h.name, exit_code=0) for h in plan.hosts}).passed  # type: ignore[misc]
 
 
 def test_equal_boot_ids_are_one_host() -> None:
@@ -379,7 +379,7 @@ def test_too_slow_fails_when_a_mark_is_set() -> None:
 def test_an_unreachable_host_is_named() -> None:
     plan = make_plan()
     outputs = answers(plan, failed_records(plan, "started"))
-    outputs["gpu02"] = Answer("gpu02", error=UnreachableError("gpu02: no connection"))
+    outputs["gpu02"] = JudgedOutput("gpu02", error=UnreachableError("gpu02: no connection"))
     verdict = judge(plan, outputs)
     assert verdict.reason == "gpu02 did not take part: gpu02: no connection"
     assert outcomes(verdict) == {"gpu01": "not-tested", "gpu02": "fail", "gpu03": "not-tested"}

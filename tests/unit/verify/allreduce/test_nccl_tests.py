@@ -94,7 +94,7 @@ def table(
 
 
 @dataclass(frozen=True)
-class Answer:
+class NcclOutput:
     host: str
     stdout: str
     stderr: str = ""
@@ -139,7 +139,7 @@ def records(plan: RankPlan, text: str) -> dict[str, list[dict[str, Any]]]:
 
 def verdict_of(plan: RankPlan, records: dict[str, list[dict[str, Any]]]) -> Verdict:
     outputs = {
-        name: Answer(name, "".join(f"{MARK} {plan.nonce} {json.dumps(r)}\n" for r in lines))
+        name: NcclOutput(name, "".join(f"{MARK} {plan.nonce} {json.dumps(r)}\n" for r in lines))
         for name, lines in records.items()
     }
     return judge(plan, outputs)  # type: ignore[arg-type]

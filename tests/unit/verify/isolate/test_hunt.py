@@ -8,7 +8,7 @@ from math import ceil, log2
 
 import pytest
 
-from benchmarks.simulated import Fleet
+from benchmarks.simulated import SimulatedFleet
 from remedy.verify.isolate.hunt import (
     Question,
     Reply,
@@ -41,7 +41,7 @@ class Asked:
         self, *faults: Fault, partners: Sequence[str] = GOOD, telling: bool = False
     ) -> None:
         hosts = tuple(dict.fromkeys((*LINE, *GOOD, *partners)))
-        self.fleet = Fleet(hosts, faults, telling=float(telling))
+        self.fleet = SimulatedFleet(hosts, faults, telling=float(telling))
         self.partners = partners
         self.questions: list[Question] = []
         self.groups: list[tuple[str, ...]] = []
@@ -144,7 +144,7 @@ def test_a_host_that_the_group_named_is_tried_at_once() -> None:
 
 
 def test_a_sound_host_that_the_group_named_does_not_end_the_hunt() -> None:
-    class Lying(Asked):
+    class NamingSoundHost(Asked):
         def reply(self, question: Question) -> Reply:
             reply = super().reply(question)
             if reply.result is None or reply.passed or question.purpose != "half":
@@ -153,7 +153,7 @@ def test_a_sound_host_that_the_group_named_does_not_end_the_hunt() -> None:
                 False, TestResult(reply.result.test, False, frozenset("ax")), reply.partner
             )
 
-    asked = Lying(Fault(("c",)))
+    asked = NamingSoundHost(Fault(("c",)))
     assert asked.end(hunt(LINE, 0, Span())) == Fault(("c",))
     assert ("a", "x") in asked.groups
 
@@ -243,7 +243,7 @@ def test_a_partner_that_the_group_named_is_tried_at_once() -> None:
 
 
 def test_a_partner_that_is_named_in_vain_does_not_end_the_search() -> None:
-    class Lying(Asked):
+    class NamingInVain(Asked):
         def reply(self, question: Question) -> Reply:
             reply = super().reply(question)
             if question.purpose == "cross" and reply.result is not None and not reply.passed:
@@ -251,7 +251,7 @@ def test_a_partner_that_is_named_in_vain_does_not_end_the_search() -> None:
                 return Reply(False, TestResult(reply.result.test, False, frozenset(), named))
             return reply
 
-    asked = Lying(pair("x", "c"))
+    asked = NamingInVain(pair("x", "c"))
     assert asked.end(partner_of("x", LINE)) == pair("x", "c")
     links = [group for group in asked.groups if len(group) == 2]
     # A named host of the other half, and a named link of two others, are not looked at.

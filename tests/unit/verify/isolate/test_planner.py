@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.simulated import Fleet, fleet
+from benchmarks.simulated import SimulatedFleet, fleet
 from remedy.verify.isolate.model import Fault, Test, TestResult
 from remedy.verify.isolate.planner import Isolation
 
@@ -14,7 +14,7 @@ from remedy.verify.isolate.planner import Isolation
 ENOUGH = 400
 
 
-def isolate(simulated: Fleet) -> Isolation:
+def isolate(simulated: SimulatedFleet) -> Isolation:
     isolation = Isolation(simulated.hosts)
     while tests := isolation.next_round():
         taken = [host for test in tests for host in test.hosts]
@@ -26,7 +26,7 @@ def isolate(simulated: Fleet) -> Isolation:
 
 
 @st.composite
-def fleets(draw: st.DrawFn, largest: int = 48) -> Fleet:
+def fleets(draw: st.DrawFn, largest: int = 48) -> SimulatedFleet:
     size = draw(st.integers(3, largest))
     nodes = draw(st.integers(0, min(8, (size - 1) // 2)))
     pairs = draw(st.integers(0, max(0, min(8 - nodes, (size - 2 - nodes) // 2))))
@@ -37,7 +37,7 @@ def fleets(draw: st.DrawFn, largest: int = 48) -> Fleet:
 
 
 @given(fleets())
-def test_every_fault_is_named_and_nothing_else(simulated: Fleet) -> None:
+def test_every_fault_is_named_and_nothing_else(simulated: SimulatedFleet) -> None:
     isolation = isolate(simulated)
     assert set(isolation.faults) == set(simulated.faults)
     assert not isolation.unexplained
@@ -74,7 +74,7 @@ def test_broken_pairs_that_share_a_host_accuse_no_sound_one(
     drawn = data.draw(st.lists(st.sampled_from(hosts), min_size=3, max_size=3, unique=True))
     hub, *others = drawn
     faults: tuple[Fault, ...] = tuple(Fault((min(hub, o), max(hub, o)), "both") for o in others)
-    found = isolate(Fleet(hosts, faults)).faults
+    found = isolate(SimulatedFleet(hosts, faults)).faults
     accused = {host for fault in found for host in fault.hosts}
     assert accused <= set(drawn)
     assert all(any(set(f.hosts) & set(one.hosts) for one in found) for f in faults)
@@ -82,15 +82,17 @@ def test_broken_pairs_that_share_a_host_accuse_no_sound_one(
 
 def test_two_hosts_that_do_not_work_together_are_a_pair() -> None:
     a, b = hosts = ("a", "b")
-    assert isolate(Fleet(hosts, (Fault((b, a), "one-way"),))).faults == [Fault((b, a), "one-way")]
+    assert isolate(SimulatedFleet(hosts, (Fault((b, a), "one-way"),))).faults == [
+        Fault((b, a), "one-way")
+    ]
     # With two hosts nobody can say which of them it is.
-    assert isolate(Fleet(hosts, (Fault((a,)),))).faults == [Fault((a, b), "both")]
+    assert isolate(SimulatedFleet(hosts, (Fault((a,)),))).faults == [Fault((a, b), "both")]
 
 
 @pytest.mark.parametrize("size", [3, 4, 9, 40])
 def test_a_fleet_in_which_nothing_works_comes_to_an_end(size: int) -> None:
     hosts = fleet(size, 0).hosts
-    isolation = isolate(Fleet(hosts, tuple(Fault((host,)) for host in hosts)))
+    isolation = isolate(SimulatedFleet(hosts, tuple(Fault((host,)) for host in hosts)))
     accused = {host for fault in isolation.faults for host in fault.hosts}
     assert isolation.unexplained or accused | set(isolation.untested) == set(hosts)
 
@@ -116,7 +118,7 @@ def test_what_a_test_says_of_itself_is_used() -> None:
 def test_a_cross_boundary_pair_is_found_though_all_groups_pass() -> None:
     hosts = fleet(64, 0).hosts
     pair = Fault((hosts[3], hosts[60]), "one-way")
-    isolation = isolate(Fleet(hosts, (pair,)))
+    isolation = isolate(SimulatedFleet(hosts, (pair,)))
     screens = [r for r in isolation.results if r.test.purpose == "screen"]
     assert screens
     assert all(result.passed for result in screens)
@@ -143,7 +145,7 @@ def test_a_test_of_isolation_is_not_collected_as_one_of_pytest() -> None:
 def test_hosts_that_work_with_each_other_are_found_among_broken_ones(size: int, sound: int) -> None:
     hosts = fleet(size, 0).hosts
     broken = {Fault((host,)) for n, host in enumerate(hosts) if n % (size // sound)}
-    isolation = isolate(Fleet(hosts, tuple(broken)))
+    isolation = isolate(SimulatedFleet(hosts, tuple(broken)))
     fine = set(hosts) - {host for fault in broken for host in fault.hosts}
     assert fine
     assert set(isolation.faults) == broken
@@ -152,7 +154,7 @@ def test_hosts_that_work_with_each_other_are_found_among_broken_ones(size: int, 
 
 def test_pairs_are_tried_where_no_two_hosts_were_seen_to_work_together() -> None:
     hosts = fleet(12, 0).hosts
-    isolation = isolate(Fleet(hosts, tuple(Fault((host,)) for host in hosts[1:-1])))
+    isolation = isolate(SimulatedFleet(hosts, tuple(Fault((host,)) for host in hosts[1:-1])))
     seeks = [result.test.hosts for result in isolation.results if result.test.purpose == "seek"]
     assert seeks
     assert all(len(pair) == 2 for pair in seeks)
@@ -162,7 +164,9 @@ def test_pairs_are_tried_where_no_two_hosts_were_seen_to_work_together() -> None
 # --- how the rounds go ----------------------------------------------------------------------------------------
 
 
-def rounds_of(simulated: Fleet, screen: int = 16) -> tuple[Isolation, list[tuple[Test, ...]]]:
+def rounds_of(
+    simulated: SimulatedFleet, screen: int = 16
+) -> tuple[Isolation, list[tuple[Test, ...]]]:
     isolation = Isolation(simulated.hosts, screen)
     rounds = []
     while tests := isolation.next_round():
@@ -173,7 +177,7 @@ def rounds_of(simulated: Fleet, screen: int = 16) -> tuple[Isolation, list[tuple
 
 def test_the_fleet_comes_first_and_then_groups_of_neighbours_all_at_once() -> None:
     hosts = fleet(32, 0).hosts
-    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[9],)),)), screen=4)
+    _, rounds = rounds_of(SimulatedFleet(hosts, (Fault((hosts[9],)),)), screen=4)
     assert rounds[0] == (Test(hosts, "fleet"),)
     assert [test.hosts for test in rounds[1]] == [hosts[n : n + 8] for n in range(0, 32, 8)]
     assert {test.purpose for test in rounds[1]} == {"screen"}
@@ -184,19 +188,19 @@ def test_the_fleet_comes_first_and_then_groups_of_neighbours_all_at_once() -> No
 
 def test_small_groups_are_not_made_smaller_than_is_worth_a_test() -> None:
     hosts = fleet(12, 0).hosts
-    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[0],)),)))
+    _, rounds = rounds_of(SimulatedFleet(hosts, (Fault((hosts[0],)),)))
     assert [len(test.hosts) for test in rounds[1]] == [4, 4, 4]
 
 
 def test_a_small_fleet_is_hunted_in_at_once() -> None:
     hosts = fleet(7, 0).hosts
-    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[0],)),)))
+    _, rounds = rounds_of(SimulatedFleet(hosts, (Fault((hosts[0],)),)))
     assert all(test.purpose != "screen" for tests in rounds for test in tests)
 
 
 def test_who_is_named_is_left_out_and_the_rest_is_tested_first() -> None:
     hosts = fleet(16, 0).hosts
-    _, rounds = rounds_of(Fleet(hosts, (Fault((hosts[3],)),), telling=1.0))
+    _, rounds = rounds_of(SimulatedFleet(hosts, (Fault((hosts[3],)),), telling=1.0))
     (rest,) = rounds[1]
     assert rest == Test((*hosts[:3], *hosts[4:]), "rest")
     (confirmed,) = [test for test in rounds[2] if test.purpose == "confirm"]
@@ -209,7 +213,7 @@ def test_who_is_named_is_left_out_and_the_rest_is_tested_first() -> None:
 
 
 def test_two_hosts_are_looked_at_as_a_link() -> None:
-    _, rounds = rounds_of(Fleet(("a", "b"), (Fault(("a", "b"), "both"),)))
+    _, rounds = rounds_of(SimulatedFleet(("a", "b"), (Fault(("a", "b"), "both"),)))
     assert rounds == [(Test(("a", "b"), "fleet"),), (Test(("a", "b"), "links"),)]
 
 
@@ -229,7 +233,7 @@ def test_a_broken_host_takes_the_place_of_its_links() -> None:
     """With two hosts beside it, what looked like two dead links is that one host."""
     hosts = fleet(16, 0).hosts
     for seed in range(20):
-        simulated = Fleet(hosts, (Fault((hosts[seed % 16],)),), telling=0.5)
+        simulated = SimulatedFleet(hosts, (Fault((hosts[seed % 16],)),), telling=0.5)
         simulated.lying = 0.5
         assert isolate(simulated).faults == [Fault((hosts[seed % 16],))]
 

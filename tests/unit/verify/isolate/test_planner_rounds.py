@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from benchmarks.simulated import Fleet, fleet
+from benchmarks.simulated import SimulatedFleet, fleet
 from remedy.verify.isolate import planner
 from remedy.verify.isolate.model import Fault, Purpose, Test, TestResult
 from remedy.verify.isolate.planner import COMES_AND_GOES, Isolation
@@ -26,7 +26,7 @@ def play(hosts: Sequence[str], result: Result, screen: int = 16) -> tuple[Isolat
     return isolation, tests
 
 
-def naming(simulated: Fleet, purpose: Purpose, *missing: str) -> Result:
+def naming(simulated: SimulatedFleet, purpose: Purpose, *missing: str) -> Result:
     """Return the results of a fleet whose failed tests with this purpose name these hosts."""
 
     def result(test: Test) -> TestResult:
@@ -46,7 +46,7 @@ def groups(tests: Sequence[Test], *purposes: Purpose) -> list[tuple[str, ...]]:
 
 
 def test_a_named_host_whose_first_partner_is_the_other_end_of_its_link_is_not_accused() -> None:
-    simulated = Fleet(LETTERS, (Fault(("a", "e"), "both"),))
+    simulated = SimulatedFleet(LETTERS, (Fault(("a", "e"), "both"),))
     isolation, tests = play(LETTERS, naming(simulated, "fleet", "a"))
     assert isolation.faults == [Fault(("a", "e"), "both")]
     # The partner farthest away, the next one, and then the pair itself.
@@ -70,7 +70,7 @@ def test_a_host_that_fails_once_and_works_then_is_not_accused() -> None:
 
 def test_an_accusation_that_another_fault_explains_better_is_looked_at_again() -> None:
     hosts = fleet(16, 0).hosts
-    simulated = Fleet(
+    simulated = SimulatedFleet(
         hosts, (Fault((hosts[1], hosts[2]), "both"), Fault((hosts[0], hosts[9]), "both"))
     )
     isolation, tests = play(hosts, naming(simulated, "half", hosts[0]), screen=2)
@@ -88,7 +88,7 @@ def test_an_accusation_that_another_fault_explains_better_is_looked_at_again() -
 
 def test_an_accusation_is_looked_at_again_once_and_stands_where_it_fails_again() -> None:
     hosts = fleet(16, 0).hosts
-    simulated = Fleet(hosts, (Fault((hosts[1], hosts[2]), "both"), Fault((hosts[0],))))
+    simulated = SimulatedFleet(hosts, (Fault((hosts[1], hosts[2]), "both"), Fault((hosts[0],))))
     isolation, tests = play(hosts, naming(simulated, "half", hosts[0]), screen=2)
     confirmed = [group for group in groups(tests, "confirm") if group[0] == hosts[0]]
     assert len(confirmed) == len(set(confirmed)) == 2
@@ -124,7 +124,7 @@ def test_who_is_named_a_second_time_in_a_rest_counts_with_the_others() -> None:
 
 def test_a_named_host_without_a_good_partner_is_tried_with_the_others_in_the_end() -> None:
     hosts = ("a", "b", "c")
-    simulated = Fleet(hosts, (Fault(("b", "c"), "both"),))
+    simulated = SimulatedFleet(hosts, (Fault(("b", "c"), "both"),))
     isolation, tests = play(hosts, naming(simulated, "fleet", "a"))
     assert {frozenset(fault.hosts) for fault in isolation.faults} == {frozenset("bc")}
     assert tests[:2] == [Test(hosts, "fleet"), Test(("b", "c"), "rest")]
@@ -163,7 +163,9 @@ def test_where_nothing_works_a_few_rounds_of_pairs_are_tried_and_then_each_link(
 def test_suspects_wait_for_the_only_good_hosts_that_there_are(first: int, second: int) -> None:
     """Two hosts found late are all the partners: nobody is taken for one that has none meanwhile."""
     sound = {LETTERS[first], LETTERS[second]}
-    simulated = Fleet(LETTERS, tuple(Fault((host,)) for host in LETTERS if host not in sound))
+    simulated = SimulatedFleet(
+        LETTERS, tuple(Fault((host,)) for host in LETTERS if host not in sound)
+    )
     isolation, tests = play(LETTERS, simulated.run)
     assert set(isolation.faults) == set(simulated.faults)
     assert len(tests) <= 34
@@ -234,7 +236,7 @@ def test_a_fleet_is_screened_in_groups_of_four_at_least_and_sixteen_at_most(
 
 def test_while_hunts_go_on_good_hosts_are_kept_for_them() -> None:
     hosts = fleet(32, 0).hosts
-    simulated = Fleet(hosts, (Fault((hosts[9],)), Fault((hosts[26],))))
+    simulated = SimulatedFleet(hosts, (Fault((hosts[9],)), Fault((hosts[26],))))
     isolation = Isolation(hosts, 4)
     seen = 0
     while tests := isolation.next_round():
@@ -270,7 +272,7 @@ def test_a_host_that_works_with_some_is_named_by_its_links_alone(hub: int) -> No
     hosts = fleet(12, 0).hosts
     for others in ((1, 7), (2, 9), (3, 4), (6, 10)):
         faults = tuple(Fault((hosts[hub], hosts[other]), "both") for other in others)
-        isolation, _ = play(hosts, Fleet(hosts, faults).run)
+        isolation, _ = play(hosts, SimulatedFleet(hosts, faults).run)
         worked = {
             host for result in isolation.results if result.passed for host in result.test.hosts
         }
@@ -279,7 +281,7 @@ def test_a_host_that_works_with_some_is_named_by_its_links_alone(hub: int) -> No
 
 
 def test_a_host_that_worked_with_others_needs_no_partner_to_be_known_as_good() -> None:
-    simulated = Fleet(LETTERS, (Fault(("a", "b"), "both"),))
+    simulated = SimulatedFleet(LETTERS, (Fault(("a", "b"), "both"),))
     isolation, tests = play(LETTERS, naming(simulated, "fleet", "a", "b"))
     assert isolation.faults == [Fault(("a", "b"), "both")]
     for suspect in "ab":

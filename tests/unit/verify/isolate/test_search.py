@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.simulated import Fleet
+from benchmarks.simulated import SimulatedFleet
 from remedy.spec import VerifySpec
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import RankPlan, part, plan_ranks
@@ -41,7 +41,7 @@ class Play:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *faults: Fault, knocks: bool = True
     ) -> None:
-        self.fleet = Fleet(HOSTS, faults)
+        self.fleet = SimulatedFleet(HOSTS, faults)
         self.knocks = knocks
         self.launched: list[RankPlan] = []
         self.tried: list[str] = []

@@ -21,7 +21,7 @@ PORTS = (33000, 55000, 29500)
 
 
 @dataclass(frozen=True)
-class Answer:
+class KnockOutput:
     """What the transport gives: see ``remedy.transport.Output``."""
 
     host: str
@@ -54,7 +54,7 @@ def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) ->
             "seconds": 1.0,
             **changed.get(door.name, {}),
         }
-        found[door.name] = Answer(door.name, f"{MARK} {plan.nonce} {json.dumps(said)}\n")
+        found[door.name] = KnockOutput(door.name, f"{MARK} {plan.nonce} {json.dumps(said)}\n")
     return found
 
 
@@ -144,7 +144,7 @@ def test_a_host_that_says_nothing_is_not_tested_and_has_no_listener() -> None:
     plan = make_plan()
     bad = {f"gpu{n}": [[2, port, "refused", ""] for port in PORTS] for n in (0, 1, 3)}
     given = answers(plan, bad)
-    given["gpu2"] = Answer("gpu2", error=UnreachableError("gpu2: no connection"))
+    given["gpu2"] = KnockOutput("gpu2", error=UnreachableError("gpu2: no connection"))
     reach = judge_links(plan, given)
     by = {(d.source, d.target): d.outcome for d in reach.dead}
     assert by["gpu2", "gpu0"] == "not tested"
