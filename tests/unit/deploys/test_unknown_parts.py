@@ -8,7 +8,7 @@ from remedy.plan import FindingKind, Fleet, Plan, make_plan, remedies
 from remedy.probe import HostState
 from remedy.values import Unknown
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
-from tests.unit.deploys.fleets import NAMES, Case, Damage, damage
+from tests.unit.deploys.fleets import NAMES, Damage, FleetCase, damage
 from tests.unit.deploys.values import values_of
 from tests.unit.plans import WHEN
 
@@ -30,7 +30,7 @@ def ill() -> Fleet:
         remedy.name: {key: values[-1] for key, values in values_of(remedy.settings).items()}
         for remedy in remedies()
     }
-    return Case(tuple(one for _ in NAMES), switches).fleet()
+    return FleetCase(tuple(one for _ in NAMES), switches).fleet()
 
 
 def titles(plan: Plan, host: str) -> set[str]:
