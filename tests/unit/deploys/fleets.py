@@ -276,7 +276,7 @@ def single_cases(remedy: Remedy[Any]) -> Iterator[FleetCase]:
             yield _alike(remedy.name, "lab-idle", broken, live={key: value})
 
 
-def pair_cases(remedy: Remedy[Any]) -> Iterator[Case]:
+def pair_cases(remedy: Remedy[Any]) -> Iterator[FleetCase]:
     """Yield cases in which two settings differ from their defaults, on broken hosts where it says how."""
     broken = {remedy.name} if remedy.broken is not None else set[str]()
     for (first, some), (second, others) in combinations(values_of(remedy.settings).items(), 2):

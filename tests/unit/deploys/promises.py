@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from remedy.plan import Remedy
-from tests.unit.deploys.fleets import Case, pair_cases, single_cases
+from tests.unit.deploys.fleets import FleetCase, pair_cases, single_cases
 from tests.unit.deploys.values import untried, values_of
 from tests.unit.plans import plan_of, settled
 
@@ -36,11 +36,11 @@ def sweep(remedy: Remedy[Any]) -> None:
         )
 
 
-def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[Case]) -> bool:
+def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[FleetCase]) -> bool:
     """Return whether a setting alters what this remedy plans or finds, or what another does that reads it."""
     with_it = [case for case in cases if setting in case.switches[remedy.name]]
     damaged = [
-        Case(case.damages, {remedy.name: {setting: value}})
+        FleetCase(case.damages, {remedy.name: {setting: value}})
         for case in cases
         for value in values_of(remedy.settings)[setting]
         if not case.switches[remedy.name]
@@ -52,11 +52,11 @@ def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[Case]) -> bool:
     )
 
 
-def _outcome(case: Case, only: str | None) -> tuple[object, ...]:
+def _outcome(case: FleetCase, only: str | None) -> tuple[object, ...]:
     plan = plan_of(case.fleet(), only)
     return plan.changes, plan.findings
 
 
-def _without(case: Case, remedy: str, setting: str) -> Case:
+def _without(case: FleetCase, remedy: str, setting: str) -> FleetCase:
     rest = {name: value for name, value in case.switches[remedy].items() if name != setting}
-    return Case(case.damages, {remedy: rest})
+    return FleetCase(case.damages, {remedy: rest})
