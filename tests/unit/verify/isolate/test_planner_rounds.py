@@ -297,3 +297,23 @@ def test_links_that_a_group_named_are_looked_at_in_the_order_of_their_names() ->
     isolation, tests = play(LETTERS, result)
     assert groups(tests, "links") == [("a", other) for other in "bcdfg"]
     assert isolation.faults == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "unanswered", "suspects"),
+    [
+        ("z", [("b", "z")], {"z": "b"}),
+        ("z", [("b", "z"), ("z", "c")], {"z": "bc"}),
+        ("", [("b", "z"), ("c", "z")], {"z": "bc"}),
+        ("", [("b", "z")], {"b": "z"}),
+        ("z", [("b", "z"), ("c", "d")], {"c": "d", "z": "b"}),
+        ("z", [], {"z": ""}),
+    ],
+)
+def test_the_fewest_hosts_that_explain_what_a_group_said_are_suspected(
+    missing: str, unanswered: list[tuple[str, str]], suspects: dict[str, str]
+) -> None:
+    result = TestResult(
+        Test(("b", "c", "d", "z"), "fleet"), False, frozenset(missing), frozenset(unanswered)
+    )
+    assert planner.suspects_of(result) == {h: frozenset(ends) for h, ends in suspects.items()}
