@@ -1,7 +1,7 @@
 """The hosts file: every host resolves every host of the cluster, itself included, to its cluster address.
 
 Cures: peers whose names do not resolve; the own name resolving to 127.0.1.1, so that gloo, c10d and
-Paddle tell their peers to connect to loopback; entries that point to a node that was replaced or has left.
+Paddle tell their peers to connect to loopback; entries that point to a host that was replaced or has left.
 """
 
 from __future__ import annotations

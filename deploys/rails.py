@@ -121,7 +121,7 @@ def target_of(
     network: Network, shared: Mapping[IPv4Network, list[Interface]], sysctls: Sysctls
 ) -> dict[str, str]:
     """Return the settings that are wrong in force or at boot, and those that the file has already."""
-    kept = {line.key for line in sysctls.persisted if line.path == FILE.path}
+    keys = {line.key for line in sysctls.persisted if line.path == FILE.path}
     target = {}
     mixed: list[Interface] = []
     for subnet, group in shared.items():
@@ -129,14 +129,14 @@ def target_of(
         if not routed:
             for rail in group:
                 key = key_of(rail.name, "rp_filter")
-                if key in kept or STRICT in _values(sysctls, rail.name, "rp_filter"):
+                if key in keys or STRICT in _values(sysctls, rail.name, "rp_filter"):
                     target[key] = str(LOOSE)
         if not routed or not all(in_force(sysctls.live, r.name, "arp_filter") for r in group):
             mixed += group
     for setting, least in (("arp_announce", 2), ("arp_ignore", 1)):
         key = key_of("all", setting)
         values = [value for rail in mixed for value in _values(sysctls, rail.name, setting)]
-        if values and (key in kept or min(values) < least):
+        if values and (key in keys or min(values) < least):
             target[key] = str(least)
     return target
 
@@ -160,10 +160,10 @@ def in_force(live: Mapping[str, str], name: str, setting: str) -> int:
 def at_boot(sysctls: Sysctls, name: str, setting: str) -> int:
     """Return the value that will count after a reboot; the kernel's default is 0 for all of them."""
     lines = [sysctls.winner(key_of(place, setting)) for place in ("all", name, "default")]
-    everywhere, own, new = (
+    everywhere, local, new = (
         int(line.value) if line and line.value.isdigit() else None for line in lines
     )
-    return max(everywhere or 0, (new or 0) if own is None else own)
+    return max(everywhere or 0, (new or 0) if local is None else local)
 
 
 def key_of(name: str, setting: str) -> str:

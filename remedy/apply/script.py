@@ -56,12 +56,12 @@ def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAUL
         of: the run that is taken back.
         guard: how changes that can cut the connection are guarded.
     """
-    kept = [
+    records = [
         *_restores(back, of),
         _store("changes.json", _record(back)),
         _store("undo", _by_hand(job, back)),
     ]
-    return _program(job, [_since(of), "begin", *kept, *_steps(job, back, guard, of), "finish"])
+    return _program(job, [_since(of), "begin", *records, *_steps(job, back, guard, of), "finish"])
 
 
 def render_look(job: Job, back: Sequence[Change], of: str) -> str:

@@ -122,11 +122,11 @@ def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: st
 
 def _confirmation(label: str, plan: Plan, hosts: Sequence[str]) -> Confirmation:
     findings = [finding for finding in plan.findings if finding.label == label]
-    seen = [finding for finding in findings if finding.kind is not FindingKind.UNKNOWN]
+    evident = [finding for finding in findings if finding.kind is not FindingKind.UNKNOWN]
     curing = {remedy.name for remedy in _curing(label)}
     changes = [change for change in plan.changes if change.remedy in curing]
-    if seen or (changes and not findings):
-        return _confirmed(label, seen, changes)
+    if evident or (changes and not findings):
+        return _confirmed(label, evident, changes)
     unknown = [finding for finding in findings if finding.kind is FindingKind.UNKNOWN]
     if unknown or not hosts or not (_curing(label) or _reporting(label)):
         evidence = tuple(_sentence(finding) for finding in unknown[:3])

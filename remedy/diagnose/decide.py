@@ -57,8 +57,10 @@ def _sorted(events: Sequence[Event]) -> _Sorted:
 def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     is_quiet = not (events.effects or events.killed or events.traces)
     if is_quiet and went_well(scans, events.failures):
-        seen = tuple(cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN])
-        return Diagnosis(label=HEALTHY, confidence="likely", candidates=seen)
+        candidates = tuple(
+            cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
+        )
+        return Diagnosis(label=HEALTHY, confidence="likely", candidates=candidates)
     if events.failures:
         return _answer(events.failures, events.signs, events.effects)
     if events.effects and not events.killed:

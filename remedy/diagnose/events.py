@@ -25,15 +25,15 @@ _LAUNCHERS = re.compile(
 def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     """Return the events in the order of time, without those that other logs or entries take the meaning of."""
     entries = {entry.id: entry for entry in catalogue()}
-    kept = [
+    valid = [
         event for scan in scans for event in scan.events if _counts(event, scan, scans, entries)
     ]
-    seen = {event.symptom for event in kept}
+    symptoms = {event.symptom for event in valid}
     return _in_order(
         [
             event
-            for event in kept
-            if event.symptom not in entries or entries[event.symptom].unless_seen not in seen
+            for event in valid
+            if event.symptom not in entries or entries[event.symptom].unless_seen not in symptoms
         ]
     )
 

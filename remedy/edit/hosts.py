@@ -131,11 +131,11 @@ def _contradiction(number: int, line: bytes, addresses: Mapping[str, str]) -> Di
     dropped = {
         name for name in entry.names for bad in wrong if name == bad or name.startswith(f"{bad}.")
     }
-    kept = list(_without(line, dropped))
+    remaining = list(_without(line, dropped))
     ending = line[len(line.rstrip(b"\r\n")) :]
     after = DISABLED + line.rstrip(b"\r\n") + (ending or b"\n")
-    if len(kept) > 1:
-        after += b"\t".join([kept[0], b" ".join(kept[1:])]) + ending
+    if len(remaining) > 1:
+        after += b"\t".join([remaining[0], b" ".join(remaining[1:])]) + ending
     right = ", ".join(f"{name} is {addresses[name]}" for name in wrong)
     return Disabled(number, line, after, f"maps to {entry.address}, but {right}")
 

@@ -54,16 +54,6 @@ def beaten_by(
     )
 
 
-def kept(state: HostState, settings: Mapping[str, str]) -> bool:
-    """Return whether the files of the host give all ``settings`` their values at boot."""
-    if not isinstance(state.sysctls, Sysctls):
-        return False
-    winners = {key: state.sysctls.winner(key) for key in settings}
-    return all(
-        winner is not None and winner.value == settings[key] for key, winner in winners.items()
-    )
-
-
 def path_of(key: str) -> str:
     """Return the path of a setting below /proc/sys."""
     return f"/proc/sys/{key.translate(_SWAP)}"

@@ -130,9 +130,9 @@ def _mapped(
         )
 
 
-def _field(left: Any) -> str:
+def _field(operand: Any) -> str:
     """Return what a match looks at, in one word."""
-    ((kind, value),) = left.items() if isinstance(left, dict) else (("", None),)
+    ((kind, value),) = operand.items() if isinstance(operand, dict) else (("", None),)
     if kind == "payload" and isinstance(value, dict):
         protocol, name = value.get("protocol", ""), value.get("field", "")
         if protocol == "ip" and name in ("saddr", "daddr", "protocol"):

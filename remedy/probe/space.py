@@ -38,8 +38,8 @@ def parse_mounts(sections: Sections) -> tuple[Mount, ...]:
     """Read /proc/self/mountinfo, in the order of mounting: a later mount hides an earlier one."""
     mounts = []
     for line in sections.lines("kernel")["/proc/self/mountinfo"]:
-        left, _, right = line.partition(" - ")
-        _, _, device, _, point, options, *_ = left.split(" ")
+        head, _, right = line.partition(" - ")
+        _, _, device, _, point, options, *_ = head.split(" ")
         kind, source, super_options = (*right.split(" "), "", "")[:3]
         mounts.append(
             Mount(

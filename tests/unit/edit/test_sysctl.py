@@ -8,7 +8,6 @@ import pytest
 
 from remedy.edit.sysctl import (
     beaten_by,
-    kept,
     persisted_with,
     render,
 )
@@ -87,14 +86,6 @@ def test_a_later_file_with_another_value_beats_ours(path: str, value: str, beate
     )
 
 
-def test_what_is_not_known_beats_nothing_and_keeps_nothing() -> None:
+def test_what_is_not_known_beats_nothing() -> None:
     blind = host(Unknown(reason="no"))
     assert beaten_by(blind, OURS, {"a.b": "2"}) == ()
-    assert kept(blind, {"a.b": "2"}) is False
-
-
-def test_settings_are_kept_when_files_give_every_one_of_them_its_value() -> None:
-    state = host(sysctls((OURS, "a.b", "1"), (OURS, "c.d", "2")))
-    assert kept(state, {"a.b": "1", "c.d": "2"})
-    assert not kept(state, {"a.b": "1", "c.d": "3"})
-    assert not kept(state, {"a.b": "1", "e.f": "2"})
