@@ -119,7 +119,7 @@ HASHES = {0: "genesis", 1: "one", 2: "two"}
 @pytest.mark.parametrize(
     ("head", "facts"),
     [
-        ("another 1 x here r7", ("r7", "another journal", "anew")),
+        ("another 1 x here r7", ("r7", "another journal")),
         ("genesis 9 x here r7", ("r7", "record 9", "ends with 2")),
         ("genesis 2 x here r7", ("r7", "record 2")),
     ],
