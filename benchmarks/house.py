@@ -1,9 +1,14 @@
 """Measure the house: its size, its functions, and the graph of its imports.
 
-    python -m benchmarks.house [CHECKOUT] [--commands]
+    python -m benchmarks.house [CHECKOUT] [--commands] [--walk]
 
 Prints one Markdown table, of this checkout or of another one. ``--commands`` also times commands of remedy that
 talk to no host, with the interpreter that runs this.
+
+``--walk`` runs one verification of a fleet on paper (that of the ladder's unit tests, all green) and notes in
+which files of ``remedy.verify`` control is. A stay lasts until control is in another of them, by a call or by
+a return; a return is a stay in a file that it has been in before. The same is counted for the rooms of
+``remedy.verify``. Loops over hosts count each time, code outside of ``remedy.verify`` does not.
 
 What is counted: the Python of ``remedy/`` and ``deploys/``, without tests and benchmarks. A room is what
 stands right below ``remedy``, a package or a module; the same is counted below ``remedy.verify``. An arrow
@@ -35,6 +40,34 @@ COMPLEX = 20
 ROUNDS = 15
 COMMANDS = (("--help",), ("explain", "hostname"))
 
+LADDERS = ("tests.unit.verify.test_ladder", "tests.unit.test_verify_ladder")
+WALK = """
+import importlib, sys
+ladder = importlib.import_module(sys.argv[1])
+inside, stays = [], []
+
+def note(frame, event, _):
+    name = frame.f_globals.get("__name__", "")
+    if event not in ("call", "return") or not name.startswith("remedy.verify"):
+        return
+    if event == "call":
+        inside.append(name)
+    else:
+        inside.pop()
+    if inside and stays[-1:] != inside[-1:]:
+        stays.append(inside[-1])
+
+paper = ladder.Paper()
+sys.setprofile(note)
+verdict = ladder.go(paper)
+sys.setprofile(None)
+assert verdict.passed, verdict.reason
+rooms = [".".join(name.split(".")[:3]) for name in stays]
+rooms = [room for room, before in zip(rooms, ["", *rooms]) if room != before]
+for places in (stays, rooms):
+    print(len(set(places)), "/", len(places), "/", len(places) - len(set(places)))
+"""
+
 Graph = Mapping[str, Set[str]]
 
 
@@ -43,11 +76,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checkout", nargs="?", type=Path, default=Path.cwd())
     parser.add_argument("--commands", action="store_true", help="time commands, too")
+    parser.add_argument("--walk", action="store_true", help="follow one verification, too")
     arguments = parser.parse_args()
     checkout = arguments.checkout.resolve()
     rows = {**sizes(checkout), **imports(checkout)}
     if arguments.commands:
         rows |= {f"`remedy {' '.join(words)}`": seconds(checkout, words) for words in COMMANDS}
+    if arguments.walk:
+        places = ("files", "rooms")
+        names = (f"{place} / stays / returns of one verification" for place in places)
+        rows |= dict(zip(names, walk(checkout), strict=True))
     print("| Measured | |\n| --- | --- |")
     for name, value in rows.items():
         print(f"| {name} | {value} |")
@@ -152,6 +190,17 @@ def _layers(graph: Graph) -> int:
         return 1 + max(map(height, below), default=0)
 
     return max(height(part) for part in whole.values())
+
+
+def walk(checkout: Path) -> list[str]:
+    """Return for files and for rooms how many a verification enters, in how many stays, and the returns."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    name = next(n for n in LADDERS if (checkout / f"{n.replace('.', '/')}.py").exists())
+    program = [sys.executable, "-c", WALK, name]
+    done = subprocess.run(
+        program, env=environment, cwd=checkout, check=True, capture_output=True, text=True
+    )
+    return done.stdout.splitlines()
 
 
 def seconds(checkout: Path, words: tuple[str, ...]) -> str:
