@@ -49,7 +49,7 @@ ROWS = {
 }
 
 
-class ScriptedHost:
+class LeftoverHost:
     """A folder that plays /proc, and an ``ipcrm`` that only notes what it is to remove."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,8 +87,8 @@ class ScriptedHost:
 
 
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedHost:
-    return ScriptedHost(tmp_path, monkeypatch)
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LeftoverHost:
+    return LeftoverHost(tmp_path, monkeypatch)
 
 
 def whole() -> Fleet:
@@ -118,14 +118,14 @@ KINDS = tuple(REMOVAL)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_nobody_uses_is_seen_and_removed(host: ScriptedHost, kind: str) -> None:
+def test_what_nobody_uses_is_seen_and_removed(host: LeftoverHost, kind: str) -> None:
     action = actions()[kind]
     assert host.sh(action.observe) == action.before
     assert host.sh(action.do) == ""
     assert host.removals() == [REMOVAL[kind]]
 
 
-def stays(host: ScriptedHost, kind: str) -> bool:
+def stays(host: LeftoverHost, kind: str) -> bool:
     action = actions()[kind]
     seen = host.sh(action.observe)
     host.sh(action.do)
@@ -142,7 +142,7 @@ def stays(host: ScriptedHost, kind: str) -> bool:
     ],
 )
 def test_an_object_that_changed_since_the_plan_stays(
-    host: ScriptedHost, kind: str, columns: tuple[str, ...]
+    host: LeftoverHost, kind: str, columns: tuple[str, ...]
 ) -> None:
     table, head = host.proc / "sysvipc" / kind, TABLES[kind].split()
     for column in columns:
@@ -159,7 +159,7 @@ def test_an_object_that_changed_since_the_plan_stays(
     ("started_at", "alive"), [(600_000, True), (900_000, True), (900_003, True), (900_005, False)]
 )
 def test_a_process_counts_as_dead_when_its_number_was_given_to_a_later_one(
-    host: ScriptedHost, kind: str, pid: int, started_at: int, alive: bool
+    host: LeftoverHost, kind: str, pid: int, started_at: int, alive: bool
 ) -> None:
     if pid == 10:
         started_at -= 2  # the creator's last act was two seconds earlier
@@ -167,7 +167,7 @@ def test_a_process_counts_as_dead_when_its_number_was_given_to_a_later_one(
     assert stays(host, kind) is alive
 
 
-def test_a_clock_that_was_wrong_then_proves_no_death(host: ScriptedHost) -> None:
+def test_a_clock_that_was_wrong_then_proves_no_death(host: LeftoverHost) -> None:
     host.process(10, 950_000, 1001)
     (host.proc / "stat").write_text("btime 899999\n")
     ticks = " ".join(["0"] * 18)
@@ -189,7 +189,7 @@ def test_a_clock_that_was_wrong_then_proves_no_death(host: ScriptedHost) -> None
     ],
 )
 def test_objects_of_a_user_who_has_a_process_stay(
-    host: ScriptedHost, kind: str, line: str, present: bool
+    host: LeftoverHost, kind: str, line: str, present: bool
 ) -> None:
     (host.proc / "77" / "status").write_text(f"Name:\tx\n{line}\n")
     assert stays(host, kind) is present

@@ -18,7 +18,7 @@ from tests.unit.deploys import test_limits, test_shared_memory
 MIB = 1 << 20
 
 
-class Host:
+class SettingHost:
     """A folder with what a script looks at, programs that only play theirs, and what they were asked."""
 
     def __init__(self, folder: Path) -> None:
@@ -74,9 +74,9 @@ def logind_action(before: bytes | None = None) -> CommandAction:
 
 
 @pytest.fixture
-def logind(tmp_path: Path) -> Host:
+def logind(tmp_path: Path) -> SettingHost:
     """A host whose logind reads its drop-in file when it is asked, unless it is ``deaf`` or ``dead``."""
-    host = Host(tmp_path)
+    host = SettingHost(tmp_path)
     host.move(PATH.rpartition("/")[0], "conf.d")
     host.program(
         "systemctl",
@@ -100,7 +100,7 @@ def logind(tmp_path: Path) -> Host:
 @pytest.mark.parametrize("before", [None, OTHER])
 @pytest.mark.parametrize("deaf", [False, True])
 def test_logind_has_the_setting_when_the_step_is_over_and_after_it_was_taken_back(
-    logind: Host, before: bytes | None, deaf: bool
+    logind: SettingHost, before: bytes | None, deaf: bool
 ) -> None:
     action = logind_action(before)
     drop_in = logind / "conf.d" / "99-remedy.conf"
@@ -124,7 +124,9 @@ def test_logind_has_the_setting_when_the_step_is_over_and_after_it_was_taken_bac
     assert logind.looks(action) == action.before
 
 
-def test_a_logind_that_never_has_the_setting_is_a_failure_after_some_seconds(logind: Host) -> None:
+def test_a_logind_that_never_has_the_setting_is_a_failure_after_some_seconds(
+    logind: SettingHost,
+) -> None:
     (logind / "dead").touch()
     assert logind.sh(logind_action().do).returncode != 0
     assert logind.lines("asked") == [RELOAD, RESTART]
@@ -133,7 +135,7 @@ def test_a_logind_that_never_has_the_setting_is_a_failure_after_some_seconds(log
     assert 2 <= sum(waited) <= 20
 
 
-def test_a_logind_that_takes_its_time_is_waited_for(logind: Host) -> None:
+def test_a_logind_that_takes_its_time_is_waited_for(logind: SettingHost) -> None:
     (logind / "dead").touch()
     logind.program("sleep", "echo x >>slept", "[ $(wc -l <slept) -lt 5 ] || echo false >state")
     assert logind.sh(logind_action().do).returncode == 0
@@ -162,9 +164,9 @@ cat size >said"""
 
 
 @pytest.fixture
-def docker(tmp_path: Path) -> Host:
+def docker(tmp_path: Path) -> SettingHost:
     """A host whose dockerd reads its file when it is asked, unless it is ``deaf``, or there is ``refused``."""
-    host = Host(tmp_path)
+    host = SettingHost(tmp_path)
     (host / "etc").mkdir()
     (host / "root").mkdir()
     host.move(DAEMON, "etc/daemon.json")
@@ -194,13 +196,13 @@ def docker(tmp_path: Path) -> Host:
     return host
 
 
-def size_of(host: Host) -> int:
+def size_of(host: SettingHost) -> int:
     return int((host / "size").read_text())
 
 
 @pytest.mark.parametrize("before", [None, SITE, b'{"default-shm-size": "128m"}\n'])
 def test_dockerd_has_the_size_when_the_step_is_over_and_the_former_one_after_it_was_taken_back(
-    docker: Host, before: bytes | None
+    docker: SettingHost, before: bytes | None
 ) -> None:
     action = docker_action(before)
     path = docker / "etc" / "daemon.json"
@@ -231,7 +233,7 @@ def test_dockerd_has_the_size_when_the_step_is_over_and_the_former_one_after_it_
     ],
 )
 def test_a_dockerd_that_does_not_take_the_size_has_its_file_back(
-    docker: Host, before: bytes | None, trouble: str
+    docker: SettingHost, before: bytes | None, trouble: str
 ) -> None:
     action = docker_action(before)
     path = docker / "etc" / "daemon.json"
@@ -248,7 +250,7 @@ def test_a_dockerd_that_does_not_take_the_size_has_its_file_back(
     assert (2 <= sum(waited) <= 30) is (trouble == "deaf")
 
 
-def test_a_dockerd_that_says_it_late_is_waited_for(docker: Host) -> None:
+def test_a_dockerd_that_says_it_late_is_waited_for(docker: SettingHost) -> None:
     (docker / "deaf").touch()
     docker.program("sleep", "echo x >>slept", "[ $(wc -l <slept) -lt 4 ] || bin/read")
     assert docker.sh(docker_action(None).do).returncode == 0
@@ -256,7 +258,7 @@ def test_a_dockerd_that_says_it_late_is_waited_for(docker: Host) -> None:
 
 
 @pytest.fixture
-def daemon(docker: Host) -> Iterator[Host]:
+def daemon(docker: SettingHost) -> Iterator[SettingHost]:
     """The same without systemd: a process that reads its file on SIGHUP."""
     (docker / "systemd").rmdir()
     text = f"cd {docker.folder}; trap bin/read HUP; echo $$ >pid.new; mv pid.new pid; "
@@ -269,7 +271,7 @@ def daemon(docker: Host) -> Iterator[Host]:
         process.terminate()
 
 
-def test_without_systemd_dockerd_gets_the_signal(daemon: Host) -> None:
+def test_without_systemd_dockerd_gets_the_signal(daemon: SettingHost) -> None:
     action = docker_action(SITE)
     path = daemon / "etc" / "daemon.json"
     path.write_bytes(SITE)
@@ -281,7 +283,7 @@ def test_without_systemd_dockerd_gets_the_signal(daemon: Host) -> None:
 
 
 def test_a_path_that_leads_elsewhere_since_the_plan_is_not_what_was_planned_for(
-    docker: Host,
+    docker: SettingHost,
 ) -> None:
     action = docker_action(SITE)
     path = docker / "etc" / "daemon.json"
