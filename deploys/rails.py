@@ -22,7 +22,7 @@ Sources: Documentation/networking/ip-sysctl.rst (arp_filter, arp_announce, arp_i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from ipaddress import IPv4Interface, IPv4Network
 
 from remedy.causes import Cause
@@ -50,6 +50,10 @@ TITLE = "interfaces in one network answer for each other's addresses, or drop wh
 SETTINGS = ("rp_filter", "arp_announce", "arp_ignore", "arp_filter")
 
 
+# Each network in which the host has several interfaces, and these.
+Networks = Mapping[IPv4Network, list[Interface]]
+
+
 class RailsSpec(SpecSection):
     """``manage``: whether rails are repaired where they are wrong; otherwise they are only reported."""
 
@@ -66,36 +70,43 @@ def rails(bench: Workbench[RailsSpec]) -> None:
     if not shared:
         return
     sysctls = bench.need(bench.host.sysctls, "the kernel's settings")
-    members = {rail.name: rail for group in shared.values() for rail in group}
-    keys = [key_of(name, setting) for name in ("all", *members) for setting in SETTINGS]
+    names = dict.fromkeys(rail.name for group in shared.values() for rail in group)
+    keys = [key_of(name, setting) for name in ("all", *names) for setting in SETTINGS]
     if missing := [key for key in keys if key not in sysctls.live]:
         bench.unknown("settings of interfaces in one network were not read", missing)
         return
     _note_choices(bench, network, shared, sysctls.live)
     target = target_of(network, shared, sysctls)
-    wrong = wrong_now(sysctls, target)
-    if not bench.settings.manage:
-        if wrong:
-            fix = "Take `manage: false` out of the section rails of remedy.yaml."
-            bench.report(TITLE, _evidence(shared, sysctls.live), fix)
-        return
+    if bench.settings.manage:
+        _repair(bench, shared, sysctls, target)
+    elif wrong_now(sysctls, target):
+        fix = "Take `manage: false` out of the section rails of remedy.yaml."
+        bench.report(TITLE, _evidence(shared, sysctls.live), fix)
+
+
+def _repair(
+    bench: Workbench[RailsSpec], shared: Networks, sysctls: Sysctls, target: Mapping[str, str]
+) -> None:
+    """Plan what gives the rails their settings, now and after a reboot."""
     if not target:
         FILE.withdraw(bench, "others set what is needed")
         return
+    wrong = wrong_now(sysctls, target)
     if not wrong and FILE.lasts(bench, target):
         FILE.note_overruled(bench, target)
         return
-    dead = [name for name, rail in members.items() if not rail.running]
-    if dead:
+    evidence = tuple(_evidence(shared, sysctls.live))
+    rails = {rail.name: rail for group in shared.values() for rail in group}
+    if dead := [name for name, rail in rails.items() if not rail.running]:
         bench.blocked(
             f"no carrier on {' and '.join(dead)}, so the rails stay as they are",
-            _evidence(shared, sysctls.live),
+            evidence,
             "Repair the link, or take the interface down: ip link set dev INTERFACE down",
         )
         return
     finding = bench.drift(
         TITLE if wrong else "after a reboot, the rails will not answer for their own addresses",
-        _evidence(shared, sysctls.live),
+        evidence,
     )
     if FILE.keep(bench, target, because=finding) and wrong:
         bench.run(
@@ -117,28 +128,32 @@ def shared_networks(network: Network) -> dict[IPv4Network, list[Interface]]:
     return {subnet: group for subnet, group in members.items() if len(group) > 1}
 
 
-def target_of(
-    network: Network, shared: Mapping[IPv4Network, list[Interface]], sysctls: Sysctls
-) -> dict[str, str]:
+def target_of(network: Network, shared: Networks, sysctls: Sysctls) -> dict[str, str]:
     """Return the settings that are wrong in force or at boot, and those that the file has already."""
-    keys = {line.key for line in sysctls.persisted if line.path == FILE.path}
-    target = {}
+    kept = {line.key for line in sysctls.persisted if line.path == FILE.path}
+    target: dict[str, str] = {}
     mixed: list[Interface] = []
     for subnet, group in shared.items():
         routed = is_source_routed(network, subnet, group)
-        if not routed:
-            for rail in group:
-                key = key_of(rail.name, "rp_filter")
-                if key in keys or STRICT in _values(sysctls, rail.name, "rp_filter"):
-                    target[key] = str(LOOSE)
+        target |= {} if routed else _loose(group, sysctls, kept)
         if not routed or not all(in_force(sysctls.live, r.name, "arp_filter") for r in group):
             mixed += group
     for setting, least in (("arp_announce", 2), ("arp_ignore", 1)):
         key = key_of("all", setting)
         values = [value for rail in mixed for value in _values(sysctls, rail.name, setting)]
-        if values and (key in keys or min(values) < least):
+        if values and (key in kept or min(values) < least):
             target[key] = str(least)
     return target
+
+
+def _loose(group: list[Interface], sysctls: Sysctls, kept: Set[str]) -> dict[str, str]:
+    """Return rp_filter of each rail where it is strict, or where the file has it."""
+    keys = {rail.name: key_of(rail.name, "rp_filter") for rail in group}
+    return {
+        key: str(LOOSE)
+        for name, key in keys.items()
+        if key in kept or STRICT in _values(sysctls, name, "rp_filter")
+    }
 
 
 def is_source_routed(network: Network, subnet: IPv4Network, group: list[Interface]) -> bool:
@@ -185,9 +200,7 @@ def _subnet(address: Address) -> IPv4Network:
     return IPv4Interface(f"{address.address}/{address.prefix}").network
 
 
-def _evidence(
-    shared: Mapping[IPv4Network, list[Interface]], live: Mapping[str, str]
-) -> Iterator[str]:
+def _evidence(shared: Networks, live: Mapping[str, str]) -> Iterator[str]:
     for subnet, group in shared.items():
         for rail in group:
             values = ", ".join(f"{what} {in_force(live, rail.name, what)}" for what in SETTINGS[:3])
@@ -197,7 +210,7 @@ def _evidence(
 def _note_choices(
     bench: Workbench[RailsSpec],
     network: Network,
-    shared: Mapping[IPv4Network, list[Interface]],
+    shared: Networks,
     live: Mapping[str, str],
 ) -> None:
     """Name what somebody chose and no setting of remedy's can overrule."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import grimp
 import pytest
+from radon.complexity import cc_visit
+from radon.visitors import Function
 
 PACKAGE = "remedy"
 ROOT = Path(__file__).parents[2]
@@ -73,3 +75,30 @@ def test_every_room_has_a_row(graph: grimp.ImportGraph) -> None:
     rooms = page.partition("## Rooms")[2].partition("\n## ")[0]
     names = set(re.findall(r"`([a-z_]+)/?`", rooms))
     assert {room.partition(".")[2] for room in map(room_of, graph.modules)} - {""} <= names
+
+
+def functions(folder: str) -> list[tuple[str, Function]]:
+    """Return every function of a folder with the file that it is in; methods are among them."""
+    return [
+        (path.name, block)
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for block in cc_visit(path.read_text(encoding="utf-8"))
+        if isinstance(block, Function)
+    ]
+
+
+@pytest.mark.parametrize(("folder", "most"), [("remedy", 20), ("deploys", 15)])
+def test_a_function_fits_a_screen_and_a_head(folder: str, most: int) -> None:
+    measured = functions(folder)
+    assert len(measured) > 100
+    assert [
+        f"{file}: {f.name} has {f.complexity} branches"
+        for file, f in measured
+        if f.complexity > most
+    ] == []
+    long = [
+        f"{file}: {f.name} has {f.endline - f.lineno + 1} lines"
+        for file, f in measured
+        if f.endline - f.lineno >= 60
+    ]
+    assert long == []
