@@ -263,7 +263,8 @@ def daemon(docker: SettingHost) -> Iterator[SettingHost]:
     (docker / "systemd").rmdir()
     text = f"cd {docker.folder}; trap bin/read HUP; echo $$ >pid.new; mv pid.new pid; "
     text += "while :; do /bin/sleep 0.05; done"
-    with subprocess.Popen(["sh", "-c", text]) as process:
+    # A shell cannot trap what is ignored where it starts, as SIGHUP is below nohup.
+    with subprocess.Popen(["env", "--default-signal=HUP", "sh", "-c", text]) as process:
         while not (docker / "pid").exists():
             assert process.poll() is None
         (docker / "bin" / "sleep").unlink()
