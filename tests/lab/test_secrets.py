@@ -16,11 +16,10 @@ import pytest
 from remedy.lab.rootfs import GUARDED_PASSWORD
 from remedy.secret import KEY_NAME
 from tests.lab.conftest import Cluster
+from tests.lab.processes import DECOY, start_looking, stop_looking
 from tests.lab.site import Site
-from tests.lab.test_sudo import DECOY, _start_looking, _stop_looking
 
 pytestmark = pytest.mark.lab
-
 HOST = "gpu02"
 IN_HOSTS, IN_ENVIRONMENT = "canary-in-hosts", "canary-in-environment"
 IN_INVENTORY, IN_SPEC, IN_SHELL = "canary-in-inventory", "canary-in-spec", "canary-in-shell"
@@ -75,7 +74,7 @@ def hunt(module_cluster: Cluster) -> Hunt:
         {HOST: {"ssh_user": "guarded", "_sudo_password": GUARDED_PASSWORD, "note": IN_INVENTORY}}
     )
     (site.folder / "remedy.yaml").write_text(f"# {IN_SPEC}\nenvironment: {{interface: auto}}\n")
-    _start_looking(module_cluster, HOST)
+    start_looking(module_cluster, HOST)
     said: dict[str, bytes] = {}
     codes: dict[str, int] = {}
 
@@ -107,7 +106,7 @@ def hunt(module_cluster: Cluster) -> Hunt:
         check=True,
     ).stdout
     run("rollback", applied["run"], "--yes", *only)
-    host = {"process list": _stop_looking(module_cluster, HOST)}
+    host = {"process list": stop_looking(module_cluster, HOST)}
     look = {
         "log": "cat /var/log/remedy.jsonl",
         "receipts": "cat /var/lib/remedy/runs/*/receipt.jsonl /var/lib/remedy/runs/*/changes.json",

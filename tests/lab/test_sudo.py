@@ -15,13 +15,13 @@ import pytest
 
 from remedy.lab.rootfs import GUARDED_PASSWORD
 from tests.lab.conftest import Cluster
+from tests.lab.processes import DECOY, start_looking, stop_looking
 from tests.lab.site import HostNames, RemedyOutput, Site
 
 pytestmark = pytest.mark.lab
 
 # gpu02 asks for a password; gpu04 has no sudo at all.
 USERS = {"gpu01": "trainer", "gpu02": "guarded", "gpu03": "nosudo", "gpu04": "trainer"}
-DECOY = "decoy-on-a-command-line"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def sudo(module_cluster: Cluster) -> Sudo:
     told: dict[str, Any] = {"site": site, "fresh": site.all_names()}
     told["without"] = site.remedy("apply", "--yes", "--no-verify", "--json")
     told["refused"] = site.all_names()
-    _start_looking(module_cluster, "gpu02")
+    start_looking(module_cluster, "gpu02")
     site.edit_inventory({"gpu02": {"_sudo_password": "not-this-one"}})
     told["wrong"] = site.remedy("apply", "--yes", "--no-verify", "--limit", "gpu02", "--json")
     site.edit_inventory({"gpu02": {"_sudo_password": ""}})
@@ -65,7 +65,7 @@ def sudo(module_cluster: Cluster) -> Sudo:
     told["back"] = site.remedy("rollback", run, "--yes", "-v", "--limit", "gpu02")
     told["undone"] = site.names("gpu02")
     told["given"] = site.remedy("apply", "--yes", "-v", "--no-verify", "--limit", "gpu02")
-    told["seen"] = _stop_looking(module_cluster, "gpu02")
+    told["seen"] = stop_looking(module_cluster, "gpu02")
     told["places"] = _places(module_cluster, "gpu02", GUARDED_PASSWORD)
     return Sudo(**told)
 
@@ -105,20 +105,6 @@ def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) 
         shown += piece
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
     return RemedyOutput(process.wait(timeout=60), plain, "")
-
-
-def _start_looking(cluster: Cluster, host: str) -> None:
-    """Write down what anybody could see of a host's processes, from now on."""
-    look = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
-    cluster.host(host).must(
-        ["systemd-run", "--quiet", "--unit=look", "sh", "-c", f"({look}) >/run/seen 2>/dev/null"]
-    )
-    cluster.host(host).must(["sh", "-c", "sleep 0.5", DECOY])
-
-
-def _stop_looking(cluster: Cluster, host: str) -> bytes:
-    seen = cluster.host(host).must("systemctl stop look; cat /run/seen; rm /run/seen")
-    return seen.encode("utf-8", "replace")
 
 
 def _places(cluster: Cluster, host: str, secret: str) -> list[str]:

@@ -24,7 +24,7 @@ from remedy.verify.allreduce.plan import plan_ranks
 from remedy.verify.hosts import Participant
 from remedy.verify.onhost.procs import ESTABLISHED, read, sockets
 from tests.local.hosts import NEEDS, Hosts, wait_for
-from tests.unit.verify.onhost.test_nccl_ras import document, lost
+from tests.unit.verify.ras_bench import document, lost
 
 pytestmark = NEEDS
 NAMES = ("gpu01", "gpu02")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from remedy.plan import (
     Change,
     CommandAction,
+    Finding,
     Fleet,
     Origin,
     find_remedy,
@@ -27,6 +28,19 @@ LOOKED_AT = ("identity", "sysctls", "firewalls", "units", "limits", "shared_memo
 def plan_of(fleet: Fleet, only: str | None = None) -> Plan:
     """Return the plan of one remedy, or of all."""
     return make_plan(fleet, WHEN, only=only)
+
+
+def plan_with(*findings: Finding) -> Plan:
+    """Return a plan that has findings and changes nothing."""
+    return Plan(
+        tool_version="0",
+        created="2026-01-01T00:00:00Z",
+        author="me@here",
+        inventory="inventory.py",
+        inventory_digest="0",
+        spec_digest="0",
+        findings=findings,
+    )
 
 
 def taken_back(plan: Plan) -> Plan:

@@ -1,4 +1,4 @@
-"""The house has no circle: neither between modules nor between rooms, imports for the type checker included."""
+"""The house has no circle, its picture is true, its functions fit a screen, and its tests stand alone."""
 
 from __future__ import annotations
 
@@ -75,6 +75,28 @@ def test_every_room_has_a_row(graph: grimp.ImportGraph) -> None:
     rooms = page.partition("## Rooms")[2].partition("\n## ")[0]
     names = set(re.findall(r"`([a-z_]+)/?`", rooms))
     assert {room.partition(".")[2] for room in map(room_of, graph.modules)} - {""} <= names
+
+
+def imported_tests(text: str) -> list[str]:
+    """Return the test modules that a Python file imports, whole or in part."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names += (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names += (f"{node.module or ''}.{alias.name}" for alias in node.names)
+    # Of tests.unit.test_a.test_b it is the module that counts, not a function in it.
+    return [name for name in names if re.search(r"^tests\.(.*\.)?test_\w+", name)]
+
+
+def test_no_test_module_imports_another() -> None:
+    """What two of them need is in a bench; so a test can be moved or deleted without a look around."""
+    assert imported_tests("from tests.unit.firewall import test_ufw\nimport tests.lab.test_sudo")
+    assert not imported_tests("from tests.unit.plans import plan_of\nfrom pytest import test_x")
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    assert len(files) > 100
+    found = {str(path.relative_to(ROOT)): imported_tests(path.read_text()) for path in files}
+    assert {file: modules for file, modules in found.items() if modules} == {}
 
 
 def functions(folder: str) -> list[tuple[str, Function]]:

@@ -22,21 +22,10 @@ from remedy.diagnose.confirm import (
     settled,
 )
 from remedy.diagnose.diagnosis import ConfirmationStatus
-from remedy.plan import Finding, FindingKind, Plan
+from remedy.plan import Finding, FindingKind
+from tests.unit.plans import plan_with
 
 REFUSED = "NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"
-
-
-def _plan(*findings: Finding) -> Plan:
-    return Plan(
-        tool_version="0",
-        created="2026-01-01T00:00:00Z",
-        author="me@here",
-        inventory="inventory.py",
-        inventory_digest="0",
-        spec_digest="0",
-        findings=findings,
-    )
 
 
 def _finding(label: str, kind: FindingKind = FindingKind.REPORT) -> Finding:
@@ -154,7 +143,7 @@ def test_a_pipe_that_a_shell_names(compress: Callable[[bytes], bytes], tmp_path:
 
 def test_hosts_confirm_a_candidate() -> None:
     found = diagnose_lines({"log": [REFUSED]})
-    confirmations = confirm(found, _plan(_finding("wrong-interface")), ["gpu07"])
+    confirmations = confirm(found, plan_with(_finding("wrong-interface")), ["gpu07"])
     by_label = {one.label: one for one in confirmations}
     assert by_label["wrong-interface"].status is ConfirmationStatus.CONFIRMED
     assert by_label["wrong-interface"].hosts == ("gpu07",)
@@ -169,7 +158,7 @@ def test_hosts_confirm_a_candidate() -> None:
 def test_hosts_that_cannot_tell_leave_the_text_its_word() -> None:
     found = diagnose_lines({"log": [REFUSED]})
     confirmations = confirm(
-        found, _plan(_finding("firewall-ports", FindingKind.UNKNOWN)), ["gpu07"]
+        found, plan_with(_finding("firewall-ports", FindingKind.UNKNOWN)), ["gpu07"]
     )
     assert confirmations[0].status is ConfirmationStatus.OPEN
     assert settled(found, confirmations)[0] == found

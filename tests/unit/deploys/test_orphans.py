@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,7 @@ def process(pid: int, parent: int, **given: object) -> Process:
 
 INIT = process(1, 0, name="systemd")
 SSHD = process(41, 1, name="sshd")
+
 ORPHAN = process(
     89,
     1,
@@ -51,6 +55,7 @@ ORPHAN = process(
     outputs=CLOSED,
     name="pt_elastic",
 )
+
 WORKER = process(90, 89, uid=0, cgroup=LOGIN)
 
 
@@ -172,6 +177,90 @@ def test_a_wrong_port_is_refused_with_its_place(tmp_path: Path) -> None:
     path.write_text("orphans: {ports: [70000]}\n")
     with pytest.raises(SpecError, match=r"orphans\.ports: .*70000 is no TCP port"):
         load_spec(path, section_models())
+
+
+def test_a_tree_is_named_by_what_all_of_it_holds() -> None:
+    child = process(91, 90, uid=0, cgroup=LOGIN)
+    state = host(ORPHAN, WORKER, child, gpu=91)
+    listeners = (
+        Listener("*", 29500, 0, (90,)),
+        Listener("*", 29400, 0, (91,)),
+        Listener("*", 22, 0, (41,)),
+    )
+    state = state.model_copy(update={"listeners": listeners})
+    (finding,) = plan_of(state).findings
+    assert "port 29400 and port 29500 and 1 GPU" in finding.title
+    assert finding.label == "master-port-in-use"
+    assert "below it: 90, 91" in finding.evidence
+    assert "orphans.end" in finding.fix
+    assert "kill 89" in finding.fix
+    (change,) = plan_of(state, END).changes
+    assert "3 orphaned processes" in change.title
+    assert change.disrupts
+    assert not change.reversible
+
+
+def test_one_process_is_one_and_two_trees_are_ended_by_one_step() -> None:
+    other = ORPHAN._replace(pid=95, group=95, session=95, started_ticks=9500)
+    state = host(ORPHAN, other)
+    listeners = (Listener("*", 29500, 0, (89,)), Listener("*", 29400, 0, (95,)))
+    both = plan_of(state.model_copy(update={"listeners": listeners}), END)
+    (change,) = both.changes
+    assert isinstance(change.action, CommandAction)
+    assert change.action.before == "orphans 89 95"
+    assert "orphan 95 9500" in change.action.do
+    assert len(both.findings) == 2
+    (single,) = plan_of(host(ORPHAN), END).changes
+    assert "1 orphaned process" in single.title
+    assert "processes" not in single.title
+
+
+def test_a_port_in_use_is_reported_with_who_uses_it_and_a_way_out() -> None:
+    living = ORPHAN._replace(parent=41)
+    (finding,) = plan_of(host(living)).findings
+    assert finding.evidence[0].startswith("pid 89 (torchrun train.py), uid 0")
+    assert "--master-port" in finding.fix
+    assert finding.label == "master-port-in-use"
+
+
+def test_a_long_command_is_quoted_in_short_and_one_without_words_by_its_name() -> None:
+    long = ORPHAN._replace(arguments=("x" * 200,))
+    line = plan_of(host(long)).findings[0].evidence[0]
+    assert f"pid 89 ({'x' * 117}...)" in line
+    fits = ORPHAN._replace(arguments=("x" * 120,))
+    assert f"({'x' * 120})" in plan_of(host(fits)).findings[0].evidence[0]
+    bare = ORPHAN._replace(arguments=None, started_at=0)
+    line = plan_of(host(bare)).findings[0].evidence[0]
+    assert "pid 89 (pt_elastic), uid 0, holds" in line
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(0, "gone_within 0"), (10, "gone_within 10")])
+def test_between_asking_and_killing_there_is_the_time_that_the_user_gives(
+    seconds: int, pause: str
+) -> None:
+    (change,) = plan_of(host(ORPHAN), OrphansSpec(end=True, grace_seconds=seconds)).changes
+    assert isinstance(change.action, CommandAction)
+    assert pause in change.action.do
+
+
+def started_ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_the_script_leaves_a_process_alone_that_is_no_orphan() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        real = ORPHAN._replace(pid=child.pid, started_ticks=started_ticks(child.pid))
+        (change,) = plan_of(host(real, holder=child.pid), END).changes
+        assert isinstance(change.action, CommandAction)
+        for text in (change.action.observe, change.action.do):
+            subprocess.run(["sh", "-c", text], capture_output=True, check=False, timeout=60)
+        time.sleep(0.1)
+        assert child.poll() is None
+        os.kill(child.pid, 0)
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_the_probe_tells_where_adopted_processes_write() -> None:

@@ -13,7 +13,8 @@ import pytest
 from remedy.deploys.docker_shm import DAEMON, DockerShmSpec
 from remedy.deploys.logind import PATH, TEXT, LogindSpec
 from remedy.plan import CommandAction, sha256
-from tests.unit.deploys import test_limits, test_shared_memory
+from tests.unit.deploys.limits_bench import host, planned
+from tests.unit.deploys.memory_bench import memory_host, plan_of
 
 MIB = 1 << 20
 
@@ -60,15 +61,15 @@ class SettingHost:
         return found
 
 
-# --- logind -------------------------------------------------------------------------------------------------
+# --- logind ---
 
 RELOAD, RESTART = "kill --signal=HUP systemd-logind.service", "restart systemd-logind.service"
 OTHER = b"[Login]\nKillUserProcesses=no\n"
 
 
 def logind_action(before: bytes | None = None) -> CommandAction:
-    state = test_limits.host({} if before is None else {PATH: before}, gpu=True)
-    (change,) = test_limits.planned(state, LogindSpec(), "logind").changes
+    state = host({} if before is None else {PATH: before}, gpu=True)
+    (change,) = planned(state, LogindSpec(), "logind").changes
     assert isinstance(change.action, CommandAction)
     return change.action
 
@@ -142,14 +143,14 @@ def test_a_logind_that_takes_its_time_is_waited_for(logind: SettingHost) -> None
     assert (len(logind.lines("slept")), logind.lines("asked")) == (5, [RELOAD])
 
 
-# --- dockerd ------------------------------------------------------------------------------------------------
+# --- dockerd ---
 
 SITE = b'{\n    "log-driver": "journald"\n}\n'
 
 
 def docker_action(before: bytes | None, size: int = 4096 * MIB) -> CommandAction:
-    state = test_shared_memory.state(files={DAEMON: before})
-    _, plan = test_shared_memory.plan_of(state, DockerShmSpec(size=size))
+    state = memory_host(files={DAEMON: before})
+    _, plan = plan_of(state, DockerShmSpec(size=size))
     (change,) = plan.changes
     assert isinstance(change.action, CommandAction)
     return change.action

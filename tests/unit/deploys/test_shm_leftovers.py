@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.deploys.shm_leftovers import ShmLeftoversSpec, maker
+from remedy.deploys._leftovers import SERVICE_USERS, is_service, moment, shared_with
+from remedy.deploys.shm_leftovers import ShmLeftoversSpec, candidates, maker
 from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
@@ -20,7 +21,7 @@ from remedy.plan import (
     promised,
     section_models,
 )
-from remedy.probe import Clock, HostState, LoginSession, SharedMemory, ShmFile
+from remedy.probe import Clock, HostState, Identity, LoginSession, SharedMemory, ShmFile
 from remedy.spec import load_spec
 from remedy.values import Fact, Unknown
 from tests.unit.build import fleet, host_state, record, with_section
@@ -148,10 +149,96 @@ def test_a_pattern_that_is_too_wide_is_refused_with_its_place(tmp_path: Path, pa
         load_spec(path, section_models())
 
 
+@pytest.mark.parametrize(
+    ("uid", "service"),
+    [
+        (0, False),
+        (1, True),
+        (999, True),
+        (1000, False),
+        (61183, False),
+        (61184, True),
+        (65534, True),
+        (65535, False),
+    ],
+)
+def test_accounts_of_services_are_told_by_their_numbers(uid: int, service: bool) -> None:
+    assert is_service(uid) is service
+    assert (SERVICE_USERS.start, SERVICE_USERS.stop) == (61184, 65535)
+
+
+@pytest.mark.parametrize(
+    ("kind", "marks", "shared"),
+    [
+        ("docker", (), True), ("podman", (), True), ("rkt", (), True), ("pouch", (), True),
+        ("container-other", (), True), ("kvm", (), False), ("lxc", (), False), ("", (), False),
+        ("", ("/.dockerenv",), True), ("", ("/run/.containerenv",), True),
+        ("docker", ("/run/systemd/system",), False), ("", ("/.dockerenv", "/run/systemd/system"), False),
+    ],
+)  # fmt: skip
+def test_a_container_of_one_application_shares_its_memory_with_others(
+    kind: str, marks: tuple[str, ...], shared: bool
+) -> None:
+    state = host_state("a", "10.0.0.1").model_copy(
+        update={
+            "identity": record(Identity, static_name="a", transient_name="a", virtualization=kind),
+            "session": record(LoginSession, present=frozenset(marks)),
+        }
+    )
+    assert bool(shared_with(state)) is shared
+    blind = state.model_copy(
+        update={"identity": Unknown(reason="x"), "session": Unknown(reason="x")}
+    )
+    assert shared_with(blind) == ""
+
+
+def test_a_moment_is_told_in_utc() -> None:
+    assert moment(0) == "1970-01-01 00:00:00Z"
+    assert moment(86_399) == "1970-01-01 23:59:59Z"
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("nccl-AbC123", "NCCL"), ("nccl-AbC1234", ""), ("nccl-AbC12", ""), ("torch_1_2", "PyTorch"),
+        ("torch_1_2_3", "PyTorch"), ("torch_1", ""), ("vader_segment.host.1", "Open MPI"),
+        ("sm_segment.host.1", "Open MPI"), ("open_mpi.0000", "Open MPI"), ("psm3_shm.1", "PSM3"),
+        ("sem.psm3_nic_affinity1", "PSM3"), ("psm3_nic_affinity1", "PSM3"), ("ucx_shm_posix_0af", "UCX"),
+        ("ucx_shm_posix_xyz", ""), ("other", ""), ("nccl-Ab 123", ""),
+        ("my-cache.1", "shm_leftovers.also my-*"),
+    ],
+)  # fmt: skip
+def test_files_are_known_by_the_names_that_programs_give(name: str, program: str) -> None:
+    assert maker(name, ("my-*",)) == program
+    assert maker("my-a/b", ("my-*",)) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "counts"),
+    [
+        ({}, True), ({"modified_at": 401}, False), ({"modified_at": 400}, True), ({"changed_at": 401}, False),
+        ({"uid": 26}, False), ({"uid": 0}, True), ({"path": "/dev/shm/other"}, False),
+    ],
+)  # fmt: skip
+def test_files_of_jobs_count_once_nothing_has_changed_them_for_long(
+    given: dict[str, object], counts: bool
+) -> None:
+    fields = {
+        "path": "/dev/shm/nccl-AbC123", "device": 1, "inode": 2, "size": 3, "allocated": 4096, "uid": 1000,
+        "mode": 0o600, "modified_at": 300, "changed_at": 300, "links": 1,
+    }  # fmt: skip
+    file = ShmFile(**(fields | given))  # type: ignore[arg-type]
+    memory = record(SharedMemory, files=(file,))
+    found = list(candidates(memory, 1000, ShmLeftoversSpec(min_age_minutes=10)))
+    assert [program for _, program in found] == (["NCCL"] if counts else [])
+
+
 names = st.sampled_from(
     ["nccl-AbCd09", "nccl-zzzzzz", "torch_1_2_3", "mine", "ucx_shm_posix_1", "d/x"]
 )
+
 times = st.sampled_from([0, 900_000, NOW - 700, NOW - 500, NOW, NOW + 50])
+
 files = st.builds(
     file, names, inode=st.integers(1, 6), uid=st.sampled_from([0, 26, 1000]), modified_at=times,
     changed_at=times, allocated=st.integers(0, 2**30),

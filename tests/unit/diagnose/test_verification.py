@@ -25,7 +25,7 @@ from remedy.verify.allreduce.answers import (
 from remedy.verify.allreduce.logs import logs_of as logs_of_reports
 from remedy.verify.last import load
 from remedy.verify.verdict import ENDINGS, Culprit, DeadLink, Verdict
-from tests.unit.cli.test_diagnose import _plan
+from tests.unit.plans import plan_with
 
 HOSTS = ("gpu01", "gpu02")
 
@@ -39,13 +39,13 @@ def way(outcome: str, detail: str = "", port: int = 41235) -> DeadLink:
 
 
 def explained(verdict: Verdict, *findings: Finding) -> Explanation:
-    found = explain_verdict(verdict, _plan(*findings), HOSTS, "inventory.py")
+    found = explain_verdict(verdict, plan_with(*findings), HOSTS, "inventory.py")
     assert found is not None
     return found
 
 
 def test_what_passed_needs_no_cause() -> None:
-    assert explain_verdict(Verdict(passed=True, reason=""), _plan(), HOSTS, "i.py") is None
+    assert explain_verdict(Verdict(passed=True, reason=""), plan_with(), HOSTS, "i.py") is None
 
 
 @pytest.mark.parametrize(

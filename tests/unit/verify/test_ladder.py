@@ -23,7 +23,7 @@ from remedy.verify.onhost import knock as knock_module
 from remedy.verify.onhost.agent import MARK
 from remedy.verify.verdict import Rung, Verdict
 from tests.unit.build import host_state, record
-from tests.unit.verify.allreduce.test_judge import failed_records, good_records
+from tests.unit.verify.proof_bench import failed_records, good_records
 
 NAMES = ("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
 ADDRESSES = {name: f"10.0.0.{number + 1}" for number, name in enumerate(NAMES)}

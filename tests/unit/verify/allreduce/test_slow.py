@@ -16,7 +16,7 @@ from remedy.verify.allreduce.judge import judge
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.onhost.engines.torch_rank.pairs import PARTNERS, partners, takes
 from remedy.verify.verdict import Verdict
-from tests.unit.verify.allreduce.test_judge import answers, good_records, make_plan
+from tests.unit.verify.proof_bench import answers, good_records, make_plan
 
 
 def verdict_of(plan: RankPlan, gbps: dict[str, float]) -> Verdict:

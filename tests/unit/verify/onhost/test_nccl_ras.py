@@ -6,12 +6,10 @@ were not taken from a run on GPUs.
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +17,8 @@ from hypothesis import strategies as st
 
 from remedy.verify.allreduce.judge import judge
 from remedy.verify.onhost import nccl_ras as ras
-from tests.unit.verify.allreduce.test_judge import answers, failed_records, make_plan, outcomes
+from tests.unit.verify.proof_bench import answers, failed_records, make_plan, outcomes
+from tests.unit.verify.ras_bench import document, lost
 
 # v2.24.3-1: the ranks in one line.
 OLD = """\
@@ -53,6 +52,7 @@ TIMEOUT
   Encountered 2 communication timeouts while gathering communicator data
 
 """
+
 # v2.27.7-1: a line a rank.
 NEW = """\
 Errors
@@ -73,43 +73,6 @@ DEAD
   Rank 0 -- GPU 0 managed by process 483072 on node 172.16.64.210
 
 """
-
-
-def document(missing: list[dict[str, Any]], counts: dict[int, int]) -> str:
-    """As jsonWriteHeader and its like write it at v2.28.7-1 and later."""
-    return json.dumps(
-        {
-            "nccl_version": "2.30.7",
-            "communicators_count": 1,
-            "communicators": [
-                {
-                    "hash": "0xae94423cfbb2ef4a",
-                    "size": len(counts) + len(missing),
-                    "ranks_count": len(counts),
-                    "missing_ranks_count": len(missing),
-                    "ranks": [
-                        {
-                            "rank": rank,
-                            "host": "10.0.0.1",
-                            "pid": 10,
-                            "cuda_dev": 0,
-                            "nvml_dev": 0,
-                            "status": {"init_state": 0, "async_error": 0},
-                            "collective_counts": {"Broadcast": 0, "AllReduce": count},
-                        }
-                        for rank, count in counts.items()
-                    ],
-                    "missing_ranks": missing,
-                }
-            ],
-            "ras": {"collection_time_sec": 0.0, "timeouts_count": 0},
-        }
-    )
-
-
-def lost(rank: int, unresponsive: bool, dead: bool) -> dict[str, Any]:
-    status = {"unresponsive": unresponsive, "considered_dead": dead}
-    return {"rank": rank, "host": "10.0.0.2", "pid": 11, "status": status}
 
 
 def test_the_text_of_old_versions_lists_ranks() -> None:

@@ -14,7 +14,7 @@ from remedy.verify.reach.answers import judge_links
 from remedy.verify.reach.plan import ReachPlan
 from remedy.verify.reach.result import Reach
 from remedy.verify.verdict import HostVerdict, Verdict
-from tests.unit.verify.reach.test_answers import PORTS, answers, make_plan
+from tests.unit.verify.reach.reach_bench import PORTS, answers, make_plan
 
 
 def failed(plan: ReachPlan, ways: set[tuple[int, int]]) -> Reach:

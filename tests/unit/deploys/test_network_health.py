@@ -1,0 +1,124 @@
+"""Networks: MTU, speed and strict filtering, compared between the hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remedy.deploys.network_health import NetworkHealthSpec
+from remedy.probe import Address, Interface, Network, Sysctls
+from tests.unit.build import record
+from tests.unit.deploys.report_bench import LATE, finding_of, findings_of, hosts, says
+
+
+def interface(
+    name: str, address: str, *, mtu: int = 1500, speed: int | None = None, prefix: int = 24
+) -> Interface:
+    own = Address(address=address, prefix=prefix, scope="global")
+    found: Interface = record(Interface, name=name, mtu=mtu, speed=speed, addresses=(own,))
+    return found
+
+
+def network(*interfaces: Interface) -> dict[str, Any]:
+    return {"network": record(Network, interfaces=interfaces)}
+
+
+def test_an_mtu_that_differs_is_told_with_interface_and_proof() -> None:
+    these = hosts(
+        network(interface("eno2", "10.0.0.1", mtu=9000)),
+        network(interface("eno2", "10.0.0.2", mtu=9000), interface("x", "10.9.0.2", mtu=1500)),
+        network(interface("ens1", "10.0.0.3", mtu=1500)),
+    )
+    finding = finding_of("network_health", these)
+    assert finding.label == "mtu-mismatch"
+    assert finding.evidence == ("mtu 9000: gpu[01-02]", "mtu 1500: gpu03", "interface ens1: gpu03")
+    assert "ping -M do -s 8972 PEER" in finding.fix
+    assert findings_of("network_health", these, NetworkHealthSpec(compare=False)) == []
+
+
+def test_a_slow_link_is_told_and_an_unknown_speed_is_not_compared() -> None:
+    fast = network(interface("a", "10.0.0.1", speed=100_000))
+    slow = network(interface("b", "10.0.0.2", speed=1000))
+    none = network(interface("c", "10.0.0.3"))
+    finding = finding_of("network_health", hosts(fast, slow, none))
+    assert finding.evidence[:2] == ("1000 Mb/s: gpu02", "100000 Mb/s: gpu01")
+    assert findings_of("network_health", hosts(fast, none)) == []
+
+
+def strict(**values: str) -> dict[str, Any]:
+    live = {f"net.ipv4.conf.{name}.rp_filter": value for name, value in values.items()}
+    return {"sysctls": record(Sysctls, live=live)}
+
+
+TWO = network(interface("eno1", "10.0.0.1"), interface("eno2", "10.0.0.101", prefix=32))
+RAILS = network(interface("eno1", "10.0.0.1"), interface("eno2", "10.0.0.101"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "evidence"),
+    [
+        ({**TWO, **strict(all="1", eno1="0", eno2="0")}, ("eno1", "eno2")),
+        ({**TWO, **strict(all="0", eno1="0", eno2="1")}, ("eno2",)),
+        ({**TWO, **strict(all="2", eno1="1", eno2="1")}, ()),
+        ({**TWO, **strict(all="0", eno1="2", eno2="0")}, ()),
+        ({**network(interface("eno1", "10.0.0.1")), **strict(all="1", eno1="1")}, ()),
+        ({**TWO, "sysctls": LATE}, ()),
+        # The remedy `rails` judges these.
+        ({**RAILS, **strict(all="1", eno1="0", eno2="0")}, ()),
+    ],
+)
+def test_strict_filtering_counts_with_two_ways_in(
+    facts: dict[str, Any], evidence: tuple[str, ...]
+) -> None:
+    found = findings_of("network_health", hosts(facts))
+    assert tuple(line.split(":")[0] for f in found for line in f.evidence) == evidence
+
+
+def test_a_slow_interface_is_named_with_its_hosts() -> None:
+    fast = network(interface("a", "10.0.0.1", speed=100_000))
+    also = network(interface("a", "10.0.0.2", speed=100_000))
+    slow = network(interface("b", "10.0.0.3", speed=1000))
+    finding = finding_of("network_health", hosts(fast, also, slow))
+    assert finding.label == "wrong-interface"
+    says(
+        finding,
+        title=("speed",),
+        evidence=("1000 Mb/s: gpu03", "interface b: gpu03"),
+        fix=("cluster.subnet", "ethtool"),
+    )
+    assert "interface a" not in "\n".join(finding.evidence)
+
+
+def test_an_mtu_is_compared_on_the_cluster_interface_alone() -> None:
+    finding = finding_of(
+        "network_health",
+        hosts(
+            network(interface("a", "10.0.0.1", mtu=9000)),
+            network(interface("a", "10.0.0.2", mtu=1500)),
+        ),
+    )
+    says(
+        finding,
+        title=("MTU",),
+        evidence=("mtu 9000: gpu01", "mtu 1500: gpu02"),
+        fix=("8972", "remedy verify"),
+    )
+
+
+def test_strict_filtering_is_named_with_its_cause_and_cure() -> None:
+    live = {"net.ipv4.conf.all.rp_filter": "1", "net.ipv4.conf.eno1/7.rp_filter": "0"}
+    two = network(
+        interface("eno1.7", "10.0.0.1"),
+        interface("eno2", "10.0.0.101", prefix=32),
+        interface("x", "10.9.0.1"),
+    )
+    finding = finding_of("network_health", hosts({**two, "sysctls": record(Sysctls, live=live)}))
+    assert finding.label == "network-unreachable"
+    says(
+        finding,
+        title=("reverse path",),
+        evidence=("eno1.7: rp_filter 1", "eno2: rp_filter 1"),
+        fix=("rp_filter = 2",),
+    )
+    assert len(finding.evidence) == 2
