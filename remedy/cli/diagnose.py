@@ -72,8 +72,10 @@ def diagnose(
             options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password)
             with opened(options) as (session, _):
                 probed = probe(session)
-            states = probed.fleet.states
-            explanation = explain(diagnosis, probed.plan, states, shlex.quote(str(inventory)))
+            fleet, typed = probed.fleet, shlex.quote(str(inventory))
+            explanation = explain(
+                diagnosis, probed.plan, fleet.states, typed, fleet.host_by_address
+            )
         else:
             name, command = (
                 remedy_for(diagnosis.label),

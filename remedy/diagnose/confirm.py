@@ -6,7 +6,7 @@ the catalogue. So nothing is searched for here a second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX
@@ -18,6 +18,7 @@ from remedy.diagnose.diagnosis import (
     Diagnosis,
     Explanation,
 )
+from remedy.diagnose.objects import explains, of_quotes
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted
 
@@ -36,16 +37,24 @@ def remedy_for(label: str) -> str | None:
     return None
 
 
-def confirm(diagnosis: Diagnosis, plan: Plan, read: Iterable[str]) -> tuple[Confirmation, ...]:
+def confirm(
+    diagnosis: Diagnosis,
+    plan: Plan,
+    read: Iterable[str],
+    addresses: Mapping[str, str] | None = None,
+) -> tuple[Confirmation, ...]:
     """Compare every candidate with a plan. Pure.
 
     Args:
         diagnosis: of the logs.
         plan: what would be changed now, with all findings.
         read: the hosts that could be read.
+        addresses: the host of each cluster address; without it, lines that name addresses name no host.
     """
     hosts = list(read)
-    return tuple(_confirmation(candidate.label, plan, hosts) for candidate in diagnosis.candidates)
+    return tuple(
+        _confirmation(candidate, plan, hosts, addresses or {}) for candidate in diagnosis.candidates
+    )
 
 
 def settled(
@@ -101,7 +110,13 @@ def command_for(inventory: str, confirmations: Iterable[Confirmation], label: st
     return f"remedy apply {inventory}" if _curing(label) else f"remedy check {inventory}"
 
 
-def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: str) -> Explanation:
+def explain(
+    diagnosis: Diagnosis,
+    plan: Plan,
+    read: Iterable[str],
+    inventory: str,
+    addresses: Mapping[str, str] | None = None,
+) -> Explanation:
     """Compare a diagnosis with the hosts, and find the command to type next. Pure.
 
     Args:
@@ -109,8 +124,9 @@ def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: st
         plan: what would be changed now, with all findings.
         read: the hosts that could be read.
         inventory: as it is to be typed.
+        addresses: the host of each cluster address.
     """
-    confirmations = confirm(diagnosis, plan, read)
+    confirmations = confirm(diagnosis, plan, read, addresses)
     decided, _ = settled(diagnosis, confirmations)
     return Explanation(
         diagnosis=decided,
@@ -120,16 +136,20 @@ def explain(diagnosis: Diagnosis, plan: Plan, read: Iterable[str], inventory: st
     )
 
 
-def _confirmation(label: str, plan: Plan, hosts: Sequence[str]) -> Confirmation:
+def _confirmation(
+    candidate: Candidate, plan: Plan, hosts: Sequence[str], addresses: Mapping[str, str]
+) -> Confirmation:
+    label, names = candidate.label, frozenset(hosts)
     findings = [finding for finding in plan.findings if finding.label == label]
-    evident = [finding for finding in findings if finding.kind is not FindingKind.UNKNOWN]
-    curing = {remedy.name for remedy in _curing(label)}
-    changes = [change for change in plan.changes if change.remedy in curing]
-    if evident or (changes and not findings):
-        return _confirmed(label, evident, changes)
-    unknown = [finding for finding in findings if finding.kind is FindingKind.UNKNOWN]
-    if unknown or not hosts or not (_curing(label) or _reporting(label)):
-        evidence = tuple(_sentence(finding) for finding in unknown[:3])
+    quotes = of_quotes(candidate.evidence, names, addresses)
+    evident = [f for f in findings if f.kind is not FindingKind.UNKNOWN]
+    explaining = [finding for finding in evident if explains(finding, quotes, names)]
+    if explaining:
+        return _confirmed(label, explaining, plan.changes)
+    # What is wrong elsewhere, and what could not be read, leave it open; what is worth knowing does not.
+    others = [finding for finding in findings if finding.kind is not FindingKind.REPORT]
+    if others or not hosts or not (_curing(label) or _reporting(label)):
+        evidence = tuple(_sentence(finding) for finding in others[:3])
         return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
     return Confirmation(
         label=label,
@@ -139,14 +159,16 @@ def _confirmation(label: str, plan: Plan, hosts: Sequence[str]) -> Confirmation:
 
 
 def _confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]) -> Confirmation:
+    places = {(finding.host, finding.remedy) for finding in findings}
+    # A change carries the label of the first finding that it mends, and may mend others of its remedy.
+    mending = [change for change in changes if (change.host, change.remedy) in places]
     hosts = [finding.host for finding in findings if finding.host]
-    evidence = [_sentence(finding) for finding in findings] or [change.title for change in changes]
     return Confirmation(
         label=label,
         status=ConfirmationStatus.CONFIRMED,
-        hosts=tuple(dict.fromkeys([*hosts, *(change.host for change in changes)])),
-        evidence=tuple(evidence[:6]),
-        curable=bool(changes),
+        hosts=tuple(dict.fromkeys([*hosts, *(change.host for change in mending)])),
+        evidence=tuple(_sentence(finding) for finding in findings[:6]),
+        curable=bool(mending),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.confirm import explain
 from remedy.diagnose.diagnosis import HEALTHY, UNKNOWN, Explanation
@@ -15,7 +15,11 @@ VERIFICATION_LOG = "remedy verify"
 
 
 def explain_verdict(
-    verdict: Verdict, plan: Plan, read: Iterable[str], inventory: str
+    verdict: Verdict,
+    plan: Plan,
+    read: Iterable[str],
+    inventory: str,
+    addresses: Mapping[str, str] | None = None,
 ) -> Explanation | None:
     """Name the cause of a failed verification and the command against it; None where it passed. Pure.
 
@@ -24,6 +28,7 @@ def explain_verdict(
         plan: what would be changed now, with all findings.
         read: the hosts that could be read.
         inventory: as it is to be typed.
+        addresses: the host of each cluster address.
     """
     if verdict.passed:
         return None
@@ -31,7 +36,7 @@ def explain_verdict(
     if diagnosis.label == HEALTHY:
         # What was proved to fail is not healthy, whatever its logs show.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "confidence": "none"})
-    return explain(diagnosis, plan, read, inventory)
+    return explain(diagnosis, plan, read, inventory, addresses)
 
 
 def logs_of(verdict: Verdict) -> dict[str, list[str]]:

@@ -54,6 +54,11 @@ class Fleet:
         """The cluster addresses that are known, in the order of the inventory."""
         return tuple(a.address for a in self.addresses.values() if a.address is not None)
 
+    @property
+    def host_by_address(self) -> dict[str, str]:
+        """The host of each cluster address that is known."""
+        return {a.address: name for name, a in self.addresses.items() if a.address is not None}
+
     def _address(self, node: Node, shared: ipaddress.IPv4Network | None) -> ClusterAddress:
         if node.cluster_address is not None:
             return ClusterAddress(node.cluster_address, "cluster_address in the inventory")

@@ -144,7 +144,8 @@ def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanatio
     from remedy.diagnose.verification import explain_verdict
 
     typed = shlex.quote(str(inventory.path))
-    return explain_verdict(verdict, scene.plan, scene.fleet.states, typed)
+    fleet = scene.fleet
+    return explain_verdict(verdict, scene.plan, fleet.states, typed, fleet.host_by_address)
 
 
 def _participants(

@@ -1,0 +1,124 @@
+"""What lines and findings name: ports, hosts, and words such as an interface, an address, a path, a variable.
+
+A finding of the same cause explains a failure only where it is about the thing that failed: that port, that
+host, that interface. This is how the two are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from remedy.diagnose.diagnosis import Quote
+from remedy.plan import Finding, FindingKind
+
+_ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]*")
+_PORTS = re.compile(
+    r"(?:\bports?|\bdports?|\bneeded:|\d\]?:|\]:|<)\s*[{(]?\s*"
+    r"(\d{1,5}(?:[-:]\d{1,5})?(?:(?:,| and) ?\d{1,5}(?:[-:]\d{1,5})?)*)"
+)
+_SPAN = re.compile(r"(\d+)(?:[-:](\d+))?")
+_LATER = re.compile(r"\b(?:at|next) boot\b|\breboot\b")
+# Details of a line that are numbers of its own, and no thing that a finding could be about.
+_NUMBERS = frozenset(("rank", "code", "port"))
+
+# These causes show in the state of a host as they are, whatever a line names: versions, limits, clocks.
+_PLAIN = frozenset(
+    (
+        *("clock-skew", "driver-mismatch", "nccl-version-mismatch", "mpi-version-conflict"),
+        *("rank-mismatch", "fabricmanager-not-running", "container-gpu-runtime", "memlock-limit"),
+        *("nofile-limit", "ib-roce-mixed", "ib-link-fault", "gpu-hardware-xid", "hccl-rank-table"),
+        *("missing-library", "efa-plugin-missing"),
+    )
+)
+# These are about the link to a host: a finding on any other host does not explain them.
+_OF_HOSTS = frozenset(("firewall-ports", "network-unreachable", "mtu-mismatch"))
+# These are about a port, and a link alone does not tell whether it is this one that is closed or taken.
+_OF_PORTS = frozenset(("firewall-ports", "master-port-in-use"))
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a text names.
+
+    Args:
+        ports: the first and last of each range.
+        hosts: by their names in the inventory.
+        words: everything else that a finding can be about.
+    """
+
+    ports: frozenset[tuple[int, int]]
+    hosts: frozenset[str]
+    words: frozenset[str]
+
+    def shares_port(self, other: Named) -> bool:
+        """Return whether both name a port."""
+        return any(
+            low <= high_other and low_other <= high
+            for low, high in self.ports
+            for low_other, high_other in other.ports
+        )
+
+
+def of_quotes(
+    quotes: Iterable[Quote], hosts: frozenset[str], addresses: Mapping[str, str]
+) -> Named:
+    """Return what the lines that speak for a cause name.
+
+    Args:
+        quotes: the lines.
+        hosts: the names of the hosts that could be read.
+        addresses: the host of each cluster address.
+    """
+    ports: set[tuple[int, int]] = set()
+    words: set[str] = set()
+    for quote in quotes:
+        ports |= _ports(quote.text)
+        if (port := quote.details.get("port", "")).isdigit():
+            ports.add((int(port), int(port)))
+        words |= {value for name, value in quote.details.items() if name not in _NUMBERS}
+        words |= {*_ADDRESS.findall(quote.text), *_VARIABLE.findall(quote.text)}
+        words |= {token.rstrip(".") for token in _TOKEN.findall(quote.text)} & hosts
+    named = {*words, *(addresses[word] for word in words if word in addresses)}
+    return Named(frozenset(ports), frozenset(named & hosts), frozenset(words - hosts))
+
+
+def of_finding(finding: Finding, hosts: frozenset[str]) -> Named:
+    """Return what a finding names: its host, and what its title and evidence hold."""
+    text = "\n".join((finding.title, *finding.evidence))
+    tokens = {token.rstrip(".") for token in _TOKEN.findall(text)}
+    tokens |= {part for token in tokens for part in token.split("/")}
+    named = {finding.host} if finding.host else tokens & hosts
+    return Named(frozenset(_ports(text)), frozenset(named), frozenset(tokens))
+
+
+def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
+    """Return whether a finding of a cause explains the lines that speak for it.
+
+    What is only worth knowing explains nothing unless it names the very thing; what is wrong on a host does,
+    unless it is about another port or another host. What will be wrong after a boot has broken nothing yet.
+    """
+    if _LATER.search(finding.title):
+        return False
+    seen, label = of_finding(finding, hosts), finding.label
+    if label in _OF_PORTS and quotes.ports and seen.ports and not quotes.shares_port(seen):
+        return False
+    if label in _OF_HOSTS and quotes.hosts and seen.hosts and not quotes.hosts & seen.hosts:
+        return False
+    if finding.kind is not FindingKind.REPORT or label in _PLAIN:
+        return True
+    if label in _OF_PORTS:
+        return quotes.shares_port(seen)
+    shared = quotes.words & seen.words
+    return bool(shared or (label in _OF_HOSTS and quotes.hosts & seen.hosts))
+
+
+def _ports(text: str) -> set[tuple[int, int]]:
+    found = set()
+    for group in _PORTS.findall(text):
+        for low, high in _SPAN.findall(group):
+            found.add((int(low), int(high or low)))
+    return found

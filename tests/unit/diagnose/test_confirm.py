@@ -1,0 +1,182 @@
+"""A finding confirms a cause only where it is about the thing that failed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remedy.diagnose import Quote, diagnose_lines
+from remedy.diagnose.confirm import confirm, settled
+from remedy.diagnose.diagnosis import ConfirmationStatus
+from remedy.diagnose.objects import Named, explains, of_quotes
+from remedy.plan import Finding, FindingKind
+from tests.unit.cli.test_diagnose import _plan
+
+HOSTS = ("gpu01", "gpu02", "gpu03")
+ADDRESSES = {"10.0.0.11": "gpu01", "10.0.0.12": "gpu02", "10.0.0.13": "gpu03"}
+REPORT, DRIFT, BLOCKED = FindingKind.REPORT, FindingKind.DRIFT, FindingKind.BLOCKED
+CONFIRMED, OPEN, REFUTED = (
+    ConfirmationStatus.CONFIRMED,
+    ConfirmationStatus.OPEN,
+    ConfirmationStatus.REFUTED,
+)
+
+LINK = "gpu01 -> gpu02 port 41235: no answer (dropped by a firewall): 4.0 s"
+BY_ADDRESS = "NCCL WARN socketStartConnect: Connect to 10.0.0.12<41235> failed : No route to host"
+TAKEN = "the rendezvous port 29500 on gpu01 is held by process 812"
+ONE_NAME = "2 hosts call themselves 'node'"
+NO_INTERFACE = "[enforce fail at device.cc:83] ifa != nullptr. Unable to find address for: eno7"
+SHM = "Error: failed to extend /dev/shm/nccl-Xa3 to 33030532 bytes, error: No space left on device (28)"
+GONE = "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12) ran for 600123 milliseconds"
+
+
+def finding(
+    label: str, kind: FindingKind, host: str | None, title: str, *evidence: str
+) -> Finding:
+    return Finding(
+        host=host, remedy="firewall", kind=kind, label=label, title=title, evidence=evidence
+    )
+
+
+def wall(host: str, *needed: str) -> Finding:
+    title = "ufw keeps the cluster's hosts out of ports that training needs"
+    words = ("-A INPUT -j DROP", *(f"needed: {ports}: between the workers" for ports in needed))
+    return finding("firewall-ports", DRIFT, host, title, *words)
+
+
+def orphan(port: int, kind: FindingKind = BLOCKED) -> Finding:
+    title = f"an orphaned process holds port {port}"
+    words = f"pid 812 (python train.py), uid 0, holds port {port}"
+    return finding("master-port-in-use", kind, "gpu01", title, words)
+
+
+CASES = {
+    "a wall on the host of the link": (LINK, wall("gpu02", "32768-60999"), CONFIRMED),
+    "a wall on the host with the address": (BY_ADDRESS, wall("gpu02", "32768-60999"), CONFIRMED),
+    "a wall on a third host": (LINK, wall("gpu03", "32768-60999"), OPEN),
+    "a wall before another port": (LINK, wall("gpu02", "29500"), OPEN),
+    "what is loaded at boot is not known": (
+        LINK,
+        finding("firewall-ports", REPORT, "gpu02", "what loads iptables' rules at boot is unknown"),
+        REFUTED,
+    ),
+    "no rule is in force": (
+        LINK,
+        finding("firewall-ports", REPORT, "gpu02", "firewalld runs, none of its rules is in force"),
+        REFUTED,
+    ),
+    "a rule that waits for the next boot": (
+        LINK,
+        finding(
+            "firewall-ports",
+            DRIFT,
+            "gpu02",
+            "what nftables loads at boot keeps hosts out",
+            "needed: 32768-60999",
+        ),
+        OPEN,
+    ),
+    "an orphan on the port": (TAKEN, orphan(29500), CONFIRMED),
+    "a live process on the port": (TAKEN, orphan(29500, REPORT), CONFIRMED),
+    "an orphan on another port": (TAKEN, orphan(29400), OPEN),
+    "a live process on another port": (TAKEN, orphan(8118, REPORT), REFUTED),
+    "ports that the kernel may give away": (
+        TAKEN,
+        finding(
+            "master-port-in-use",
+            DRIFT,
+            "gpu01",
+            "the kernel may give ports away",
+            "needed: 60000-60031: HCCL",
+        ),
+        OPEN,
+    ),
+    "clones of one image": (
+        ONE_NAME,
+        finding(
+            "duplicate-hostname", REPORT, None, "3 hosts have one machine-id", "gpu01", "gpu02"
+        ),
+        REFUTED,
+    ),
+    "the name itself": (
+        ONE_NAME,
+        finding(
+            "duplicate-hostname",
+            DRIFT,
+            "gpu01",
+            "the running host name 'node' is used by another host too",
+        ),
+        CONFIRMED,
+    ),
+    "the interface itself": (
+        NO_INTERFACE,
+        finding(
+            "wrong-interface",
+            REPORT,
+            "gpu01",
+            "/etc/environment says GLOO_SOCKET_IFNAME=eno7: there is no eno7",
+        ),
+        CONFIRMED,
+    ),
+    "interfaces of two speeds": (
+        NO_INTERFACE,
+        finding(
+            "wrong-interface", REPORT, None, "the cluster interfaces differ in speed", "eno2: gpu01"
+        ),
+        REFUTED,
+    ),
+    "a switch that hides it": (
+        SHM,
+        finding(
+            "shm-too-small", REPORT, "gpu01", "/etc/nccl.conf sets NCCL_SHM_DISABLE=1, a switch"
+        ),
+        REFUTED,
+    ),
+    "persistence mode": (
+        GONE,
+        finding("peer-died-timeout", REPORT, "gpu01", "persistence mode is off on 8 GPUs"),
+        REFUTED,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_only_what_explains_the_evidence_confirms(name: str) -> None:
+    line, seen, status = CASES[name]
+    diagnosis = diagnose_lines({"log": [line]})
+    confirmations = confirm(diagnosis, _plan(seen), HOSTS, ADDRESSES)
+    by_label = {confirmation.label: confirmation for confirmation in confirmations}
+    assert by_label[seen.label].status is status
+    decided, first = settled(diagnosis, confirmations)
+    if status is CONFIRMED:
+        assert first is not None
+        assert decided.label == seen.label
+    else:
+        assert first is None
+        assert decided == diagnosis, "the log's own cause stays as it is"
+
+
+def test_a_report_beside_it_does_not_push_the_logs_own_cause_aside() -> None:
+    diagnosis = diagnose_lines({"log": [TAKEN]})
+    assert diagnosis.label == "master-port-in-use"
+    clone = finding("stale-process", REPORT, "gpu02", "2 GPUs in use", "pid 4711: 512 MiB of GPU-0")
+    decided, first = settled(diagnosis, confirm(diagnosis, _plan(clone), HOSTS, ADDRESSES))
+    assert (decided.label, first) == ("master-port-in-use", None)
+
+
+@given(
+    st.text(max_size=200),
+    st.text(max_size=200),
+    st.sampled_from(sorted(FindingKind)),
+    st.sampled_from(["firewall-ports", "master-port-in-use", "wrong-interface", "clock-skew"]),
+)
+def test_whatever_a_line_holds_it_is_compared(
+    line: str, title: str, kind: FindingKind, label: str
+) -> None:
+    quotes = of_quotes([Quote(file="f", line=1, text=line)], frozenset(HOSTS), ADDRESSES)
+    seen = finding(label, kind, None, title)
+    assert isinstance(explains(seen, quotes, frozenset(HOSTS)), bool)
+    nothing = Named(frozenset(), frozenset(), frozenset())
+    if kind is REPORT and label != "clock-skew":
+        assert not explains(seen, nothing, frozenset(HOSTS)), "nothing is named, nothing explained"
