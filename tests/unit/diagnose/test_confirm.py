@@ -11,7 +11,7 @@ from remedy.diagnose.confirm import confirm, settled
 from remedy.diagnose.diagnosis import ConfirmationStatus
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.plan import Finding, FindingKind
-from tests.unit.cli.test_diagnose import _plan
+from tests.unit.plans import plan_with
 
 HOSTS = ("gpu01", "gpu02", "gpu03")
 ADDRESSES = {"10.0.0.11": "gpu01", "10.0.0.12": "gpu02", "10.0.0.13": "gpu03"}
@@ -31,9 +31,7 @@ SHM = "Error: failed to extend /dev/shm/nccl-Xa3 to 33030532 bytes, error: No sp
 GONE = "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12) ran for 600123 milliseconds"
 
 
-def finding(
-    label: str, kind: FindingKind, host: str | None, title: str, *evidence: str
-) -> Finding:
+def finding(label: str, kind: FindingKind, host: str | None, title: str, *evidence: str) -> Finding:
     return Finding(
         host=host, remedy="firewall", kind=kind, label=label, title=title, evidence=evidence
     )
@@ -145,7 +143,7 @@ CASES = {
 def test_only_what_explains_the_evidence_confirms(name: str) -> None:
     line, seen, status = CASES[name]
     diagnosis = diagnose_lines({"log": [line]})
-    confirmations = confirm(diagnosis, _plan(seen), HOSTS, ADDRESSES)
+    confirmations = confirm(diagnosis, plan_with(seen), HOSTS, ADDRESSES)
     by_label = {confirmation.label: confirmation for confirmation in confirmations}
     assert by_label[seen.label].status is status
     decided, first = settled(diagnosis, confirmations)
@@ -161,7 +159,7 @@ def test_a_report_beside_it_does_not_push_the_logs_own_cause_aside() -> None:
     diagnosis = diagnose_lines({"log": [TAKEN]})
     assert diagnosis.label == "master-port-in-use"
     clone = finding("stale-process", REPORT, "gpu02", "2 GPUs in use", "pid 4711: 512 MiB of GPU-0")
-    decided, first = settled(diagnosis, confirm(diagnosis, _plan(clone), HOSTS, ADDRESSES))
+    decided, first = settled(diagnosis, confirm(diagnosis, plan_with(clone), HOSTS, ADDRESSES))
     assert (decided.label, first) == ("master-port-in-use", None)
 
 
