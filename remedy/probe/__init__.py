@@ -18,6 +18,16 @@ from remedy.probe.network import Address, Interface, Network, Route, RoutingRule
 from remedy.probe.parse import parse_probe
 from remedy.probe.processes import Listener, Process
 from remedy.probe.request import ProbeRequest, render_probe
+from remedy.probe.routing import (
+    Discipline,
+    FibRoute,
+    IpsecPolicy,
+    Neighbour,
+    PolicyRule,
+    Queueing,
+    Routing,
+    TrafficFilter,
+)
 from remedy.probe.session import UNLIMITED, Limit, LoginSession
 from remedy.probe.software import Package, Software
 from remedy.probe.space import Mount, Space
@@ -31,7 +41,9 @@ __all__ = [
     "Clock",
     "Container",
     "Containers",
+    "Discipline",
     "Docker",
+    "FibRoute",
     "File",
     "Firewalls",
     "Gpu",
@@ -40,6 +52,7 @@ __all__ = [
     "HostState",
     "Identity",
     "Interface",
+    "IpsecPolicy",
     "Kernel",
     "Limit",
     "Listener",
@@ -47,6 +60,7 @@ __all__ = [
     "Mention",
     "Mount",
     "Names",
+    "Neighbour",
     "Network",
     "NftChain",
     "NftRule",
@@ -54,11 +68,14 @@ __all__ = [
     "NftSet",
     "Package",
     "PciDevice",
+    "PolicyRule",
     "ProbeRequest",
     "Process",
     "Queue",
+    "Queueing",
     "RdmaPort",
     "Route",
+    "Routing",
     "RoutingRule",
     "Segment",
     "Semaphores",
@@ -69,6 +86,7 @@ __all__ = [
     "SysctlSetting",
     "Sysctls",
     "SysvIpc",
+    "TrafficFilter",
     "Unit",
     "fingerprint",
     "parse_probe",

@@ -30,6 +30,8 @@ class Interface(Record):
     carrier. ``kind`` is "physical" for a device on a bus, "loopback", else the link type ("veth", "bridge",
     "bond", "vlan", "tun", ...), "virtual" where the kernel names none. ``speed`` is in Mb/s, ``None`` where it
     is not known. ``master`` is the bond or bridge that it is a member of, "" for none.
+    ``mac`` is its address on the wire, "" where it has none; ``arp`` whether it answers who asks for it (no
+    flag NOARP); ``xdp`` the eBPF program that sees each packet before the kernel does, "" for none.
     """
 
     name: str
@@ -43,6 +45,10 @@ class Interface(Record):
     driver: str
     master: str
     addresses: tuple[Address, ...]
+    mac: str = ""
+    arp: bool = True
+    xdp: str = ""
+    discipline: str = ""
 
     @property
     def ipv4(self) -> tuple[str, ...]:
@@ -135,7 +141,19 @@ def _interface(entry: Mapping[str, Any], sysfs: Mapping[str, list[str]]) -> Inte
             for a in entry.get("addr_info", ())
             if "local" in a
         ),
+        mac=entry.get("address", ""),
+        arp="NOARP" not in flags,
+        xdp=_xdp(entry),
+        discipline=entry.get("qdisc", ""),
     )
+
+
+def _xdp(entry: Mapping[str, Any]) -> str:
+    program = entry.get("xdp")
+    if not program:
+        return ""
+    details = program.get("prog") or (program.get("attached") or [{}])[0].get("prog") or {}
+    return str(details.get("name") or f"program {details.get('id', '')}".strip())
 
 
 def _kind(entry: Mapping[str, Any], on_a_bus: bool) -> str:

@@ -18,6 +18,7 @@ from remedy.probe.names import Names, parse_names
 from remedy.probe.network import parse_network
 from remedy.probe.processes import Process, parse_listeners, parse_processes
 from remedy.probe.request import ProbeRequest
+from remedy.probe.routing import parse_queueing, parse_routing
 from remedy.probe.session import (
     LoginSession,
     effective_uid,
@@ -71,6 +72,8 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         mentions=fact(lambda: parse_mentions(sections)),
         kernel=fact(lambda: parse_kernel(sections)),
         network=fact(lambda: parse_network(sections)),
+        routing=fact(lambda: parse_routing(sections)),
+        queueing=fact(lambda: parse_queueing(sections)),
         listeners=fact(lambda: parse_listeners(sections, _names_by_pid(processes))),
         sysctls=fact(lambda: _sysctls(sections, files, ufw=ufw is True)),
         firewalls=fact(lambda: parse_firewalls(sections, ufw)),

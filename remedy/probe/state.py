@@ -20,6 +20,7 @@ from remedy.probe.memory import SharedMemory, SysvIpc
 from remedy.probe.names import Names
 from remedy.probe.network import Network
 from remedy.probe.processes import Listener, Process
+from remedy.probe.routing import Queueing, Routing
 from remedy.probe.session import Limit, LoginSession
 from remedy.probe.software import Software
 from remedy.probe.space import Mount, Space
@@ -51,6 +52,8 @@ class HostState(Record):
     kernel: Fact[Kernel] = NOT_PROBED
     mentions: Fact[tuple[Mention, ...]] = NOT_PROBED
     network: Fact[Network] = NOT_PROBED
+    routing: Fact[Routing] = NOT_PROBED
+    queueing: Fact[Queueing] = NOT_PROBED
     listeners: Fact[tuple[Listener, ...]] = NOT_PROBED
     sysctls: Fact[Sysctls] = NOT_PROBED
     firewalls: Fact[Firewalls] = NOT_PROBED

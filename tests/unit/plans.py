@@ -22,7 +22,16 @@ from remedy.plan.promise import after
 from remedy.probe import File, HostState
 
 WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
-LOOKED_AT = ("identity", "sysctls", "firewalls", "units", "limits", "shared_memory")
+LOOKED_AT = (
+    "identity",
+    "sysctls",
+    "firewalls",
+    "units",
+    "limits",
+    "shared_memory",
+    "routing",
+    "queueing",
+)
 
 
 def plan_of(fleet: Fleet, only: str | None = None) -> Plan:

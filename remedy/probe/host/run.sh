@@ -21,6 +21,8 @@ probe() {
     section process-outputs process_outputs
     section links links
     section ip ip_facts
+    section routing routing_facts
+    section queueing queueing_facts
     section names names
     section listeners listeners
     section units service_units

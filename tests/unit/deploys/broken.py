@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from remedy.deploys._ways import route_of, rule_of
 from remedy.deploys.ascend import HCCN, ascend
 from remedy.deploys.clock import clock
 from remedy.deploys.docker_shm import docker_shm
 from remedy.deploys.environment import environment
 from remedy.deploys.fleet_versions import fleet_versions
 from remedy.deploys.gpu_health import gpu_health
+from remedy.deploys.ipsec import ipsec, policy_of
+from remedy.deploys.neighbours import neighbours
 from remedy.deploys.network_health import network_health
 from remedy.deploys.orphans import orphans
+from remedy.deploys.peer_routes import peer_routes
 from remedy.deploys.pythons import pythons
 from remedy.deploys.rdma_health import rdma_health
 from remedy.deploys.resolver import resolver
 from remedy.deploys.shm_leftovers import shm_leftovers
 from remedy.deploys.sysv_ipc import sysv_ipc
+from remedy.deploys.traffic_control import traffic_control
 from remedy.probe import (
     Clock,
+    Discipline,
     File,
     HostState,
     Listener,
     LoginSession,
+    Neighbour,
+    Network,
     Package,
+    PolicyRule,
     Process,
     Queue,
+    Queueing,
     RdmaPort,
+    Routing,
     Segment,
     Semaphores,
     SharedMemory,
@@ -33,6 +44,7 @@ from remedy.probe import (
 )
 from remedy.probe.accelerators import Gpu
 from remedy.probe.processes import NO_READER
+from remedy.probe.routing import in_text_order
 from remedy.values import Unknown
 
 LOGIN = "/user.slice/user-0.slice/session-4444.scope"
@@ -198,3 +210,83 @@ def names_take_long(state: HostState) -> HostState:
         return state
     names = state.names.model_copy(update={"servers": ("192.0.2.1",)})
     return state.model_copy(update={"names": names, "costs": {**state.costs, "names": 30.0}})
+
+
+# ---- ways to peers
+
+PEERS = ("10.214.4.11", "10.214.4.12", "10.214.4.13")
+MAIN = PolicyRule(
+    priority=32766, source="all", destination="all", inverted=False, conditions=(), action="lookup",
+    table="main", suppress=-1, plain=True, text="from all lookup main priority 32766",
+)  # fmt: skip
+
+
+def own_address(state: HostState) -> str:
+    """Return the cluster address of a recorded host."""
+    return f"10.214.4.{10 + int(state.host.removeprefix('gpu0'))}"
+
+
+@peer_routes.breaks
+def routes_lose_peers(state: HostState) -> HostState:
+    """Have a route and a rule that lose a peer each, and none of the cluster's own network."""
+    first, second = (peer for peer in PEERS if peer != own_address(state))
+    routes = (f"unreachable {first} proto boot", f"{second} dev lo proto boot scope link")
+    rules = (f"from all to {second} prohibit priority 90",)
+    routing = Routing(
+        routes=in_text_order(route_of(text.split()) for text in routes),
+        rules=(*(rule_of(text.split()) for text in rules), MAIN),
+        neighbours=(),
+        ipsec=(),
+    )
+    return state.model_copy(update={"routing": routing})
+
+
+@neighbours.breaks
+def a_hardware_address_is_wrong(state: HostState) -> HostState:
+    """Have a fixed entry for a peer that is not the peer's, and an interface that answers nobody."""
+    if not isinstance(state.network, Network) or not isinstance(state.routing, Routing):
+        return state
+    own = own_address(state)
+    first = next(peer for peer in reversed(PEERS) if peer != own)
+    number = own.rpartition(".")[2]
+    interfaces = tuple(
+        i.model_copy(update={"arp": False, "mac": f"02:00:00:00:00:{number}"})
+        if own in i.ipv4
+        else i
+        for i in state.network.interfaces
+    )
+    carrier = state.network.carrier_of(own)
+    entry = Neighbour(
+        address=first,
+        mac="02:00:00:00:00:99",
+        interface=carrier.name if carrier else "",
+        state="PERMANENT",
+    )
+    network = state.network.model_copy(update={"interfaces": interfaces})
+    routing = state.routing.model_copy(update={"neighbours": (entry,)})
+    return state.model_copy(update={"network": network, "routing": routing})
+
+
+@ipsec.breaks
+def a_policy_blocks(state: HostState) -> HostState:
+    """Have a policy of IPsec that blocks what comes from a peer."""
+    if not isinstance(state.routing, Routing):
+        return state
+    own = own_address(state)
+    first = next(peer for peer in reversed(PEERS) if peer != own)
+    policy = policy_of(f"src {first}/32 dst {own}/32 dir in action block priority 0 ptype main")
+    routing = state.routing.model_copy(update={"ipsec": (policy,)})
+    return state.model_copy(update={"routing": routing})
+
+
+@traffic_control.breaks
+def a_discipline_loses_packets(state: HostState) -> HostState:
+    """Have the discipline blackhole on the cluster interface."""
+    if not isinstance(state.network, Network):
+        return state
+    carrier = state.network.carrier_of(own_address(state))
+    if carrier is None:
+        return state
+    text = f"qdisc blackhole 8010: dev {carrier.name} root"
+    discipline = Discipline(interface=carrier.name, kind="blackhole", place="root", text=text)
+    return state.model_copy(update={"queueing": Queueing(disciplines=(discipline,), filters=())})

@@ -16,7 +16,17 @@ from pydantic import ValidationError
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.inventory import Inventory, Node
 from remedy.plan import Fleet, Remedy, find_remedy, remedies, section_models
-from remedy.probe import Address, File, HostState, Identity, Interface, Names, Network, Sysctls
+from remedy.probe import (
+    Address,
+    File,
+    HostState,
+    Identity,
+    Interface,
+    Names,
+    Network,
+    Routing,
+    Sysctls,
+)
 from remedy.spec import Spec, load_spec
 from remedy.values import Unknown
 from tests.unit.deploys.values import values_of
@@ -34,11 +44,15 @@ def host(name: str, recording: str) -> HostState:
     number = NAMES.index(name) + 1
     assert isinstance(found.network, Network)
     assert isinstance(found.identity, Identity)
+    assert isinstance(found.routing, Routing)
     interfaces = tuple(_moved(interface, number) for interface in found.network.interfaces)
+    local = re.compile(r"(10\.21[34]\.\d+)\.(?!0/|254)\d+")
+    routing = local.sub(rf"\1.{10 + number}", found.routing.model_dump_json())
     return found.model_copy(
         update={
             "host": name,
             "network": found.network.model_copy(update={"interfaces": interfaces}),
+            "routing": Routing.model_validate_json(routing),
             "identity": found.identity.model_copy(update={"machine_id": str(number) * 32}),
         }
     )
@@ -64,7 +78,8 @@ def _moved(interface: Interface, number: int) -> Interface:
         )
         for one in interface.addresses
     )
-    return interface.model_copy(update={"addresses": addresses})
+    mac = f"{interface.mac[:-2]}{number:02x}" if interface.mac.strip("0:") else interface.mac
+    return interface.model_copy(update={"addresses": addresses, "mac": mac})
 
 
 def fleet_of(states: Iterable[HostState], spec: Spec | None = None) -> Fleet:

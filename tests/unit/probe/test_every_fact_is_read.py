@@ -33,7 +33,6 @@ INTERNAL = {
     "Clock.uptime": "when a process was started",
     "File.gid": "the fingerprint",
     "Mount.point": "which files are on a read-only mount",
-    "NftChain.priority": "the fingerprint",
     "NftRule.handle": "told apart from what the fingerprint counts",
     "NftRuleset.tables": "the fingerprint",
     "LoginSession.programs": "LoginSession.has",

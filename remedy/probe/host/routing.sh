@@ -1,0 +1,51 @@
+# --- the ways to peers -----------------------------------------------------------------------------------
+
+# All tables, the rules that choose among them, and the neighbours that do not heal by themselves, from one
+# process. `ip xfrm` opens a socket of netlink's family 6, for which the kernel would load xfrm_user: so it is
+# asked only where the kernel has a socket of that family.
+routing_facts() {
+    has ip || { status=missing detail='ip (iproute2) is not installed'; return; }
+    ipsec=
+    ! grep -q '^[0-9a-f]* 6 ' /proc/net/netlink || ipsec='xfrm policy show'
+    ip -j -d -force -batch - <<END 2>&1 | head -c 1000000
+route show table all
+rule show
+neigh show nud permanent nud noarp nud failed
+$ipsec
+END
+    printf '\nipsec %s\n' "${ipsec:+known}"
+}
+
+# Queueing disciplines of all devices. Filters are asked for only where something can have any; devices of
+# containers have theirs from their own network.
+queueing_facts() {
+    has tc || { status=missing detail='tc (iproute2, or the package iproute-tc) is not installed'; return; }
+    disciplines=$(tc qdisc show 2>&1 </dev/null)
+    judge $?
+    printf '%s\n' "$disciplines"
+    [ "$status" = ok ] || { detail=$disciplines; return; }
+    asked=' '
+    IFS=$nl
+    set -f
+    for line in $disciplines; do
+        unset IFS
+        set -- $line
+        [ "$1" = qdisc ] && [ "$4" = dev ] || continue
+        case $5 in veth* | cali* | lxc* | gke* | -*) continue ;; esac
+        case $2 in
+            ingress | clsact | htb | hfsc | prio | drr | qfq | ets | cbq | dsmark | multiq) ;;
+            *) continue ;;
+        esac
+        case $asked in *" $5 "*) continue ;; esac
+        asked="$asked$5 "
+        for place in root ingress egress; do
+            printf 'filters %s %s\n' "$5" "$place"
+            case $place in
+                root) tc filter show dev "$5" 2>/dev/null </dev/null ;;
+                *) tc filter show dev "$5" "$place" 2>/dev/null </dev/null ;;
+            esac
+        done
+    done | head -c 1000000
+    set +f
+    unset IFS
+}
