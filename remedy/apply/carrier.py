@@ -138,16 +138,21 @@ class Carrier:
     def _carry(
         self, job: Job, texts: Mapping[str, str], changes: Mapping[str, tuple[Change, ...]]
     ) -> dict[str, HostReport]:
-        """Run each host's script, and read what it reports of the host's changes."""
+        """Run each host's script, read what it reports of the host's changes, and confirm those."""
         scripts = {
             name: Script(text, deadline=APPLY_DEADLINE, root=Root.REQUIRED)
             for name, text in texts.items()
         }
-        reports = {
-            name: self._report(job, name, changes[name], output)
-            for name, output in self._transport.run(scripts, stage="changing").items()
-        }
-        return self._confirm(job, reports)
+        reports: dict[str, HostReport] = {}
+
+        def answered(output: Output) -> None:
+            # Its timer runs: a host is confirmed when it has answered, whatever others do.
+            name = output.host
+            report = self._report(job, name, changes[name], output)
+            reports.update(self._confirm(job, {name: report}))
+
+        self._transport.run(scripts, answered, stage="changing")
+        return {name: reports[name] for name in texts}
 
     def _report(
         self, job: Job, name: str, changes: tuple[Change, ...], output: Output

@@ -138,5 +138,7 @@ def open_session(
     for section, values in (settings or {}).items():
         loaded.override(section, **values)
     hosts = inventory.select(limit)
-    transport = Transport(inventory, sudo_password=sudo_password, listener=progress.host)
+    transport = Transport(
+        inventory, sudo_password=sudo_password, listener=progress.host, spec=loaded.ssh
+    )
     return Session(inventory, loaded, transport, hosts, progress)

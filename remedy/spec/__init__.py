@@ -11,6 +11,7 @@ from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
 from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec
 from remedy.spec.section import SpecSection
+from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import EngineName, VerifySpec
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "EngineName",
     "Spec",
     "SpecSection",
+    "SshSpec",
     "VerifySpec",
     "load_spec",
 ]

@@ -16,6 +16,7 @@ from remedy.spec.apply import ApplySpec
 from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
 from remedy.spec.section import SpecSection
+from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import VerifySpec
 from remedy.yaml_text import YamlError, parse_yaml
 
@@ -27,6 +28,7 @@ SECTIONS: Mapping[str, type[SpecSection]] = {
     "apply": ApplySpec,
     "approval": ApprovalSpec,
     "verify": VerifySpec,
+    "ssh": SshSpec,
 }
 
 Section = TypeVar("Section", bound=SpecSection)
@@ -77,6 +79,11 @@ class Spec:
     def verify(self) -> VerifySpec:
         """The ``verify`` section."""
         return self.section("verify", VerifySpec)
+
+    @property
+    def ssh(self) -> SshSpec:
+        """The ``ssh`` section."""
+        return self.section("ssh", SshSpec)
 
     @property
     def digest(self) -> str:

@@ -10,7 +10,6 @@ import remedy.transport.cooperative  # noqa: F401  (first, before others import 
 
 # isort: split
 import logging
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,28 +17,38 @@ from collections.abc import Callable, Mapping
 import gevent
 from gevent.lock import BoundedSemaphore
 from pydantic import SecretStr
-from pyinfra.api.command import StringCommand
 from pyinfra.api.config import Config
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.state import State
 
-from remedy.errors import RemedyError, UnreachableError
+from remedy.errors import RemedyError
 from remedy.inventory import Inventory, Node
-from remedy.transport.failures import NO_SUDO, explain_connect_error, explain_exit
-from remedy.transport.script import HostEvent, Listener, Output, Root, Script
+from remedy.spec import SshSpec
+from remedy.transport import client
+from remedy.transport.command import Answer, execute, marked
+from remedy.transport.failures import (
+    explain_connect_error,
+    explain_exit,
+    explain_flood,
+    explain_loss,
+    explain_no_start,
+    explain_stuck,
+)
+from remedy.transport.script import HostEvent, Listener, Output, Script
+from remedy.transport.watch import Overdue, Watch, Watchman
+from remedy.transport.wrapper import KILL_AFTER, Flood, Marks, command_line
 
-# pyinfra reports each failed host on its own logger; remedy reports hosts itself, once.
-logging.getLogger("pyinfra").addHandler(logging.NullHandler())
-logging.getLogger("pyinfra").propagate = False
+# pyinfra reports each failed host on its own logger, and so does paramiko; remedy reports hosts itself, once.
+for _name in ("pyinfra", "paramiko"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+    logging.getLogger(_name).propagate = False
+client.install()
 
 # sshd drops connections above MaxStartups (10:30:100) only while they are not yet authenticated, and
 # that is counted per host; what limits us is the controller: about 2 MB and one key exchange each.
 PARALLEL = 128
-CONNECT_TIMEOUT = 10
 # How long after the host's own deadline the controller goes on waiting for the last output.
 PATIENCE = 15
-# Between the polite and the certain end of a script.
-KILL_AFTER = 5
 
 
 class Transport:
@@ -49,6 +58,7 @@ class Transport:
         inventory: where the hosts are.
         sudo_password: for users whose sudo asks for one.
         listener: hears of each host's stages.
+        spec: how long a host may take for each stage.
     """
 
     def __init__(
@@ -57,13 +67,17 @@ class Transport:
         *,
         sudo_password: SecretStr | None = None,
         listener: Listener | None = None,
+        spec: SshSpec | None = None,
     ) -> None:
         self.inventory = inventory
         self.counts: Counter[str] = Counter()
         self._sudo_password = sudo_password
         self._listen = listener or (lambda _: None)
         self._state = _make_state(inventory)
-        self._connecting = BoundedSemaphore(PARALLEL)
+        self._slots = BoundedSemaphore(PARALLEL)
+        self._watchman = Watchman(spec or SshSpec(), self._slow)
+        # Names are looked up in threads, and one whose name server is dead keeps its thread for a while.
+        gevent.get_hub().threadpool.maxsize = PARALLEL
 
     def run(
         self,
@@ -96,9 +110,9 @@ class Transport:
     def reconnect(self, name: str) -> None:
         """Forget the connection to a host, so that the next script opens a new one."""
         host = self._state.inventory.get_host(name)
-        client = getattr(host.connector, "client", None)
-        if client is not None:
-            client.close()
+        known = getattr(host.connector, "client", None)
+        if known is not None:
+            known.close()
         host.connected = False
 
     def close(self) -> None:
@@ -106,103 +120,97 @@ class Transport:
         for name in self.inventory.names:
             self.reconnect(name)
 
-    def _connect(self, node: Node) -> Output | None:
+    def _slow(self, watch: Watch) -> None:
+        """Say where a host is that takes some time."""
+        assert watch.stage is not None
+        at = f" at its jump host {watch.via}" if watch.via else ""
+        self._listen(HostEvent(watch.host, f"waiting: {watch.stage.value}{at}"))
+
+    def _run_on(self, name: str, script: Script, stage: str) -> Output:
+        node = self.inventory.node(name)
+        started = time.monotonic()
+        marks = Marks()
+        answer = marked(marks)
+        # In a greenlet of its own: what the watch raises there late finds it ended.
+        error = gevent.spawn(self._try, node, script, stage, marks, answer).get()
+        if error is None and (answer.code != 0 or not answer.out.script):
+            error = _explain_code(node, answer)
+        seconds = time.monotonic() - started
+        self._listen(
+            HostEvent(name, "failed" if error else "answered", error.message if error else "")
+        )
+        code = 0 if answer.code == 0 else None
+        out, err = answer.out.text, answer.err.text
+        return Output(name, out, err, code, seconds, error, time.time_ns())
+
+    def _try(
+        self, node: Node, script: Script, stage: str, marks: Marks, answer: Answer
+    ) -> RemedyError | None:
+        """Run a script on a host and fill ``answer``; return why that did not come to its end."""
+        try:
+            with self._watchman.over(node.name) as watch:
+                error = self._connect(node, watch)
+                if error is not None:
+                    return error
+                self._listen(HostEvent(node.name, stage))
+                return self._execute(node, watch, script, marks, answer)
+        except Overdue as overdue:
+            self.reconnect(node.name)
+            return explain_stuck(node, overdue.stuck)
+        except Flood as flood:
+            self.reconnect(node.name)
+            return explain_flood(node, str(flood))
+
+    def _connect(self, node: Node, watch: Watch) -> RemedyError | None:
         host = self._state.inventory.get_host(node.name)
         if host.connected:
             return None
         self._listen(HostEvent(node.name, "connecting"))
-        started = time.monotonic()
         self.counts[f"connect:{node.name}"] += 1
-        error: RemedyError
         try:
-            with self._connecting:
-                host.connect(show_errors=False, raise_exceptions=True)
+            watch.take_slot(self._slots)
+            host.connect(show_errors=False, raise_exceptions=True)
         except ConnectError as failure:
-            error = explain_connect_error(
-                self.inventory.path, node, str(failure.args[0] if failure.args else failure)
-            )
+            text = str(failure.args[0] if failure.args else failure)
         except Exception as failure:
             # paramiko and the crypto below it raise what they like on a broken peer or key file.
-            error = explain_connect_error(
-                self.inventory.path, node, f"{type(failure).__name__}: {failure}"
-            )
+            text = f"{type(failure).__name__}: {failure}"
         else:
             return None
-        self._listen(HostEvent(node.name, "failed", error.message))
-        return Output(host=node.name, error=error, seconds=time.monotonic() - started)
-
-    def _run_on(self, name: str, script: Script, stage: str) -> Output:
-        node = self.inventory.node(name)
-        failure = self._connect(node)
-        if failure is not None:
-            return failure
-        self._listen(HostEvent(name, stage))
-        host = self._state.inventory.get_host(name)
-        command, text = self._command(node, script)
-        started = time.monotonic()
-        self.counts[f"exec:{name}"] += 1
-        try:
-            ok, output = host.connector.run_shell_command(
-                StringCommand(command),
-                print_output=False,
-                print_input=False,
-                _stdin=text,
-                _timeout=int(script.deadline) + KILL_AFTER + PATIENCE,
-            )
-        except Exception:
-            # A connection that breaks shows as any of OSError, EOFError, SSHException, TimeoutError.
-            return self._lost(name, time.monotonic() - started)
-        seconds = time.monotonic() - started
-        result = self._output(node, output.stdout, output.stderr, 0 if ok else None, seconds)
-        self._listen(HostEvent(name, "failed" if result.error else "answered"))
-        return result
-
-    def _lost(self, name: str, seconds: float) -> Output:
-        self.reconnect(name)
-        error = UnreachableError(
-            f"{name}: the connection broke, or nothing came over it for {seconds:.0f} s",
-            next_step=f"Check the host's console and network, then run the command again: ssh {name}.",
+        finally:
+            watch.give_slot()
+        self.reconnect(node.name)
+        return explain_connect_error(
+            self.inventory.path, node, text, via=watch.via, proxy=watch.proxy
         )
-        self._listen(HostEvent(name, "failed", error.message))
-        return Output(host=name, seconds=seconds, error=error)
 
-    def _command(self, node: Node, script: Script) -> tuple[str, str]:
-        """Return the command line for a script, and what goes to its standard input."""
-        shell = f"timeout -k {KILL_AFTER} {script.deadline:.0f} sh -s"
-        if script.root is Root.NO or node.data.get("ssh_user") == "root":
-            return f"exec {shell}", script.text
-        # Who refuses reads the script to its end first: else the connection breaks while it is still sent,
-        # and the reason is lost. The reason is on one line with a mark in front: pyinfra would answer sudo's
-        # own line with a question of its own, in the middle of a run.
-        refuse = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2; cat >/dev/null; exit 1'
-        preferred = script.root is Root.PREFERRED
-        lacking = f"exec {shell}" if preferred else f"said={shlex.quote(NO_SUDO)}; {refuse}"
-        plain = (
-            f'if [ "$(id -u)" = 0 ]; then exec {shell}; fi; '
-            f"command -v sudo >/dev/null || {{ {lacking}; }}; "
-        )
+    def _execute(
+        self, node: Node, watch: Watch, script: Script, marks: Marks, answer: Answer
+    ) -> RemedyError | None:
         password = self._sudo_password or _as_secret(node.data.get("_sudo_password"))
-        if password is not None:
-            # The password is the first line of the standard input: it is in no argument list and in no
-            # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
-            # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
-            ask = "sudo -k -S -p ''"
-            command = (
-                f"IFS= read -r p || exit 1; {plain}"
-                f"if sudo -k -n true </dev/null 2>/dev/null; then exec sudo -n {shell}; fi; "
-                f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {refuse}; }}; '
-                f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
-            )
-            return command, f"{password.get_secret_value()}\n{script.text}"
-        otherwise = f"exec {shell}" if preferred else refuse
-        ask = f"said=$(sudo -n true 2>&1 </dev/null) || {{ {otherwise}; }}"
-        return f"{plain}{ask}; exec sudo -n {shell}", script.text
+        line, text = command_line(
+            script,
+            marks,
+            is_root=node.data.get("ssh_user") == "root",
+            password=None if password is None else password.get_secret_value(),
+        )
+        self.counts[f"exec:{node.name}"] += 1
+        connection = getattr(self._state.inventory.get_host(node.name).connector, "client", None)
+        seconds = script.deadline + KILL_AFTER + PATIENCE
+        try:
+            execute(connection, watch, line, text, answer, seconds)
+        except Exception as failure:
+            # A connection that breaks shows as any of OSError, EOFError, SSHException, TimeoutError.
+            self.reconnect(node.name)
+            return explain_loss(node, watch.stage, f"{type(failure).__name__}: {failure}")
+        return None
 
-    def _output(
-        self, node: Node, stdout: str, stderr: str, code: int | None, seconds: float
-    ) -> Output:
-        error = None if code == 0 else explain_exit(node, stdout, stderr)
-        return Output(node.name, stdout, stderr, code, seconds, error, time.time_ns())
+
+def _explain_code(node: Node, answer: Answer) -> RemedyError | None:
+    """Return what the exit status of a command means that did not end well."""
+    if not answer.out.shell:
+        return explain_no_start(node, f"{answer.out.text}\n{answer.err.text}")
+    return explain_exit(node, answer.out.text, answer.err.text)
 
 
 def _make_state(inventory: Inventory) -> State:
@@ -218,7 +226,7 @@ def _make_state(inventory: Inventory) -> State:
             if key not in node.data:
                 data[key] = value
     config = Config(
-        CONNECT_TIMEOUT=CONNECT_TIMEOUT,
+        CONNECT_TIMEOUT=0,  # the watch has the deadlines
         PARALLEL=min(PARALLEL, len(inventory.nodes)),
         FAIL_PERCENT=100,
     )

@@ -9,40 +9,118 @@ from pathlib import Path
 
 from remedy.errors import HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
+from remedy.transport.stages import Stage, Stuck
+from remedy.transport.wrapper import NO_SUDO
 
-# What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
-NO_SUDO = "this host has no sudo"
+# Of what a host printed, a message shows this much.
+_SHOWN = 200
 
 
-def explain_connect_error(inventory: Path, node: Node, text: str) -> RemedyError:
-    """Return the error for the text of a failed connection, with what to do about it."""
-    at = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
-    if "No host key for" in text:
-        return HostKeyError(
-            f"{at}: the ssh host key is not known, and remedy connects to known hosts only",
-            next_step=f"Compare and record it: remedy trust {inventory} --limit {node.name}",
+def explain_stuck(node: Node, stuck: Stuck) -> RemedyError:
+    """Return the error of a host that is stuck in a stage."""
+    return UnreachableError(
+        f"{_at(node, stuck.via)}: stuck in the stage {stuck.stage.value!r}: {stuck.reason}",
+        next_step=stuck.next_step,
+    )
+
+
+def explain_loss(node: Node, stage: Stage | None, text: str) -> RemedyError:
+    """Return the error of a connection that broke after the login."""
+    if stage is Stage.CHANNEL:
+        return UnreachableError(
+            f"{_at(node)}: the login was accepted, and then sshd opened no session: {_shown(text)}",
+            next_step="On its console: journalctl -u ssh. PAM's session part or MaxSessions refuses it.",
         )
+    return UnreachableError(
+        f"{_at(node)}: the connection broke while the script ran: {_shown(text)}",
+        next_step=f"Check the host's console and network, then run the command again: ssh {node.name}.",
+    )
+
+
+def explain_flood(node: Node, text: str) -> RemedyError:
+    """Return the error of a host that prints without end."""
+    return RemedyError(
+        f"{node.name}: {text}",
+        next_step="Log in with ssh and look at what is printed: ssh HOST true | head.",
+    )
+
+
+def explain_no_start(node: Node, said: str) -> RemedyError:
+    """Return the error of a login shell that ended before it began the command."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    printed = f"; it printed: {_shown(lines[-1].strip())}" if lines else ", and printed nothing"
+    return UnreachableError(
+        f"{_at(node)}: the login was accepted, and the login shell ended before the command began{printed}",
+        next_step="Look at the user's shell in /etc/passwd, at an `exit` in its start-up files, and at a "
+        "`command=` in ~/.ssh/authorized_keys or ForceCommand in sshd_config.",
+    )
+
+
+def explain_connect_error(
+    inventory: Path, node: Node, text: str, *, via: str = "", proxy: str = ""
+) -> RemedyError:
+    """Return the error for the text of a failed connection, with what to do about it.
+
+    Args:
+        inventory: its path, for the commands to type.
+        node: the host.
+        text: what pyinfra or paramiko said.
+        via: the jump host at which it failed; "" for the host itself.
+        proxy: the last words of the ProxyCommand that ended.
+    """
+    at = _at(node, via)
+    typed = via or f"-p {node.ssh_port} {node.ssh_address}"
+    if "No host key for" in text:
+        return _unknown_key(inventory, node, at, via)
     if "host key" in text.lower() and "does not match" in text:
+        replaced = f"remedy trust {inventory} --replace {node.name}"
         return HostKeyError(
             f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
-            next_step="If the host was replaced, accept its new key: "
-            f"remedy trust {inventory} --replace {node.name}",
+            next_step=f"If the jump host was replaced, remove its old key: ssh-keygen -R {via}"
+            if via
+            else f"If the host was replaced, accept its new key: {replaced}",
         )
-    if "Authentication" in text or "auth" in text.lower():
+    if proxy:
         return UnreachableError(
-            f"{at}: the host refused to log us in: {text}",
+            f"{at}: no connection: its ProxyCommand ended: {_shown(proxy)}",
+            next_step="Run the ProxyCommand of ~/.ssh/config by hand; it has no terminal to ask at here.",
+        )
+    if "encrypted" in text and "key" in text.lower():
+        return UnreachableError(
+            f"{at}: the ssh key is encrypted: {_shown(text)}",
+            next_step="Load it into the ssh agent (ssh-add), or give ssh_key_password in the inventory.",
+        )
+    if "No authentication methods available" in text or "no such private key" in text.lower():
+        return UnreachableError(
+            f"{at}: there is no ssh key to log in with: {_shown(text)}",
+            next_step="Set ssh_key in the inventory, or load a key into the ssh agent (ssh-add -l).",
+        )
+    if "Authentication" in text:
+        return UnreachableError(
+            f"{at}: the host refused to log us in: {_shown(text)}",
             next_step="Check ssh_user and ssh_key of the inventory, and the key in the host's "
             "~/.ssh/authorized_keys.",
         )
     if "resolve" in text:
         return UnreachableError(
-            f"{at}: this machine cannot resolve {node.ssh_address!r}",
+            f"{at}: this machine cannot resolve {via or node.ssh_address!r}",
             next_step="Set ssh_hostname of that host to an address in the inventory.",
         )
     return UnreachableError(
-        f"{at}: no connection: {text}",
-        next_step=f"Is the host up and its sshd reachable from here? ssh -p {node.ssh_port} "
-        f"{node.ssh_address}",
+        f"{at}: no connection: {_shown(text)}",
+        next_step=f"Is the host up and its sshd reachable from here? ssh {typed}",
+    )
+
+
+def _unknown_key(inventory: Path, node: Node, at: str, via: str) -> RemedyError:
+    if via:
+        return HostKeyError(
+            f"{at}: the jump host's ssh key is not known, and remedy connects to known hosts only",
+            next_step=f"Log in to it once and compare the key that ssh shows: ssh {via}",
+        )
+    return HostKeyError(
+        f"{at}: the ssh host key is not known, and remedy connects to known hosts only",
+        next_step=f"Compare and record it: remedy trust {inventory} --limit {node.name}",
     )
 
 
@@ -56,6 +134,12 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
         return RemedyError(
             f"{node.name}: sudo did not accept the password",
             next_step="Type it again; all hosts of a run must share it.",
+        )
+    if "must have a tty" in stderr:
+        return RemedyError(
+            f"{node.name}: sudo refuses to run without a terminal (requiretty in sudoers)",
+            next_step="Allow it for this user, with visudo: "
+            f"Defaults:{node.data.get('ssh_user') or 'USER'} !requiretty",
         )
     if "password is required" in stderr or "authentication is required" in stderr:
         return RemedyError(
@@ -83,7 +167,20 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
         )
     if not stdout:
         return RemedyError(
-            f"{node.name}: the host could not run the script: {stderr.strip().splitlines()[-1]}",
+            f"{node.name}: the host could not run the script: {_shown(stderr.strip().splitlines()[-1])}",
             next_step="Log in with ssh and try `sh -s` there.",
         )
     return None
+
+
+def _at(node: Node, via: str = "") -> str:
+    """Return which host, and where on the way to it."""
+    place = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
+    return f"{place}, at its jump host {via}" if via else place
+
+
+def _shown(text: str) -> str:
+    """Return text of others on one line, with control characters visible, and not too much of it."""
+    line = " ".join(text.split())
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} ..."

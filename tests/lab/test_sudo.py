@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import select
-import subprocess
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from remedy.lab.rootfs import GUARDED_PASSWORD
 from tests.lab.conftest import Cluster
 from tests.lab.processes import DECOY, start_looking, stop_looking
 from tests.lab.site import HostNames, RemedyOutput, Site
+from tests.lab.terminal import on_a_terminal
 
 pytestmark = pytest.mark.lab
 
@@ -55,7 +53,7 @@ def sudo(module_cluster: Cluster) -> Sudo:
     told["wrong"] = site.remedy("apply", "--yes", "--no-verify", "--limit", "gpu02", "--json")
     site.edit_inventory({"gpu02": {"_sudo_password": ""}})
     words = ["-K", "-v", "--no-verify", "--limit", "gpu02"]
-    told["typed"] = _on_a_terminal(
+    told["typed"] = on_a_terminal(
         site.command("apply", *words),
         [("sudo password:", GUARDED_PASSWORD), ("Change 1 host?", "y")],
     )
@@ -68,43 +66,6 @@ def sudo(module_cluster: Cluster) -> Sudo:
     told["seen"] = stop_looking(module_cluster, "gpu02")
     told["places"] = _places(module_cluster, "gpu02", GUARDED_PASSWORD)
     return Sudo(**told)
-
-
-def _on_a_terminal(command: Sequence[str], dialogue: Sequence[tuple[str, str]]) -> RemedyOutput:
-    """Run a command on a terminal of its own: wait for each question, then answer it."""
-    script = ["script", "--quiet", "--return", "--flush", "--command"]
-    process = subprocess.Popen(
-        [*script, subprocess.list2cmdline(command), "/dev/null"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-    )
-    shown = b""
-    # A command that waits for something else must not hold up all tests.
-    end = time.monotonic() + 240
-
-    assert process.stdin is not None
-    assert process.stdout is not None
-    output = process.stdout
-
-    def more() -> bytes:
-        left = end - time.monotonic()
-        if left < 0 or not select.select([output], [], [], left)[0]:
-            process.kill()
-            pytest.fail(f"nothing more was shown after: {shown.decode(errors='replace')}")
-        return output.read(4096)
-
-    for question, answer in dialogue:
-        while question.encode() not in shown:
-            piece = more()
-            assert piece, shown
-            shown += piece
-        time.sleep(0.2)  # getpass throws away what was typed before it asked
-        process.stdin.write(answer.encode() + b"\n")
-    while piece := more():
-        shown += piece
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
-    return RemedyOutput(process.wait(timeout=60), plain, "")
 
 
 def _places(cluster: Cluster, host: str, secret: str) -> list[str]:

@@ -1,0 +1,207 @@
+"""pyinfra's ssh client, which says at which stage it is, and never reads the terminal.
+
+pyinfra finds the way (ssh_config, jump hosts, keys, known_hosts) and paramiko goes it. What is replaced here in
+pyinfra's modules, by ``install``:
+
+- their client, also that for jump hosts, by ``Client``, whose stages a watch can end;
+- the policy that asks at the terminal for unknown keys, which jump hosts get, by the one that refuses;
+- paramiko's ``ProxyCommand``: its program gets no terminal to ask at, and its end is noticed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+import paramiko
+from pyinfra.connectors import ssh
+from pyinfra.connectors.sshuserclient import client as pyinfra_client
+
+from remedy.transport.stages import Stage
+from remedy.transport.watch import CURRENT, Watch
+
+# paramiko's own deadlines would end a stage before the watch does, in words that mislead.
+NEVER = 86_400.0
+_LAST_WORDS = 2_000
+# The clients that are connecting in the running greenlet: of a host, and of a jump host on the way to it.
+_connecting: ContextVar[tuple[Client, ...]] = ContextVar("connecting", default=())
+
+
+class _Staged(paramiko.SSHClient):
+    """paramiko's client, whose ``connect`` enters the stages one after the other."""
+
+    _way: Any = None
+
+    def connect(self, hostname: str, port: int = 22, **options: Any) -> None:  # type: ignore[override]
+        watch = CURRENT.get()
+        options.pop("timeout", None)
+        sock = options.pop("sock", None) or _dial(watch, hostname, int(port))
+        self._way = sock
+        watch.enter(Stage.KEY_EXCHANGE)
+        options.setdefault("banner_timeout", NEVER)
+        options.setdefault("auth_timeout", NEVER)
+        super().connect(hostname, port, sock=sock, transport_factory=_patient, **options)
+
+    def _auth(self, *arguments: Any) -> None:
+        CURRENT.get().enter(Stage.LOGIN)
+        super()._auth(*arguments)  # type: ignore[misc]  # the stubs lack it
+
+
+class Client(pyinfra_client.SSHClient, _Staged):
+    """The client of a host or of a jump host: pyinfra's, over the one above."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._jumps: list[Client] = []
+        # pyinfra names this in a message about changed keys, also where a jump host's has changed.
+        self._ssh_config: dict[str, Any] = {}
+
+    def connect(self, hostname: str, **options: Any) -> None:  # type: ignore[override]
+        """Connect, through jump hosts where ssh_config has them; pyinfra calls this for those, too."""
+        watch = CURRENT.get()
+        is_jump = bool(_connecting.get())
+        if is_jump:
+            _connecting.get()[0]._jumps.append(self)
+        watch.via = hostname if is_jump else ""
+        token = _connecting.set((*_connecting.get(), self))
+        try:
+            super().connect(hostname, **options)  # type: ignore[no-untyped-call]
+        except (paramiko.SSHException, EOFError) as error:
+            if isinstance(self._way, Proxy):
+                watch.proxy = self._way.last_words()
+            if is_jump and isinstance(error, paramiko.BadHostKeyException):
+                raise paramiko.SSHException(f"Host key for {hostname} does not match.") from error
+            raise
+        finally:
+            _connecting.reset(token)
+
+    def gateway(self, *arguments: Any, **options: Any) -> Any:
+        """Have this jump host connect to the next."""
+        watch = CURRENT.get()
+        watch.enter(Stage.CONNECT)
+        options["timeout"] = NEVER
+        channel = super().gateway(*arguments, **options)  # type: ignore[no-untyped-call]
+        watch.via = ""
+        return channel
+
+    def close(self) -> None:
+        """Close the connection, and those to the jump hosts below it."""
+        super().close()
+        with suppress(OSError):
+            if self._way is not None:
+                self._way.close()
+        for jump in reversed(self._jumps):
+            jump.close()
+
+
+class Proxy(paramiko.ProxyCommand):
+    """The program of a ``ProxyCommand``, in a session of its own: ssh in it has no terminal to ask at."""
+
+    def __init__(self, command_line: str) -> None:
+        self.cmd = shlex.split(command_line)
+        self.timeout: float | None = None
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the connection
+        self.process = subprocess.Popen(
+            self.cmd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            bufsize=0,
+            start_new_session=True,
+            env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},
+        )
+
+    def send(self, content: bytes) -> int:  # type: ignore[override]
+        """Pass bytes on; the program may take fewer than there are."""
+        assert self.process.stdin is not None
+        return self.process.stdin.write(content) or 0
+
+    def recv(self, size: int) -> bytes:
+        """Return what came, b"" at the end (paramiko's own waits for ``size`` bytes, past the end too)."""
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], self.timeout)
+        if not ready:
+            raise TimeoutError
+        return os.read(self.process.stdout.fileno(), size)
+
+    def close(self) -> None:
+        """End the program and what it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the program has ended."""
+        return self.process.poll() is not None
+
+    def last_words(self) -> str:
+        """Return the last line that the program wrote on its standard error."""
+        self._words.seek(0, os.SEEK_END)
+        self._words.seek(max(0, self._words.tell() - _LAST_WORDS))
+        lines = self._words.read().decode("utf-8", "backslashreplace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+
+def install() -> None:
+    """Replace in pyinfra what is named above; may be called twice.
+
+    Raises:
+        AttributeError: this pyinfra has no such part.
+    """
+    for module, name, ours in (
+        (ssh, "SSHClient", Client),
+        (pyinfra_client, "SSHClient", Client),
+        (pyinfra_client, "AskPolicy", pyinfra_client.StrictPolicy),
+        (pyinfra_client, "ProxyCommand", Proxy),
+    ):
+        getattr(module, name)
+        setattr(module, name, ours)
+
+
+def _dial(watch: Watch, hostname: str, port: int) -> socket.socket:
+    """Return a connection to the first address of a name that takes one; each has its share of the time."""
+    watch.enter(Stage.NAME)
+    addresses = _addresses(hostname, port)
+    watch.enter(Stage.CONNECT)
+    failure: OSError | None = None
+    for number, (family, address) in enumerate(addresses, 1):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if number < len(addresses):
+                sock.settimeout(watch.limit / len(addresses))
+            sock.connect(address)
+        except OSError as error:
+            failure = failure or error
+            sock.close()
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise failure or OSError(f"{hostname} has no address")
+
+
+def _addresses(hostname: str, port: int) -> list[tuple[int, Any]]:
+    """Return the addresses of a host; one that is an address is not looked up, as others may be waited for."""
+    try:
+        version = ipaddress.ip_address(hostname).version
+    except ValueError:
+        found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
+        return [(family, address) for family, _, _, _, address in found]
+    return [(socket.AF_INET if version == 4 else socket.AF_INET6, (hostname, port))]
+
+
+def _patient(sock: Any, **options: Any) -> Any:
+    """Return paramiko's transport without its own deadline for the exchange of keys."""
+    transport = paramiko.Transport(sock, **options)
+    transport.handshake_timeout = NEVER
+    return transport

@@ -1,0 +1,124 @@
+"""Running one command over a connection: its input is written and its outputs are read at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gevent
+
+from remedy.transport.stages import Stage
+from remedy.transport.watch import Watch
+from remedy.transport.wrapper import Flood, Marks, Stream
+
+_CHUNK = 1 << 15
+# A command may leave a process behind that keeps its output open: after its end, and so long without a byte,
+# nothing is waited for.
+_LEFT_OPEN = 3
+# The watch ends what takes too long: paramiko's own limit is an hour.
+_NEVER = 86_400.0
+_SIGN_OF_LIFE = "keepalive@openssh.com"
+
+
+@dataclass
+class Answer:
+    """What a command printed, as far as it came, and how it ended.
+
+    Args:
+        out: its standard output.
+        err: its standard error.
+        code: its exit status; -1 where a signal ended it or the connection broke, None before its end.
+    """
+
+    out: Stream
+    err: Stream
+    code: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return self.out.size + self.err.size
+
+
+def execute(
+    client: Any, watch: Watch, line: str, text: str, answer: Answer, seconds: float
+) -> None:
+    """Run a command and fill ``answer`` while it prints.
+
+    Args:
+        client: a connected client of paramiko.
+        watch: learns of each stage, and ends one that takes too long.
+        line: the command.
+        text: its standard input.
+        answer: is filled also where the watch ends this.
+        seconds: how long after the script's begin it must be over.
+
+    Raises:
+        EOFError: the connection is broken.
+    """
+    transport = client.get_transport()
+    if transport is None or not transport.is_active():
+        raise EOFError("the connection is closed")
+    watch.alive = lambda: _sign_of_life(transport)
+    watch.enter(Stage.CHANNEL)
+    channel = transport.open_session(timeout=_NEVER)
+    watch.enter(Stage.COMMAND)
+    channel.exec_command(line)
+
+    def read(stream: Stream, receive: Any) -> None:
+        try:
+            while chunk := receive(_CHUNK):
+                watch.heard()
+                stream.take(chunk)
+                _follow(watch, answer, seconds)
+        except Flood as flood:
+            watch.fail(flood)
+
+    jobs = [
+        gevent.spawn(read, answer.out, channel.recv),
+        gevent.spawn(read, answer.err, channel.recv_stderr),
+        gevent.spawn(_write, channel, text.encode()),
+    ]
+    try:
+        # While the input is written the outputs are read, so that neither side waits for the other with a
+        # full pipe. A command that ends does not read the rest of its input.
+        answer.code = channel.recv_exit_status()
+        came = -1
+        while came != (came := answer.size) and len(gevent.joinall(jobs[:2], _LEFT_OPEN)) < 2:
+            pass
+    finally:
+        gevent.killall(jobs, block=False)
+    if not transport.is_active():
+        raise EOFError("the connection broke")
+    channel.close()
+
+
+def marked(marks: Marks) -> Answer:
+    """Return an answer that nothing is in yet, of a command that prints ``marks``."""
+    return Answer(Stream(marks.shell, marks.script), Stream(marks.shell))
+
+
+def _follow(watch: Watch, answer: Answer, seconds: float) -> None:
+    """Enter the stage that the marks show."""
+    if watch.stage is not Stage.COMMAND:
+        return
+    if answer.out.script:
+        watch.enter(Stage.OUTPUT, seconds)
+    elif answer.out.shell and not watch.sudo:
+        watch.sudo = True
+        watch.enter(Stage.COMMAND)
+
+
+def _write(channel: Any, content: bytes) -> None:
+    try:
+        channel.sendall(content)
+        channel.shutdown_write()
+    except (OSError, EOFError):
+        return  # the command did not read its input to the end; what it printed says why
+
+
+def _sign_of_life(transport: Any) -> None:
+    """Return when the host's sshd has answered; it refuses a request that it does not know, which will do."""
+    transport.global_request(_SIGN_OF_LIFE, wait=True)
+    if not transport.is_active():
+        raise EOFError

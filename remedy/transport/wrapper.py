@@ -1,0 +1,135 @@
+"""The command line that runs a script on a host, and what comes back of it without what others printed. Pure.
+
+Whatever a login shell's start-up files print comes before the first mark, and is no part of an answer. The
+second mark comes when nothing but the script's own time is left: sudo has agreed, and the host's own deadline
+begins.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from dataclasses import dataclass, field
+
+from remedy.transport.script import Root, Script
+
+# Between the polite and the certain end of a script.
+KILL_AFTER = 5
+# What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
+NO_SUDO = "this host has no sudo"
+# More than a message of the day is no greeting, but a start-up file that prints without end.
+MOST_NOISE = 1 << 18
+# The longest answers are the logs of a failed verification, some MB.
+MOST_OUTPUT = 1 << 25
+
+
+class Flood(BaseException):
+    """More comes than anybody asked for. No ``Exception``, so that nothing below the transport keeps it."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the wrapper prints on lines of its own: where the shell has started, and where the script begins."""
+
+    shell: str = field(default_factory=lambda: f"remedy-shell-{secrets.token_hex(8)}")
+    script: str = field(default_factory=lambda: f"remedy-script-{secrets.token_hex(8)}")
+
+
+class Stream:
+    """One of the two outputs of a command.
+
+    Args:
+        mark: the line after which it counts.
+        second: a line right after that, which does not count; "" for none.
+    """
+
+    def __init__(self, mark: str, second: str = "") -> None:
+        self._mark = f"{mark}\n".encode()
+        self._second = f"{second}\n".encode() if second else b""
+        self._bytes = bytearray()
+        self.noise = b""
+        self.shell = False
+        self.script = not second
+
+    def take(self, chunk: bytes) -> None:
+        """Take what came.
+
+        Raises:
+            Flood: it is too much.
+        """
+        self._bytes += chunk
+        if not self.shell:
+            at = self._bytes.find(self._mark)
+            if at >= 0:
+                self.shell = True
+                self.noise = bytes(self._bytes[:at])
+                del self._bytes[: at + len(self._mark)]
+            elif len(self._bytes) > MOST_NOISE:
+                raise Flood(
+                    f"the login shell printed {MOST_NOISE >> 10} KiB before the command began, and went on"
+                )
+        if self.shell and not self.script and len(self._bytes) >= len(self._second):
+            self.script = self._bytes.startswith(self._second)
+            if self.script:
+                del self._bytes[: len(self._second)]
+        if len(self._bytes) > MOST_OUTPUT:
+            raise Flood(f"the script printed more than {MOST_OUTPUT >> 20} MiB")
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are that count."""
+        return len(self._bytes)
+
+    @property
+    def text(self) -> str:
+        """What counts, as text without the last line's end; all that came where the mark did not."""
+        return self._bytes.decode("utf-8", "backslashreplace").removesuffix("\n")
+
+
+def command_line(
+    script: Script, marks: Marks, *, is_root: bool, password: str | None
+) -> tuple[str, str]:
+    """Return the command line for a script, and what goes to its standard input.
+
+    Args:
+        script: what is to run.
+        marks: what is printed before.
+        is_root: whether the ssh user is root.
+        password: for sudo; None where there is none.
+    """
+    line, text = _inner(script, marks, is_root=is_root, password=password)
+    # The login shell may be none of the family of sh: it gets two words and a quoted third.
+    return f"sh -c {shlex.quote(line)}", text
+
+
+def _inner(script: Script, marks: Marks, *, is_root: bool, password: str | None) -> tuple[str, str]:
+    start = f'printf "\\n%s\\n" {marks.shell} >&2; printf "\\n%s\\n" {marks.shell}; '
+    begin = f'printf "%s\\n" {marks.script}; '
+    shell = f"timeout -k {KILL_AFTER} {script.deadline:.0f} sh -s"
+    if script.root is Root.NO or is_root:
+        return f"{start}{begin}exec {shell}", script.text
+    # Who refuses reads the script to its end first: else the connection breaks while it is still sent,
+    # and the reason is lost. The reason is on one line with a mark in front.
+    refuse = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2; cat >/dev/null; exit 1'
+    plain = f"{begin}exec {shell}"
+    preferred = script.root is Root.PREFERRED
+    lacking = plain if preferred else f"said={shlex.quote(NO_SUDO)}; {refuse}"
+    checks = (
+        f'{start}if [ "$(id -u)" = 0 ]; then {plain}; fi; '
+        f"command -v sudo >/dev/null || {{ {lacking}; }}; "
+    )
+    if password is not None:
+        # The password is the first line of the standard input: it is in no argument list and in no
+        # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
+        # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
+        ask = "sudo -k -S -p ''"
+        line = (
+            f"IFS= read -r p || exit 1; {checks}"
+            f"if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; "
+            f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {refuse}; }}; {begin}'
+            f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
+        )
+        return line, f"{password}\n{script.text}"
+    otherwise = plain if preferred else refuse
+    ask = f"said=$(sudo -n true 2>&1 </dev/null) || {{ {otherwise}; }}"
+    return f"{checks}{ask}; {begin}exec sudo -n {shell}", script.text

@@ -1,0 +1,146 @@
+"""Each failure says what it is: the stage, who refused, and what to look at; never what it only resembles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.inventory import Node
+from remedy.spec import SshSpec
+from remedy.transport.failures import (
+    explain_connect_error,
+    explain_exit,
+    explain_flood,
+    explain_loss,
+    explain_no_start,
+    explain_stuck,
+)
+from remedy.transport.stages import Stage, Stuck, limit
+
+NODE = Node("gpu02", "192.0.2.12", 2222, data={"ssh_user": "trainer"})
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_a_stuck_host_is_named_with_its_stage_and_the_time_it_was_given(stage: Stage) -> None:
+    error = explain_stuck(NODE, Stuck(stage, 12))
+    assert isinstance(error, UnreachableError)
+    assert error.message.startswith(f"gpu02 (192.0.2.12:2222): stuck in the stage '{stage.value}'")
+    assert "12 s" in error.message
+    assert error.next_step
+    assert "authorized_keys" not in str(error)
+
+
+def test_a_jump_host_is_named_where_it_is_the_stuck() -> None:
+    error = explain_stuck(NODE, Stuck(Stage.LOGIN, 12, via="192.0.2.1"))
+    assert "at its jump host 192.0.2.1: stuck in the stage 'login'" in error.message
+    onward = explain_stuck(NODE, Stuck(Stage.CONNECT, 12, via="192.0.2.1"))
+    assert "no connection from there to the host" in onward.message
+
+
+def test_sudo_and_silence_are_told_apart_from_the_shell_and_the_script() -> None:
+    assert "sudo did not start the script" in Stuck(Stage.COMMAND, 9, sudo=True).reason
+    assert "login shell" in Stuck(Stage.COMMAND, 9).reason
+    assert "no sign of life" in Stuck(Stage.OUTPUT, 9, silent=True).reason
+    assert "deadline on the host" in Stuck(Stage.OUTPUT, 9).reason
+
+
+def test_every_stage_has_a_deadline_of_the_settings_but_the_script() -> None:
+    spec = SshSpec(name=1, connect=2, key_exchange=3, login=4, channel=5, command=6)
+    assert [limit(spec, stage) for stage in Stage] == [1, 2, 3, 4, 5, 6, float("inf")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message", "next_step"),
+    [
+        ("SSH error (StrictPolicy: No host key for 192.0.2.12 found in known_hosts)", HostKeyError,
+         "not known", "remedy trust inventory.py --limit gpu02"),
+        ("SSH host key error (Host key for 192.0.2.12 does not match.)", HostKeyError,
+         "has CHANGED", "remedy trust inventory.py --replace gpu02"),
+        ("Authentication error (username=x) (Authentication failed.)", UnreachableError,
+         "refused to log us in", "authorized_keys"),
+        ("SSH error (No authentication methods available)", UnreachableError,
+         "no ssh key to log in with", "ssh-add -l"),
+        ("PyinfraError: Private key file (k) is encrypted, set ssh_key_password to use this key",
+         UnreachableError, "the ssh key is encrypted", "ssh-add"),
+        ("Could not resolve hostname ([Errno -2] Name or service not known)", UnreachableError,
+         "cannot resolve '192.0.2.12'", "ssh_hostname"),
+        ("Could not connect ([Errno 111] Connection refused)", UnreachableError,
+         "no connection", "-p 2222 192.0.2.12"),
+    ],
+)  # fmt: skip
+def test_a_connection_that_failed(
+    text: str, kind: type[RemedyError], message: str, next_step: str
+) -> None:
+    error = explain_connect_error(Path("inventory.py"), NODE, text)
+    assert type(error) is kind
+    assert message in error.message
+    assert next_step in error.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "next_step"),
+    [
+        ("SSH error (StrictPolicy: No host key for 192.0.2.1 found in known_hosts)",
+         "the jump host's ssh key is not known", "ssh 192.0.2.1"),
+        ("SSH error (Host key for 192.0.2.1 does not match.)", "has CHANGED", "ssh-keygen -R 192.0.2.1"),
+    ],
+)  # fmt: skip
+def test_the_key_of_a_jump_host_is_not_taken_for_the_hosts_own(
+    text: str, message: str, next_step: str
+) -> None:
+    error = explain_connect_error(Path("inventory.py"), NODE, text, via="192.0.2.1")
+    assert isinstance(error, HostKeyError)
+    assert "at its jump host 192.0.2.1" in error.message
+    assert message in error.message
+    assert next_step in error.next_step
+    assert "remedy trust" not in error.next_step
+
+
+def test_the_last_words_of_a_proxy_command_are_shown_and_harmless() -> None:
+    error = explain_connect_error(
+        Path("i.py"), NODE, "SSH error (EOF)", proxy="Host key \x1b[31mverification failed."
+    )
+    assert "its ProxyCommand ended: Host key \\x1b[31mverification failed." in error.message
+
+
+@pytest.mark.parametrize(
+    ("stderr", "message", "next_step"),
+    [
+        ("remedy: sudo: sorry, you must have a tty to run sudo", "without a terminal (requiretty",
+         "Defaults:trainer !requiretty"),
+        ("remedy: sudo: a password is required", "asks for a password", "--ask-sudo-password"),
+        ("remedy: this host has no sudo", "has no sudo", "Install sudo"),
+        ("remedy: trainer is not in the sudoers file.", "may not use sudo", "ssh_user"),
+        ("sh: 1: timeout: not found", "could not run the script: sh: 1: timeout: not found", "sh -s"),
+        ("", "printed nothing", "load"),
+    ],
+)  # fmt: skip
+def test_a_script_that_could_not_run(stderr: str, message: str, next_step: str) -> None:
+    error = explain_exit(NODE, "", stderr)
+    assert error is not None
+    assert message in error.message
+    assert next_step in error.next_step
+
+
+def test_a_login_shell_that_ends_is_no_refused_key() -> None:
+    error = explain_no_start(NODE, "\nThis account is currently not available.\n")
+    assert "login was accepted" in error.message
+    assert "This account is currently not available." in error.message
+    assert "/etc/passwd" in error.next_step
+    assert "printed nothing" in explain_no_start(NODE, " \n").message
+
+
+def test_a_session_that_is_refused_is_no_broken_connection() -> None:
+    refused = explain_loss(
+        NODE, Stage.CHANNEL, "ChannelException: (1, 'Administratively prohibited')"
+    )
+    assert "sshd opened no session" in refused.message
+    broken = explain_loss(NODE, Stage.OUTPUT, "EOFError: ")
+    assert "the connection broke while the script ran" in broken.message
+
+
+def test_a_flood_is_a_failed_host_and_long_text_is_cut() -> None:
+    assert explain_flood(NODE, "the script printed more than 32 MiB").exit_code == 1
+    assert len(explain_no_start(NODE, "x" * 5000).message) < 400
