@@ -16,6 +16,7 @@ from remedy.verify.allreduce.script import script, script_deadline
 from remedy.verify.hosts import Participant
 from remedy.verify.onhost.agent import MARKER
 from remedy.verify.verdict import Verdict
+from tests import stub
 from tests.lab.conftest import Cluster
 from tests.lab.site import wait_for
 
@@ -32,8 +33,6 @@ GONE = 8.0  # seconds within which everything has to be gone after the controlle
 @pytest.fixture
 def named(cluster: Cluster) -> Cluster:
     """Hosts whose names are right: what the other remedies bring about."""
-    if not cluster.lab.record().python:
-        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
     records = cluster.lab.record().hosts
     entries = "".join(f"{one.cluster_address} {one.name}\n" for one in records)
     for one in records:
@@ -46,15 +45,16 @@ def named(cluster: Cluster) -> Cluster:
 class Controller:
     """Runs a plan through the ssh client: one command a host, as the transport does it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, python: str | None) -> None:
         self.cluster = cluster
+        self.python = python
         self.clients: dict[str, subprocess.Popen[str]] = {}
 
     def plan(self, *names: str, deadline: float = DEADLINE, **spec: Any) -> RankPlan:
         lab = self.cluster.lab.record()
         return plan_ranks(
             [
-                Participant(name=one.name, address=one.cluster_address, python=lab.python)
+                Participant(name=one.name, address=one.cluster_address, python=self.python)
                 for one in lab.hosts
                 if one.name in (names or self.cluster.hosts)
             ],
@@ -122,9 +122,20 @@ class Controller:
         return found
 
 
+# How a run ends does not depend on what its ranks sum with: the stub starts in no time (docs/tests.md).
+TORCH_TOO = pytest.param("torch", marks=pytest.mark.full)
+on_stub = pytest.mark.parametrize("controller", ["stub", TORCH_TOO], indirect=True)
+
+
 @pytest.fixture
-def controller(named: Cluster) -> Iterator[Controller]:
-    one = Controller(named)
+def controller(request: pytest.FixtureRequest, named: Cluster) -> Iterator[Controller]:
+    """Control hosts whose ranks run torch, or the stub where the test's parameter says so."""
+    python = named.lab.record().python
+    if getattr(request, "param", "torch") == "stub":
+        (python,) = {stub.install(named.host(name)) for name in named.hosts}
+    elif not python:
+        pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
+    one = Controller(named, python)
     yield one
     for client in one.clients.values():
         client.kill()
@@ -203,7 +214,8 @@ def test_fresh_hosts_fail_by_their_names(cluster: Cluster) -> None:
     """As they come: each one's own name leads to 127.0.1.1."""
     if not cluster.lab.record().python:
         pytest.skip("no torch for the hosts: install the extra `torch`, or name an environment")
-    verdict = Controller(cluster).verify(Controller(cluster).plan())
+    controller = Controller(cluster, cluster.lab.record().python)
+    verdict = controller.verify(controller.plan())
     assert not verdict.passed
     assert "resolves to 127.0.1.1" in verdict.reason, verdict
 
@@ -247,6 +259,7 @@ def test_a_rendezvous_that_is_closed_names_the_first_host(controller: Controller
     assert f"port {plan.port}" in verdict.reason
 
 
+@on_stub
 def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Controller) -> None:
     victim = controller.cluster.hosts[1]
     plan = controller.plan(deadline=30.0)
@@ -264,6 +277,7 @@ def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Control
     assert not controller.leftovers(plan)
 
 
+@on_stub
 def test_nothing_is_left_when_the_controller_is_killed(controller: Controller) -> None:
     plan = controller.plan(deadline=120.0)
     # Held in the middle: one host's workers do not go on.
@@ -276,6 +290,7 @@ def test_nothing_is_left_when_the_controller_is_killed(controller: Controller) -
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("controller", ["stub", "torch"], indirect=True)
 def test_nothing_is_left_when_the_network_to_the_controller_goes(controller: Controller) -> None:
     """No FIN ever comes: the host's own deadline is what ends it."""
     plan = controller.plan(deadline=15.0)
@@ -290,15 +305,18 @@ def test_nothing_is_left_when_the_network_to_the_controller_goes(controller: Con
     wait_for(lambda: not controller.leftovers(plan), 15.0 + GONE)
 
 
+# For pkill: the agent, what started it, torchrun, and a rank.
+LINKS = ("[p]ython[0-9.]* -$", "[t]imeout -k 5", "[t]orch.distributed.run", WORKER)
+
+
 @pytest.mark.parametrize(
-    "link",
+    ("controller", "link"),
     [
-        "[p]ython[0-9.]* -$",
-        *(
-            pytest.param(link, marks=pytest.mark.full)
-            for link in ("[t]imeout -k 5", "[t]orch.distributed.run", WORKER)
-        ),
+        ("torch", LINKS[0]),
+        *(("stub", link) for link in LINKS),
+        *(pytest.param("torch", link, marks=pytest.mark.full) for link in LINKS[1:]),
     ],
+    indirect=["controller"],
 )
 def test_nothing_is_left_when_a_link_of_the_chain_is_killed(
     controller: Controller, link: str

@@ -23,13 +23,10 @@ from remedy.verify.onhost.agent import MARKER
 from remedy.verify.onhost.procs import LISTEN, marked, read, sockets
 from remedy.verify.verdict import Verdict
 
-NEEDS = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the agent reads /proc: Linux only"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("torch") is None,
-        reason="torch is not installed here: pip install 'remedy-cluster[torch]'",
-    ),
-]
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the agent reads /proc: Linux only")
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+NO_TORCH = "torch is not installed here: pip install 'remedy-cluster[torch]'"
+NEEDS = [LINUX, pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)]
 # Gives what follows the boot-id of the file $1 and the name $2.
 OWN = 'hostname "$2" && mount --bind "$1" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@"'
 

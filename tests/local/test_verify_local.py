@@ -6,6 +6,7 @@ all that makes it another machine to the verdict.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -23,21 +24,32 @@ from remedy.verify.allreduce.judge import judge
 from remedy.verify.allreduce.plan import plan_ranks
 from remedy.verify.hosts import Participant
 from remedy.verify.onhost.procs import ESTABLISHED, read, sockets
-from tests.local.hosts import NEEDS, Hosts, wait_for
+from tests import stub
+from tests.local.hosts import HAS_TORCH, LINUX, NO_TORCH, Hosts, wait_for
 from tests.unit.verify.ras_bench import document, lost
 
-pytestmark = NEEDS
+pytestmark = [LINUX]
 NAMES = ("gpu01", "gpu02")
+# How a run ends does not depend on what its ranks sum with: the stub starts in no time (docs/tests.md).
+TORCH_TOO = pytest.param("torch", marks=pytest.mark.full)
+on_stub = pytest.mark.parametrize("make", ["stub", TORCH_TOO], indirect=True)
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Hosts]]:
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Hosts]]:
+    """Make hosts whose ranks run torch, or the stub where the test's parameter says so."""
     made: list[Hosts] = []
+    python, share = sys.executable, 1.0
+    if getattr(request, "param", "torch") == "stub":
+        # A deadline leaves room for torch to start, and is never below ten seconds.
+        python, share = stub.interpreter(tmp_path), 0.5
+    elif not HAS_TORCH:
+        pytest.skip(NO_TORCH)
 
     def build(deadline: float = 60.0, **spec: object) -> Hosts:
         plan = plan_ranks(
-            [Participant(name=name, address="127.0.0.1", python=sys.executable) for name in NAMES],
-            VerifySpec(deadline=deadline, **spec),
+            [Participant(name=name, address="127.0.0.1", python=python) for name in NAMES],
+            VerifySpec(deadline=max(10.0, deadline * share), **spec),
         )
         made.append(Hosts(plan, tmp_path))
         return made[-1]
@@ -98,7 +110,16 @@ def test_two_names_for_one_machine_do_not_pass(make: Callable[..., Hosts]) -> No
     assert "one machine" in verdict.reason
 
 
-@pytest.mark.parametrize("victim", [NAMES[0], pytest.param(NAMES[1], marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("make", "victim"),
+    [
+        ("torch", "gpu01"),
+        ("stub", "gpu01"),
+        ("stub", "gpu02"),
+        pytest.param("torch", "gpu02", marks=pytest.mark.full),
+    ],
+    indirect=["make"],
+)
 def test_a_killed_worker_is_named(make: Callable[..., Hosts], victim: str) -> None:
     hosts = make()
     hosts.start(*NAMES)
@@ -110,7 +131,8 @@ def test_a_killed_worker_is_named(make: Callable[..., Hosts], victim: str) -> No
     hosts.assert_nothing_left()
 
 
-@pytest.mark.parametrize("absent", [NAMES[0], pytest.param(NAMES[1], marks=pytest.mark.full)])
+@on_stub
+@pytest.mark.parametrize("absent", NAMES)
 def test_a_worker_that_never_starts_is_named_at_the_deadline(
     make: Callable[..., Hosts], absent: str
 ) -> None:
@@ -125,6 +147,7 @@ def test_a_worker_that_never_starts_is_named_at_the_deadline(
     hosts.assert_nothing_left()
 
 
+@on_stub
 def test_a_stopped_worker_is_ended_at_the_deadline(make: Callable[..., Hosts]) -> None:
     hosts = make(deadline=15.0)
     hosts.start(*NAMES)
@@ -170,14 +193,16 @@ class Ras(socketserver.StreamRequestHandler):
             self.wfile.write(b"SERVER PROTOCOL 2\n" if word.startswith("CLIENT") else b"OK\n")
 
 
+@on_stub
 def test_nccl_is_asked_while_a_phase_does_not_end(
     make: Callable[..., Hosts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without GPUs the ranks end up on gloo, and the service is ours: it is the asking that is tried."""
+    Ras.asked.clear()
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ras) as service:
         threading.Thread(target=service.serve_forever, daemon=True).start()
         monkeypatch.setenv("NCCL_RAS_ADDR", f"127.0.0.1:{service.server_address[1]}")
-        hosts = make(deadline=60.0, backend="nccl", ranks_per_host=1)
+        hosts = make(deadline=60.0, backend="nccl", ranks_per_host=1, sizes=(8,))
         hosts.start(*NAMES)
         os.kill(worker := hosts.worker("gpu02"), signal.SIGSTOP)
         assert Ras.asked.wait(60)
@@ -189,6 +214,9 @@ def test_nccl_is_asked_while_a_phase_does_not_end(
     assert said.end.missed == ((1, "unresponsive"),)
 
 
+LINKS = ("agent", "launcher of the agent", "torchrun", "reader")
+
+
 def links(pid: int) -> list[int]:
     """A process and its ancestors up to, not with, this one."""
     chain = []
@@ -198,12 +226,21 @@ def links(pid: int) -> list[int]:
     return chain
 
 
-@pytest.mark.parametrize("who", ["agent", "launcher of the agent", "torchrun", "reader"])
+@pytest.mark.parametrize(
+    ("make", "who"),
+    [
+        ("torch", "agent"),
+        *(("stub", link) for link in LINKS),
+        *(pytest.param("torch", link, marks=pytest.mark.full) for link in LINKS[1:]),
+    ],
+    indirect=["make"],
+)
 def test_nothing_outlives_whoever_is_killed(make: Callable[..., Hosts], who: str) -> None:
     """SIGKILL on each link of timeout -> agent -> torchrun -> worker, and the loss of the reader."""
     hosts = make(deadline=60.0)
     hosts.start(*NAMES)
     worker, torchrun, agent, *above = links(hosts.worker("gpu01"))
+    agent_of_other = links(hosts.worker("gpu02"))[2]
     assert above
     assert list(hosts.tmp.glob("remedy-verify-*"))
     if who == "reader":
@@ -215,12 +252,14 @@ def test_nothing_outlives_whoever_is_killed(make: Callable[..., Hosts], who: str
         os.kill(victim, signal.SIGKILL)
         # The other host ends by itself, or with its own reader.
         other = hosts.running["gpu02"]
-        os.kill(links(hosts.worker("gpu02"))[2], signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(agent_of_other, signal.SIGTERM)
         other.communicate(timeout=30)
     wait_for(lambda: not Path(f"/proc/{worker}").exists(), 6)
     hosts.assert_nothing_left()
 
 
+@on_stub
 def test_a_port_in_use_is_told_with_its_holder(make: Callable[..., Hosts]) -> None:
     import socket
 
@@ -247,6 +286,7 @@ def test_an_interpreter_that_is_not_there(make: Callable[..., Hosts]) -> None:
     assert not Path("pwned").exists()
 
 
+@on_stub
 def test_an_address_of_another_host(make: Callable[..., Hosts]) -> None:
     hosts = make(deadline=10.0)
     first, second = hosts.plan.hosts
