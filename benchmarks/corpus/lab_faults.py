@@ -16,6 +16,7 @@ WITHOUT_A_LOG = {
     "docker-small-shm": "its words are those of a small /dev/shm, which the logs shm-* hold",
     "node-lost": "the other host only waits, as in paddle-one-of-two; that one is off",
     "node-replaced": "the fresh disk has no program that could print anything",
+    "unconfirmed-change": "a job runs as before; it is remedy that must wait",
 }
 SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it
 

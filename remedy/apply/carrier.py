@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from remedy.answers import read_answer
-from remedy.apply import heads
+from remedy.apply import heads, receipts
 from remedy.apply.job import Guard, Job
+from remedy.apply.receipts import Receipts
 from remedy.apply.report import (
     HostReport,
+    Settled,
     Unlocked,
     parse_confirmation,
     parse_report,
+    parse_settled,
     parse_unlocked,
 )
 from remedy.apply.script import (
@@ -22,6 +25,7 @@ from remedy.apply.script import (
     render_confirm,
     render_look,
     render_rehearsal,
+    render_take_back,
     render_undo,
     render_unlock,
 )
@@ -108,6 +112,57 @@ class Carrier:
             for name, output in self._transport.run(dict.fromkeys(hosts, script)).items()
         }
 
+    def confirm(self, runs: Mapping[str, str], *, by: str) -> dict[str, Settled]:
+        """Confirm guarded changes that earlier runs left; the connection was made after them.
+
+        Args:
+            runs: by host, the run whose changes wait there.
+            by: who confirms.
+        """
+        return self._settle(runs, by, render_confirm)
+
+    def take_back_now(self, runs: Mapping[str, str], *, by: str) -> dict[str, Settled]:
+        """Have hosts take back at once what the timers of earlier runs would take back.
+
+        Args:
+            runs: by host, the run whose changes wait there.
+            by: who asks for it.
+        """
+        return self._settle(runs, by, render_take_back)
+
+    def receipts(self, runs: Mapping[str, str]) -> dict[str, Receipts | RemedyError]:
+        """Return what each host noted of a run, or why it could not be asked.
+
+        Args:
+            runs: by host, the id of the run.
+        """
+        nonce = secrets.token_hex(8)
+        scripts = {
+            name: Script(receipts.question(run, nonce), CONFIRM_DEADLINE, root=Root.REQUIRED)
+            for name, run in runs.items()
+        }
+        return {
+            name: output.error or receipts.parse(output.stdout, nonce) or _no_receipts(name)
+            for name, output in self._transport.run(scripts).items()
+        }
+
+    def _settle(
+        self, runs: Mapping[str, str], by: str, render: Callable[[Job], str]
+    ) -> dict[str, Settled]:
+        """Run on each host a script that settles what a run left there."""
+        nonce = secrets.token_hex(8)
+        jobs = {name: Job(run=run, nonce=nonce, by=by) for name, run in runs.items()}
+        scripts = {
+            name: Script(render(job), APPLY_DEADLINE, root=Root.REQUIRED)
+            for name, job in jobs.items()
+        }
+        return {
+            name: Settled("unknown", output.error.message)
+            if output.error is not None
+            else parse_settled(jobs[name], output.stdout)
+            for name, output in self._transport.run(scripts).items()
+        }
+
     def unlock(
         self, hosts: Iterable[str], run: str, *, force: bool, by: str
     ) -> dict[str, Unlocked]:
@@ -190,6 +245,13 @@ class Carrier:
         if reverted:
             time.sleep(self._guard.seconds + REVERT_SECONDS)
         return confirmed
+
+
+def _no_receipts(name: str) -> RemedyError:
+    return RemedyError(
+        f"{name}: the host did not print its receipts",
+        next_step="They are in /var/lib/remedy/runs/RUN/receipt.jsonl there.",
+    )
 
 
 def _overdue(name: str) -> RemedyError:

@@ -106,6 +106,19 @@ class Unlocked:
     holder: str = ""
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What became of changes that waited for their confirmation.
+
+    Args:
+        state: confirmed, reverted, gone (nothing waits any more), refused or unknown.
+        detail: why it was refused or is not known.
+    """
+
+    state: str
+    detail: str = ""
+
+
 def parse_report(job: Job, changes: Sequence[Change], stdout: str) -> HostReport:
     """Read the report of a script; a change that is not in it is ``LOST``.
 
@@ -132,6 +145,14 @@ def parse_unlocked(job: Job, stdout: str) -> Unlocked:
         if state != "begun":
             return Unlocked(state, _decode(rest[0]) if rest else "")
     return Unlocked("unknown", "no answer from the host")
+
+
+def parse_settled(job: Job, stdout: str) -> Settled:
+    """Read the answer of a script that confirms or takes back; "unknown" where there is none."""
+    for _, state, *rest in _reported(job, stdout):
+        if state != "begun":
+            return Settled(state, _decode(rest[0]) if rest else "")
+    return Settled("unknown", "no answer from the host")
 
 
 def parse_confirmation(job: Job, stdout: str) -> bool:

@@ -87,6 +87,11 @@ def render_unlock(job: Job, run: str, *, force: bool) -> str:
     return _program(job, calls, _text("unlock"))
 
 
+def render_take_back(job: Job) -> str:
+    """Return the sh text that has the host take back now what the timer of a run would take back."""
+    return _program(job, ["take_back"], _text("back"))
+
+
 def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     """Return the script that takes ``changes`` back without a controller.
 
@@ -128,13 +133,15 @@ def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> l
         guard: how.
         of: the run that they take back, "" for none.
     """
-    guarded = [change.id for change in changes if change.guarded]
+    guarded = [change for change in changes if change.guarded]
     armed = []
     if guarded:
         strict = "strict" if guard.needs_systemd else ""
+        titles = "".join(f"{' '.join(change.title.split())}\n" for change in guarded)
         armed = [
             _store("guard", _render_guard(job, changes).encode()),
-            shlex.join(["arm", str(guard.seconds), strict, *guarded]),
+            _store("guarded", titles.encode()),
+            shlex.join(["arm", str(guard.seconds), strict, *(change.id for change in guarded)]),
         ]
     return [
         *(_gated(change, of) if of else _call("check", change) for change in changes),

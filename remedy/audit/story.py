@@ -29,6 +29,7 @@ class Story:
         results: for each host and change how it ended.
         words: for each host and change the host's own words, where there are any.
         refused: hosts that refused the run as a whole, with the reason.
+        settled: what became of changes that waited for a confirmation when the run was cut off, by host.
         proved: what verification showed; None where there was none.
         hosts: how each host ended, in words; empty where the run did not end.
         exit_code: of the command; None where the run did not end.
@@ -49,6 +50,7 @@ class Story:
     results: dict[str, dict[str, str]] = field(default_factory=dict)
     words: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    settled: dict[str, str] = field(default_factory=dict)
     proved: bool | None = None
     reason: str = ""
     hosts: dict[str, str] = field(default_factory=dict)
@@ -60,6 +62,17 @@ class Story:
     def unfinished(self) -> tuple[str, ...]:
         """The hosts that the run did not reach, or whose results are not known."""
         return tuple(h for h in self.planned if not SETTLED & set(self.results.get(h, {}).values()))
+
+    @property
+    def not_known(self) -> tuple[str, ...]:
+        """The hosts that the run began to change, and whose answer the journal does not have."""
+        known = {*self.results, *self.refused}
+        return tuple(host for host in self.planned if host in self.began - known)
+
+    @property
+    def not_begun(self) -> tuple[str, ...]:
+        """The hosts that the run did not come to."""
+        return tuple(host for host in self.planned if host not in self.began)
 
     @property
     def count(self) -> int:
@@ -124,5 +137,7 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.exit_code = data.get("exit_code")
         story.hosts = dict(data.get("hosts", {}))
         story.boots = dict(data.get("boots", {}))
+    elif event == "settled":
+        story.settled |= dict(data.get("hosts", {}))
     elif event == "unlocked":
         story.by = str(data.get("by", ""))

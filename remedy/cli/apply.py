@@ -72,7 +72,11 @@ def apply(
         from remedy.runs import apply, rehearsal
 
         proposal = apply.propose(
-            session, plan_file=plan_file, resume=resume, approvals=approvals or 0
+            session,
+            plan_file=plan_file,
+            resume=resume,
+            approvals=approvals or 0,
+            rehearsing=rehearse,
         )
         terminal.show(render_proposal(proposal))
         if rehearse:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from remedy.cli.common import errors_shown
+from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.terminal import out, print_json
 from remedy.errors import PlanFileError, UsageError
+
+if TYPE_CHECKING:
+    from remedy.audit import Story
 
 
 @click.command()
@@ -20,32 +25,56 @@ from remedy.errors import PlanFileError, UsageError
     show_default=True,
     help="The .remedy folder that holds the run.",
 )
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    help="Of a run: its inventory; the hosts are asked for their receipts of it.",
+)
+@click.option("--limit", multiple=True, metavar="HOSTS", help="Ask only these hosts.")
+@click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
+@click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
 @click.option("--json", "as_json", is_flag=True, help="Of a plan: the plan as one JSON document.")
-def show(plan_or_run: str, home: Path, as_json: bool) -> None:
+def show(
+    plan_or_run: str,
+    home: Path,
+    inventory: Path | None,
+    limit: tuple[str, ...],
+    spec: Path | None,
+    ask_sudo_password: bool,
+    as_json: bool,
+) -> None:
     """Render a plan file, or a run by its id: what was planned, by whom, and the results.
 
-    Old and stale plans, and plans of any inventory, are shown too; no host is contacted.
+    Old and stale plans, and plans of any inventory, are shown too. No host is contacted without --inventory.
     """
     with errors_shown():
-        from remedy.plan import read_plan
-        from remedy.plan.seal import secret_lines
-        from remedy.report.plan import render_plan
-
         path = Path(plan_or_run)
         if path.is_dir() or not path.exists():
-            _show_run(plan_or_run, home)
+            options = None
+            if inventory is not None:
+                home = home_of(inventory)
+                options = Options(inventory, spec, limit, ask_sudo_password=ask_sudo_password)
+            _show_run(plan_or_run, home, options)
             return
-        plan = read_plan(path)
-        if as_json:
-            print_json({"digest": plan.digest, "plan": plan.model_dump(mode="json")})
-            return
-        out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
-        out.print(render_plan(plan))
-        for line in secret_lines(plan):
-            out.print(line, markup=False)
+        _show_plan(path, as_json=as_json)
 
 
-def _show_run(run: str, home: Path) -> None:
+def _show_plan(path: Path, *, as_json: bool) -> None:
+    from remedy.plan import read_plan
+    from remedy.plan.seal import secret_lines
+    from remedy.report.plan import render_plan
+
+    plan = read_plan(path)
+    if as_json:
+        print_json({"digest": plan.digest, "plan": plan.model_dump(mode="json")})
+        return
+    out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
+    out.print(render_plan(plan))
+    for line in secret_lines(plan):
+        out.print(line, markup=False)
+
+
+def _show_run(run: str, home: Path, options: Options | None) -> None:
     """Show a run from the journal, and the plan that it carried out.
 
     Raises:
@@ -74,4 +103,14 @@ def _show_run(run: str, home: Path) -> None:
                 problem = (
                     "the plan that is kept for this run is NOT the plan that the journal names"
                 )
-    out.print(render_run(story, plan, problem))
+    out.print(render_run(story, plan, problem, _receipts(options, story)))
+
+
+def _receipts(options: Options | None, story: Story) -> Mapping[str, str]:
+    """Return what the hosts noted of a run; nothing where no host is to be asked."""
+    if options is None:
+        return {}
+    with opened(options) as (session, _):
+        from remedy.runs.journal import ask_receipts
+
+        return ask_receipts(session, story)

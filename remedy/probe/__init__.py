@@ -10,6 +10,7 @@ from remedy.probe.containers import Container, Containers, Docker
 from remedy.probe.files import File, Mention
 from remedy.probe.fingerprint import fingerprint
 from remedy.probe.firewall import Firewalls, NftChain, NftRule, NftRuleset, NftSet
+from remedy.probe.guards import Guards, PendingGuard, RunAtWork
 from remedy.probe.identity import Identity
 from remedy.probe.kernel import Kernel
 from remedy.probe.memory import Queue, Segment, Semaphores, SharedMemory, ShmFile, SysvIpc
@@ -49,6 +50,7 @@ __all__ = [
     "Gpu",
     "GpuProcess",
     "Gpus",
+    "Guards",
     "HostState",
     "Identity",
     "Interface",
@@ -68,6 +70,7 @@ __all__ = [
     "NftSet",
     "Package",
     "PciDevice",
+    "PendingGuard",
     "PolicyRule",
     "ProbeRequest",
     "Process",
@@ -77,6 +80,7 @@ __all__ = [
     "Route",
     "Routing",
     "RoutingRule",
+    "RunAtWork",
     "Segment",
     "Semaphores",
     "SharedMemory",

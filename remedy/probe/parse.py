@@ -11,6 +11,7 @@ from remedy.probe.containers import parse_containers
 from remedy.probe.files import File, parse_files, parse_mentions
 from remedy.probe.firewall import parse_firewalls, ufw_switched_on
 from remedy.probe.frames import NoAnswerError, Sections, as_text, fact, read_sections
+from remedy.probe.guards import parse_guards
 from remedy.probe.identity import parse_identity
 from remedy.probe.kernel import parse_kernel
 from remedy.probe.memory import parse_shared_memory, parse_sysv
@@ -66,6 +67,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         costs=_costs(sections),
         clock=clock,
         session=session,
+        guards=fact(lambda: parse_guards(sections)),
         identity=fact(lambda: parse_identity(sections, _boot(processes), _identity_files(files))),
         names=fact(lambda: _names(sections, request, files)),
         files=files,

@@ -21,7 +21,7 @@ LAST_MARK = 0x00FFFFFF
 
 # The script's parts, in this order: the first sets what the others use, the last runs it all.
 PARTS = (
-    *("frame", "machine", "files", "network", "routing", "processes"),
+    *("frame", "machine", "guards", "files", "network", "routing", "processes"),
     *("firewalls", "containers", "accelerators", "software", "run"),
 )
 

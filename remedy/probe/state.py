@@ -14,6 +14,7 @@ from remedy.probe.clock import Clock
 from remedy.probe.containers import Containers
 from remedy.probe.files import File, Mention
 from remedy.probe.firewall import Firewalls
+from remedy.probe.guards import Guards
 from remedy.probe.identity import Identity
 from remedy.probe.kernel import Kernel
 from remedy.probe.memory import SharedMemory, SysvIpc
@@ -49,6 +50,7 @@ class HostState(Record):
     costs: Mapping[str, float] = {}
     clock: Fact[Clock] = NOT_PROBED
     session: Fact[LoginSession] = NOT_PROBED
+    guards: Fact[Guards] = NOT_PROBED
     kernel: Fact[Kernel] = NOT_PROBED
     mentions: Fact[tuple[Mention, ...]] = NOT_PROBED
     network: Fact[Network] = NOT_PROBED

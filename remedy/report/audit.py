@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,11 +16,13 @@ from remedy.report.results import HostResult, result_lines
 from remedy.text import counted, fold
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
+NO_ANSWER = "begun, and the journal has no answer; the hosts have receipts: --inventory INVENTORY"
 # A run that only reads proves nothing, and is not expected to.
 READ_ONLY = {"check": "checked", "rehearsal": "rehearsed"}
 
 # A command of one record or two, which has no end of its own.
-WITHOUT_END = {"plan": "saved", "unlock": "unlocked"}
+WITHOUT_END = {"plan": "saved", "unlock": "unlocked", "settle": "settled"}
+SETTLED = {"confirmed": "confirmed", "reverted": "taken back"}
 
 
 def run_line(story: Story) -> str:
@@ -38,20 +41,26 @@ def run_line(story: Story) -> str:
     return line.rstrip()
 
 
-def render_run(story: Story, plan: Plan | None, problem: str) -> RenderableType:
+def render_run(
+    story: Story,
+    plan: Plan | None,
+    problem: str,
+    receipts: Mapping[str, str] = MappingProxyType({}),
+) -> RenderableType:
     """Return a run for reading: who began it, what was planned, the results, and whether it was proved.
 
     Args:
         story: the run, from the journal.
         plan: what was carried out, None where it is no longer kept.
         problem: what is wrong with the plan that is kept, "" for nothing.
+        receipts: by host, what it noted of the run itself, in words; empty where no host was asked.
     """
     parts: list[RenderableType] = [*_head(story)]
     if problem:
         parts.append(Text(problem, style="red"))
     if plan is not None:
         parts += [Text(""), render_plan(plan.restricted(story.planned))]
-    parts += [Text(""), Text("Result", style="bold"), *_results(story, plan)]
+    parts += [Text(""), Text("Result", style="bold"), *_results(story, plan, receipts)]
     if story.mode in WITHOUT_END:
         parts.append(Text(f"  {WITHOUT_END[story.mode]}"))
     elif story.exit_code is None:
@@ -74,7 +83,7 @@ def _head(story: Story) -> Iterator[Text]:
         yield Text(f"approved by {', '.join(story.approvals)}")
 
 
-def _results(story: Story, plan: Plan | None) -> Iterator[Text]:
+def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> Iterator[Text]:
     """Yield the results of the changes, hosts that share one together; then where the hosts ended."""
     results = [
         HostResult(host, change, status, story.words.get(host, {}).get(change, ""))
@@ -84,8 +93,14 @@ def _results(story: Story, plan: Plan | None) -> Iterator[Text]:
     yield from result_lines(sorted(results, key=lambda r: (r.change, r.status)), plan)
     for host, reason in story.refused.items():
         yield Text(f"  {'refused':<12}{host}: {reason}", style="red")
-    if story.mode == "apply" and (rest := story.unfinished):
-        yield Text(f"  {'not made':<12}{fold(rest)}", style="yellow")
+    if unknown := story.not_known:
+        yield Text(f"  {'not known':<12}{fold(unknown)}: {NO_ANSWER}", style="yellow")
+    if story.mode in ("apply", "rollback") and (rest := story.not_begun):
+        yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
+    for host, state in story.settled.items():
+        yield Text(f"  {SETTLED.get(state, state):<12}{host}: what waited for a confirmation, by a later command")
+    for host, words in receipts.items():
+        yield Text(f"  {'receipts':<12}{host}: {words}")
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():
         by_status[status].append(host)

@@ -33,7 +33,7 @@ class HostDocument(Document):
     """How a run ended for one host.
 
     Args:
-        status: ok, changed, ready, pending, failed, not reached or unreachable.
+        status: ok, changed, ready, pending, failed, not reached, unsettled or unreachable.
         changes: the result of each of its changes.
         findings: what is still wrong, unknown or worth knowing.
         message: what was done there, where that is no change of the plan.

@@ -33,7 +33,7 @@ def render_rung(rung: Rung) -> Text:
 def render_verdict(verdict: Verdict, explanation: Explanation | None) -> RenderableType:
     """Return what verification proved, in one line, with the figures, or with the culprits."""
     if verdict.passed:
-        line = Text("proved       ", style="bold green")
+        line = Text("proved       ", style="bold yellow" if verdict.absent else "bold green")
         line.append(verdict.reason, style="default")
         return Group(line, render_details(verdict))
     # The causes are read only where a proof failed.

@@ -9,10 +9,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.audit.survival import Boot, Survival
+from remedy.plan import FindingKind
 from remedy.report.ladder import render_verdict
 from remedy.report.results import host_result, problem_lines, result_lines
 from remedy.runs.outcome import HostStatus, RunOutcome
-from remedy.text import fold
+from remedy.text import counted, fold
 
 STATUS_STYLE = {
     HostStatus.OK: "green",
@@ -21,6 +22,7 @@ STATUS_STYLE = {
     HostStatus.PENDING: "yellow",
     HostStatus.FAILED: "red",
     HostStatus.NOT_REACHED: "yellow",
+    HostStatus.UNSETTLED: "red",
     HostStatus.UNREACHABLE: "red",
 }
 SURVIVAL = {
@@ -84,6 +86,9 @@ def _convergence(outcome: RunOutcome) -> Text:
     bad = [*by_status[HostStatus.FAILED], *by_status[HostStatus.NOT_REACHED]]
     if bad:
         return Text(f"not right    {fold(bad)}: see above for the reason and the fix", style="red")
+    if by_status[HostStatus.UNSETTLED]:
+        hosts = fold(by_status[HostStatus.UNSETTLED])
+        return Text(f"not all      {hosts}: about to change by itself, so not judged", style="red")
     if by_status[HostStatus.UNREACHABLE]:
         return Text("not all      hosts that cannot be reached were not probed", style="red")
     if not outcome.converged:
@@ -114,3 +119,11 @@ def _last_lines(outcome: RunOutcome) -> Iterator[Text]:
     elif outcome.mode == "rollback" and outcome.plan and outcome.plan.changes:
         yield Text(f"taken back by run {outcome.run}, which can itself be taken back")
     yield from (Text(warning, style="yellow") for warning in outcome.warnings)
+    unknown = {
+        name: len(facts)
+        for name, host in outcome.hosts.items()
+        if (facts := [f for f in host.findings if f.kind is FindingKind.UNKNOWN])
+    }
+    if unknown:
+        number = counted(sum(unknown.values()), "fact")
+        yield Text(f"unknown      {fold(unknown)}: {number} could not be read", style="magenta")

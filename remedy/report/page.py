@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from remedy.text import fold
+from remedy.text import counted, fold
 
 if TYPE_CHECKING:
     from remedy.verify.verdict import Verdict
@@ -31,7 +31,7 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
   color: #1c1b1f; background: #fff; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.good { color: #1b6e2e; } .bad { color: #b3261e; } .dim { color: #66646a; }
+.good { color: #1b6e2e; } .part { color: #8a5a00; } .bad { color: #b3261e; } .dim { color: #66646a; }
 table { border-collapse: collapse; } th, td { padding: .2rem .8rem .2rem 0; text-align: left;
   vertical-align: top; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .map { overflow: auto; } .map svg { display: block; } code { background: #f2f1f4; padding: .1rem .3rem; }
@@ -52,6 +52,8 @@ def page(verdict: Verdict, title: str) -> str:
 
 def _page(verdict: Verdict, title: str) -> Iterator[str]:
     word, style = ("proved", "good") if verdict.passed else ("not proved", "bad")
+    if verdict.passed and verdict.absent:
+        word, style = f"proved, but {counted(len(verdict.absent), 'host')} not tested", "part"
     yield f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: {word}</title>'
     yield f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
     yield f'<h1>{escape(title)}: <span class="{style}">{word}</span></h1><p>{escape(verdict.reason)}</p>'
@@ -150,6 +152,8 @@ def _map(verdict: Verdict) -> Iterator[str]:
         return
     if not verdict.dead_links:
         return
+    tried = any(r.name == "reachability" and r.passed is not None for r in verdict.rungs)
+    absent = set(verdict.absent)
     worst: dict[tuple[str, str], str] = {}
     order = list(COLOURS)
     endings: dict[tuple[str, str], list[str]] = {}
@@ -167,7 +171,9 @@ def _map(verdict: Verdict) -> Iterator[str]:
     width = margin + side * len(hosts)
     yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns accept them."
     yield '</p><p class="key">'
-    for outcome in ("ok", *dict.fromkeys(worst.values())):
+    # A square that nobody tried is not a good one.
+    gaps = ["not tested"] if absent or not tried else []
+    for outcome in dict.fromkeys((*(["ok"] if tried else []), *gaps, *worst.values())):
         yield f'<span style="background:{COLOURS[outcome]}"></span>{outcome}'
     yield f'</p><div class="map"><svg width="{width}" height="{margin + side * len(hosts)}" '
     yield 'font-family="monospace" font-size="11">'
@@ -179,7 +185,8 @@ def _map(verdict: Verdict) -> Iterator[str]:
         for column, target in enumerate(hosts):
             if source == target:
                 continue
-            outcome = worst.get((source, target), "ok")
+            rest = "ok" if tried and not absent & {source, target} else "not tested"
+            outcome = worst.get((source, target), rest)
             tip = "; ".join((f"{source} -> {target}", *endings.get((source, target), [outcome])))
             yield f'<rect x="{margin + side * column}" y="{margin + side * row}" width="{side - 1}" '
             yield f'height="{side - 1}" fill="{COLOURS[outcome]}"><title>{escape(tip)}</title></rect>'

@@ -165,10 +165,17 @@ def _text(plan: Plan, digest: str | None) -> list[str]:
 
 
 def _tally(plan: Plan, unread: int) -> Text:
-    if not plan.changes and unread:
-        hosts = counted(unread, "host")
-        return Text(f"{hosts} could not be read; nothing to change on the others", style="yellow")
+    """Return the last line: the changes, and the hosts for which nobody can say that this is all."""
+    unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
+    doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []
+    if unknown:
+        have = "has" if len(unknown) == 1 else "have"
+        doubts.append(f"{counted(len(unknown), 'host')} {have} facts that could not be read")
+    doubt = "; ".join(doubts)
     if not plan.changes:
+        if doubt:
+            return Text(f"{doubt}; nothing to change elsewhere", style="yellow")
         return Text("Nothing to change.", style="green")
     tally = f"{counted(len(plan.changes), 'change')} on {counted(len(plan.hosts), 'host')}"
-    return Text(tally, style="bold").append(f"  (plan {plan.digest[:12]})", style="dim")
+    line = Text(tally, style="bold").append(f"  (plan {plan.digest[:12]})", style="dim")
+    return line.append(f"; {doubt}", style="yellow") if doubt else line

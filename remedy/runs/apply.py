@@ -16,6 +16,7 @@ from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.probe import ProbeResult, probe, read_hosts
 from remedy.runs.saved import changed_since, read_saved, resumed
 from remedy.runs.session import Session
+from remedy.runs.settle import Purpose, settle
 from remedy.text import counted
 from remedy.values import Unknown
 
@@ -26,14 +27,16 @@ def propose(
     plan_file: Path | None = None,
     resume: str | None = None,
     approvals: int = 0,
+    rehearsing: bool = False,
 ) -> Proposal:
-    """Read the hosts and return what would be changed there.
+    """Read the hosts, settle those that are about to change, and return what would be changed there.
 
     Args:
         session: the hosts.
         plan_file: a saved plan to carry out; None to make one.
         resume: the run whose plan is carried out on the hosts that are left; None for no such run.
         approvals: how many signatures are required; the spec may require more.
+        rehearsing: whether nothing may be written on a host.
 
     Raises:
         UsageError: both a plan and a run are given, or they cannot be used.
@@ -52,12 +55,16 @@ def propose(
         agreement = read_saved(session, plan_file, approvals)
     else:
         require_approval(session, None, None, approvals)
-    result = probe(session)
+    purpose = Purpose.READ if rehearsing else Purpose.APPLY
+    settled = settle(
+        session, probe(session), purpose, plan=agreement.plan if agreement is not None else None
+    )
+    result, notes = settled.result, settled.notes
     if agreement is None:
         plan = result.marked(result.plan)
-        return Proposal("apply", Agreement(plan), plan, result)
-    plan = agreement.plan.restricted(hosts)
-    notes = tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
+        return Proposal("apply", Agreement(plan), plan, result, notes)
+    plan = agreement.plan.restricted(host for host in hosts if host not in result.unsettled)
+    notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
     return Proposal("apply", agreement, plan, result, notes + changed_since(session, plan, result))
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id
 from remedy.audit import Journal, witness
 from remedy.audit.agreement import Agreement, keep
 from remedy.audit.approval import Approval, require
+from remedy.audit.presence import hold
 from remedy.errors import RefusedError
 from remedy.plan import Change, Plan, Risk
 from remedy.runs.outcome import HostOutcome, RunOutcome
@@ -106,6 +108,7 @@ def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int 
     work.journal.write("planned", **proposal.agreement.record(proposal.plan, waves=waves))
     if proposal.plan.changes:
         keep(proposal.agreement, session.home, work.run)
+        work.hold()
     return work
 
 
@@ -124,6 +127,11 @@ class ChangeRun:
         self.journal = Journal(session.home, run=run, mode=proposal.mode)
         self._session = session
         self._proposal = proposal
+        self._presence: IO[bytes] | None = None
+
+    def hold(self) -> None:
+        """Show other commands of this folder that the run has a controller, until it ends or dies."""
+        self._presence = hold(self._session.home, self.run)
 
     def carry(self, plan: Plan) -> dict[str, HostReport]:
         """Carry out a part of the plan on its hosts, all at once.
@@ -163,4 +171,6 @@ class ChangeRun:
         changed = [n for n, report in self.reports.items() if report.finished and report.changed]
         words = witness.words(head, self._session.home, self.run)
         self._session.carrier.tell(changed[: witness.LAST_WITNESSES], words)
+        if self._presence is not None:
+            self._presence.close()
         return outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remedy.apply.report import ChangeStatus, HostReport
 from remedy.errors import LockedError, RefusedError, RemedyError
-from remedy.plan import Plan
+from remedy.plan import FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
 
 GOOD = frozenset((ChangeStatus.DONE, ChangeStatus.ALREADY))
@@ -95,17 +95,24 @@ def refusal(name: str, report: HostReport) -> RemedyError | None:
 
 def _status(error: RemedyError) -> HostStatus:
     """Return where a host ended without an answer: unreachable means that no script ran there."""
+    if isinstance(error, LockedError):
+        return HostStatus.UNSETTLED
     no_contact = error.exit_code == 5 or isinstance(error, RefusedError)
     return HostStatus.UNREACHABLE if no_contact else HostStatus.FAILED
 
 
 def _with_findings(name: str, plan: Plan, outcome: HostOutcome) -> HostOutcome:
-    """Return an outcome with the host's findings; a host with a blocked or unknown finding is not ok."""
+    """Return an outcome with the host's findings; a host with a blocked or unknown finding is not ok.
+
+    Where changes are pending as well, it stays pending, and what is unknown counts for the exit code.
+    """
     findings = tuple(finding for finding in plan.findings if finding.host == name)
     blocked = plan.blocked(name)
     status, error = outcome.status, outcome.error
-    if blocked and status is not HostStatus.PENDING:
-        status = HostStatus.FAILED
+    if status is HostStatus.PENDING:
+        blocked = tuple(f for f in blocked if f.kind is FindingKind.UNKNOWN)
+    if blocked:
+        status = HostStatus.FAILED if status is not HostStatus.PENDING else status
         reason = f": {blocked[0].evidence[0]}" if blocked[0].evidence else ""
         error = error or RemedyError(
             f"{name}: {blocked[0].title}{reason}",

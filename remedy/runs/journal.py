@@ -1,12 +1,28 @@
-"""``remedy audit verify --hosts``: compare the journal with what the hosts keep of it."""
+"""What the hosts keep of runs and of the journal: asked for, and compared."""
 
 from __future__ import annotations
 
-from remedy.audit import witness
+from remedy.audit import Story, witness
 from remedy.audit.journal import FILE_NAME
 from remedy.errors import RemedyError
 from remedy.runs.session import Session
 from remedy.text import counted
+
+
+def ask_receipts(session: Session, story: Story) -> dict[str, str]:
+    """Return, in words, what each host of a session noted of a run that was to change it.
+
+    Args:
+        session: the hosts.
+        story: of the run.
+    """
+    runs = {name: story.run for name in session.hosts if name in story.planned}
+    with session.progress.stage(f"Asking {counted(len(runs), 'host')}"):
+        answers = session.carrier.receipts(runs)
+    return {
+        name: f"not read: {answer.message}" if isinstance(answer, RemedyError) else answer.summary
+        for name, answer in answers.items()
+    }
 
 
 def compare_journal(session: Session) -> dict[str, str]:

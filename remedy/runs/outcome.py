@@ -28,6 +28,7 @@ class HostStatus(str, enum.Enum):
     PENDING = "pending"  # changes are planned and were not asked to be made
     FAILED = "failed"
     NOT_REACHED = "not reached"  # the run stopped before it was this host's turn
+    UNSETTLED = "unsettled"  # about to change by itself, so it was not judged
     UNREACHABLE = "unreachable"
 
 

@@ -14,6 +14,7 @@ from remedy.runs.note import note
 from remedy.runs.outcome import RunOutcome
 from remedy.runs.probe import probe
 from remedy.runs.session import Session
+from remedy.runs.settle import Purpose, settle
 from remedy.secret import make_seal
 
 
@@ -28,11 +29,12 @@ def plan(session: Session, *, output: Path | None, pending_counts: bool) -> RunO
     Raises:
         RemedyError: the plan cannot be written.
     """
-    result = probe(session)
+    settled = settle(session, probe(session), Purpose.READ)
+    result, warnings = settled.result, settled.notes
     target = result.plan
-    warnings: tuple[str, ...] = ()
     if output is not None:
-        target, warnings = _sealed(session, result.marked(target))
+        target, unsealed = _sealed(session, result.marked(target))
+        warnings += unsealed
         write_plan(target, output)
         digest, changes = target.digest, titles(target)
         warnings += note(session, "plan", "saved", digest=digest, file=output.name, changes=changes)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
 
 from remedy.apply.start import PROBE_SECONDS, origin, probe_request
-from remedy.errors import ProbeError, RemedyError
-from remedy.plan import Fleet, Plan, make_plan
-from remedy.probe import HostState, fingerprint, parse_probe, render_probe
+from remedy.errors import LockedError, ProbeError, RemedyError
+from remedy.plan import Finding, FindingKind, Fleet, Plan, make_plan
+from remedy.probe import Guards, HostState, fingerprint, parse_probe, render_probe
 from remedy.runs.session import Session
 from remedy.text import counted
 from remedy.transport import Output, Root, Script
+from remedy.values import Unknown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -21,16 +26,30 @@ class ProbeResult:
 
     Args:
         fleet: the states of the hosts that could be read.
-        errors: why the other hosts could not be read.
+        errors: why the other hosts could not be read, or must not be judged.
+        unsettled: the states of hosts that are about to change by themselves, which must not be judged.
     """
 
     fleet: Fleet
     errors: Mapping[str, RemedyError]
+    unsettled: Mapping[str, HostState] = field(default_factory=dict)
 
     @cached_property
     def plan(self) -> Plan:
         """What has to be changed; decided once."""
-        return make_plan(self.fleet, origin())
+        plan = make_plan(self.fleet, origin())
+        unread = tuple(
+            _unread_guards(name, guards)
+            for name, state in self.fleet.states.items()
+            if isinstance(guards := state.guards, Unknown)
+        )
+        return plan.model_copy(update={"findings": (*plan.findings, *unread)}) if unread else plan
+
+    @cached_property
+    def with_unsettled(self) -> ProbeResult:
+        """The same hosts, with those that are about to change as they are now."""
+        errors = {n: error for n, error in self.errors.items() if n not in self.unsettled}
+        return _result(self.fleet, {**self.fleet.states, **self.unsettled}, errors)
 
     def marked(self, plan: Plan) -> Plan:
         """Return ``plan`` with the fingerprint of the state of each host that it changes.
@@ -43,12 +62,19 @@ class ProbeResult:
 
     def updated(self, newer: ProbeResult) -> ProbeResult:
         """Return the fleet with some of its hosts as they were read later."""
-        states = {
-            name: state
-            for name, state in {**self.fleet.states, **newer.fleet.states}.items()
-            if name not in newer.errors
-        }
-        return _result(self.fleet, states, {**self.errors, **newer.errors})
+        names = {*newer.fleet.states, *newer.errors}
+
+        def merged(before: Mapping[str, T], after: Mapping[str, T]) -> dict[str, T]:
+            return {**{n: v for n, v in before.items() if n not in names}, **after}
+
+        states = merged(self.fleet.states, newer.fleet.states)
+        ordered = {n: states[n] for n in self.fleet.inventory.names if n in states}
+        return _result(
+            self.fleet,
+            ordered,
+            merged(self.errors, newer.errors),
+            merged(self.unsettled, newer.unsettled),
+        )
 
 
 def probe(session: Session) -> ProbeResult:
@@ -58,7 +84,10 @@ def probe(session: Session) -> ProbeResult:
 
 
 def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
-    """Read hosts, one command each; a host that cannot be read has an error in the result."""
+    """Read hosts, one command each.
+
+    A host that cannot be read, or is about to change by itself, has an error in the result.
+    """
     names = list(hosts)
     request = probe_request(session.inventory)
     script = Script(render_probe(request), deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
@@ -76,11 +105,63 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
     session.transport.run(dict.fromkeys(names, script), parse)
     states = {n: state for n in names if isinstance(state := answers[n], HostState)}
     errors = {n: error for n in names if isinstance(error := answers[n], RemedyError)}
-    return _result(Fleet(session.inventory, {}, session.spec, {}), states, errors)
+    unsettled = {
+        name: state
+        for name, state in states.items()
+        if isinstance(state.guards, Guards) and state.guards.unsettled
+    }
+    for name, state in unsettled.items():
+        assert isinstance(state.guards, Guards)
+        errors[name] = about_to_change(name, state.guards)
+    settled = {name: state for name, state in states.items() if name not in unsettled}
+    return _result(Fleet(session.inventory, {}, session.spec, {}), settled, errors, unsettled)
+
+
+def about_to_change(name: str, guards: Guards) -> LockedError:
+    """Return why a host must not be judged: it is about to change by itself."""
+    if guards.at_work is not None:
+        run = guards.at_work
+        return LockedError(
+            f"{name}: about to change: run {run.run} by {run.by or 'unknown'} is at work there since "
+            f"{run.since}",
+            next_step="Wait until it ends, then run the command again. If it does not end: remedy unlock "
+            f"{run.run} INVENTORY --force",
+        )
+    guard = guards.pending
+    assert guard is not None, "a host is unsettled by a run or by a guard"
+    changes = ", ".join(guard.titles[:3]) or "titles not known"
+    if not guard.attended:
+        when = "nothing on the host does that any more"
+    elif guard.seconds is None:
+        when = "soon"
+    else:
+        when = f"in {guard.seconds:.0f} s"
+    return LockedError(
+        f"{name}: about to change: the changes of run {guard.run} wait for a confirmation, else the host "
+        f"takes them back ({when}): {changes}",
+        next_step="remedy apply INVENTORY confirms them or has them taken back first. To have them taken back "
+        f"now: remedy unlock {guard.run} INVENTORY --force",
+    )
+
+
+def _unread_guards(name: str, guards: Unknown) -> Finding:
+    return Finding(
+        host=name,
+        remedy="guard",
+        kind=FindingKind.UNKNOWN,
+        label="",
+        title="unknown whether a change waits there for a confirmation",
+        evidence=(guards.reason,),
+        fix="Connect as root, or as a user with sudo.",
+    )
 
 
 def _result(
-    fleet: Fleet, states: Mapping[str, HostState], errors: Mapping[str, RemedyError]
+    fleet: Fleet,
+    states: Mapping[str, HostState],
+    errors: Mapping[str, RemedyError],
+    unsettled: Mapping[str, HostState] = MappingProxyType({}),
 ) -> ProbeResult:
     missing = {name: error.message for name, error in errors.items()}
-    return ProbeResult(Fleet(fleet.inventory, states, fleet.spec, missing), errors)
+    judged = Fleet(fleet.inventory, states, fleet.spec, missing)
+    return ProbeResult(judged, errors, unsettled)

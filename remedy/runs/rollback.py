@@ -8,7 +8,9 @@ from remedy.errors import UsageError
 from remedy.runs import host
 from remedy.runs.gate import Consent, Proposal, begin
 from remedy.runs.outcome import RunOutcome
+from remedy.runs.probe import probe
 from remedy.runs.session import Session
+from remedy.runs.settle import Purpose, settle
 from remedy.text import counted
 
 
@@ -27,18 +29,22 @@ def propose(session: Session, run: str) -> Proposal:
             f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
             next_step="List the runs: remedy history INVENTORY",
         )
+    settled = settle(session, probe(session), Purpose.ROLL_BACK)
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
-    local = carried_out.restricted(session.hosts)
+    local = carried_out.restricted(h for h in session.hosts if h not in settled.result.unsettled)
     plan = agreement.undoing(local, story, origin())
-    obstacles = {}
+    obstacles = {
+        name: host.unread(settled.result.errors[name]) for name in settled.result.unsettled
+    }
     if plan.changes:
         with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
             reports = session.carrier.look(plan, of=run)
-        obstacles = {name: host.reported(name, report) for name, report in reports.items()}
+        obstacles |= {name: host.reported(name, report) for name, report in reports.items()}
     return Proposal(
         "rollback",
         agreement.Agreement(plan, of=run),
         plan,
+        notes=settled.notes,
         obstacles=obstacles,
         irreversible=agreement.irreversible(local, story),
     )
@@ -61,7 +67,10 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
             mode="rollback",
             run=work.run,
             inventory=session.inventory.path.name,
-            hosts={name: host.reported(name, report) for name, report in reports.items()},
+            hosts={
+                **{n: o for n, o in proposal.obstacles.items() if n not in reports},
+                **{name: host.reported(name, report) for name, report in reports.items()},
+            },
             plan=plan,
             of=proposal.agreement.of,
         )

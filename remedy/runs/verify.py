@@ -12,6 +12,7 @@ from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.probe import probe
 from remedy.runs.proof import Scene, prove, record
 from remedy.runs.session import Session
+from remedy.runs.settle import Purpose, settle
 
 
 def verify(session: Session, *, incremental: bool) -> RunOutcome:
@@ -21,11 +22,12 @@ def verify(session: Session, *, incremental: bool) -> RunOutcome:
         session: the hosts.
         incremental: whether the last verdict is built on, where only a few hosts changed since.
     """
-    result = probe(session)
+    settled = settle(session, probe(session), Purpose.READ)
+    result = settled.result
     hosts = preview(session, result, result.plan, mode="verify")
     readable = dict.fromkeys(result.fleet.states, HostOutcome(HostStatus.OK))
     scene = Scene(result.fleet, result.plan, {**hosts.hosts, **readable})
-    run, warnings = new_run_id(), list[str]()
+    run, warnings = new_run_id(), [*settled.notes]
     with session.progress.stage("Verifying"):
         proof = prove(session, scene, incremental=incremental)
     with unrecorded(warnings):

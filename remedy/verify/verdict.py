@@ -162,6 +162,7 @@ class Verdict(Record):
         busbw_gbps: of the largest size.
         torch, nccl, software: versions that took part; the last of an engine that is not torch.
         reason: one sentence; on failure it names the host or the link, where it can be determined.
+        absent: hosts that took no part, because they could not be reached or are not right.
         evidence: lines that bear the reason out.
         seconds: wall clock, from the start of the scripts to the last report.
         fingerprints: of the states that it holds for, by host.
@@ -193,6 +194,7 @@ class Verdict(Record):
     software: tuple[str, ...] = ()
     reason: str
     outcomes: tuple[HostVerdict, ...] = ()
+    absent: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     seconds: float = 0.0
     fingerprints: Mapping[str, str] = Field(default_factory=dict)
@@ -231,6 +233,7 @@ class Verdict(Record):
             update={
                 "reason": f"{self.reason}; {left_out}",
                 "outcomes": (*self.outcomes, *more),
+                "absent": tuple(hosts),
             }
         )
 

@@ -2,7 +2,8 @@
 
     python -m tests.crashes.controller AT COUNT_FILE WORDS...
 
-The boundaries are its writes to disk (before and after each fsync and each rename), and each stage of a host.
+AT is the number of a boundary, or a stage of a host such as "confirming". The boundaries are its writes to disk
+(before and after each fsync and each rename), and each stage of a host.
 ``remedy WORDS...`` runs as it is; at boundary AT it gets the signal that no program can catch.
 """
 
@@ -18,14 +19,14 @@ from typing import Any
 
 def main() -> None:
     """Run remedy up to a boundary."""
-    at, count, words = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    at, count, words = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     seen = 0
 
     def boundary() -> None:
         nonlocal seen
         seen += 1
         count.write_text(str(seen), encoding="utf-8")
-        if seen == at:
+        if str(seen) == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def around(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,6 +47,8 @@ def main() -> None:
 
     def host(terminal: Terminal, event: Any) -> None:
         boundary()
+        if event.stage == at:
+            os.kill(os.getpid(), signal.SIGKILL)
         show(terminal, event)
 
     Terminal.host = host  # type: ignore[method-assign,assignment]

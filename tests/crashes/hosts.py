@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from remedy.audit.journal import FILE_NAME, verify_chain
 from remedy.audit.story import read_stories
@@ -109,6 +110,23 @@ class Site:
         """Run remedy to its end, and return its exit code."""
         return self.start(str(REMEDY), *words).wait()
 
+    def document(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """Run remedy with --json, and return its exit code and its document."""
+        done = subprocess.run(
+            [str(REMEDY), *words, "--json"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, json.loads(done.stdout or "{}")
+
+    def waiting(self) -> list[str]:
+        """Return the hosts on which something waits for a confirmation, or a timer for its time."""
+        look = "ls /var/lib/remedy/pending 2>/dev/null; systemctl list-timers --no-legend 'remedy-guard*'"
+        said = each(self.hosts, lambda host: host.run(["sh", "-c", look]).stdout)
+        return [host.name for host, text in zip(self.hosts, said, strict=True) if text]
+
     def fresh(self) -> None:
         """Put the hosts and the folder back to what they were before the run."""
         each(self.hosts, lambda host: host.run(["sh", "-c", FRESH]))
@@ -137,6 +155,29 @@ class Site:
             time.sleep(0.1)
 
 
+@dataclass(frozen=True)
+class AtOnce:
+    """What was said and done right after a controller was killed.
+
+    Args:
+        point: where it was killed.
+        checked: the status of each host by a check right after it, and ``check_code`` its exit code.
+        waiting: the hosts on which something waited for a confirmation after that check.
+        code: the exit code of the next command, and ``answer`` its document.
+        left: the hosts on which something waits after it.
+        states: of the hosts after it.
+    """
+
+    point: str
+    checked: dict[str, str]
+    check_code: int
+    waiting: list[str]
+    code: int
+    answer: dict[str, Any]
+    left: list[str]
+    states: list[dict[str, str]]
+
+
 class Sweep:
     """Crashes of one run on lab hosts, and what the next command makes of each.
 
@@ -152,6 +193,14 @@ class Sweep:
             raise RuntimeError("the run that the sweep is about does not work on this lab")
         self.after = self.site.states()
 
+    def boundaries(self) -> int:
+        """Return how many boundaries the controller of a run has."""
+        count = self.site.folder / "count"
+        self.site.fresh()
+        words = (sys.executable, "-m", "tests.crashes.controller", "0", str(count))
+        self.site.start(*words, *APPLY).wait()
+        return int(count.read_text())
+
     def controllers(self, points: int | None) -> Iterator[Outcome]:
         """Yield what follows from killing the controller at its boundaries.
 
@@ -160,14 +209,41 @@ class Sweep:
         """
         count = self.site.folder / "count"
         words = [sys.executable, "-m", "tests.crashes.controller"]
-        self.site.fresh()
-        self.site.start(*words, "0", str(count), *APPLY).wait()
-        every = range(1, int(count.read_text()) + 1)
+        every = range(1, self.boundaries() + 1)
         for at in every if points is None else every[:: len(every) // points]:
             self.site.fresh()
             died = self.site.start(*words, str(at), str(count), *APPLY).wait()
             if died == -signal.SIGKILL:
                 yield self.judge("the controller, kill -9", f"boundary {at}", back=at % 2 == 0)
+
+    def at_once(self, points: Iterable[str], *words: str) -> Iterator[AtOnce]:
+        """Yield what a command says and does right after the controller of a guarded change was killed.
+
+        Args:
+            points: boundaries of the controller, by number or stage.
+            words: the command, after a check; "RUN" stands for the run that was cut off.
+        """
+        count = self.site.folder / "count"
+        for at in points:
+            self.site.fresh()
+            controller = (sys.executable, "-m", "tests.crashes.controller", at, str(count))
+            if self.site.start(*controller, *APPLY).wait() != -signal.SIGKILL:
+                continue
+            run = next(iter(read_stories(self.site.home / FILE_NAME)), "")
+            checked, document = self.site.document("check", "inventory.py")
+            waiting = self.site.waiting()
+            asked = [run if word == "RUN" else word for word in words]
+            code, answer = self.site.document(*asked)
+            yield AtOnce(
+                at,
+                {name: entry["status"] for name, entry in document["hosts"].items()},
+                checked,
+                waiting,
+                code,
+                answer,
+                self.site.waiting(),
+                self.site.states(),
+            )
 
     def cuts(self, points: Iterable[int]) -> Iterator[Outcome]:
         """Yield what follows from a connection that is cut while a host makes its changes.

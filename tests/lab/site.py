@@ -83,9 +83,17 @@ class Site:
         return [str(COMMAND), *name.split(), *run, str(self.inventory), *words[len(run) :]]
 
     def remedy(self, name: str, *words: str, stdin: str = "", seconds: float = 180) -> RemedyOutput:
-        """Run a command of remedy to its end, without a terminal."""
+        """Run a command of remedy on the inventory to its end, without a terminal."""
+        return self.run(*self.command(name, *words), stdin=stdin, seconds=seconds)
+
+    def show(self, run: str) -> RemedyOutput:
+        """Show a run, with what the hosts noted of it."""
+        return self.run(str(COMMAND), "show", run, "--inventory", str(self.inventory))
+
+    def run(self, *command: str, stdin: str = "", seconds: float = 180) -> RemedyOutput:
+        """Run a command line to its end, without a terminal."""
         done = subprocess.run(
-            self.command(name, *words),
+            command,
             input=stdin,
             capture_output=True,
             text=True,

@@ -33,7 +33,9 @@ arm() {
         # A process of its own session; a reboot is not covered.
         setsid sh -c 'sleep "$1"; exec sh "$2"' guard "$seconds" "$DIR/guard" </dev/null >/dev/null 2>&1 9>&- &
     fi
-    printf '%s\n' "$RUN" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" "$ROOT" ||
+    # The second line is for a probe: when the timer fires, by the uptime of this boot.
+    read -r up _ </proc/uptime
+    printf '%s\n%s %s\n' "$RUN" "$((${up%.*} + seconds + 1))" "$boot" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" "$ROOT" ||
         { unguard; give_up "$ROOT/pending cannot be written"; }
     note - armed
     say - armed
@@ -43,6 +45,9 @@ unguard() {
     rm -f "$ROOT/pending"
     disarm
 }
+
+# Whoever takes back or confirms before the timer fires leaves no timer that somebody would wait for.
+stop_timer() { [ ! -d /run/systemd/system ] || systemctl stop "remedy-guard-$RUN.timer" 2>/dev/null || :; }
 
 disarm() { rm -f "$UNITS/multi-user.target.wants/$BOOT_UNIT" "$UNITS/$BOOT_UNIT"; }
 
@@ -85,6 +90,7 @@ guard_begin() {
 
 guard_end() {
     unguard
+    stop_timer
     note - reverted || :
 }
 
@@ -99,7 +105,7 @@ confirm() {
     if [ "$LINE" = "$RUN" ]; then
         unguard
         flush "$ROOT"
-        [ ! -d /run/systemd/system ] || systemctl stop "remedy-guard-$RUN.timer" 2>/dev/null || :
+        stop_timer
         note - confirmed || :
         say - confirmed
     else

@@ -7,6 +7,7 @@ probe() {
     dog=$!
     section clock clock
     section session session
+    section guards guards
     section kernel kernel
     section file-facts stat_files
     section file-contents file_contents

@@ -1,0 +1,97 @@
+"""The receipts of a run: what the host itself noted of each step, for when the controller heard no answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remedy.answers import read_block
+from remedy.apply.script import ROOT
+
+MARK = "remedy-receipts"
+# A run notes two lines a change and five of its own.
+LINES = 2000
+
+# A line of the host's own making could hold anything; these hold nothing but what a run writes.
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+_TIME = re.compile(r"[0-9TZ:.+-]{1,40}")
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """What a host noted of one run.
+
+    Args:
+        began: when, RFC 3339 by the host's clock; "" where the host knows nothing of the run.
+        changes: the last that was noted of each change: started, done or failed.
+        ended: whether the run's script came to its end there.
+        guard: the last that was noted of its guard: armed, confirmed, reverting or reverted; "" for none.
+        time: of the last line.
+    """
+
+    began: str = ""
+    changes: tuple[tuple[str, str], ...] = ()
+    ended: bool = False
+    guard: str = ""
+    time: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The receipts in words."""
+        if not self.began:
+            return "the host has no receipt of this run: nothing was begun there"
+        made = [change for change, state in self.changes if state == "done"]
+        words = [f"began {self.began}", f"made {', '.join(made) or 'no change'}"]
+        words += [f"{state} {change}" for change, state in self.changes if state == "failed"]
+        open_steps = [change for change, state in self.changes if state == "started"]
+        words += [f"{change} was begun, and its end was not noted" for change in open_steps]
+        if not self.ended:
+            words.append("the script did not come to its end")
+        guard = {
+            "armed": "guarded changes wait for their confirmation",
+            "confirmed": "guarded changes were confirmed",
+            "reverting": "the host began to take the guarded changes back",
+            "reverted": "the host took the guarded changes back",
+        }
+        words += [f"{guard[self.guard]} ({self.time})"] if self.guard else []
+        return "; ".join(words)
+
+
+def question(run: str, nonce: str) -> str:
+    """Return the sh text that prints what a host noted of a run; run as root."""
+    path, mark = shlex.quote(f"{ROOT}/runs/{run}/receipt.jsonl"), f"{MARK} {nonce}"
+    read = f"if [ -e {path} ]; then tail -n {LINES} {path}; fi"
+    return f"echo {mark} begin; {read} && echo {mark} end\n"
+
+
+def parse(stdout: str, nonce: str) -> Receipts | None:
+    """Return what a host noted of a run; None where it did not print all of it."""
+    block = read_block(stdout, nonce, MARK, ("begin",))
+    if block is None or not block.complete:
+        return None
+    return summed_up(block.text.splitlines())
+
+
+def summed_up(lines: Iterable[str]) -> Receipts:
+    """Return what lines of receipts say together; a line that is torn says nothing."""
+    began = guard = time = ""
+    changes: dict[str, str] = {}
+    ended = False
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            moment, change, state = str(entry["time"]), str(entry["change"]), str(entry["state"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if not (_ID.fullmatch(change) and _TIME.fullmatch(moment)):
+            continue
+        began = began or moment
+        if change != "-":
+            changes |= {change: state} if state in ("started", "done", "failed") else {}
+        elif state in ("armed", "confirmed", "reverting", "reverted"):
+            guard, time = state, moment
+        ended |= (change, state) == ("-", "ended")
+    return Receipts(began, tuple(changes.items()), ended, guard, time)

@@ -1,0 +1,41 @@
+"""A run that was cut off between a guarded change and its confirmation."""
+
+from __future__ import annotations
+
+import secrets
+
+from remedy.apply.job import Guard, Job
+from remedy.apply.script import render_changes
+from remedy.apply.start import new_run_id
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+from remedy.plan import Change, CommandAction
+
+SECONDS = 20
+
+_TABLE = CommandAction(
+    observe="nft list table inet lab_unconfirmed >/dev/null 2>&1 && echo there || echo gone",
+    before="gone",
+    after="there",
+    do="nft add table inet lab_unconfirmed",
+    undo="nft delete table inet lab_unconfirmed",
+)
+
+
+@fault(
+    "unconfirmed-change",
+    f"the controller died before it confirmed a change, which the host takes back in {SECONDS} s",
+)
+def unconfirmed_change(host: Host) -> None:
+    change = Change(
+        id="01-firewall",
+        host=host.name,
+        remedy="firewall",
+        title="add the table inet lab_unconfirmed",
+        reason="a run that was cut off",
+        label="firewall-ports",
+        guarded=True,
+        action=_TABLE,
+    )
+    job = Job(run=new_run_id(), nonce=secrets.token_hex(8), by="gone@controller")
+    host.must("sh -s", stdin=render_changes(job, [change], {}, Guard(SECONDS)))
