@@ -98,7 +98,8 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
     if story.mode in ("apply", "rollback") and (rest := story.not_begun):
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
     for host, state in story.settled.items():
-        yield Text(f"  {SETTLED.get(state, state):<12}{host}: what waited for a confirmation, by a later command")
+        word = SETTLED.get(state, state)
+        yield Text(f"  {word:<12}{host}: what waited for a confirmation, by a later command")
     for host, words in receipts.items():
         yield Text(f"  {'receipts':<12}{host}: {words}")
     by_status: dict[str, list[str]] = defaultdict(list)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from remedy.text import counted, fold
@@ -152,28 +153,17 @@ def _map(verdict: Verdict) -> Iterator[str]:
         return
     if not verdict.dead_links:
         return
-    tried = any(r.name == "reachability" and r.passed is not None for r in verdict.rungs)
-    absent = set(verdict.absent)
-    worst: dict[tuple[str, str], str] = {}
-    order = list(COLOURS)
-    endings: dict[tuple[str, str], list[str]] = {}
-    for dead in verdict.dead_links:
-        link = (dead.source, dead.target)
-        worst[link] = max(worst.get(link, "ok"), dead.outcome, key=order.index)
-        port = dead.port or "any"
-        endings.setdefault(link, []).append(f"port {port}: {dead.outcome} {dead.detail}")
     hosts = [entry.host for entry in verdict.outcomes]
     if len(hosts) > LARGEST:
-        concerned = {host for link in worst for host in link}
+        concerned = {name for dead in verdict.dead_links for name in (dead.source, dead.target)}
         hosts = [host for host in hosts if host in concerned][:LARGEST]
+    squares = _squares(verdict, hosts)
     side = 20 if len(hosts) <= 32 else 16 if len(hosts) <= 64 else 8
     margin = 8 * max(map(len, hosts), default=0) + 8
     width = margin + side * len(hosts)
     yield "<h2>Which hosts reach which</h2><p>Rows open connections, columns accept them."
     yield '</p><p class="key">'
-    # A square that nobody tried is not a good one.
-    gaps = ["not tested"] if absent or not tried else []
-    for outcome in dict.fromkeys((*(["ok"] if tried else []), *gaps, *worst.values())):
+    for outcome in dict.fromkeys(outcome for outcome, _ in squares.values()):
         yield f'<span style="background:{COLOURS[outcome]}"></span>{outcome}'
     yield f'</p><div class="map"><svg width="{width}" height="{margin + side * len(hosts)}" '
     yield 'font-family="monospace" font-size="11">'
@@ -181,16 +171,32 @@ def _map(verdict: Verdict) -> Iterator[str]:
         middle = margin + side * at + side // 2 + 4
         yield f'<text x="{margin - 4}" y="{middle}" text-anchor="end">{escape(host)}</text>'
         yield f'<text transform="translate({middle},{margin - 4}) rotate(-90)">{escape(host)}</text>'
-    for row, source in enumerate(hosts):
-        for column, target in enumerate(hosts):
-            if source == target:
-                continue
-            rest = "ok" if tried and not absent & {source, target} else "not tested"
-            outcome = worst.get((source, target), rest)
-            tip = "; ".join((f"{source} -> {target}", *endings.get((source, target), [outcome])))
-            yield f'<rect x="{margin + side * column}" y="{margin + side * row}" width="{side - 1}" '
-            yield f'height="{side - 1}" fill="{COLOURS[outcome]}"><title>{escape(tip)}</title></rect>'
+    places = {host: margin + side * at for at, host in enumerate(hosts)}
+    for (source, target), (outcome, tip) in squares.items():
+        yield f'<rect x="{places[target]}" y="{places[source]}" width="{side - 1}" '
+        yield f'height="{side - 1}" fill="{COLOURS[outcome]}"><title>{escape(tip)}</title></rect>'
     yield "</svg></div>"
+
+
+def _squares(verdict: Verdict, hosts: Sequence[str]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return for each link between hosts its outcome and what is said of it; one that nobody tried is not good."""
+    tried = any(rung.name == "reachability" and rung.passed is not None for rung in verdict.rungs)
+    absent = set(verdict.absent)
+    order = list(COLOURS)
+    worst: dict[tuple[str, str], str] = {}
+    endings: dict[tuple[str, str], list[str]] = {}
+    for dead in verdict.dead_links:
+        link = (dead.source, dead.target)
+        worst[link] = max(worst.get(link, "ok"), dead.outcome, key=order.index)
+        port = dead.port or "any"
+        endings.setdefault(link, []).append(f"port {port}: {dead.outcome} {dead.detail}")
+    squares = {}
+    for source, target in permutations(hosts, 2):
+        usual = "ok" if tried and not absent & {source, target} else "not tested"
+        outcome = worst.get((source, target), usual)
+        tip = "; ".join((f"{source} -> {target}", *endings.get((source, target), [outcome])))
+        squares[source, target] = (outcome, tip)
+    return squares
 
 
 def _tests(verdict: Verdict) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A controller killed during a guarded change, and the next command: nothing that is about to change is good."""
+"""A controller killed during a guarded change, then the next command: nothing unsettled is called good."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 ``data/probe/*.txt`` are the decoded answers of real lab hosts (Debian 12): ``lab-idle`` as it booted,
 ``lab-busy`` with ufw, nftables and old iptables rules, IPC of all kinds, two users of /dev/shm, a listener and
 odd files, ``lab-firewalld`` with firewalld. The section ``nvidia-links`` came later: it repeats the answer of
-``nvidia-processes``, since none of them had nvidia-smi. So did ``routing`` and ``queueing``: they repeat the
-routes, rules and addresses of ``ip``.
+``nvidia-processes``, since none of them had nvidia-smi. So did ``routing`` and ``queueing``, which repeat the
+routes, rules and addresses of ``ip``, and ``guards``: no run had ever been there.
 """
 
 from __future__ import annotations

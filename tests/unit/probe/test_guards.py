@@ -6,7 +6,7 @@ import pytest
 
 from remedy.probe import Guards, PendingGuard, RunAtWork
 from remedy.values import Fact, Unknown
-from tests.unit.probe_data import parse, recorded, section
+from tests.unit.probe_data import parse, recorded, replaced, section
 
 BOOT = "11111111-2222-3333-4444-555555555555"
 NOW = f"now 1000.25 {BOOT}\n"
@@ -15,7 +15,7 @@ OWNER = f"owner n0nce-77 {RUN} {BOOT} 77 99025 2026-01-01T00:00:00Z ann@ops\nsta
 
 
 def guards(text: str) -> Fact[Guards]:
-    return parse(recorded("lab-idle") + section("guards", NOW + text)).guards
+    return parse(replaced(recorded("lab-idle"), "guards", NOW + text)).guards
 
 
 def known(text: str) -> Guards:
@@ -96,4 +96,4 @@ def test_words_of_the_host_are_shown_and_not_obeyed() -> None:
 
 
 def test_an_answer_without_the_section_is_unknown() -> None:
-    assert isinstance(parse(recorded("lab-idle")).guards, Unknown)
+    assert isinstance(parse(section("clock", "1.0")).guards, Unknown)
