@@ -179,7 +179,7 @@ def _map(verdict: Verdict) -> Iterator[str]:
 
 
 def _squares(verdict: Verdict, hosts: Sequence[str]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return for each link between hosts its outcome and what is said of it; one that nobody tried is not good."""
+    """Return for each link between hosts its outcome and what is said of it; what nobody tried is not good."""
     tried = any(rung.name == "reachability" and rung.passed is not None for rung in verdict.rungs)
     absent = set(verdict.absent)
     order = list(COLOURS)

@@ -76,18 +76,19 @@ def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: flo
 def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) -> None:
     site = Site(cluster)
     held = "flock -x /var/lib/remedy/lock sleep 60"
-    # As the owner of the lock would leave it; PID 1 stands for its process.
+    # As the owner of the lock would leave it; the process that holds the kernel's lock stands for its own.
     cluster.host("gpu01").must(
-        "mkdir -p -m 700 /var/lib/remedy;"
-        ' ln -s "token X $(cat /proc/sys/kernel/random/boot_id) 1'
-        " $(sed 's/.*) //' /proc/1/stat | cut -d' ' -f20) 2026-01-01T00:00:00Z Y\" /var/lib/remedy/owner;"
-        f" systemd-run --quiet --unit=held {held}"
+        f"mkdir -p -m 700 /var/lib/remedy; systemd-run --quiet --unit=held {held};"
+        " pid=$(systemctl show -p MainPID --value held);"
+        ' ln -s "token X $(cat /proc/sys/kernel/random/boot_id) $pid'
+        " $(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f20) 2026-01-01T00:00:00Z Y\""
+        " /var/lib/remedy/owner"
     )
     wait_for(lambda: "sleep 60" in cluster.run("gpu01", "pgrep -af '[s]leep 60'").stdout, 10)
     before = site.names("gpu01")
     applied = site.remedy("apply", "--yes", "--no-verify")
     assert applied.code == 4
-    assert "gpu01: locked by another run: run X by Y since 2026-01-01" in applied.stdout
+    assert "gpu01: about to change: run X by Y is at work there since 2026-01-01" in applied.stdout
     assert "Wait until it ends" in applied.stdout
     shut = site.remedy("unlock", "X", "--limit", "gpu01")
     assert (shut.code, "the run is still at work there" in shut.stdout) == (4, True)
