@@ -34,7 +34,7 @@ def site(cluster: Cluster) -> Site:
         pytest.param("firewall-iptables", 0, "firewall-ports", marks=pytest.mark.full),
         ("stale-peer-entry", 0, "hostname-unresolvable"),
         pytest.param("no-peer-entries", -1, "hostname-unresolvable", marks=pytest.mark.full),
-        ("wrong-socket-ifname", -1, "wrong-interface"),
+        pytest.param("wrong-socket-ifname", -1, "wrong-interface", marks=pytest.mark.full),
     ],
 )
 def test_the_command_that_a_failed_verification_prints_cures(

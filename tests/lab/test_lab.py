@@ -21,6 +21,7 @@ from remedy.lab.host import FRESH_NAME
 from remedy.lab.options import UpOptions
 from remedy.lab.paths import LabPaths
 from tests.lab.conftest import PREFIX, RELEASE, Cluster
+from tests.lab.site import COMMAND
 
 pytestmark = pytest.mark.lab
 
@@ -242,3 +243,67 @@ def _assert_gone(lab: Lab) -> None:
     assert not machine.mounts_below(lab.paths.folder)
     assert not lab.paths.folder.exists()
     assert not Path(f"/run/netns/{lab.paths.switch}").exists()
+
+
+OWN_FAULTS = """
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+
+@fault("no-route", "the way out of the cluster is gone")
+def no_route(host: Host) -> None:
+    host.must("ip route replace blackhole 192.0.2.0/24 && echo 'route add' >>/root/own-fault")
+"""
+
+
+def test_a_fault_of_a_users_file_breaks_the_hosts_that_are_named(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "own_faults.py"
+    file.write_text(OWN_FAULTS, encoding="utf-8")
+
+    def break_(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(COMMAND), "lab", "--name", cluster.lab.paths.name, "break", *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+    def broken(host: str) -> bool:
+        return "blackhole 192.0.2.0/24" in cluster.run(host, ["ip", "route"]).stdout
+
+    first, second, *others = cluster.hosts
+    listed = break_("--faults", str(file), "--list")
+    assert "the way out of the cluster is gone" in listed.stdout
+    # Without the file nobody knows it, and nothing is done.
+    unknown = break_(first, "no-route")
+    assert unknown.returncode != 0
+    assert "There is no fault 'no-route'" in unknown.stderr
+    assert not broken(first)
+    done = break_("--faults", str(file), first, "no-route")
+    assert done.returncode == 0, done.stderr
+    assert broken(first)
+    assert not broken(second)
+    states = {host.name: host.faults for host in cluster.lab.status().hosts}
+    assert states[first] == ["no-route"]
+    assert all(states[host] == [] for host in (second, *others))
+    # Beside one of the lab's own, on all hosts.
+    both = break_("--faults", str(file), "all", "no-route", "hosts-crlf")
+    assert both.returncode == 0, both.stderr
+    assert all(broken(host) for host in cluster.hosts)
+    cluster.host(second).must(["grep", "-q", "\r$", "/etc/hosts"])
+    cluster.reset(first)
+    assert not broken(first)
+
+
+def test_a_file_of_faults_that_is_wrong_is_refused_with_its_error(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text("raise OSError('no such thing')\n", encoding="utf-8")
+    command = [str(COMMAND), "lab", "--name", cluster.lab.paths.name, "break"]
+    words = ["--faults", str(file), cluster.hosts[0], "hosts-crlf"]
+    done = subprocess.run(
+        [*command, *words], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0
+    assert "no such thing" in done.stderr
+    assert str(file) in done.stderr
+    assert cluster.lab.status().hosts[0].faults == []

@@ -106,11 +106,14 @@ def break_(cluster: Cluster, batch: Batch) -> dict[str, list[str]]:
     return broken
 
 
-def usual_and_full() -> Iterator[object]:
-    """Yield each fault alone; what comes together, and hosts that are lost or slow, with --full."""
-    for batch in batches():
-        marks = () if batch.name.startswith("alone") else pytest.mark.full
-        yield pytest.param(batch, marks=marks, id=batch.name)
+def usual_and_full() -> list[object]:
+    """List each fault alone; what comes together, and hosts that are lost or slow, with --full."""
+    return [
+        pytest.param(
+            batch, marks=() if batch.name.startswith("alone") else pytest.mark.full, id=batch.name
+        )
+        for batch in batches()
+    ]
 
 
 @pytest.mark.parametrize("batch", usual_and_full())

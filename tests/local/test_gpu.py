@@ -49,7 +49,11 @@ def _no_gpu() -> str:
 NO_GPU = _no_gpu()
 on_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU or "there is one")]
 RANKS = (2, 4, 8)
-WORLDS = [("gloo", 2), *(pytest.param("nccl", count, marks=on_gpu) for count in RANKS)]
+# Over gloo tests/lab has the same with hosts and ssh.
+WORLDS = [
+    pytest.param("gloo", 2, marks=pytest.mark.full),
+    *(pytest.param("nccl", count, marks=on_gpu) for count in RANKS),
+]
 
 
 class Rooms:
