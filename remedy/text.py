@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
 from collections.abc import Iterable
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+# More names than any cluster has: a text that means more is a typing error, and would fill the memory.
+MOST_NAMES = 1_000_000
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
+
+
+class BracketError(ValueError):
+    """A text with brackets is no list of names; the message says why."""
 
 
 def fold(names: Iterable[str]) -> str:
@@ -13,6 +25,44 @@ def fold(names: Iterable[str]) -> str:
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
     return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
+
+
+def expand(text: str) -> list[str]:
+    """Return the names that one folded name stands for: ``gpu[01-03]`` for three.
+
+    Raises:
+        BracketError: it stands for none.
+    """
+    if "[" not in text and "]" not in text:
+        return [text]
+    sizes = [_size(bracket) for bracket in re.findall(r"\[([^\[\]]*)\]", text)]
+    if math.prod(sizes) > MOST_NAMES:
+        raise BracketError(f"{text} stands for more than {MOST_NAMES} names")
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    try:
+        return list(NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except NodeSetException as error:
+        raise BracketError(f"{text} is no list of names: {error}") from error
+
+
+def _size(bracket: str) -> int:
+    """Return how many numbers a bracket holds at most; 1 for what cannot be read, which is refused later."""
+    count = 0
+    for part in bracket.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        if found is None:
+            return 1
+        first, last, step = (
+            int(number) for number in (found[1], found[2] or found[1], found[3] or 1)
+        )
+        count += max(0, last - first) // max(1, step) + 1
+    return count
+
+
+def limited(names: Iterable[str]) -> str:
+    """Return host names as they are typed behind ``--limit``, quoted for a shell."""
+    return shlex.quote(fold(names))
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

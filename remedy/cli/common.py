@@ -45,7 +45,7 @@ def host_options(function: F) -> F:
             "--limit",
             multiple=True,
             metavar="HOSTS",
-            help="Only these hosts: names, groups or patterns.",
+            help="Only these hosts: gpu[01-08], gpu*, @group, ^file, combined by , ! & ^.",
         ),
         click.option(
             "--json",
@@ -96,6 +96,8 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
             sudo_password=password,
             progress=terminal,
         )
+        if options.limit:
+            terminal.selected(session.hosts, len(session.inventory.names))
         yield session, terminal
 
 

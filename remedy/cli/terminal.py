@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.text import fold
+from remedy.text import counted, fold
 
 if TYPE_CHECKING:
     from remedy.runs.outcome import RunOutcome
@@ -60,6 +60,16 @@ class Terminal:
 
             self.show(render_outcome(outcome))
         sys.exit(outcome.exit_code)
+
+    def selected(self, hosts: Sequence[str], number: int) -> None:
+        """Show which hosts ``--limit`` selects, before anything is done with them.
+
+        Args:
+            hosts: their names.
+            number: how many hosts the inventory has.
+        """
+        of = f"{len(hosts)} of {counted(number, 'host')}"
+        err.print(Text(f"selected    {fold(hosts)}  ({of})", style="bold"))
 
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:

@@ -9,19 +9,21 @@ import click
 
 from remedy.cli.common import errors_shown
 from remedy.cli.consent import YES_OPTION, ask
-from remedy.cli.terminal import out
+from remedy.cli.terminal import Terminal, out
 from remedy.errors import HostKeyError
 from remedy.text import counted
 
 
 @click.command()
 @click.argument("inventory", type=click.Path(path_type=Path))
-@click.option("--limit", multiple=True, metavar="HOSTS", help="Only these hosts.")
+@click.option(
+    "--limit", multiple=True, metavar="HOSTS", help="Only these hosts, such as gpu[01-08]."
+)
 @click.option(
     "--replace",
     multiple=True,
-    metavar="HOST",
-    help="Accept the changed key of this host, because the host was replaced.",
+    metavar="HOSTS",
+    help="Accept the changed key of these hosts, because they were replaced.",
 )
 @YES_OPTION
 def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes: bool) -> None:
@@ -35,8 +37,11 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         from remedy.trust import KeyState, record, scan
 
         loaded = load_inventory(inventory)
-        replaced = loaded.select(replace) if replace else ()
-        names = loaded.select([*limit, *replace])
+        replaced = loaded.select(replace, "--replace") if replace else ()
+        chosen = {*replaced, *(loaded.select(limit) if limit or not replace else ())}
+        names = [name for name in loaded.names if name in chosen]
+        if limit:
+            Terminal().selected(names, len(loaded.names))
         hosts = scan([loaded.node(name) for name in names])
         out.print(render_keys(hosts))
         accepted = [

@@ -20,7 +20,7 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.objects import explains, of_quotes
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
-from remedy.text import counted
+from remedy.text import counted, limited
 
 __all__ = ["Confirmation", "command_for", "confirm", "explain", "remedy_for", "settled"]
 
@@ -102,7 +102,7 @@ def command_for(inventory: str, confirmations: Iterable[Confirmation], label: st
     ]
     if curable and (label == UNKNOWN or confirmation in curable):
         hosts = dict.fromkeys(host for c in curable for host in c.hosts)
-        return f"remedy apply {inventory} --limit {','.join(hosts)}"
+        return f"remedy apply {inventory} --limit {limited(hosts)}"
     if confirmation is not None and confirmation.status is ConfirmationStatus.REFUTED:
         return None  # nothing would be changed
     if remedy_for(label) is None:

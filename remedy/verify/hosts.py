@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remedy.probe import HostState
+from remedy.text import limited
 from remedy.values import Record
 from remedy.verify.verdict import Culprit
 
@@ -51,7 +52,7 @@ class Participants:
     def with_facts(self, culprit: Culprit) -> Culprit:
         """Add to a culprit the facts that explain it, and what to do next."""
         facts = tuple(line for host in culprit.hosts for line in self.known.get(host, ()))
-        hosts = ",".join(culprit.hosts)
         command = "apply" if self.curable.intersection(culprit.hosts) else "check"
-        step = culprit.next_step or f"remedy {command} {self.inventory} --limit {hosts}"
+        typed = f"remedy {command} {self.inventory} --limit {limited(culprit.hosts)}"
+        step = culprit.next_step or typed
         return culprit.model_copy(update={"facts": facts, "next_step": step})

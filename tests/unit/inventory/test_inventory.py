@@ -30,7 +30,7 @@ def test_hosts_groups_and_data_are_read_as_pyinfra_reads_them(tmp_path: Path) ->
     assert inventory.node("gpu02").ssh_port == 2222
     assert inventory.node("gpu01").data["ssh_user"] == "ops"
     assert "gpus" in inventory.node("gpu01").groups
-    assert inventory.select(["gpus"]) == ("gpu01", "gpu02")
+    assert inventory.groups["gpus"] == inventory.select(["gpus"]) == ("gpu01", "gpu02")
     assert inventory.select(["*1"]) == ("gpu01", "login1")
 
 

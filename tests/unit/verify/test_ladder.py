@@ -173,7 +173,7 @@ def test_a_dead_way_ends_the_climb_and_is_joined_with_what_is_known() -> None:
     (cause,) = verdict.culprits
     assert cause.name == "gpu02 -> gpu05"
     assert cause.facts == ("nftables closes the ports",)
-    assert cause.next_step == "remedy apply inv.py --limit gpu02,gpu05"
+    assert cause.next_step == "remedy apply inv.py --limit 'gpu[02,05]'"
     assert outcomes(verdict)["gpu01"] == "not-tested"
     assert outcomes(verdict)["gpu05"] == "fail"
     assert paper.launches == []

@@ -1,114 +1,22 @@
-"""The inventory: which hosts there are, what they are called, how they are reached.
-
-The file is a pyinfra inventory, read by pyinfra itself (``remedy.transport.reader``). What is added here is the
-check that it makes sense as a cluster: legal and unique names, one address a host.
-"""
+"""The inventory file, checked that it makes sense as a cluster: legal and unique names, one address a host."""
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from remedy.errors import InventoryError
+from remedy.inventory.hosts import Inventory, Node
 
 # RFC 1123, section 2.1: letters, digits and hyphens, no hyphen at an end of a label.
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 # The kernel keeps at most this many bytes of a host name: sethostname(2), HOST_NAME_MAX.
 HOST_NAME_MAX = 64
-
-
-@dataclass(frozen=True)
-class Node:
-    """One host of the inventory.
-
-    Args:
-        name: its name in the inventory, which is the host name that the machine gets.
-        ssh_address: where ssh connects to: ``ssh_hostname`` of the host's data, else the name.
-        ssh_port: the port ssh connects to.
-        groups: names of the groups the host is in.
-        data: the host's data as pyinfra merges it (override, host, groups, all).
-    """
-
-    name: str
-    ssh_address: str
-    ssh_port: int = 22
-    groups: tuple[str, ...] = ()
-    data: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def cluster_address(self) -> str | None:
-        """The address given by the inventory for the cluster network, or None."""
-        value = self.data.get("cluster_address")
-        return None if value is None else str(value)
-
-
-@dataclass(frozen=True)
-class Inventory:
-    """All hosts of one inventory file, in the file's order.
-
-    Args:
-        source: pyinfra's own inventory object, opaque to everything but the transport.
-    """
-
-    path: Path
-    nodes: tuple[Node, ...]
-    source: Any = field(default=None, compare=False, repr=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The host names, in the file's order."""
-        return tuple(node.name for node in self.nodes)
-
-    @property
-    def home(self) -> Path:
-        """The folder ``.remedy`` beside the inventory, where remedy keeps plans, runs and the journal."""
-        return self.path.resolve().parent / ".remedy"
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 (hex) over the names and addresses: two inventories that mean the same hosts agree."""
-        text = "\n".join(
-            f"{n.name} {n.ssh_address} {n.ssh_port} {n.cluster_address}" for n in self.nodes
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def node(self, name: str) -> Node:
-        """Return the node called ``name``; KeyError when there is none."""
-        return self._by_name[name]
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, Node]:
-        return {node.name: node for node in self.nodes}
-
-    def select(self, patterns: Sequence[str]) -> tuple[str, ...]:
-        """Return the names that ``patterns`` select: host names, group names or shell patterns.
-
-        Raises:
-            InventoryError: a pattern selects nothing, which is more often a typing error than meant.
-        """
-        if not patterns:
-            return self.names
-        chosen: set[str] = set()
-        for pattern in (part for text in patterns for part in text.split(",") if part):
-            hits = {
-                n.name for n in self.nodes if fnmatchcase(n.name, pattern) or pattern in n.groups
-            }
-            if not hits:
-                raise InventoryError(
-                    f"--limit {pattern}: no host or group of {self.path} is called that",
-                    next_step=f"Hosts: {', '.join(self.names[:8])}{' ...' if len(self.names) > 8 else ''}.",
-                )
-            chosen |= hits
-        return tuple(name for name in self.names if name in chosen)
 
 
 def check_file(path: Path) -> None:

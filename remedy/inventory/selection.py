@@ -1,0 +1,207 @@
+"""Selecting hosts: the notation in which remedy prints them, which is that of ClusterShell's NodeSet.
+
+=====================  ==========================================================
+``gpu01``              a host, or all hosts of a group
+``gpu[01-10/3,20]``    ranges, with padding and steps; several brackets in a name
+``gpu*``, ``*``        the hosts and groups whose names fit (``*``, ``?``)
+``@rack1``             a group; ``@rack[1-2]`` and ``@rack*`` are several, ``@*`` all
+``^FILE``              what a file lists, ``#`` begins a comment there
+``a,b`` (or a space)   both
+``a!b``                the first without the second
+``a&b``                what is in both
+``a^b``                what is in one of them
+=====================  ==========================================================
+
+Operators are carried out from left to right, as ClusterShell does. A name that is neither a host nor a group of
+the inventory is an error, in a range as well, and so is a selection of nothing: both are typing errors, or an
+empty variable in a script. ClusterShell reads the brackets; its own sources of groups are not asked, since
+groups come from the inventory.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remedy.errors import InventoryError
+from remedy.text import BracketError, expand, fold
+
+if TYPE_CHECKING:
+    from remedy.inventory.hosts import Inventory
+
+# How many of the names that come nearest are shown, and how much of the list of all hosts.
+_MOST_NEAR = 100
+_MOST_TEXT = 300
+# An operand with its brackets; what divides operands.
+_OPERAND = re.compile(r"(?:\[[^\[\]]*\]|[^\s,!&^\[\]])+")
+_BALANCED = re.compile(r"(?:[^\[\]]|\[[^\[\]]*\])*")
+_FILE = re.compile(r"\^([^\s,!&^]+)")
+_OPERATOR = re.compile(r"\s*([,!&^])\s*|\s+")
+
+
+def selected(inventory: Inventory, text: str, option: str) -> set[str]:
+    """Return the names of the hosts that a text selects.
+
+    Args:
+        inventory: the hosts and groups.
+        text: as above.
+        option: which of the command line it is of, for messages.
+
+    Raises:
+        InventoryError: it cannot be read, names what is not in the inventory, or selects nothing.
+    """
+    hosts: set[str] = set()
+    for operator, operand in _terms(text, option):
+        found = _hosts(inventory, operand, text, option)
+        if operator == "!":
+            hosts -= found
+        elif operator == "&":
+            hosts &= found
+        elif operator == "^":
+            hosts ^= found
+        else:
+            hosts |= found
+    if not hosts:
+        given = f"{option} {text}" if text.strip() else f"{option} with an empty text"
+        raise InventoryError(
+            f"{given} selects no host of {inventory.path}",
+            next_step=f"Leave {option} out for all hosts. {_known(inventory)}",
+        )
+    return hosts
+
+
+def _terms(text: str, option: str) -> Iterator[tuple[str, str]]:
+    """Yield each operator with the operand after it; that of a file begins with a caret."""
+    if not _BALANCED.fullmatch(text):
+        raise _unreadable(text, option, "a bracket is not closed, or not opened")
+    operator, expected = ",", False
+    at, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    while at < end:
+        operand = _FILE.match(text, at) or _OPERAND.match(text, at)
+        if operand is not None:
+            yield operator, operand[0]
+            at, expected = operand.end(), False
+        elif text[at] != "," or operator != ",":
+            raise _unreadable(text, option, f"a name is missing before {text[at:]!r}")
+        divider = _OPERATOR.match(text, at)
+        if divider is None:
+            if at < end:
+                raise _unreadable(text, option, f"{text[at:]!r} is no operator")
+            return
+        operator = divider[1] or ","
+        at, expected = divider.end(), operator != ","
+    if expected:
+        raise _unreadable(text, option, f"a name is missing after {operator!r}")
+
+
+def _hosts(inventory: Inventory, operand: str, text: str, option: str) -> set[str]:
+    """Return the hosts of one operand."""
+    if operand.startswith("^"):
+        return _of_file(inventory, operand[1:], option)
+    is_group = operand.startswith("@")
+    try:
+        names = expand(operand.removeprefix("@"))
+    except BracketError as error:
+        raise _unreadable(text, option, str(error)) from error
+    hosts: set[str] = set()
+    unknown: list[str] = []
+    for name in names:
+        found = _of_group(inventory, name) if is_group else _of_name(inventory, name)
+        if found is None:
+            unknown.append(f"@{name}" if is_group else name)
+        else:
+            hosts |= found
+    if unknown:
+        raise _not_there(inventory, unknown, text, option)
+    return hosts
+
+
+def _of_name(inventory: Inventory, name: str) -> set[str] | None:
+    """Return the hosts that a name or a pattern stands for; None where there are none."""
+    if "*" not in name and "?" not in name:
+        found = {name} if name in inventory else set()
+        return found | set(inventory.groups.get(name, ())) or None
+    fitting = {known for known in inventory.names if fnmatchcase(known, name)}
+    return fitting | (_of_group(inventory, name) or set()) or None
+
+
+def _of_group(inventory: Inventory, name: str) -> set[str] | None:
+    """Return the hosts of a group, or of all groups that fit a pattern; None where there is none."""
+    if name == "*":
+        return set(inventory.names)
+    fitting = [group for group in inventory.groups if fnmatchcase(group, name)]
+    return {host for group in fitting for host in inventory.groups[group]} or None
+
+
+def _of_file(inventory: Inventory, path: str, option: str) -> set[str]:
+    """Return the hosts that the lines of a file select."""
+    try:
+        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InventoryError(
+            f"{option} ^{path}: the file cannot be read: {reason}",
+            next_step="Give the path of a file that lists hosts.",
+        ) from error
+    hosts: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        content = line.split("#", 1)[0].strip()
+        if content.startswith("^"):
+            raise InventoryError(
+                f"{option} ^{path}, line {number}: a file cannot name a file",
+                next_step="Give both: ^FILE,^FILE.",
+            )
+        if content:
+            hosts |= selected(inventory, content, f"{option} ^{path}, line {number}:")
+    return hosts
+
+
+def _unreadable(text: str, option: str, reason: str) -> InventoryError:
+    return InventoryError(
+        f"{option} {text}: {reason}",
+        next_step="Give hosts as remedy prints them, such as gpu[01-08]!gpu03; docs/connections.md has the "
+        "notation.",
+    )
+
+
+def _not_there(inventory: Inventory, unknown: list[str], text: str, option: str) -> InventoryError:
+    """Return the error for names that the inventory does not have, with those that come nearest."""
+    plain = all("*" not in name and "?" not in name for name in unknown)
+    shown = fold(unknown) if plain else ",".join(unknown)
+    of = "" if shown == text else f" ({option} {text})"
+    near = _nearest(inventory, unknown)
+    return InventoryError(
+        f"{option} {shown}: no host or group of {inventory.path} is called that{of}",
+        next_step=f"Did you mean {near}? {_known(inventory)}" if near else _known(inventory),
+    )
+
+
+def _nearest(inventory: Inventory, unknown: Iterable[str]) -> str:
+    """Return the names that come nearest, folded; those that differ only by padding or case come first."""
+    groups = [f"@{group}" for group in inventory.groups]
+    known = {_plain(name): name for name in (*groups, *inventory.groups, *inventory.names)}
+    hits = []
+    for name in unknown:
+        exact = known.get(_plain(name))
+        close = difflib.get_close_matches(_plain(name), known, n=1)
+        if exact is not None or close:
+            hits.append(exact or known[close[0]])
+        if len(hits) == _MOST_NEAR:
+            break
+    return fold(hits) if hits else ""
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case and without the padding of its numbers."""
+    return re.sub(r"\d+", lambda number: number[0].lstrip("0") or "0", name.lower())
+
+
+def _known(inventory: Inventory) -> str:
+    groups = ", ".join(f"@{group}" for group in list(inventory.groups)[:8])
+    hosts = fold(inventory.names)
+    hosts = hosts if len(hosts) <= _MOST_TEXT else f"{hosts[:_MOST_TEXT]} ..."
+    return f"Hosts: {hosts}." + (f" Groups: {groups}." if groups else "")
