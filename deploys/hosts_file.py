@@ -1,25 +1,34 @@
 """The hosts file: every host resolves every host of the cluster, itself included, to its cluster address.
 
-Cures: peers whose names do not resolve; the own name resolving to 127.0.1.1, so that gloo, c10d and
-Paddle tell their peers to connect to loopback; entries that point to a host that was replaced or has left.
+Cures: peers whose names do not resolve; the own name resolving to 127.0.1.1 or ::1, so that gloo, c10d and
+Paddle tell their peers to connect to loopback; a name that leads to an IPv6 address first, so that gloo listens
+there while its peers come by IPv4; entries that point to a host that was replaced or has left; a file that only
+root can read.
+
+What counts is what getaddrinfo gives first, in both families, to the user who runs the jobs (cluster.user, else
+the user of ssh). An IPv6 line of a host stays as long as it does not come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
+from remedy.deploys import _resolution as resolution
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
-from remedy.edit.hosts import Disabled, block_entries, edit_hosts, foreign_entries
-from remedy.plan import Change, Finding, Fleet, Workbench, interface_addresses, remedy
+from remedy.deploys._resolution import HOSTS as PATH
+from remedy.deploys._resolution import HostsEntry
+from remedy.deploys.resolver import ResolverSpec
+from remedy.edit.hosts import Disabled, block_entries, edit_hosts, parse_line
+from remedy.plan import Change, CommandAction, Finding, Workbench, interface_addresses, remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
 from remedy.text import counted
 from remedy.values import Unknown
 
-PATH = "/etc/hosts"
+# Where nscd(8) answers in place of the files, from what it has read before.
+CACHES = ("/run/nscd/socket", "/var/run/nscd/socket")
 
 
 class HostsFileSpec(SpecSection):
@@ -31,55 +40,10 @@ class HostsFileSpec(SpecSection):
 Bench: TypeAlias = Workbench[HostsFileSpec]
 
 
-@dataclass(frozen=True)
-class HostsEntry:
-    """One line of the block: an address, and the names it has."""
-
-    address: str
-    names: tuple[str, ...]
-
-
-def target_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[HostsEntry, ...]:
-    """Return the lines of the block on ``host``, one for each node whose address is known.
-
-    A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
-    inventory itself says otherwise: the address that ssh uses may not be the one on the cluster network.
-    """
-    present = {name: line.address for line in block_entries(content) for name in line.names}
-    shorts = [name.split(".")[0].lower() for name in fleet.inventory.names]
-    entries = []
-    for name in fleet.inventory.names:
-        address = fleet.addresses[name].address
-        guessed = name not in fleet.states and fleet.inventory.node(name).cluster_address is None
-        if address is None or guessed:
-            address = present.get(name.lower(), address)
-        if address is None:
-            continue
-        short = name.split(".")[0]
-        names = [name]
-        if name == host.host:
-            names = [*_long_forms(name, content), name]
-        if short != name and shorts.count(short.lower()) == 1:
-            names.append(short)
-        entries.append(HostsEntry(address, tuple(dict.fromkeys(names))))
-    return tuple(entries)
-
-
-def _long_forms(name: str, content: bytes) -> Iterator[str]:
-    """Yield the fully qualified names that the file gives ``name`` already.
-
-    The first name of a line is the canonical one that getfqdn() and `hostname -f` return: it must not
-    change because the line moves into the block.
-    """
-    for line in (*block_entries(content), *foreign_entries(content)):
-        if name.lower() in line.names:
-            yield from (long for long in line.names if long.startswith(f"{name.lower()}."))
-
-
 @remedy(
     "Hosts file",
     HostsFileSpec,
-    cures=("hostname-unresolvable", "loopback-hostname"),
+    cures=("hostname-unresolvable", "loopback-hostname", "ipv6-issue"),
     finds=("wrong-interface",),
     order=10,
     reads=(MAIN, DROP_INS + "*.cfg"),
@@ -87,19 +51,34 @@ def _long_forms(name: str, content: bytes) -> Iterator[str]:
 def hosts_file(bench: Bench) -> None:
     """Decide what /etc/hosts of one host has to be, and whether its resolver agrees."""
     content = bench.file(PATH).content
-    entries = target_entries(bench.fleet, bench.host, content)
-    addresses = {name.lower(): entry.address for entry in entries for name in entry.names}
+    entries = resolution.target_entries(bench.fleet, bench.host, content)
+    addresses = resolution.addresses_of(entries)
+    managed = bench.settings.manage
     _check_address(bench)
-    edit = edit_hosts(content, render("hosts_block.j2", entries=entries).encode(), addresses)
-    if bench.settings.manage:
+    block = render("hosts_block.j2", entries=entries).encode()
+    edit = edit_hosts(content, block, addresses, resolution.ipv6_first(bench.host.names))
+    due = managed and edit.content != content
+    if managed:
         _note_cloud_init(bench)
-    if not bench.settings.manage or edit.content == content:
-        _check_resolver(bench, addresses, settled=True)
-        return
-    _check_resolver(bench, addresses, settled=False)
-    finding = _note_drift(bench, content, entries, edit.disabled)
-    title = f"write the cluster's {counted(len(entries), 'host')} into {PATH}"
-    bench.write(PATH, edit.content, title, because=finding)
+    opened = resolution.let_everybody_read(
+        bench, PATH, label="hostname-unresolvable", manage=managed
+    )
+    _check_resolver(
+        bench, addresses, settled=not (due or opened or _resolver_mends(bench, addresses))
+    )
+    if due:
+        finding = _note_drift(bench, content, entries, edit.disabled)
+        title = f"write the cluster's {counted(len(entries), 'host')} into {PATH}"
+        bench.write(PATH, edit.content, title, because=finding)
+
+
+def _resolver_mends(bench: Bench, addresses: Mapping[str, str]) -> bool:
+    """Return whether the wrong answers go away with what the remedy `resolver` changes."""
+    settings = bench.fleet.spec.section("resolver", ResolverSpec)
+    return settings.manage and bool(
+        resolution.asked_too_late(bench.host, addresses)
+        and resolution.can_put_files_first(bench.host)
+    )
 
 
 def _note_cloud_init(bench: Bench) -> None:
@@ -147,7 +126,7 @@ def _note_drift(
         bench.drift(
             f"{PATH} line {line.number} contradicts the inventory: {line.reason}",
             line.before.decode("utf-8", "backslashreplace").strip(),
-            label="loopback-hostname" if "127." in line.reason else "",
+            label=_label(line),
         )
     listed = {(name, line.address) for line in block_entries(content) for name in line.names}
     named = set[tuple[str, str]]().union(*map(_pairs, entries))
@@ -160,6 +139,15 @@ def _note_drift(
     if not (disabled or lacking or departures):
         bench.drift(f"the block in {PATH} was edited or is out of order")
     return bench.findings[-1]
+
+
+def _label(line: Disabled) -> str:
+    """Return the cause that a disabled line is."""
+    entry = parse_line(line.before)
+    assert entry is not None  # no other line is disabled
+    if entry.loopback:
+        return "loopback-hostname"
+    return "ipv6-issue" if ":" in entry.address else ""
 
 
 def _pairs(entry: HostsEntry) -> set[tuple[str, str]]:
@@ -175,33 +163,43 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     if isinstance(bench.host.names, Unknown):
         bench.unknown("could not read how names resolve here", bench.host.names.reason)
         return
-    answers = {name.lower(): answer for name, answer in bench.host.names.peers.items()}
-    wrong, looped = _wrong_answers(answers, addresses)
+    names = bench.host.names
+    wrong = resolution.wrong_answers(names, addresses)
     note = bench.blocked if settled else bench.drift
-    fix = "Check `hosts:` in /etc/nsswitch.conf: `files` must come first." if settled else ""
     for label, text in (
         ("loopback-hostname", "resolve to loopback"),
+        ("ipv6-issue", "resolve to an IPv6 address first"),
         ("hostname-unresolvable", "do not resolve to the cluster address"),
     ):
-        names = [name for name in wrong if (name in looped) is (label == "loopback-hostname")]
-        if names:
-            few = ", ".join(names) if len(names) <= 3 else f"{len(names)} of the cluster's hosts"
-            evidence = (_answer(name, answers[name], addresses[name]) for name in names)
-            note(f"names {text}: {few}", evidence, fix, label=label)
+        few = [answer for answer in wrong if answer.label == label]
+        if few:
+            listed = ", ".join(answer.name for answer in few)
+            which = listed if len(few) <= 3 else f"{len(few)} of the cluster's hosts"
+            whose = f" for the user {names.user}" if names.user else ""
+            fix = _way_out(bench.host) if settled else ""
+            note(f"names {text}{whose}: {which}", map(str, few), fix, label=label)
     if settled:
-        _note_silent(bench, addresses.keys() - answers.keys())
+        _note_silent(bench, addresses.keys() - {name.lower() for name in names.peers})
 
 
-def _wrong_answers(
-    answers: Mapping[str, Sequence[str]], addresses: Mapping[str, str]
-) -> tuple[list[str], set[str]]:
-    """Return the names that are answered wrongly, and which of them with a loopback address."""
-    wrong = [n for n, address in addresses.items() if answers.get(n, (address,))[:1] != (address,)]
-    return wrong, {n for n in wrong if any(a.startswith("127.") for a in answers[n])}
+def _way_out(host: HostState) -> str:
+    """Return where to look when the file is right and the answer is not."""
+    assert not isinstance(host.names, Unknown)
+    before = resolution.services_before_files(host.names)
+    if before:
+        late = " ".join(before)
+        return f"Put `files` first in the line `hosts:` of {resolution.NSSWITCH}, before {late}."
+    caches = [path for path in CACHES if path in _present(host)]
+    if caches:
+        return f"A cache answers ({caches[0]}): empty it with `nscd -i hosts`, or restart it."
+    return (
+        f"Check `hosts:` in {resolution.NSSWITCH}: `files` must come first; and gai.conf(5), which sorts "
+        "the answers."
+    )
 
 
-def _answer(name: str, answer: Sequence[str], address: str) -> str:
-    return f"{name}: {', '.join(answer) or 'no answer'}, expected {address}"
+def _present(host: HostState) -> Set[str]:
+    return frozenset() if isinstance(host.session, Unknown) else host.session.present
 
 
 def _note_silent(bench: Bench, names: Set[str]) -> None:
@@ -216,14 +214,19 @@ def _note_silent(bench: Bench, names: Set[str]) -> None:
 
 
 @hosts_file.promises
-def promise(state: HostState, _change: Change) -> HostState:
+def promise(state: HostState, change: Change) -> HostState:
     """Return what the probe finds after the change: the resolver answers what the file says."""
+    if isinstance(change.action, CommandAction):
+        state = resolution.mode_promise(state, change, PATH)
     file = state.file(PATH)
     if isinstance(file, Unknown) or isinstance(state.names, Unknown):
         return state
-    lines = [*foreign_entries(file.content), *block_entries(file.content)]
-    peers = {
-        name: tuple(x.address for x in lines if name.lower() in x.names and ":" not in x.address)
-        for name in state.names.peers
-    }
+    peers = resolution.as_files_say(file.content, state.names.peers)
     return state.model_copy(update={"names": state.names.model_copy(update={"peers": peers})})
+
+
+@hosts_file.observes
+def observation(state: HostState, _change: Change) -> str:
+    """Return the mode of the file."""
+    file = state.file(PATH)
+    return "" if isinstance(file, Unknown) else f"{file.mode:o}"

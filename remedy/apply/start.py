@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from remedy.inventory import Inventory
 from remedy.plan import Origin, remedies
 from remedy.probe import ProbeRequest
+from remedy.spec import Spec
 
 # A probe that finds everything broken (dead DNS, hanging tools) ends within this; a healthy one in < 1 s.
 PROBE_SECONDS = 45
@@ -31,15 +32,17 @@ def origin() -> Origin:
     return Origin(created=now, author=f"{user}@{socket.gethostname()}")
 
 
-def probe_request(inventory: Inventory) -> ProbeRequest:
+def probe_request(inventory: Inventory, spec: Spec) -> ProbeRequest:
     """Return what to read on each host: every name of the inventory, and the files that remedies need.
 
-    Interpreters that the inventory names (``python``, where torch is) are looked at too.
+    Names are resolved as the user who runs the jobs. Interpreters that the inventory names (``python``, where
+    torch is) are looked at too.
     """
     files = dict.fromkeys(path for remedy in remedies() for path in remedy.reads)
     pythons = {str(node.data["python"]) for node in inventory.nodes if "python" in node.data}
     return ProbeRequest(
         names=inventory.names,
+        user=spec.cluster.user or "",
         files=tuple(files),
         interpreters=tuple(sorted(pythons)),
         deadline=PROBE_SECONDS,

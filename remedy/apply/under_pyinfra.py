@@ -98,15 +98,15 @@ def _fleet(source: Any) -> Fleet:
     from remedy.spec import FILE_NAME, load_spec
 
     inventory = from_source(Path("inventory.py"), source)
+    path = Path(FILE_NAME)
+    spec = load_spec(path if path.exists() else None, section_models())
     states: dict[str, HostState] = {}
     missing: dict[str, str] = {}
     for known in source.get_active_hosts():
-        request = probe_request(inventory)
+        request = probe_request(inventory, spec)
         try:
             answer = known.get_fact(HostProbe, render_probe(request)) or ""
             states[known.name] = parse_probe(known.name, answer, request)
         except ProbeError as error:
             missing[known.name] = error.message
-    path = Path(FILE_NAME)
-    spec = load_spec(path if path.exists() else None, section_models())
     return Fleet(inventory, states, spec, missing)

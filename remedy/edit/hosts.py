@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -87,13 +87,19 @@ def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:
     return tuple(entry for entry in outside if entry is not None)
 
 
-def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> HostsEdit:
+def edit_hosts(
+    content: bytes,
+    block: bytes,
+    addresses: Mapping[str, str],
+    ipv6_first: Set[str] = frozenset(),
+) -> HostsEdit:
     """Put the managed block into a hosts file and disable what contradicts it.
 
     Args:
         content: the file as it is.
         block: the entries of the block, whole lines; b"" removes the block.
         addresses: host name (lower case) to the IPv4 address that it is to resolve to.
+        ipv6_first: names (lower case) that lead to an IPv6 address before any other: their IPv6 lines go, too.
     """
     lines = split_lines(content)
     span = block_span(lines, BEGIN)
@@ -107,7 +113,7 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
             continue
         if line.strip() in (BEGIN, END):
             continue  # half of a torn block; its other lines count as foreign
-        change = _contradiction(index + 1, line, addresses)
+        change = _contradiction(index + 1, line, addresses, ipv6_first)
         if change is None:
             out.append(line)
         else:
@@ -120,11 +126,17 @@ def edit_hosts(content: bytes, block: bytes, addresses: Mapping[str, str]) -> Ho
     return HostsEdit(b"".join(out), tuple(disabled))
 
 
-def _contradiction(number: int, line: bytes, addresses: Mapping[str, str]) -> Disabled | None:
+def _contradiction(
+    number: int, line: bytes, addresses: Mapping[str, str], ipv6_first: Set[str]
+) -> Disabled | None:
     entry = parse_line(line)
     if entry is None:
         return None
-    wrong = [name for name in entry.names if _contradicts(entry, addresses.get(name))]
+    wrong = [
+        name
+        for name in entry.names
+        if _contradicts(entry, addresses.get(name), decides=name in ipv6_first)
+    ]
     if not wrong:
         return None
     # A long form beside the name (gpu01.example.org gpu01) says the same, so it is disabled with it.
@@ -140,12 +152,13 @@ def _contradiction(number: int, line: bytes, addresses: Mapping[str, str]) -> Di
     return Disabled(number, line, after, f"maps to {entry.address}, but {right}")
 
 
-def _contradicts(entry: HostsLine, expected: str | None) -> bool:
+def _contradicts(entry: HostsLine, expected: str | None, *, decides: bool) -> bool:
     if expected is None or entry.address == expected:
         return False
     parsed = _parse_address(entry.address)
-    # A global IPv6 address is a second address of the same host, not a different host.
-    return entry.loopback or isinstance(parsed, ipaddress.IPv4Address)
+    # A global IPv6 address is a second address of the same host, not a different host: it does no harm unless
+    # it comes first there (RFC 6724), because gloo then listens on it, and refuses peers of the other family.
+    return entry.loopback or isinstance(parsed, ipaddress.IPv4Address) or decides
 
 
 def _without(line: bytes, dropped: set[str]) -> Iterator[bytes]:

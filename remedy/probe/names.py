@@ -1,43 +1,62 @@
-"""What names resolve to on the host, by its own resolver."""
+"""What names resolve to on the host, by its own resolver, for the user who runs the jobs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.request import mark
 from remedy.values import Fact, Record, Unknown
 
 # getent says each address three times, once a type of socket, and the canonical name with the first.
-_ANSWER = re.compile(r"^(\S+) +STREAM[ \t]*(\S*)", re.MULTILINE)
-
+_LINE = re.compile(
+    r"^(?:(?P<address>\S+) +STREAM[ \t]*(?P<title>\S*)|whole (?P<first>\S+) (?P<last>\S+)|asked (?P<user>\S*))",
+    re.MULTILINE,
+)
+_LONGEST_USER = 64
 
 NOT_ASKED = Unknown(reason="the host's own name could not be asked in time")
 
 
 class Names(Record):
-    """How the host resolves names, asked of the host's own resolver (getent ahostsv4).
+    """How the host resolves names, asked of the host's own resolver (``getent -A ahosts``).
 
-    ``peers`` maps each name that was asked for to its IPv4 addresses in answer order, or to () when
-    the name does not resolve; a name that could not be asked in time is missing. ``local`` are the addresses
-    of the host's own (transient) name, () when it does not resolve.
-    ``order`` is the ``hosts`` line of nsswitch.conf(5), ``servers`` and ``search`` are resolv.conf(5)'s.
+    That is what gloo, c10d and NCCL get, in their order: getaddrinfo with AF_UNSPEC and without AI_ADDRCONFIG,
+    sorted by RFC 6724 and gai.conf(5). gloo takes the first address of the own name that it can bind (gloo
+    70dc360, transport/tcp/device.cc; PyTorch 2.13, ProcessGroupGloo.cpp), c10d tries all of a peer's one after
+    the other (PyTorch 2.13, c10d/socket.cpp: AI_V4MAPPED | AI_ALL | AI_NUMERICSERV), NCCL takes the first of
+    NCCL_COMM_ID's host and else no name at all (NCCL 2.30.7, src/misc/socket.cc). An older getent has no -A,
+    and shows no IPv6 address where the host has none beyond ::1.
+
+    ``peers`` maps each name that was asked for to its addresses of both families in answer order, or to () when
+    the name does not resolve; a name that could not be asked in time is missing. ``local`` are the addresses of
+    the host's own (transient) name, () when it does not resolve. ``user`` is who asked, "" for the user of the
+    ssh connection. ``order`` is the ``hosts`` line of nsswitch.conf(5), ``servers``, ``search`` and ``options``
+    are resolv.conf(5)'s.
     """
 
     local: Fact[tuple[str, ...]]
     peers: Mapping[str, tuple[str, ...]]
+    user: str = ""
     order: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
+    resolver_options: tuple[str, ...] = ()
 
 
-def parse_names(sections: Sections, names: Sequence[str], nsswitch: str, resolv: str) -> Names:
+def parse_names(
+    sections: Sections, names: Sequence[str], hosts: bytes, nsswitch: str, resolv: str
+) -> Names:
     """Read section ``names``: what getent printed, where the answer to a name comes before its mark.
+
+    What the hosts file says of a name in one address alone was not printed again.
 
     Args:
         sections: of the probe.
         names: the names in the order of their marks, from 1.
+        hosts: the hosts file; b"" where it could not be read.
         nsswitch: text of nsswitch.conf.
         resolv: text of resolv.conf.
 
@@ -48,40 +67,85 @@ def parse_names(sections: Sections, names: Sequence[str], nsswitch: str, resolv:
     if section is None or section.status not in ("ok", "timeout"):
         sections.body("names")  # raises with the reason
         raise NoAnswerError("getent could not be asked")
-    answers: dict[str, tuple[str, ...]] = {}
-    known = {mark(position): name for position, name in enumerate(("", *names))}
-    pending: list[str] = []
-    for address, title in _ANSWER.findall(as_text(section.body)):
-        if not (address == title and address.startswith("0.")):
-            pending.append(address)
-            continue
-        if address not in known:
-            raise NoAnswerError(f"an answer that belongs to no name: {address}")
-        name = known[address]
-        if name in answers:
-            raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
-        answers[name] = tuple(dict.fromkeys(pending))
-        pending = []
-    local = answers.pop("", NOT_ASKED)
     settings = [line.split() for line in resolv.splitlines()]
+    answers, user = _answers(as_text(section.body), names, hosts)
     return Names(
-        local=local,
+        local=answers.pop("", NOT_ASKED),
         peers=answers,
-        order=_hosts_line(nsswitch),
+        user=user,
+        order=hosts_order(nsswitch),
         servers=tuple(
             words[1] for words in settings if len(words) > 1 and words[0] == "nameserver"
         ),
-        search=tuple(
-            dict.fromkeys(
-                w for words in settings if words[:1] in (["search"], ["domain"]) for w in words[1:]
-            )
-        ),
+        search=_words(settings, "search", "domain"),
+        resolver_options=_words(settings, "options"),
     )
 
 
-def _hosts_line(nsswitch: str) -> tuple[str, ...]:
+def _answers(
+    text: str, names: Sequence[str], hosts: bytes
+) -> tuple[dict[str, tuple[str, ...]], str]:
+    """Return the answers by name, with that to the own name under "", and who asked."""
+    answers: dict[str, tuple[str, ...]] = {}
+    positions = {mark(position): position for position in range(len(names) + 1)}
+    whole: list[str] = []
+    pending: list[str] = []
+    user = ""
+    for line in _LINE.finditer(text):
+        address, title = line["address"], line["title"]
+        if line["user"] is not None:
+            user = line["user"][:_LONGEST_USER]
+        elif line["first"] is not None:
+            first, last = (positions.get(line[word], -1) for word in ("first", "last"))
+            if not 0 < first <= last:
+                raise NoAnswerError("an answer to names that were not asked for")
+            whole += names[first - 1 : last]
+        elif not (address == title and address.startswith("0.")):
+            pending.append(address.partition("%")[0])
+        elif address not in positions:
+            raise NoAnswerError(f"an answer that belongs to no name: {address}")
+        else:
+            at = positions[address]
+            name = names[at - 1] if at else ""
+            if name in answers:
+                raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
+            answers[name] = tuple(dict.fromkeys(pending))
+            pending = []
+    listed = _listed(hosts)
+    for name in whole:
+        if name not in answers:
+            addresses = listed.get(name.lower(), frozenset())
+            if len(addresses) != 1:
+                raise NoAnswerError("the hosts file changed while it was read")
+            answers[name] = tuple(addresses)
+    return answers, user
+
+
+@lru_cache(maxsize=64)
+def _listed(hosts: bytes) -> Mapping[str, frozenset[str]]:
+    """Return every name of a hosts file with its addresses, as ``host/names.sh`` reads them."""
+    listed: dict[str, set[str]] = {}
+    for line in hosts.split(b"\n"):
+        words = as_text(line.partition(b"#")[0]).split()
+        for word in words[1:]:
+            listed.setdefault(word.lower(), set()).add(words[0])
+    return {name: frozenset(addresses) for name, addresses in listed.items()}
+
+
+def hosts_order(nsswitch: str) -> tuple[str, ...]:
+    """Return the words of the ``hosts`` line of nsswitch.conf(5), () where there is none.
+
+    Of several lines the last counts (glibc 2.34 and later, nss/nss_database.c).
+    """
+    order: tuple[str, ...] = ()
     for line in nsswitch.splitlines():
         name, colon, services = line.partition("#")[0].partition(":")
         if colon and name.strip() == "hosts":
-            return tuple(services.split())
-    return ()
+            order = tuple(services.replace("[", " [").replace("]", "] ").split())
+    return order
+
+
+def _words(settings: Sequence[Sequence[str]], *keys: str) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(w for words in settings if words[:1] and words[0] in keys for w in words[1:])
+    )

@@ -140,7 +140,9 @@ def _names_by_pid(processes: Fact[tuple[Process, ...]]) -> dict[int, str]:
 
 def _names(sections: Sections, request: ProbeRequest, files: Mapping[str, Fact[File]]) -> Names:
     nsswitch, resolv = _text(files, "/etc/nsswitch.conf"), _text(files, "/etc/resolv.conf")
-    return parse_names(sections, request.names, nsswitch, resolv)
+    hosts = files.get("/etc/hosts")
+    content = hosts.content if isinstance(hosts, File) else b""
+    return parse_names(sections, request.names, content, nsswitch, resolv)
 
 
 def _text(files: Mapping[str, Fact[File]], path: str) -> str:

@@ -11,6 +11,7 @@ from importlib import resources
 from pydantic import Field, field_validator
 
 from remedy.probe import sources
+from remedy.spec.cluster import USER
 from remedy.values import Record
 
 NAMES_A_CALL = 500
@@ -21,7 +22,7 @@ LAST_MARK = 0x00FFFFFF
 
 # The script's parts, in this order: the first sets what the others use, the last runs it all.
 PARTS = (
-    *("frame", "machine", "guards", "files", "network", "routing", "processes"),
+    *("frame", "machine", "guards", "files", "network", "routing", "names", "processes"),
     *("firewalls", "containers", "accelerators", "software", "run"),
 )
 
@@ -33,6 +34,7 @@ class ProbeRequest(Record):
 
     Args:
         names: host names to resolve there, each once.
+        user: as whom they are resolved; "" is the user of the ssh connection.
         files: further files to read whole; absolute paths, shell patterns allowed.
         interpreters: Python interpreters off the PATH whose packages are wanted; absolute paths.
         deadline: seconds that the whole probe may take on the host.
@@ -44,6 +46,7 @@ class ProbeRequest(Record):
     """
 
     names: tuple[str, ...] = ()
+    user: str = Field(default="", pattern=f"^({USER})?$")
     files: tuple[str, ...] = ()
     interpreters: tuple[str, ...] = ()
     deadline: int = Field(default=60, ge=1)
@@ -96,6 +99,7 @@ def render_probe(request: ProbeRequest) -> str:
         "stop_after": str(request.deadline),
         "tool_limit": str(request.tool_seconds),
         "name_limit": str(request.name_seconds),
+        "jobs_user": request.user,
         "name_groups": "\n".join(" ".join(group) for group in groups),
         "files": "\n".join(request.all_files()),
         "interpreters": "\n".join(request.interpreters),

@@ -303,6 +303,8 @@ PRESENCE = (
     "/etc/docker",
     "/var/run/docker.sock",
     "/run/podman/podman.sock",
+    "/run/nscd/socket",
+    "/var/run/nscd/socket",
     "/etc/netplan",
     "/etc/NetworkManager/system-connections",
     "/etc/puppetlabs/puppet",

@@ -89,7 +89,7 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
     A host that cannot be read, or is about to change by itself, has an error in the result.
     """
     names = list(hosts)
-    request = probe_request(session.inventory)
+    request = probe_request(session.inventory, session.spec)
     script = Script(render_probe(request), deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
     answers: dict[str, HostState | RemedyError] = {}
 

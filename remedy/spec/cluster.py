@@ -1,13 +1,16 @@
-"""The section ``cluster``: the network of the training traffic."""
+"""The section ``cluster``: the network of the training traffic, and the user who runs the jobs."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from remedy.spec.section import SpecSection
+
+USER = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
+"""What the name of a user may be: useradd(8), with the dots that directories allow."""
 
 
 def _subnet(text: str) -> str:
@@ -18,10 +21,12 @@ def _subnet(text: str) -> str:
 
 
 class ClusterSpec(SpecSection):
-    """Which network carries the training traffic.
+    """Which network carries the training traffic, and who runs the jobs.
 
     ``subnet`` (CIDR) picks each host's cluster address by its network. None: the address used for ssh where the
-    host has it on an interface, else the first address in a subnet that all hosts share.
+    host has it on an interface, else the first address in a subnet that all hosts share. ``user`` runs the jobs
+    on the hosts: names are resolved as this user, whose start-up files are searched too. None: the user of ssh.
     """
 
     subnet: Annotated[str, AfterValidator(_subnet)] | None = None
+    user: str | None = Field(default=None, pattern=f"^{USER}$")

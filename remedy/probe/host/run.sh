@@ -50,13 +50,15 @@ stop=$((${up%.*} + stop_after))
 shm_files= nvidia_status= docker_status=
 home=${HOME:-/}
 homes=$home
-case ${SUDO_USER:-} in
-    '' | -* | *[!A-Za-z0-9._-]*) ;;
-    *)
-        eval "user_home=~$SUDO_USER"
-        case $user_home in /*) homes=$user_home$nl$home ;; esac
-        ;;
-esac
+for user in "${SUDO_USER:-}" "$jobs_user"; do
+    case $user in
+        '' | -* | *[!A-Za-z0-9._-]*) ;;
+        *)
+            eval "user_home=~$user"
+            case $user_home in /*) [ "$user_home" = "$home" ] || homes=$user_home$nl$homes ;; esac
+            ;;
+    esac
+done
 home_paths= scan_home_paths=
 IFS=$nl
 for directory in $homes; do

@@ -9,6 +9,7 @@ from remedy.deploys.docker_shm import docker_shm
 from remedy.deploys.environment import environment
 from remedy.deploys.fleet_versions import fleet_versions
 from remedy.deploys.gpu_health import gpu_health
+from remedy.deploys.hosts_file import hosts_file
 from remedy.deploys.ipsec import ipsec, policy_of
 from remedy.deploys.neighbours import neighbours
 from remedy.deploys.network_health import network_health
@@ -204,12 +205,35 @@ def a_port_is_down(state: HostState) -> HostState:
 
 
 @resolver.breaks
-def names_take_long(state: HostState) -> HostState:
-    """Have a name server that does not answer."""
+def names_are_asked_elsewhere_first(state: HostState) -> HostState:
+    """Have a dead name server; on one host, the own addresses in place of the hosts file."""
     if isinstance(state.names, Unknown):
         return state
-    names = state.names.model_copy(update={"servers": ("192.0.2.1",)})
-    return state.model_copy(update={"names": names, "costs": {**state.costs, "names": 30.0}})
+    update: dict[str, object] = {"servers": ("192.0.2.1",)}
+    files = dict(state.files)
+    if state.host == ODD:
+        path = "/etc/nsswitch.conf"
+        content = b"passwd: files\nhosts: myhostname files dns # site\n"
+        files[path] = File(path=path, real_path=path, exists=True, content=content, mode=0o600)
+        peers = {**state.names.peers, state.host: ("fd00::1", "192.0.2.9")}
+        update |= {"order": ("myhostname", "files", "dns"), "peers": peers}
+    return state.model_copy(
+        update={
+            "names": state.names.model_copy(update=update),
+            "files": files,
+            "costs": {**state.costs, "names": 30.0},
+        }
+    )
+
+
+@hosts_file.breaks
+def root_alone_reads_the_hosts_file(state: HostState) -> HostState:
+    """Have a hosts file that only root can read."""
+    file = state.file("/etc/hosts")
+    if isinstance(file, Unknown):
+        return state
+    closed = file.model_copy(update={"mode": 0o600})
+    return state.model_copy(update={"files": {**state.files, "/etc/hosts": closed}})
 
 
 # ---- ways to peers

@@ -110,7 +110,10 @@ def with_files(found: HostState, contents: Mapping[str, bytes]) -> HostState:
     assert isinstance(found.names, Names)
     lines = [*foreign_entries(hosts.content), *block_entries(hosts.content)]
     peers = {
-        name: tuple(x.address for x in lines if name in x.names and ":" not in x.address)
+        # IPv6 first, as on a host that has it (RFC 6724).
+        name: tuple(
+            sorted((x.address for x in lines if name in x.names), key=lambda a: ":" not in a)
+        )
         for name in NAMES
     }
     names = found.names.model_copy(update={"peers": peers})

@@ -1,0 +1,238 @@
+"""What names resolve to on a host, held against the cluster addresses. Not a remedy: two of them need it.
+
+What is compared is what getaddrinfo gives first (see ``remedy.probe.Names``): gloo listens on the first address
+of the own name that it can bind, whatever its family, and refuses to connect two families; c10d tries a peer's
+addresses in their order, and waits its whole time for one that is silent.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from remedy.edit.hosts import block_entries, foreign_entries
+from remedy.edit.nsswitch import files_first
+from remedy.plan import Change, CommandAction, Fleet, Workbench
+from remedy.probe import File, HostState, Names
+from remedy.values import Unknown
+
+HOSTS = "/etc/hosts"
+NSSWITCH = "/etc/nsswitch.conf"
+RESOLV = "/etc/resolv.conf"
+# These read /etc/hosts by themselves, or only answer to names that no host has (nss-resolve(8),
+# nss-mymachines(8), nss-mdns's *_minimal: .local alone). nss-myhostname(8) does not: it gives all addresses of
+# the host.
+HARMLESS = frozenset((
+    "files", "resolve", "db", "mymachines", "libvirt", "libvirt_guest",
+    "mdns4_minimal", "mdns6_minimal", "mdns_minimal",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HostsEntry:
+    """One line of the block: an address, and the names it has."""
+
+    address: str
+    names: tuple[str, ...]
+
+
+def target_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[HostsEntry, ...]:
+    """Return the lines of the block on ``host``, one for each node whose address is known.
+
+    A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
+    inventory itself says otherwise: the address that ssh uses may not be the one on the cluster network.
+    """
+    present = {name: line.address for line in block_entries(content) for name in line.names}
+    shorts = [name.split(".")[0].lower() for name in fleet.inventory.names]
+    entries = []
+    for name in fleet.inventory.names:
+        address = fleet.addresses[name].address
+        guessed = name not in fleet.states and fleet.inventory.node(name).cluster_address is None
+        if address is None or guessed:
+            address = present.get(name.lower(), address)
+        if address is None:
+            continue
+        short = name.split(".")[0]
+        names = [name]
+        if name == host.host:
+            names = [*_long_forms(name, content), name]
+        if short != name and shorts.count(short.lower()) == 1:
+            names.append(short)
+        entries.append(HostsEntry(address, tuple(dict.fromkeys(names))))
+    return tuple(entries)
+
+
+def _long_forms(name: str, content: bytes) -> Iterator[str]:
+    """Yield the fully qualified names that the file gives ``name`` already.
+
+    The first name of a line is the canonical one that getfqdn() and `hostname -f` return: it must not
+    change because the line moves into the block.
+    """
+    for line in (*block_entries(content), *foreign_entries(content)):
+        if name.lower() in line.names:
+            yield from (long for long in line.names if long.startswith(f"{name.lower()}."))
+
+
+def addresses_of(entries: Sequence[HostsEntry]) -> dict[str, str]:
+    """Return the address that each name (lower case) is to have."""
+    return {name.lower(): entry.address for entry in entries for name in entry.names}
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """A name whose first address is not the cluster address.
+
+    Args:
+        name: in lower case.
+        addresses: all that the resolver gave, in its order; () for none.
+        expected: the cluster address.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    expected: str
+
+    @property
+    def label(self) -> str:
+        """The cause that it is: loopback in either family, another IPv6 address first, or anything else."""
+        if any(map(_is_loopback, self.addresses)):
+            return "loopback-hostname"
+        if ":" in "".join(self.addresses[:1]):
+            return "ipv6-issue"
+        return "hostname-unresolvable"
+
+    def __str__(self) -> str:
+        answer = ", ".join(self.addresses) or "no answer"
+        return f"{self.name}: {answer}, expected {self.expected}"
+
+
+def wrong_answers(names: Names, addresses: Mapping[str, str]) -> tuple[WrongAnswer, ...]:
+    """Return what the host's resolver answers wrongly to the user who runs the jobs."""
+    answers = {name.lower(): answer for name, answer in names.peers.items()}
+    return tuple(
+        WrongAnswer(name, answers[name], address)
+        for name, address in addresses.items()
+        if name in answers and answers[name][:1] != (address,)
+    )
+
+
+def ipv6_first(names: Names | Unknown) -> Set[str]:
+    """Return the names (lower case) that lead to an IPv6 address before any other."""
+    if isinstance(names, Unknown):
+        return frozenset()
+    return {name.lower() for name, answer in names.peers.items() if ":" in "".join(answer[:1])}
+
+
+def services_before_files(names: Names) -> tuple[str, ...]:
+    """Return the services of the ``hosts`` line that are asked before the hosts file."""
+    services = [word for word in names.order if not word.startswith("[")]
+    if "files" in services:
+        services = services[: services.index("files")]
+    return tuple(services)
+
+
+def asked_too_late(host: HostState, addresses: Mapping[str, str]) -> tuple[WrongAnswer, ...]:
+    """Return the wrong answers that come from a service which is asked before the hosts file."""
+    file = host.file(HOSTS)
+    if isinstance(host.names, Unknown) or isinstance(file, Unknown):
+        return ()
+    before = services_before_files(host.names)
+    if not before:
+        return ()
+    closed = not readable(file) and host.names.user not in ("", "root")
+    listed = as_files_say(file.content, addresses)
+    harmless = HARMLESS.issuperset(before)
+    return tuple(
+        wrong
+        for wrong in wrong_answers(host.names, addresses)
+        if not (wrong.addresses and set(wrong.addresses) <= set(listed[wrong.name]))
+        and not (harmless and not listed[wrong.name])
+        and not (closed and not wrong.addresses)
+    )
+
+
+def as_files_say(
+    content: bytes, names: Sequence[str] | Mapping[str, object]
+) -> dict[str, tuple[str, ...]]:
+    """Return what a hosts file says of each name, in the order of getaddrinfo on a host with IPv4 alone."""
+    lines = [*foreign_entries(content), *block_entries(content)]
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        for name in line.names:
+            found.setdefault(name, []).append(line.address)
+    return {
+        name: tuple(dict.fromkeys(sorted(found.get(name.lower(), ()), key=lambda a: ":" in a)))
+        for name in names
+    }
+
+
+def can_put_files_first(host: HostState) -> bool:
+    """Return whether nsswitch.conf is known, and is nobody's but the administrator's."""
+    file = host.file(NSSWITCH)
+    return isinstance(file, File) and not is_authselects(file)
+
+
+def is_authselects(file: File) -> bool:
+    """Return whether authselect(8) writes the file again: it leads into its folder, or says so at its top."""
+    return (
+        file.real_path.startswith("/etc/authselect/")
+        or b"generated by authselect" in file.content[:1024].lower()
+    )
+
+
+def with_files_first(file: File) -> bytes:
+    """Return the content that nsswitch.conf is to have."""
+    return files_first(file.content)
+
+
+# --- files that everybody has to be able to read -----------------------------------------------------------
+
+
+def readable(file: File) -> bool:
+    """Return whether every user can read a file; one that is not there keeps nobody from anything."""
+    return not file.exists or bool(file.mode & 0o004)
+
+
+def let_everybody_read(bench: Workbench[Any], path: str, *, label: str, manage: bool) -> bool:
+    """Plan that everybody may read a file that only some can read; return whether it is planned."""
+    file = bench.host.file(path)
+    if isinstance(file, Unknown) or readable(file):
+        return False
+    mode = file.mode | 0o444
+    note = bench.drift if manage else bench.report
+    finding = note(
+        f"{path} has mode {file.mode:04o}: names resolve for root alone, others cannot read it",
+        f"the resolver reads it as the user of each program; needs {mode:04o}",
+        "" if manage else f"chmod a+r {path}",
+        label=label,
+    )
+    if not manage or not bench.can_write(path, because=finding):
+        return False
+    bench.run(
+        f"let every user read {path}",
+        because=finding,
+        observe=f"stat -L -c %a {path}",
+        before=f"{file.mode:o}",
+        after=f"{mode:o}",
+        do=f"chmod {mode:o} {path}",
+        undo=f"chmod {file.mode:o} {path}",
+    )
+    return True
+
+
+def mode_promise(state: HostState, change: Change, path: str) -> HostState:
+    """Return the host with the mode that ``let_everybody_read`` gives a file."""
+    file = state.file(path)
+    assert isinstance(change.action, CommandAction)
+    assert isinstance(file, File)
+    changed = file.model_copy(update={"mode": int(change.action.after, 8)})
+    return state.model_copy(update={"files": {**state.files, path: changed}})
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
