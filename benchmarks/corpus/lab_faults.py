@@ -10,7 +10,11 @@ from remedy.lab.faults import catalogue
 # What a fault does to a run of torch with gloo. All others leave it as it is (they wait for NCCL, for an NPU or
 # for the next boot), and their logs have to be told as healthy. So do firewalls on the second
 # of two hosts: with gloo it calls, and is not called.
-OF_FAULT = {"wrong-socket-ifname": ("wrong-interface", "")}
+OF_FAULT = {
+    "wrong-socket-ifname": ("wrong-interface", ""),
+    "own-name-ipv6-first": ("ipv6-issue", ""),
+    "own-name-ipv6-loopback": ("ipv6-issue", "loopback-hostname"),
+}
 # Faults without a log, and why.
 WITHOUT_A_LOG = {
     "docker-small-shm": "its words are those of a small /dev/shm, which the logs shm-* hold",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from remedy.deploys.resolver import ResolverSpec
@@ -21,7 +23,7 @@ def plan_of(found: Fleet, only: str | None = None) -> Plan:
 
 
 def two(
-    answers: dict[str, tuple[str, ...]],
+    answers: Mapping[str, tuple[str, ...]],
     *,
     hosts: bytes = LINES,
     order: str = "files dns",
