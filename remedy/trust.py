@@ -9,8 +9,11 @@ from __future__ import annotations
 import base64
 import enum
 import hashlib
+import ipaddress
+import shlex
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +21,12 @@ from remedy.errors import RemedyError
 from remedy.inventory import Node
 
 SCAN_SECONDS = 5
+# Addresses that one ssh-keyscan asks, all at once. A name is asked for by one of its own: it looks names up one
+# after the other, and waits for each.
+BATCH = 200
+PARALLEL = 64
+# A tool that takes longer waits for something that does not come, such as a name server or a `Match exec`.
+TOOL_SECONDS = 30
 
 
 class KeyState(str, enum.Enum):
@@ -102,15 +111,39 @@ def known_hosts_file(node: Node) -> Path:
 
 
 def _keyscan(nodes: Sequence[Node]) -> dict[str, set[str]]:
+    """Return the keys that each place shows; a place that takes too long shows none, and delays no other."""
     shown: dict[str, set[str]] = {}
-    for port in sorted({node.ssh_port for node in nodes}):
-        addresses = [node.ssh_address for node in nodes if node.ssh_port == port]
-        text = _run(["ssh-keyscan", "-T", str(SCAN_SECONDS), "-p", str(port), *addresses])
-        for line in text.splitlines():
-            place, _, key = line.partition(" ")
-            if key and not line.startswith("#"):
-                shown.setdefault(place, set()).add(key)
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for text in pool.map(_scan_batch, _batches(nodes)):
+            for line in text.splitlines():
+                place, _, key = line.partition(" ")
+                if key and not line.startswith("#"):
+                    shown.setdefault(place, set()).add(key)
     return shown
+
+
+def _batches(nodes: Sequence[Node]) -> Iterator[tuple[int, list[str]]]:
+    """Yield a port with what one ssh-keyscan asks there."""
+    addresses: dict[int, list[str]] = {}
+    for node in nodes:
+        try:
+            ipaddress.ip_address(node.ssh_address)
+        except ValueError:
+            yield node.ssh_port, [node.ssh_address]
+        else:
+            addresses.setdefault(node.ssh_port, []).append(node.ssh_address)
+    for port, several in addresses.items():
+        for start in range(0, len(several), BATCH):
+            yield port, several[start : start + BATCH]
+
+
+def _scan_batch(batch: tuple[int, list[str]]) -> str:
+    port, addresses = batch
+    try:
+        return _tool(["ssh-keyscan", "-T", str(SCAN_SECONDS), "-p", str(port), *addresses])
+    except subprocess.TimeoutExpired as late:
+        output = late.output or b""
+        return output if isinstance(output, str) else output.decode(errors="replace")
 
 
 def _known(place: str, path: Path) -> set[str]:
@@ -133,7 +166,26 @@ def _fingerprint(key: str) -> str:
 
 def _run(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        return _tool(command)
+    except subprocess.TimeoutExpired as late:
+        raise RemedyError(
+            f"`{shlex.join(command)}` did not end within {TOOL_SECONDS} s on this machine",
+            next_step="Run it by hand: it waits for a name server, or for a `Match exec` of ssh_config.",
+        ) from late
+
+
+def _tool(command: Sequence[str]) -> str:
+    """Return what one of OpenSSH's tools prints; it has no terminal to ask at."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TOOL_SECONDS,
+            start_new_session=True,
+        )
     except FileNotFoundError as error:
         raise RemedyError(
             f"{command[0]} is not installed on this machine",

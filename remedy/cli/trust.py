@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +13,10 @@ from remedy.cli.common import errors_shown
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.terminal import Terminal, out
 from remedy.errors import HostKeyError
-from remedy.text import counted
+from remedy.text import counted, fold, limited
+
+if TYPE_CHECKING:
+    from remedy.inventory import Inventory
 
 
 @click.command()
@@ -38,10 +43,7 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
 
         loaded = load_inventory(inventory)
         replaced = loaded.select(replace, "--replace") if replace else ()
-        chosen = {*replaced, *(loaded.select(limit) if limit or not replace else ())}
-        names = [name for name in loaded.names if name in chosen]
-        if limit:
-            Terminal().selected(names, len(loaded.names))
+        names = _chosen(loaded, limit, replaced)
         hosts = scan([loaded.node(name) for name in names])
         out.print(render_keys(hosts))
         accepted = [
@@ -57,13 +59,36 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
                 f"recorded {counted(len(accepted), 'host')} in {accepted[0].known_hosts}",
                 markup=False,
             )
-        refused = [h for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
-        if refused:
-            raise HostKeyError(
-                f"the key of {', '.join(h.host for h in refused)} has changed and was not recorded",
-                next_step="If these hosts were replaced: remedy trust "
-                f"{inventory} " + " ".join(f"--replace {h.host}" for h in refused),
-            )
+        _refuse(
+            [h.host for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced],
+            inventory,
+        )
         silent = [host.host for host in hosts if host.state is KeyState.SILENT]
     if silent:
         sys.exit(5)
+
+
+def _chosen(
+    inventory: Inventory, limit: tuple[str, ...], replaced: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the hosts whose keys are looked at, and show them where not all are."""
+    named = inventory.select(limit) if limit or not replaced else ()
+    chosen = {*named, *replaced}
+    names = tuple(name for name in inventory.names if name in chosen)
+    if limit:
+        Terminal().selected(names, len(inventory.names))
+    return names
+
+
+def _refuse(changed: Sequence[str], inventory: Path) -> None:
+    """Refuse keys that changed.
+
+    Raises:
+        HostKeyError: there are some.
+    """
+    if changed:
+        raise HostKeyError(
+            f"the key of {fold(changed)} has changed and was not recorded",
+            next_step="If these hosts were replaced: remedy trust "
+            f"{inventory} --replace {limited(changed)}",
+        )

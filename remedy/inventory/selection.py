@@ -22,16 +22,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from remedy.errors import InventoryError
 from remedy.text import BracketError, expand, fold
-
-if TYPE_CHECKING:
-    from remedy.inventory.hosts import Inventory
 
 # How many of the names that come nearest are shown, and how much of the list of all hosts.
 _MOST_NEAR = 100
@@ -43,7 +40,30 @@ _FILE = re.compile(r"\^([^\s,!&^]+)")
 _OPERATOR = re.compile(r"\s*([,!&^])\s*|\s+")
 
 
-def selected(inventory: Inventory, text: str, option: str) -> set[str]:
+class Hosts(Protocol):
+    """What hosts are selected from: an inventory."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The host names."""
+        ...
+
+    @property
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """The hosts of each group."""
+        ...
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether a host is called ``name``."""
+        ...
+
+
+def selected(inventory: Hosts, text: str, option: str) -> set[str]:
     """Return the names of the hosts that a text selects.
 
     Args:
@@ -98,7 +118,7 @@ def _terms(text: str, option: str) -> Iterator[tuple[str, str]]:
         raise _unreadable(text, option, f"a name is missing after {operator!r}")
 
 
-def _hosts(inventory: Inventory, operand: str, text: str, option: str) -> set[str]:
+def _hosts(inventory: Hosts, operand: str, text: str, option: str) -> set[str]:
     """Return the hosts of one operand."""
     if operand.startswith("^"):
         return _of_file(inventory, operand[1:], option)
@@ -120,7 +140,7 @@ def _hosts(inventory: Inventory, operand: str, text: str, option: str) -> set[st
     return hosts
 
 
-def _of_name(inventory: Inventory, name: str) -> set[str] | None:
+def _of_name(inventory: Hosts, name: str) -> set[str] | None:
     """Return the hosts that a name or a pattern stands for; None where there are none."""
     if "*" not in name and "?" not in name:
         found = {name} if name in inventory else set()
@@ -129,7 +149,7 @@ def _of_name(inventory: Inventory, name: str) -> set[str] | None:
     return fitting | (_of_group(inventory, name) or set()) or None
 
 
-def _of_group(inventory: Inventory, name: str) -> set[str] | None:
+def _of_group(inventory: Hosts, name: str) -> set[str] | None:
     """Return the hosts of a group, or of all groups that fit a pattern; None where there is none."""
     if name == "*":
         return set(inventory.names)
@@ -137,7 +157,7 @@ def _of_group(inventory: Inventory, name: str) -> set[str] | None:
     return {host for group in fitting for host in inventory.groups[group]} or None
 
 
-def _of_file(inventory: Inventory, path: str, option: str) -> set[str]:
+def _of_file(inventory: Hosts, path: str, option: str) -> set[str]:
     """Return the hosts that the lines of a file select."""
     try:
         lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
@@ -168,7 +188,7 @@ def _unreadable(text: str, option: str, reason: str) -> InventoryError:
     )
 
 
-def _not_there(inventory: Inventory, unknown: list[str], text: str, option: str) -> InventoryError:
+def _not_there(inventory: Hosts, unknown: list[str], text: str, option: str) -> InventoryError:
     """Return the error for names that the inventory does not have, with those that come nearest."""
     plain = all("*" not in name and "?" not in name for name in unknown)
     shown = fold(unknown) if plain else ",".join(unknown)
@@ -180,7 +200,7 @@ def _not_there(inventory: Inventory, unknown: list[str], text: str, option: str)
     )
 
 
-def _nearest(inventory: Inventory, unknown: Iterable[str]) -> str:
+def _nearest(inventory: Hosts, unknown: Iterable[str]) -> str:
     """Return the names that come nearest, folded; those that differ only by padding or case come first."""
     groups = [f"@{group}" for group in inventory.groups]
     known = {_plain(name): name for name in (*groups, *inventory.groups, *inventory.names)}
@@ -200,7 +220,7 @@ def _plain(name: str) -> str:
     return re.sub(r"\d+", lambda number: number[0].lstrip("0") or "0", name.lower())
 
 
-def _known(inventory: Inventory) -> str:
+def _known(inventory: Hosts) -> str:
     groups = ", ".join(f"@{group}" for group in list(inventory.groups)[:8])
     hosts = fold(inventory.names)
     hosts = hosts if len(hosts) <= _MOST_TEXT else f"{hosts[:_MOST_TEXT]} ..."

@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+from remedy.apply.start import origin
 from remedy.audit.agreement import Agreement
-from remedy.plan import Plan
+from remedy.plan import Change, CommandAction, FileAction, Plan
 from remedy.runs.apply import apply
 from remedy.runs.gate import Proposal
 from remedy.runs.outcome import RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
+
+TABLE = "inet remedy_test_lockout"
+LOCKOUT = CommandAction(
+    observe=f"nft list table {TABLE} >/dev/null 2>&1 && echo there || echo gone",
+    before="gone",
+    after="there",
+    do=f"nft add table {TABLE} && nft add chain {TABLE} input "
+    "'{ type filter hook input priority -300; policy accept; }' && "
+    f"nft add rule {TABLE} input tcp dport 22 drop",
+    undo=f"nft delete table {TABLE}",
+)
+
+
+def plan_of(host: str, action: CommandAction | FileAction, blobs: dict[str, bytes]) -> Plan:
+    who = origin()
+    change = Change(
+        id="01-test",
+        host=host,
+        remedy="test",
+        title="a change that can cut the connection",
+        reason="test",
+        label="firewall-ports",
+        guarded=True,
+        action=action,
+    )
+    return Plan(
+        tool_version="test",
+        created=who.created,
+        author=who.author,
+        inventory="inventory.py",
+        inventory_digest="",
+        spec_digest="",
+        changes=(change,),
+        blobs=blobs,
+    )
 
 
 def carry_out(session: Session, plan: Plan, result: ProbeResult) -> RunOutcome:

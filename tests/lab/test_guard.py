@@ -11,55 +11,20 @@ import pytest
 
 from remedy.apply.job import Job
 from remedy.apply.report import HostReport
-from remedy.apply.start import new_run_id, origin
-from remedy.plan import Change, CommandAction, FileAction, Plan, sha256
+from remedy.apply.start import new_run_id
+from remedy.plan import FileAction, sha256
 from remedy.runs.outcome import HostStatus
 from remedy.runs.probe import probe
 from remedy.runs.session import Session, open_session
 
 from .conftest import Cluster
-from .runs import carry_out
+from .runs import LOCKOUT, carry_out, plan_of
 
 pytestmark = pytest.mark.lab
-
-TABLE = "inet remedy_test_lockout"
-LOCKOUT = CommandAction(
-    observe=f"nft list table {TABLE} >/dev/null 2>&1 && echo there || echo gone",
-    before="gone",
-    after="there",
-    do=f"nft add table {TABLE} && nft add chain {TABLE} input "
-    "'{ type filter hook input priority -300; policy accept; }' && "
-    f"nft add rule {TABLE} input tcp dport 22 drop",
-    undo=f"nft delete table {TABLE}",
-)
 
 
 def open_hosts(inventory: Path, seconds: int, *hosts: str) -> Session:
     return open_session(inventory, limit=hosts, settings={"apply": {"confirm_seconds": seconds}})
-
-
-def plan_of(host: str, action: CommandAction | FileAction, blobs: dict[str, bytes]) -> Plan:
-    who = origin()
-    change = Change(
-        id="01-test",
-        host=host,
-        remedy="test",
-        title="a change that can cut the connection",
-        reason="test",
-        label="firewall-ports",
-        guarded=True,
-        action=action,
-    )
-    return Plan(
-        tool_version="test",
-        created=who.created,
-        author=who.author,
-        inventory="inventory.py",
-        inventory_digest="",
-        spec_digest="",
-        changes=(change,),
-        blobs=blobs,
-    )
 
 
 def new_file(path: str) -> tuple[FileAction, dict[str, bytes]]:

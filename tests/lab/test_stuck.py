@@ -11,8 +11,8 @@ import pytest
 from remedy.apply.start import new_run_id
 from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster, clusters
+from tests.lab.runs import LOCKOUT, plan_of
 from tests.lab.site import RemedyOutput, Site
-from tests.lab.test_guard import LOCKOUT, plan_of
 
 pytestmark = pytest.mark.lab
 
