@@ -22,6 +22,22 @@ WITHOUT_A_LOG = {
     "node-replaced": "the fresh disk has no program that could print anything",
     "unconfirmed-change": "a job runs as before; it is remedy that must wait",
 }
+# Of the way by ssh: a job runs as before, and prints nothing of it.
+WITHOUT_A_LOG |= dict.fromkeys(
+    (
+        *(
+            "cut-off",
+            "login-sleeps",
+            "session-sleeps",
+            "sshd-frozen",
+            "sudo-requires-tty",
+            "sudo-sleeps",
+        ),
+        *("script-endless", "script-floods", "script-frozen"),
+        *("shell-chatters", "shell-floods", "shell-refuses", "shell-sleeps"),
+    ),
+    "a job runs as before; it is the way by ssh that is stuck",
+)
 SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it
 
 
