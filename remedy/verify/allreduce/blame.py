@@ -53,7 +53,7 @@ _NEVER_RAN = {
 
 
 # proc_pid_stat(5): a process in such a state when its time was up.
-_STATES = {
+STUCK = {
     "T": "is stopped (SIGSTOP)",
     "t": "is held by a debugger",
     "D": "is stuck in the kernel (a device or a file system does not answer)",
@@ -210,10 +210,10 @@ def _failed_itself(case: Case) -> Culprit | None:
 def _stuck(case: Case) -> Culprit | None:
     """Processes that do not run, where others do: the rest of the group only waits for these."""
     stuck = {
-        name: _STATES[rank.state]
+        name: STUCK[rank.state]
         for name, report in case.reports.items()
         for rank in report.ranks
-        if rank.state in _STATES
+        if rank.state in STUCK
     }
     if not stuck or len(stuck) == len(case.plan.hosts):
         return None
@@ -312,7 +312,7 @@ def _absent(case: Case) -> Culprit | None:
     absent = dict.fromkeys(hosts[rank] for rank in sorted(ranks) if rank < len(hosts))
     if not absent or len(absent) == len(case.plan.hosts):
         return None
-    starting = [name for name in absent if _is_starting(case, case.reports[name].least_phase)]
+    starting = [name for name in absent if is_starting(case, case.reports[name].least_phase)]
     more = f": {_slow_start(case, starting)}" if starting else ""
     return culprit(f"{listed(absent)} did not join the others{more}", *absent)
 
@@ -322,7 +322,7 @@ def _behind(case: Case) -> Culprit | None:
     least = min(phases.values(), key=phase_index)
     behind = [name for name, phase in phases.items() if phase == least]
     word = f"the phase {least!r}" if least else "the start of a rank"
-    more = f": {_slow_start(case, behind)}" if _is_starting(case, least) else ""
+    more = f": {_slow_start(case, behind)}" if is_starting(case, least) else ""
     if len(behind) < len(phases):
         return culprit(f"{listed(behind)} came no farther than {word}{more}", *behind)
     ranks = [rank for report in case.reports.values() for rank in report.ranks]
@@ -332,8 +332,8 @@ def _behind(case: Case) -> Culprit | None:
     return culprit(f"all hosts came as far as {word}, and none any farther{more}")
 
 
-def _is_starting(case: Case, phase: str) -> bool:
-    """Whether a rank in a phase cannot meet others yet; without the sum inside its host it may be at that."""
+def is_starting(case: Case, phase: str) -> bool:
+    """Say whether a rank in a phase cannot meet others yet; without a sum inside its host it may be at that."""
     return phase == "" or (phase == "started" and ENGINES[case.plan.engine].inside)
 
 

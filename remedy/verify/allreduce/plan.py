@@ -89,6 +89,11 @@ def default_deadline(hosts: int) -> float:
     return min(90.0 + hosts, 300.0)
 
 
+def join_seconds(deadline: float) -> float:
+    """Return seconds that ranks wait for each other: less than the deadline, so that torch still reports."""
+    return max(8.0, deadline * 0.5)
+
+
 def plan_ranks(
     participants: Sequence[Participant],
     spec: VerifySpec | None = None,

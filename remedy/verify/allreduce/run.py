@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from remedy.verify.allreduce.answers import AgentReport, read_reports
 from remedy.verify.allreduce.blame import Case, missing_hosts, unanswered_links
 from remedy.verify.allreduce.judge import impossible, judge_reports
+from remedy.verify.allreduce.late import late_hosts
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.allreduce.script import script, script_deadline
 from remedy.verify.scripts import Run, run_texts
@@ -26,12 +27,14 @@ class GroupRun:
         missing: hosts that were absent, as the group itself reports it.
         unanswered: links on which a host got no answer.
         ready: seconds until all ranks of a host could meet others, of the hosts that came as far.
+        late: hosts that were only slow, as far as can be seen; where there are any, a failure proves little.
     """
 
     verdict: Verdict
     missing: frozenset[str] = frozenset()
     unanswered: frozenset[tuple[str, str]] = frozenset()
     ready: Mapping[str, float] = field(default_factory=dict)
+    late: frozenset[str] = frozenset()
 
 
 def verify(run: Run, plan: RankPlan) -> Verdict:
@@ -63,7 +66,9 @@ def launch(plans: Sequence[RankPlan], run: Run) -> list[GroupRun]:
         reports = read_reports(plan, outputs)
         case = Case(plan, reports)
         verdict = judge_reports(plan, reports, seconds)
-        runs.append(GroupRun(verdict, missing_hosts(case), unanswered_links(case), _ready(reports)))
+        late = frozenset[str]() if verdict.passed else late_hosts(case)
+        hints = missing_hosts(case), unanswered_links(case)
+        runs.append(GroupRun(verdict, *hints, _ready(reports), late))
     return runs
 
 

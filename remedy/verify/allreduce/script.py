@@ -11,7 +11,7 @@ import shlex
 from typing import get_args
 
 from remedy.verify.allreduce.engines import ENGINES
-from remedy.verify.allreduce.plan import RankPlan
+from remedy.verify.allreduce.plan import RankPlan, join_seconds
 from remedy.verify.onhost.agent import GRACE, MARK
 from remedy.verify.packing import start
 from remedy.verify.scripts import INTERPRETERS, interpreter_word
@@ -45,7 +45,7 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
         "sizes": {name: plan.sizes_on(name) for name in get_args(Backend)},
         "deadline": plan.deadline,
         # Joining and grouping end before the deadline, so that torch's own messages still arrive.
-        "join_seconds": max(8.0, plan.deadline * 0.5),
+        "join_seconds": join_seconds(plan.deadline),
         "group_seconds": max(5.0, plan.deadline * 0.3),
         "sweep_seconds": min(20.0, plan.deadline * 0.1),
     }

@@ -33,6 +33,8 @@ BASE, PER_HOST, MOST = 25.0, 0.2, 90.0
 # Where hosts are known to start slowly: so many times as long, and these seconds for the rest. What was
 # measured has no limit of its own: it would accuse hosts that are merely slower than it.
 STARTS, REST = 2.0, 15.0
+# So many times as long has a group with a host that was only late before: it gets one second chance.
+MORE = 2.0
 
 
 def patience(members: Collection[str], ready: Mapping[str, float]) -> float:
@@ -67,6 +69,7 @@ class Search:
         self.hosts = hosts
         self.budget = budget
         self.ready: Mapping[str, float] = {}
+        self.late: set[str] = set()
         self.tests: list[GroupTest] = []
         self.reasons: dict[frozenset[str], str] = {}
         self.isolation = Isolation([host.name for host in plan.hosts])
@@ -76,6 +79,7 @@ class Search:
         end = time.monotonic() + self.budget
         (first,) = self.isolation.next_round()
         self.ready = fleet.ready
+        self.late.update(fleet.late)
         self.isolation.take([TestResult(first, False, fleet.missing, fleet.unanswered)])
         while not self.isolation.unexplained and time.monotonic() < end:
             tests = self.isolation.next_round()
@@ -91,7 +95,9 @@ class Search:
     def rung(self, verdict: Verdict) -> Rung:
         """Sum up the search as a rung."""
         culprits = listed(culprit.name for culprit in verdict.culprits) or "no culprit found"
-        more = f"; {self.isolation.unexplained}" if self.isolation.unexplained else ""
+        slow = self.late.difference(*(culprit.hosts for culprit in verdict.culprits))
+        more = f"; {listed(sorted(slow))} started slowly and got more time" if slow else ""
+        more += f"; {self.isolation.unexplained}" if self.isolation.unexplained else ""
         rounds = counted(self.isolation.rounds - 1, "round")
         return Rung(
             name="isolation",
@@ -106,11 +112,10 @@ class Search:
         dead = self._dead_links([test for test in tests if test.purpose == "links"])
         # Where connections are good it is the pair itself that has to be tried.
         groups = [test for test in tests if not dead.get(test)]
-        plans = [part(self.plan, test.hosts, patience(test.hosts, self.ready)) for test in groups]
         results = [
             TestResult(test, False, frozenset(), links) for test, links in dead.items() if links
         ]
-        for test, group in zip(groups, launch(plans, self.run), strict=True):
+        for test, group in zip(groups, self._launch(groups), strict=True):
             passed = group.verdict.passed
             self.reasons[frozenset(test.hosts)] = group.verdict.reason
             if passed or test.purpose == "links":
@@ -129,6 +134,26 @@ class Search:
             for result in results
         ]
         return results
+
+    def _launch(self, tests: Sequence[Test]) -> list[GroupRun]:
+        """Run groups; those that failed with a host that was late for the first time, a second time."""
+        groups = launch([self._part(test) for test in tests], self.run)
+        again = [
+            number
+            for number, group in enumerate(groups)
+            if not group.verdict.passed and group.late - self.late
+        ]
+        self.late.update(*(groups[number].late for number in again))
+        chances = [self._part(tests[number]) for number in again]
+        for number, group in zip(again, launch(chances, self.run) if again else (), strict=True):
+            groups[number] = group
+        return groups
+
+    def _part(self, test: Test) -> RankPlan:
+        """Plan a group: with more time, even than the fleet had, where one of its hosts was late before."""
+        more = MORE if self.late.intersection(test.hosts) else 1.0
+        whole = self.plan.model_copy(update={"deadline": more * self.plan.deadline})
+        return part(whole, test.hosts, more * patience(test.hosts, self.ready))
 
     def _dead_links(self, tests: Sequence[Test]) -> dict[Test, frozenset[Link]]:
         """The dead directions of each pair."""

@@ -278,7 +278,7 @@ def take_part(
     how = watch(config, out, observed, run)
     if how != "exited":
         observed.look()
-        observed.note_states()
+        observed.note_states(run.pid, config["ranks"])
     procs.end_all(os.getpid(), f"{MARKER}={config['nonce']}", {observed.guard}, GRACE)
     report(out, observed, config, engine, run.poll())
     for path in observed.shm:

@@ -61,9 +61,23 @@ class Watch:
         """Keep what NCCL says of ranks that it misses."""
         self.missed = ras.missing(ras.ask(ras.address(), RAS_SECONDS)) or self.missed
 
-    def note_states(self) -> None:
-        """Note the state of each rank's process while it is there, where it stays: stopped, or stuck."""
+    def note_states(self, launcher: int, count: int) -> None:
+        """Note the state of each rank's process while it is there, where it stays: stopped, or stuck.
+
+        Args:
+            launcher: the process that started the ranks; its command line names their program, too.
+            count: of the ranks here.
+        """
         ranks = {rank: value.get("pid", 0) for rank, value in self.read("phase").items()}
+        # What has stopped before it began has left no word of itself.
+        program = f"{self.directory}/worker.py".encode("ascii")
+        unknown = (
+            pid
+            for pid in sorted(procs.descendants(os.getpid()))
+            if pid not in (launcher, *ranks.values())
+            and program in procs.read(f"/proc/{pid}/cmdline").split(b"\0")
+        )
+        ranks.update(zip((rank for rank in range(count) if rank not in ranks), unknown))  # noqa: B905
         before = {rank: procs.parent_and_state(pid)[1] for rank, pid in ranks.items()}
         time.sleep(0.2)
         for rank, pid in ranks.items():

@@ -17,7 +17,7 @@ from remedy.verify.hosts import Participant
 from remedy.verify.isolate import search as module
 from remedy.verify.isolate.model import Fault, Purpose, Test
 from remedy.verify.isolate.planner import COMES_AND_GOES
-from remedy.verify.isolate.search import BASE, MOST, PER_HOST, REST, STARTS, Search, patience
+from remedy.verify.isolate.search import BASE, MORE, MOST, PER_HOST, REST, STARTS, Search, patience
 from remedy.verify.reach.plan import ReachHost, ReachPlan
 from remedy.verify.reach.result import Reach
 from remedy.verify.verdict import DeadLink, Verdict
@@ -36,13 +36,19 @@ class Play:
     Args:
         faults: what is broken.
         knocks: whether a dead link refuses connections too, and not only the all-reduce.
+        slow: seconds that a host needs to start, where it is not ready at once.
     """
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *faults: Fault, knocks: bool = True
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *faults: Fault,
+        knocks: bool = True,
+        slow: Mapping[str, float] | None = None,
     ) -> None:
         self.fleet = SimulatedFleet(HOSTS, faults)
         self.knocks = knocks
+        self.slow = slow or {}
         self.launched: list[RankPlan] = []
         self.tried: list[str] = []
         monkeypatch.setattr(module, "launch", self.launch)
@@ -60,9 +66,10 @@ class Play:
         answers = []
         for group in plans:
             names = [host.name for host in group.hosts]
-            passed = self.fails(names, "half").passed
+            late = frozenset(name for name in names if self.slow.get(name, 0.0) > group.deadline)
+            passed = self.fails(names, "half").passed and not late
             reason = "" if passed else f"no sum from {len(names)} hosts"
-            answers.append(GroupRun(Verdict(passed=passed, reason=reason)))
+            answers.append(GroupRun(Verdict(passed=passed, reason=reason), late=late))
         return answers
 
     def try_links(self, plans: Sequence[ReachPlan], run: object) -> list[Reach]:
@@ -226,6 +233,45 @@ def test_every_test_is_kept_with_its_round(monkeypatch: pytest.MonkeyPatch) -> N
     assert verdict.tests == tuple(search.tests)
     seconds = {test.round: test.seconds for test in verdict.tests}
     assert search.rung(verdict).seconds == round(sum(seconds.values()), 3)
+
+
+# --- hosts that only start slowly --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seen", [frozenset[str](), frozenset("b")])
+def test_a_slow_host_beside_a_broken_one_is_not_accused(
+    monkeypatch: pytest.MonkeyPatch, seen: frozenset[str]
+) -> None:
+    """Whether or not it was already late in the run of the fleet."""
+    play = Play(monkeypatch, Fault(("d",)), slow={"b": 40.0})
+    search = play.search()
+    verdict = search.explain(failed(missing=frozenset("d"), late=seen))
+    assert [culprit.name for culprit in verdict.culprits] == ["d"]
+    assert outcomes(verdict) == {h: "fail" if h == "d" else "pass" for h in HOSTS}
+    assert "; b started slowly and got more time" in search.rung(verdict).message
+    with_b = [group.deadline for group in play.launched if "b" in {h.name for h in group.hosts}]
+    assert max(with_b) > 40.0
+    # One second chance a host: afterwards it has the time at once.
+    assert len([deadline for deadline in with_b if deadline < 40.0]) == (0 if seen else 1)
+
+
+def test_a_second_chance_may_be_longer_than_the_fleet_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, Fault(("d",)), slow={"b": 35.0})
+    search = play.search()
+    search.plan = plan(deadline=20.0)
+    verdict = search.explain(failed(missing=frozenset("d")))
+    assert [culprit.name for culprit in verdict.culprits] == ["d"]
+    assert {group.deadline for group in play.launched} == {20.0, MORE * 20.0}
+
+
+def test_a_host_that_does_not_start_in_more_time_either_is_accused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = Play(monkeypatch, slow={"b": 1e6})
+    search = play.search()
+    verdict = search.explain(failed(late=frozenset("b")))
+    assert [culprit.name for culprit in verdict.culprits] == ["b"]
+    assert "slowly" not in search.rung(verdict).message
 
 
 def test_many_culprits_are_counted_in_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
