@@ -29,7 +29,9 @@ class Line:
         return f"{self.path}:{self.number}"
 
 
-def deciding(host: HostState, name: str, key: str, *, without: str = "") -> Line | None:
+def deciding(
+    host: HostState, name: str, key: str, *, without: str = "", at_boot: bool = False
+) -> Line | None:
     """Return the line that decides ``key``; None where only the built-in default does.
 
     Args:
@@ -37,10 +39,11 @@ def deciding(host: HostState, name: str, key: str, *, without: str = "") -> Line
         name: the file, "logind.conf" or "system.conf".
         key: the setting.
         without: the path of a file to leave out: what would be decided if it were not there.
+        at_boot: whether it is the next boot that is asked for, which finds nothing in /run.
     """
     result = None
     for file in _in_order(host, name):
-        if file.path != without:
+        if file.path != without and not (at_boot and file.path.startswith("/run/")):
             for number, line in enumerate(file.content.decode("utf-8", "replace").splitlines(), 1):
                 word, equals, value = line.strip().partition("=")
                 if equals and word.strip() == key:

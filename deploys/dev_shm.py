@@ -13,15 +13,32 @@ from __future__ import annotations
 
 from remedy.deploys._leftovers import shared_with
 from remedy.deploys._sizes import Size, derived, gpu_number, least, parse_size, short
+from remedy.deploys._systemd import runs_systemd
 from remedy.edit.fstab import mount_option, set_mount_option
 from remedy.plan import Change, CommandAction, Workbench, command, remedy
-from remedy.probe import File, HostState, Kernel, SharedMemory
+from remedy.probe import File, HostState, Identity, Kernel, SharedMemory
 from remedy.spec import SpecSection
 from remedy.text import amount
 
 POINT = "/dev/shm"  # noqa: S108 - the mount point, no file in it
 FSTAB = "/etc/fstab"
 OBSERVE = f"set -- $(stat -f -c '%S %b' {POINT}); echo $(($1 * $2))"
+# What systemd-detect-virt calls what boots a kernel of its own.
+_MACHINES = frozenset(
+    (
+        "none",
+        "kvm",
+        "qemu",
+        "amazon",
+        "vmware",
+        "microsoft",
+        "xen",
+        "oracle",
+        "parallels",
+        "google",
+        "apple",
+    )
+)
 PAGE = 65536
 """Bytes by which a tmpfs may differ from what it was mounted with: the largest page of Linux."""
 
@@ -48,11 +65,15 @@ def dev_shm(bench: Workbench[DevShmSpec]) -> None:
     size, why = target_size(host, settings)
     stored, line = _stored(host)
     live_wrong = _is_wrong(current, size, host, settings)
+    if stored is None and not live_wrong:
+        stored, line = _built_in(host)
     boot_wrong = live_wrong if stored is None else _is_wrong(stored, size, host, settings)
     if not (live_wrong or boot_wrong):
         return
     fault = "is too small" if settings.size is None else "has not the size asked for"
-    title = f"{POINT} {fault}" if live_wrong else f"{POINT} {fault} after a reboot, by {FSTAB}"
+    title = (
+        f"{POINT} {fault}" if live_wrong else f"after the next boot, {POINT} {fault}, by {FSTAB}"
+    )
     evidence = [f"size of {POINT}: {amount(current)}, needs {amount(size)}, {why}"]
     if boot_wrong and stored is not None:
         evidence.append(line)
@@ -102,6 +123,20 @@ def _stored(host: HostState) -> tuple[int | None, str]:
     if text.endswith("%") and text[:-1].isdigit() and isinstance(host.kernel, Kernel):
         size = host.kernel.memory * int(text[:-1]) // 100
     return size, f"{FSTAB}:{number}: size={text}"
+
+
+def _built_in(host: HostState) -> tuple[int | None, str]:
+    """Return the size that systemd gives it where no line says any, in words too; None where others mount it.
+
+    systemd mounts it without a size, and the kernel takes half of the memory (systemd src/shared/mount-setup.c,
+    tmpfs(5)); a unit dev-shm.mount is refused. In a container it is whoever starts that who decides.
+    """
+    if not isinstance(host.kernel, Kernel) or not isinstance(host.identity, Identity):
+        return None, ""
+    if host.identity.virtualization not in _MACHINES or not runs_systemd(host):
+        return None, ""
+    size = host.kernel.memory // 2
+    return size, f"{FSTAB} has no size, so it will be half of the memory: {amount(size)}"
 
 
 def _remount(size: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.plan import Change, CommandAction, FleetBench, Workbench, command, remedy
-from remedy.probe import HostState, Identity
+from remedy.probe import HostState, Identity, Kernel, Sysctls
 from remedy.spec import SpecSection
 from remedy.text import counted
 from remedy.values import Unknown
@@ -47,6 +47,10 @@ def hostname(bench: Workbench[HostnameSpec]) -> None:
     findings = [note(title) for title in titles]
     if resets is not None:
         findings.append(note("cloud-init sets the host name back at boot", resets))
+    for place, other in _set_at_boot(bench.host):
+        if other != name:
+            fix = "Take the name out of there: /etc/hostname is where it belongs."
+            bench.blocked(f"after the next boot, the host name is {other!r}", place, fix)
     if not findings or not bench.settings.manage:
         return
     because = findings[0]
@@ -75,6 +79,19 @@ def cloud_init_resets(host: HostState) -> str | None:
     """
     setting = cloud_setting(host, "preserve_hostname")
     return None if setting is None or setting[0] is True else setting[1]
+
+
+def _set_at_boot(host: HostState) -> Iterator[tuple[str, str]]:
+    """Yield what sets another name than /etc/hostname at boot, and the name (systemd(1), sysctl.d(5))."""
+    if isinstance(host.kernel, Kernel):
+        for word in host.kernel.command_line.split():
+            key, _, value = word.partition("=")
+            if key == "systemd.hostname" and value:
+                yield f"kernel command line: {word}", value
+    if isinstance(host.sysctls, Sysctls):
+        line = host.sysctls.winner("kernel.hostname")
+        if line is not None:
+            yield f"{line.path}:{line.line}: {line.key} = {line.value}", line.value
 
 
 def _wrong_names(bench: Workbench[HostnameSpec], identity: Identity) -> Iterator[str]:

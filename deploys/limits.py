@@ -33,6 +33,7 @@ PAM_DIR = "/etc/security/limits.d"
 PAM = f"{PAM_DIR}/99-remedy.conf"
 SYSTEMD = "/etc/systemd/system.conf.d/99-remedy.conf"
 LABELS = {"memlock": "memlock-limit", "nofile": "nofile-limit"}
+MOST_FILES = "fs.nr_open"
 NOFILE = 131072
 """NCCL's own advice (troubleshooting/runtime_and_mpi_issues.rst)."""
 NOFILE_TOO_LOW = 65536
@@ -177,7 +178,7 @@ def _systemd(host: HostState, target: Mapping[str, int]) -> tuple[bytes, Sequenc
     for item, value in target.items():
         key = f"DefaultLimit{item.upper()}"
         text = "infinity" if value == UNLIMITED else str(value)
-        line = deciding(host, "system.conf", key, without=SYSTEMD)
+        line = deciding(host, "system.conf", key, without=SYSTEMD, at_boot=True)
         if line is None or line.value != text:
             items.append((key, text))
             lacking.append(
@@ -200,18 +201,38 @@ def _shown(item: str, value: int) -> str:
 
 
 def _is_too_high(bench: Bench, target: Mapping[str, int]) -> bool:
-    """Return whether nofile is above fs.nr_open: no session could have it, and some PAMs let nobody in then."""
-    sysctls = bench.host.sysctls
-    most = "" if isinstance(sysctls, Unknown) else sysctls.live.get("fs.nr_open", "")
-    if not most.isdigit() or int(most) >= target.get("nofile", 0):
+    """Return whether nofile is above fs.nr_open, now or at the next boot, or that is not known.
+
+    No session could have it, and some PAMs let nobody in then.
+    """
+    nofile = target.get("nofile", 0)
+    if not nofile:
         return False
-    bench.blocked(
-        f"nofile {target['nofile']} is more than fs.nr_open allows",
-        f"fs.nr_open = {most}",
-        "Raise fs.nr_open first (sysctl.d), or ask for less in limits.nofile.",
-        label=LABELS["nofile"],
-    )
-    return True
+    sysctls = bench.host.sysctls
+    if isinstance(sysctls, Unknown) or not sysctls.live.get(MOST_FILES, "").isdigit():
+        reason = sysctls.reason if isinstance(sysctls, Unknown) else "it was not read"
+        bench.unknown(
+            f"whether {MOST_FILES} allows nofile {nofile} is not known, so no limit is written",
+            reason,
+            f"See that the probe can read it: sysctl {MOST_FILES}",
+            label=LABELS["nofile"],
+        )
+        return True
+    line = sysctls.winner(MOST_FILES)
+    place = f"{line.path}:{line.line}: {MOST_FILES} = {line.value}" if line else ""
+    for when, most, evidence in (
+        ("", sysctls.live[MOST_FILES], f"{MOST_FILES} = {sysctls.live[MOST_FILES]}"),
+        ("after the next boot, ", line.value if line else "", place),
+    ):
+        if most.isdigit() and int(most) < nofile:
+            bench.blocked(
+                f"{when}nofile {nofile} is more than {MOST_FILES} allows",
+                evidence,
+                f"Raise {MOST_FILES} first (sysctl.d), or ask for less in limits.nofile.",
+                label=LABELS["nofile"],
+            )
+            return True
+    return False
 
 
 def _note_overruled(bench: Bench, foreign: Sequence[LimitLine], target: Mapping[str, int]) -> None:

@@ -54,9 +54,11 @@ class LogindSpec(SpecSection):
     remove_ipc: bool | None = None
 
 
-def removes(host: HostState, *, without: str = "") -> tuple[bool, Line | None]:
+def removes(
+    host: HostState, *, without: str = "", at_boot: bool = False
+) -> tuple[bool, Line | None]:
     """Return whether a user's last logout removes the user's IPC, and the line that says so."""
-    line = deciding(host, "logind.conf", "RemoveIPC", without=without)
+    line = deciding(host, "logind.conf", "RemoveIPC", without=without, at_boot=at_boot)
     if line is not None:
         return line.value.lower() not in FALSE, line
     known = None if isinstance(host.identity, Unknown) else host.identity.os_id
@@ -71,7 +73,8 @@ def logind(bench: Workbench[LogindSpec]) -> None:
     if remove_ipc is True or (remove_ipc is None and not trains) or not runs_systemd(host):
         return
     file = bench.file(PATH)
-    on, line = removes(host)
+    now, line = removes(host)
+    on, line = (now, line) if now else removes(host, at_boot=True)
     if not on:
         return
     place = line.shown if line is not None else "systemd's default, no file says otherwise"
@@ -82,7 +85,7 @@ def logind(bench: Workbench[LogindSpec]) -> None:
         )
         return
     title = "the last logout of a user deletes the shared memory of the user's jobs (RemoveIPC)"
-    finding = bench.drift(title, place)
+    finding = bench.drift(title if now else f"after the next boot, {title}", place)
     if bench.can_write(PATH, because=finding):
         # One step: to take it back, too, the file must go first and logind read it second.
         bench.run(

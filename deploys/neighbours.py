@@ -35,7 +35,7 @@ from remedy.plan import (
     remedy,
 )
 from remedy.plan.fleet import once_a_fleet
-from remedy.probe import HostState, Neighbour, Network, Routing
+from remedy.probe import HostState, Neighbour, Network, Routing, Sysctls
 from remedy.spec import SpecSection
 from remedy.text import fold
 
@@ -54,6 +54,7 @@ WITHOUT_ARP = (
     "vrf",
 )
 FIXED = ("PERMANENT", "NOARP")
+SILENT = "8"
 ON, OFF = "on", "off"
 THERE, ABSENT = "there", "absent"
 
@@ -79,6 +80,7 @@ def neighbours(bench: Bench) -> None:
     if place is None:
         return
     _judge_answering(bench, place)
+    _judge_silence(bench, place)
     routing = bench.need(bench.host.routing, "the neighbour table")
     known = hardware_addresses(bench.fleet)
     failed = []
@@ -180,6 +182,26 @@ def _judge_answering(bench: Bench, place: Place) -> None:
         do=_switch(carrier.name, ON),
         undo=_switch(carrier.name, OFF),
     )
+
+
+def _judge_silence(bench: Bench, place: Place) -> None:
+    """Name an arp_ignore by which the host answers nobody, now or after the next boot (ip-sysctl.rst)."""
+    sysctls = bench.host.sysctls
+    if not isinstance(sysctls, Sysctls) or not place.on_link:
+        return
+    for name in ("all", place.carrier.name.replace(".", "/")):
+        key = f"net.ipv4.conf.{name}.arp_ignore"
+        line = sysctls.winner(key)
+        if sysctls.live.get(key) == SILENT:
+            when, evidence = "", f"{key} = {SILENT}"
+        elif line is not None and line.value == SILENT:
+            when, evidence = "after the next boot, ", f"{line.path}:{line.line}: {key} = {SILENT}"
+        else:
+            continue
+        title = f"{when}this host answers nobody who asks for its hardware address"
+        bench.blocked(
+            title, evidence, f"Set it to 0, or to 1 on a host with rails: sysctl -w {key}=0"
+        )
 
 
 def _switch(interface: str, word: str) -> str:

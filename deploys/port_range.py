@@ -82,11 +82,17 @@ def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[st
 
 
 def _at_risk(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> spans.Spans:
-    """Return the launchers' ports that the kernel may give away."""
-    bounds = spec.range or kernel_range(host)
-    return (
-        spans.meet((bounds,), spans.merge((n.low, n.high) for n in _fixed(fleet))) if bounds else ()
-    )
+    """Return the launchers' ports that the kernel may give away, now or after the next boot."""
+    ranges = (spec.range,) if spec.range else (kernel_range(host), boot_range(host))
+    every = spans.merge(bounds for bounds in ranges if bounds)
+    return spans.meet(every, spans.merge((n.low, n.high) for n in _fixed(fleet)))
+
+
+def boot_range(host: Sysctls) -> tuple[int, int] | None:
+    """Return the range that a file of others sets at the next boot; None where none does."""
+    lines = [line for line in host.persisted if line.key == RANGE_KEY and line.path != PATH]
+    low, _, high = lines[-1].value.partition(" ") if lines else ("", "", "")
+    return (int(low), int(high)) if low.isdigit() and high.isdigit() else None
 
 
 def _fixed(fleet: Fleet) -> Iterator[Need]:
@@ -156,13 +162,15 @@ def _note_reserved(
     live = sysctls.live.get(RESERVED_KEY, "")
     if target.get(RESERVED_KEY, live) == live:
         return
-    bounds = bench.settings.range or kernel_range(sysctls)
+    known = (kernel_range(sysctls), boot_range(sysctls))
+    bounds = spans.merge(
+        span for span in ((bench.settings.range,) if bench.settings.range else known) if span
+    )
     reserved = _reserved(live)
     at_risk = [
         need
         for need in _fixed(bench.fleet)
-        if bounds
-        and spans.meet((bounds,), ((need.low, need.high),))
+        if spans.meet(bounds, ((need.low, need.high),))
         and spans.minus(((need.low, need.high),), reserved)
     ]
     title = "ports that the spec reserves are not reserved"
@@ -170,10 +178,17 @@ def _note_reserved(
         title = "the kernel may give ports that launchers need to outgoing connections"
     evidence = [
         f"{RANGE_KEY} = {sysctls.live.get(RANGE_KEY, 'unknown')}",
+        *_at_boot(sysctls),
         f"{RESERVED_KEY} = {live or 'none'}",
         *(f"needed: {need}" for need in at_risk),
     ]
     bench.drift(title, evidence, label="master-port-in-use")
+
+
+def _at_boot(sysctls: Sysctls) -> Iterator[str]:
+    line = sysctls.winner(RANGE_KEY)
+    if line is not None and line.value != sysctls.live.get(RANGE_KEY):
+        yield f"after the next boot: {RANGE_KEY} = {line.value} ({line.path}:{line.line})"
 
 
 def _evidence(sysctls: Sysctls, target: Mapping[str, str]) -> Iterator[str]:

@@ -172,5 +172,6 @@ def _has(session: Fact[LoginSession], program: str) -> Fact[bool]:
 
 
 def _sysctls(sections: Sections, files: Mapping[str, Fact[File]], *, ufw: bool) -> Sysctls:
-    persisted, unread = parse_persisted(files, ufw=ufw)
-    return Sysctls(live=parse_live(sections), persisted=persisted, unread=unread)
+    persisted, unread, excluded = parse_persisted(files, ufw=ufw)
+    live = parse_live(sections)
+    return Sysctls(live=live, persisted=persisted, unread=unread, excluded=excluded)

@@ -98,6 +98,24 @@ SCAN_FILES = (
     "/etc/ssh/sshd_config.d/*.conf",
     "/etc/slurm/slurm.conf",
     "/etc/slurm-llnl/slurm.conf",
+    # What the next boot makes of the network, the kernel's command line and its modules
+    "/etc/netplan/*.yaml",
+    "/etc/network/interfaces",
+    "/etc/network/interfaces.d/*",
+    "/etc/systemd/network/*",
+    "/etc/NetworkManager/system-connections/*",
+    "/etc/NetworkManager/dispatcher.d/*",
+    "/etc/sysconfig/network-scripts/ifcfg-*",
+    "/etc/sysconfig/network-scripts/route-*",
+    "/etc/sysconfig/network-scripts/rule-*",
+    "/etc/networkd-dispatcher/*.d/*",
+    "/etc/rc.local",
+    "/etc/default/grub",
+    "/etc/default/grub.d/*.cfg",
+    "/boot/grub/grub.cfg",
+    "/boot/grub2/grub.cfg",
+    "/boot/loader/entries/*.conf",
+    "/etc/modprobe.d/*.conf",
 )
 """Files that are only searched, line by line: what else they hold (credentials, say) stays on the host."""
 
@@ -120,6 +138,15 @@ _SSHD_KEYS = (
     "Match|MaxStartups|MaxSessions|Port|ListenAddress|AddressFamily|Include|SetEnv|PermitUserEnvironment|UsePAM"
     "|PerSourceMaxStartups"
 )
+# Of network configurations only what names an interface, sets an MTU or makes a route: passwords of wireless
+# networks stay on the host.
+_NETWORK_KEYS = (
+    "iface|Name|OriginalName|interface-name|DEVICE|mtu|MTU|MTUBytes|to|type|Type|Destination|To|Action|action"
+    "|route[0-9]+|ADDRESS[0-9]+"
+)
+_NETWORK_COMMANDS = "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
+_BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
+_MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
 _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters"
 
 SCAN_PATTERN = "|".join(
@@ -130,6 +157,11 @@ SCAN_PATTERN = "|".join(
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",
         f"^[[:space:]]*({_SLURM_KEYS})[[:space:]]*=",
+        f"^[[:space:]]*-?[[:space:]]*({_NETWORK_KEYS})([[:space:]:=]|$)",
+        "^[[:space:]]*[A-Za-z0-9_.-]+:[[:space:]]*$",
+        _NETWORK_COMMANDS,
+        f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*({_BOOT_WORDS})=",
+        f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
     )
 )
 """What is looked for in them (POSIX extended regular expression)."""
@@ -316,6 +348,9 @@ PRESENCE = (
     "/sys/kernel/iommu_groups/0",
     "/var/run/reboot-required",
     "/sys/fs/selinux/enforce",
+    "/etc/systemd/system/sockets.target.wants/ssh.socket",
+    "/etc/systemd/system/sockets.target.wants/sshd.socket",
+    "/etc/systemd/system/sockets.target.wants/docker.socket",
 )
 """Paths whose presence is read, not their content."""
 

@@ -9,8 +9,9 @@ from remedy.probe.files import File
 from remedy.probe.frames import Sections, as_text
 from remedy.values import Fact, Record, Unknown
 
-DIRECTORIES = ("/etc/sysctl.d/", "/run/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/")
-"""Where settings are kept: a file hides those of the same name in later directories (sysctl.d(5))."""
+DIRECTORIES = ("/etc/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/")
+"""Where settings are kept: a file hides those of the same name in later directories (sysctl.d(5)). What is in
+/run/sysctl.d is gone at the next boot."""
 
 UFW_FILE = "/etc/ufw/sysctl.conf"
 
@@ -32,18 +33,22 @@ class Sysctls(Record):
     ``live`` maps dotted names to values, white space folded to one space. A dot inside an interface's name is
     written "/", as sysctl(8) does. ``persisted`` are the lines of all files in the order in which they are
     applied at boot: of two that set one key the later wins, but an exact key always wins over a pattern.
-    ``unread`` are files that could not be read, so that what is persisted may not be all.
+    ``unread`` are files that could not be read, so that what is persisted may not be all. ``excluded`` are keys
+    that no pattern sets (a line ``-KEY`` without a value).
     """
 
     live: Mapping[str, str]
     persisted: tuple[SysctlSetting, ...]
     unread: tuple[str, ...]
+    excluded: frozenset[str] = frozenset()
 
     def winner(self, key: str) -> SysctlSetting | None:
         """Return the line that decides ``key`` at boot, ``None`` when no file sets it."""
         exact = [setting for setting in self.persisted if setting.key == key]
         if exact:
             return exact[-1]
+        if key in self.excluded:
+            return None
         patterns = [
             setting
             for setting in self.persisted
@@ -64,7 +69,7 @@ def parse_live(sections: Sections) -> dict[str, str]:
 
 def parse_persisted(
     files: Mapping[str, Fact[File]], *, ufw: bool
-) -> tuple[tuple[SysctlSetting, ...], tuple[str, ...]]:
+) -> tuple[tuple[SysctlSetting, ...], tuple[str, ...], frozenset[str]]:
     """Read the files of settings in the order of boot.
 
     Args:
@@ -72,17 +77,22 @@ def parse_persisted(
         ufw: whether ufw is enabled: it applies a file of its own after all others.
 
     Returns:
-        The settings in the order in which they are applied, and the paths that could not be read.
+        The settings in the order in which they are applied, the paths that could not be read, and the keys that
+        patterns pass over.
     """
     settings: list[SysctlSetting] = []
     unread = []
+    excluded = set()
     for path in _order(files, ufw=ufw):
         file = files[path]
         if isinstance(file, Unknown):
             unread.append(path)
         elif file.exists:
-            settings.extend(parse_settings(path, as_text(file.content).splitlines()))
-    return tuple(settings), tuple(unread)
+            lines = as_text(file.content).splitlines()
+            settings.extend(parse_settings(path, lines))
+            words = (line.strip() for line in lines)
+            excluded |= {_dotted(word[1:]) for word in words if word[:1] == "-" and "=" not in word}
+    return tuple(settings), tuple(unread), frozenset(excluded)
 
 
 def parse_settings(path: str, lines: Iterable[str]) -> list[SysctlSetting]:

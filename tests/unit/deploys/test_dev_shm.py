@@ -47,7 +47,7 @@ def test_a_file_that_makes_it_small_at_boot_is_corrected() -> None:
     fstab = b"tmpfs /dev/shm tmpfs size=64m 0 0\n"
     _, plan = plan_of(memory_host(shm=4 * GIB, files={FSTAB: fstab}), DevShmSpec())
     (finding,) = plan.findings
-    assert finding.title == "/dev/shm is too small after a reboot, by /etc/fstab"
+    assert finding.title == "after the next boot, /dev/shm is too small, by /etc/fstab"
     assert "/etc/fstab:1: size=64m" in finding.evidence
     assert [type(change.action) for change in plan.changes] == [FileAction]
     # Half of the memory is enough.

@@ -51,7 +51,7 @@ def settings_host(
         for path, text in (files or {}).items()
     }
     found.setdefault(PATH, File(path=PATH, real_path=PATH, exists=False))
-    persisted, unread = parse_persisted(found, ufw=False)
+    persisted, unread, _ = parse_persisted(found, ufw=False)
     live = keys(
         values if values is not None else dict.fromkeys(("all", "default", "eth0", "lo"), "0")
     )

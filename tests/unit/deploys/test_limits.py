@@ -13,7 +13,7 @@ from remedy.deploys.logind import LogindSpec
 from remedy.edit.limits import UNLIMITED, at_least, decides, parse_limits_file
 from remedy.errors import SpecError
 from remedy.plan import FindingKind, inverse, make_plan, promised, section_models
-from remedy.probe import File, HostState, Limit, RdmaPort, Sysctls, Unit
+from remedy.probe import File, HostState, Limit, RdmaPort, Sysctls, SysctlSetting, Unit
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit.build import fleet, record, with_section
@@ -293,9 +293,23 @@ def test_more_files_than_the_kernel_has_are_refused_with_both_numbers(
 @pytest.mark.parametrize(
     "sysctls", [Unknown(reason="no"), Sysctls(live={}, persisted=(), unread=())]
 )
-def test_where_the_kernels_limit_is_not_known_it_refuses_nothing(sysctls: object) -> None:
+def test_where_the_kernels_limit_is_not_known_nothing_is_written(sysctls: object) -> None:
     state = host().model_copy(update={"sysctls": sysctls})
-    assert planned(state, LimitsSpec(nofile=4096)).changes
+    plan = planned(state, LimitsSpec(nofile=4096))
+    assert plan.changes == ()
+    (finding,) = (f for f in plan.findings if f.kind is FindingKind.UNKNOWN)
+    assert finding.evidence[0] in ("no", "it was not read")
+    assert planned(state, LimitsSpec(memlock=UNLIMITED)).changes
+
+
+def test_what_the_next_boot_makes_of_the_kernels_limit_counts_too() -> None:
+    line = SysctlSetting(key="fs.nr_open", value="2048", path="/etc/sysctl.d/9.conf", line=3)
+    sysctls = Sysctls(live={"fs.nr_open": "1048576"}, persisted=(line,), unread=())
+    plan = planned(host().model_copy(update={"sysctls": sysctls}), LimitsSpec(nofile=4096))
+    assert plan.changes == ()
+    (finding,) = plan.blocked("gpu01")
+    assert finding.title == "after the next boot, nofile 4096 is more than fs.nr_open allows"
+    assert finding.evidence == ("/etc/sysctl.d/9.conf:3: fs.nr_open = 2048",)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def settings_host(
         for path, text in (files or {}).items()
     }
     found.setdefault(PATH, File(path=PATH, real_path=PATH, exists=False))
-    persisted, unread = parse_persisted(found, ufw=False)
+    persisted, unread, _ = parse_persisted(found, ufw=False)
     settings = Sysctls(
         live={RANGE_KEY: live, RESERVED_KEY: reserved}, persisted=persisted, unread=unread
     )

@@ -55,11 +55,7 @@ def test_a_part_that_is_not_known_leads_to_nothing_that_knowing_it_would_not(
     dim = Fleet(fleet.inventory, {**fleet.states, host: blind}, fleet.spec)
     for name, whole in plans.items():
         plan = make_plan(dim, WHEN, only=name)
-        if (part, name) != (
-            "sysctls",
-            "limits",
-        ):  # nofile is too high only where fs.nr_open is known
-            assert titles(plan, host) <= titles(whole, host), name
+        assert titles(plan, host) <= titles(whole, host), name
         for finding in plan.findings:
             if finding.kind is FindingKind.UNKNOWN and finding not in whole.findings:
                 assert any(REASON in line for line in finding.evidence), (name, finding)

@@ -26,7 +26,6 @@ KEPT = {
     "Space.available": "file systems that are full",
     "Space.inodes": "file systems without inodes",
     "Space.inodes_free": "file systems without inodes",
-    "Unit.enabled": "a service that runs now and not after the next boot",
 }
 # Read in the probe itself: to parse other facts, by the methods of the record, or for the fingerprint.
 INTERNAL = {
@@ -35,6 +34,7 @@ INTERNAL = {
     "Mount.point": "which files are on a read-only mount",
     "NftRule.handle": "told apart from what the fingerprint counts",
     "NftRuleset.tables": "the fingerprint",
+    "Sysctls.excluded": "Sysctls.winner",
     "LoginSession.programs": "LoginSession.has",
     "Software.packages": "Software.versions",
     "ProbeRequest.name_seconds": "the script",

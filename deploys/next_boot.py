@@ -1,0 +1,306 @@
+"""The next boot: what would be wrong after it, though it is right now.
+
+Finds what files say about the next boot and what runs now does not: a service that runs and is not started at
+boot (sshd, the batch system, the fabric manager of the GPUs, docker, a service for the clock), another MTU of
+the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6 switched off
+or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not be, a
+systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force.
+
+Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
+rails, firewalls. This one reports what belongs to none of them, with file and line. It changes nothing: the
+files are those of the network configuration and the boot loader.
+
+How it is judged: files of netplan, ifupdown, systemd-networkd, NetworkManager and network-scripts are searched
+for the lines that name an interface, its MTU and routes; the boot loader's for the kernel's command line. What
+a DHCP server or a script of another name does at boot is not seen.
+
+Sources: netplan(5), interfaces(5), systemd.network(5), nm-settings(5), modprobe.d(5),
+systemd-sysctl.service(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from remedy.deploys._peers import Place, names_of, place_of
+from remedy.firewall import spans
+from remedy.plan import Workbench, remedy
+from remedy.probe import HostState, Kernel, LoginSession, Mention, Network, Sysctls, Unit
+from remedy.spec import SpecSection
+from remedy.values import Unknown
+
+CLOCKS = ("chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntp.service")
+SSH = ("ssh.service", "sshd.service")
+SERVICES: Mapping[str, str] = {
+    "slurmd.service": "rank-mismatch",
+    "kubelet.service": "rank-mismatch",
+    "docker.service": "container-gpu-runtime",
+    "nvidia-fabricmanager.service": "fabricmanager-not-running",
+    "nvidia-imex.service": "fabricmanager-not-running",
+    "openibd.service": "ib-misconfig",
+}
+"""Services without which training does not start, and the cause that this would have."""
+
+LOST = ("unreachable", "blackhole", "prohibit")
+NETWORK = (
+    *("/etc/netplan/", "/etc/network/", "/etc/systemd/network/", "/etc/NetworkManager/"),
+    *("/etc/sysconfig/network-scripts/", "/etc/networkd-dispatcher/", "/etc/rc.local"),
+)
+BOOT_LOADER = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/loader/entries/")
+_ADDRESS = re.compile(r"(?<![\d.])(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?![\d.])")
+_MTU = re.compile(r"^\s*(?:mtu|MTU|MTUBytes)\s*[:=\s]\s*\"?(\d+)")
+_NAMES = re.compile(
+    r"^\s*(?:iface\s+(\S+)|(?:Name|OriginalName|interface-name|DEVICE)\s*=\s*\"?([^\"\s]+)|([\w.-]+):\s*$)"
+)
+
+
+_TYPE = re.compile(r"\s*(?:type|Type)\s*[:=]")
+
+
+class NextBootSpec(SpecSection):
+    """``report``: whether what the next boot changes is looked for."""
+
+    report: bool = True
+
+
+Bench = Workbench[NextBootSpec]
+
+
+@remedy(
+    "The next boot",
+    NextBootSpec,
+    finds=(
+        "route-to-peer",
+        "mtu-mismatch",
+        "ipv6-issue",
+        "traffic-control",
+        "ssh-launch-failure",
+        "clock-skew",
+        "missing-library",
+        *dict.fromkeys(SERVICES.values()),
+    ),
+    order=91,
+)
+def next_boot(bench: Bench) -> None:
+    """Look for what files say of the next boot and what runs now does not."""
+    if not bench.settings.report:
+        return
+    with bench.part():
+        _note_services(bench, bench.known(bench.host.units))
+    with bench.part():
+        _note_ipv6(bench, bench.known(bench.host.sysctls))
+    mentions = bench.need(bench.host.mentions, "the files of the network configuration")
+    place = place_of(bench.fleet, bench.host)
+    if place is not None:
+        _note_mtu(bench, mentions, place)
+        _note_routes(bench, mentions, place)
+    _note_loss(bench, mentions)
+    _note_command_line(bench, mentions)
+    _note_modules(bench, mentions)
+
+
+# --- services ----------------------------------------------------------------------------------------------
+
+
+def _note_services(bench: Bench, units: Mapping[str, Unit]) -> None:
+    session = bench.host.session
+    present = session.present if isinstance(session, LoginSession) else frozenset[str]()
+    groups = {SSH: "ssh-launch-failure", CLOCKS: "clock-skew"}
+    groups |= {(name,): label for name, label in SERVICES.items()}
+    for names, label in groups.items():
+        known = [units[name] for name in names if name in units and units[name].load == "loaded"]
+        running = [unit.name for unit in known if unit.running]
+        if running and not any(_is_started(unit, present) for unit in known):
+            _off(bench, running[0], label)
+    sysctl = units.get("systemd-sysctl.service")
+    if sysctl is not None and sysctl.load == "masked":
+        bench.blocked(
+            "after the next boot, no setting of /etc/sysctl.d is in force: systemd-sysctl is masked",
+            "systemd-sysctl.service: masked",
+            "Unmask it: systemctl --no-reload unmask systemd-sysctl.service",
+            label="missing-library",
+        )
+
+
+def _is_started(unit: Unit, present: Set[str]) -> bool:
+    """Return whether the next boot starts a service, or the socket that starts it."""
+    socket = f"/etc/systemd/system/sockets.target.wants/{unit.name.removesuffix('service')}socket"
+    return unit.enabled in ("enabled", "static") or socket in present
+
+
+def _off(bench: Bench, name: str, label: str) -> None:
+    bench.blocked(
+        f"after the next boot, {name} does not run: it runs now, and is not started at boot",
+        f"{name}: active, not enabled",
+        f"Have it started: systemctl --no-reload enable {name}",
+        label=label,
+    )
+
+
+# --- IPv6, command line, modules ---------------------------------------------------------------------------
+
+
+def _note_ipv6(bench: Bench, sysctls: Sysctls) -> None:
+    """Report settings of files that switch IPv6 off or on where it is not so now."""
+    for name in ("all", "default"):
+        key = f"net.ipv6.conf.{name}.disable_ipv6"
+        line, live = sysctls.winner(key), sysctls.live.get(key)
+        if (
+            line is not None
+            and live is not None
+            and line.value != live
+            and line.value in ("0", "1")
+        ):
+            bench.report(
+                f"after the next boot, IPv6 is {'off' if line.value == '1' else 'on'}, and now it is not",
+                f"{line.path}:{line.line}: {key} = {line.value}; now {live}",
+                "Remove that line, or say in remedy.yaml how it is to be: ipv6.mode",
+                label="ipv6-issue",
+            )
+            return
+
+
+def _note_command_line(bench: Bench, mentions: Sequence[Mention]) -> None:
+    """Report words of the boot loader's command lines that the running kernel was not started with."""
+    if not isinstance(bench.host.kernel, Kernel):
+        return
+    now = set(bench.host.kernel.command_line.split())
+    for mention in mentions:
+        if (
+            not mention.path.startswith((*BOOT_LOADER, "/etc/default/grub"))
+            or "recovery" in mention.text
+        ):
+            continue
+        words = mention.text.replace('"', " ").replace("'", " ").split()
+        for word in dict.fromkeys(words):
+            if re.match(r"ipv6\.disable(_ipv6)?=1$", word) and word not in now:
+                when = "after the next boot"
+                if mention.path.startswith("/etc/default/grub"):
+                    when = "after the next update-grub and boot"
+                bench.report(
+                    f"{when}, the kernel has no IPv6 ({word})",
+                    f"{mention.path}:{mention.line}",
+                    "If that is not meant, take the word out of there, and run update-grub.",
+                    label="ipv6-issue",
+                )
+                return
+
+
+def _note_modules(bench: Bench, mentions: Sequence[Mention]) -> None:
+    """Report modules that are loaded now and that modprobe.d keeps from being loaded at boot."""
+    kernel = bench.host.kernel
+    if isinstance(kernel, Unknown):
+        return
+    for mention in mentions:
+        words = mention.text.split()
+        if not mention.path.startswith("/etc/modprobe.d/") or len(words) < 2:
+            continue
+        name = words[1].replace("-", "_")
+        refused = words[0] == "install" and words[2:3] in (["/bin/false"], ["/bin/true"])
+        if (words[0] == "blacklist" or refused) and name in kernel.modules:
+            bench.report(
+                f"after the next boot, the module {name} may not be loaded: it is now",
+                f"{mention.path}:{mention.line}: {' '.join(words)}",
+                "Remove that line if the module is needed, and make the initramfs again.",
+                label="missing-library",
+            )
+
+
+# --- the network's configuration ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a network configuration, and the interface that it is about ("" where none is named)."""
+
+    mention: Mention
+    interface: str
+
+    @property
+    def shown(self) -> str:
+        return f"{self.mention.path}:{self.mention.line}: {self.mention.text.strip()[:100]}"
+
+
+def _lines(host: HostState, mentions: Sequence[Mention]) -> Iterator[_Line]:
+    """Yield the lines of network configurations in the order of each file."""
+    known = {i.name for i in host.network.interfaces} if isinstance(host.network, Network) else ()
+    path = interface = ""
+    for mention in sorted(mentions, key=lambda m: (m.path, m.line)):
+        if not mention.path.startswith(NETWORK) or mention.text.lstrip().startswith(("#", ";")):
+            continue
+        if mention.path != path:
+            path, name = mention.path, mention.path.rpartition("/")[2]
+            interface = name.partition("-")[2] if name.startswith("ifcfg-") else ""
+        match = _NAMES.match(mention.text)
+        name = (match[1] or match[2] or match[3]) if match is not None else ""
+        interface = name if name in known else interface
+        yield _Line(mention, interface)
+
+
+def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
+    """Name an MTU of the cluster interface that is another than that in force."""
+    by_file: dict[str, tuple[int, _Line]] = {}
+    for line in _lines(bench.host, mentions):
+        match = _MTU.match(line.mention.text)
+        if match is not None and line.interface == place.carrier.name:
+            by_file[line.mention.path] = int(match[1]), line
+    if not by_file or any(mtu == place.carrier.mtu for mtu, _ in by_file.values()):
+        return
+    mtu = next(iter(by_file.values()))[0]
+    bench.blocked(
+        f"after the next boot, the MTU of {place.carrier.name} is {mtu}, and now it is {place.carrier.mtu}",
+        (line.shown for _, line in by_file.values()),
+        "Write the MTU of the other hosts there: remedy check compares what is in force.",
+        label="mtu-mismatch",
+    )
+
+
+def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
+    """Name routes and rules of files that lose peers."""
+    lines = list(_lines(bench.host, mentions))
+    for at, line in enumerate(lines):
+        text = line.mention.text
+        near = [text]
+        for later in lines[
+            at + 1 : at + 3
+        ]:  # netplan and networkd have the type on a line of its own
+            if later.mention.path == line.mention.path and _TYPE.match(later.mention.text):
+                near.append(later.mention.text)
+        words = set(re.findall(r"\w+", " ".join(near)))
+        if not words & set(LOST):
+            continue
+        for address in _ADDRESS.findall(text):
+            try:
+                part = spans.meet(spans.of_networks([address]), place.peers)
+            except ValueError:
+                continue
+            if part:
+                bench.blocked(
+                    f"after the next boot, this host drops what it sends to {names_of(bench.fleet, part)}",
+                    line.shown,
+                    "Remove that route or rule from the file, if nothing needs it.",
+                    label="route-to-peer",
+                )
+
+
+def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
+    """Name scripts that try a bad network."""
+    for line in _lines(bench.host, mentions):
+        if re.search(r"\btc\b.*\b(netem|blackhole)\b", line.mention.text):
+            bench.blocked(
+                "after the next boot, traffic control loses or delays packets",
+                line.shown,
+                "Remove that line, if nothing needs it.",
+                label="traffic-control",
+            )
+
+
+@next_boot.breaks
+def boots_otherwise(state: HostState) -> HostState:
+    """Have a service that nothing starts at boot."""
+    if isinstance(state.units, Unknown):
+        return state
+    unit = Unit(name="slurmd.service", load="loaded", active="active", enabled="disabled")
+    return state.model_copy(update={"units": {**state.units, unit.name: unit}})

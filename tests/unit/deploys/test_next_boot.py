@@ -1,0 +1,192 @@
+"""What is right now and would be wrong after the next boot."""
+
+from __future__ import annotations
+
+import pytest
+
+from remedy.plan import Finding, make_plan
+from remedy.probe import (
+    HostState,
+    Identity,
+    Kernel,
+    LoginSession,
+    Mention,
+    Network,
+    Sysctls,
+    SysctlSetting,
+    Unit,
+)
+from tests.unit.build import WHEN, fleet, host_state, record
+
+
+def host(
+    *lines: tuple[str, str],
+    units: tuple[Unit, ...] = (),
+    present: tuple[str, ...] = (),
+    persisted: tuple[tuple[str, str], ...] = (),
+    live: dict[str, str] | None = None,
+    mtu: int = 9000,
+) -> HostState:
+    """Return a host with these lines of files: path and text."""
+    state = host_state("a", "10.0.0.1")
+    assert isinstance(state.network, Network)
+    interface = state.network.interfaces[0].model_copy(update={"mtu": mtu})
+    kernel = record(Kernel, command_line="root=UUID=1 quiet", modules=frozenset({"mlx5_core"}))
+    sysctls = Sysctls(
+        live=live or {},
+        persisted=tuple(
+            SysctlSetting(key=key, value=value, path="/etc/sysctl.d/9.conf", line=at)
+            for at, (key, value) in enumerate(persisted, 1)
+        ),
+        unread=(),
+    )
+    return state.model_copy(
+        update={
+            "network": state.network.model_copy(update={"interfaces": (interface,)}),
+            "units": {unit.name: unit for unit in units},
+            "session": record(LoginSession, present=frozenset(present)),
+            "kernel": kernel,
+            "sysctls": sysctls,
+            "mentions": tuple(
+                Mention(path=path, line=at, text=text) for at, (path, text) in enumerate(lines, 1)
+            ),
+        }
+    )
+
+
+def found(state: HostState, remedy: str = "next_boot") -> list[Finding]:
+    plan = make_plan(fleet(state, host_state("b", "10.0.0.2")), WHEN, only=remedy)
+    assert plan.changes == ()
+    return [finding for finding in plan.findings if finding.host == "a"]
+
+
+def service(name: str, enabled: str, active: str = "active") -> Unit:
+    load = "masked" if enabled == "masked" else "loaded"
+    return Unit(name=name, load=load, active=active, enabled=enabled)
+
+
+NETPLAN, NETWORKD = "/etc/netplan/50.yaml", "/etc/systemd/network/10-eth0.network"
+KEYFILE, IFUPDOWN = "/etc/NetworkManager/system-connections/eth0", "/etc/network/interfaces"
+IFCFG = "/etc/sysconfig/network-scripts/ifcfg-eth0"
+
+
+@pytest.mark.parametrize(
+    ("units", "present", "label"),
+    [
+        ((service("ssh.service", "disabled"),), (), "ssh-launch-failure"),
+        ((service("ssh.service", "disabled"),), ("ssh",), ""),
+        ((service("ssh.service", "enabled"),), (), ""),
+        ((service("sshd.service", "disabled"), service("ssh.service", "enabled")), (), ""),
+        ((service("slurmd.service", "disabled"),), (), "rank-mismatch"),
+        ((service("slurmd.service", "disabled", "inactive"),), (), ""),
+        ((service("docker.service", "disabled"),), ("docker",), ""),
+        ((service("nvidia-fabricmanager.service", "disabled"),), (), "fabricmanager-not-running"),
+        ((service("chrony.service", "disabled"),), (), "clock-skew"),
+        ((service("systemd-sysctl.service", "masked", "inactive"),), (), "missing-library"),
+    ],
+)
+def test_what_runs_has_to_be_started_at_boot(
+    units: tuple[Unit, ...], present: tuple[str, ...], label: str
+) -> None:
+    sockets = tuple(f"/etc/systemd/system/sockets.target.wants/{name}.socket" for name in present)
+    labels = [finding.label for finding in found(host(units=units, present=sockets))]
+    assert labels == ([label] if label else [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "mtu"),
+    [
+        (((NETPLAN, "    eth0:"), (NETPLAN, "      match:"), (NETPLAN, "      mtu: 1500")), 1500),
+        (((NETPLAN, "    eth9:"), (NETPLAN, "      mtu: 1500")), None),
+        (((NETPLAN, "    eth0:"), (NETPLAN, "      mtu: 9000")), None),
+        (((NETWORKD, "Name=eth0"), (NETWORKD, "MTUBytes=1400")), 1400),
+        (((KEYFILE, "interface-name=eth0"), (KEYFILE, "mtu=1500")), 1500),
+        (((IFUPDOWN, "iface lo inet dhcp"), (IFUPDOWN, "iface eth0 inet dhcp"), (IFUPDOWN, " mtu 1500")), 1500),
+        (((IFCFG, 'MTU="1500"'),), 1500),
+        (((IFUPDOWN, "# iface eth0 inet static"), (IFUPDOWN, "# mtu 1500")), None),
+    ],
+)  # fmt: skip
+def test_the_mtu_of_files_is_held_against_that_in_force(
+    lines: tuple[tuple[str, str], ...], mtu: int | None
+) -> None:
+    titles = [finding.title for finding in found(host(*lines))]
+    expected = f"after the next boot, the MTU of eth0 is {mtu}, and now it is 9000"
+    assert titles == ([expected] if mtu else [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "loses"),
+    [
+        (((NETPLAN, "        - to: 10.0.0.2/32"), (NETPLAN, "          type: unreachable")), True),
+        (((NETPLAN, "        - to: 10.0.0.2/32"), (NETPLAN, "          via: 10.0.0.254")), False),
+        (((NETWORKD, "Destination=10.0.0.0/30"), (NETWORKD, "Type=blackhole")), True),
+        (((NETWORKD, "Destination=10.5.0.0/16"), (NETWORKD, "Type=blackhole")), False),
+        (((IFUPDOWN, "  up ip route add prohibit 10.0.0.2"),), True),
+        (((IFUPDOWN, "  up ip rule add to 10.0.0.2/32 prohibit"),), True),
+        ((("/etc/rc.local", "ip route add blackhole 10.0.0.999"),), False),
+        ((("/etc/profile", "ip route add blackhole 10.0.0.2"),), False),
+    ],
+)
+def test_routes_of_files_that_lose_peers_are_named(
+    lines: tuple[tuple[str, str], ...], loses: bool
+) -> None:
+    titles = [finding.title for finding in found(host(*lines))]
+    assert titles == (["after the next boot, this host drops what it sends to b"] if loses else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        ("/boot/grub/grub.cfg", "linux /vmlinuz ipv6.disable=1 quiet", "next boot, the kernel has no IPv6"),
+        ("/boot/loader/entries/a.conf", "options ipv6.disable=1 quiet", "next boot, the kernel has no IPv6"),
+        ("/etc/default/grub", 'GRUB_CMDLINE_LINUX="ipv6.disable=1"', "after the next update-grub and boot"),
+        ("/etc/modprobe.d/b.conf", "blacklist mlx5_core", "the module mlx5_core may not be loaded"),
+        ("/etc/modprobe.d/b.conf", "install mlx5-core /bin/false", "the module mlx5_core may not be loaded"),
+        ("/etc/rc.local", "tc qdisc add dev eth0 root netem loss 1%", "traffic control loses or delays"),
+    ],
+)  # fmt: skip
+def test_other_lines_of_the_next_boot_are_named_with_their_place(
+    path: str, text: str, words: str
+) -> None:
+    (finding,) = found(host((path, text)))
+    assert words in finding.title
+    assert finding.evidence[0].startswith(f"{path}:1")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/boot/grub/grub.cfg", "linux /vmlinuz root=UUID=1 recovery ipv6.disable=1"),
+        ("/boot/grub/grub.cfg", "linux /vmlinuz ipv6.disable=0"),
+        ("/etc/modprobe.d/b.conf", "blacklist nouveau"),
+        ("/etc/modprobe.d/b.conf", "options mlx5_core debug=1"),
+    ],
+)
+def test_lines_that_change_nothing_are_passed_over(path: str, text: str) -> None:
+    assert found(host((path, text))) == []
+
+
+def test_ipv6_that_a_file_switches_is_reported() -> None:
+    key = "net.ipv6.conf.all.disable_ipv6"
+    (finding,) = found(host(persisted=((key, "1"),), live={key: "0"}))
+    assert finding.title == "after the next boot, IPv6 is off, and now it is not"
+    assert found(host(persisted=((key, "1"),), live={key: "1"})) == []
+
+
+def test_a_host_name_of_a_kernel_setting_counts_after_the_file() -> None:
+    (finding,) = found(host(persisted=(("kernel.hostname", "node"),)), "hostname")
+    assert finding.title == "after the next boot, the host name is 'node'"
+    state = host()
+    kernel = record(Kernel, command_line="quiet systemd.hostname=other")
+    assert isinstance(state.identity, Identity)
+    (finding,) = found(state.model_copy(update={"kernel": kernel}), "hostname")
+    assert finding.evidence == ("kernel command line: systemd.hostname=other",)
+
+
+def test_an_interface_that_is_to_answer_nobody_is_named_now_and_for_the_next_boot() -> None:
+    key = "net.ipv4.conf.all.arp_ignore"
+    state = host(persisted=((key, "8"),), live={key: "0"})
+    titles = [finding.title for finding in found(state, "neighbours")]
+    assert titles[0] == (
+        "after the next boot, this host answers nobody who asks for its hardware address"
+    )
