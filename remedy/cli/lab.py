@@ -17,6 +17,7 @@ from remedy.errors import LabError
 from remedy.lab import faults, machine
 from remedy.lab.cluster import Lab
 from remedy.lab.events import LabEvent
+from remedy.lab.life import Life
 from remedy.lab.options import UpOptions
 from remedy.lab.paths import NAME_VARIABLE, LabPaths
 from remedy.lab.status import LabStatus
@@ -56,6 +57,18 @@ def lab(context: click.Context, name: str | None) -> None:
 )
 @click.option("--docker", is_flag=True, help="Hosts in which dockerd can run.")
 @click.option("--mpi", is_flag=True, help="Hosts in which Open MPI is installed.")
+@click.option(
+    "--lived-in",
+    "life",
+    flag_value="lived-in",
+    help="Hosts as users have them: Docker, containerd and firewalld running, 200 processes (160 MB each).",
+)
+@click.option(
+    "--asleep",
+    "life",
+    flag_value="asleep",
+    help="Hosts with everything installed that a question could start, and nothing of it running.",
+)
 @click.option("--release", default="", metavar="NAME", help="Hosts of another release (bullseye).")
 @click.pass_obj
 def up(
@@ -66,9 +79,10 @@ def up(
     docker: bool,
     mpi: bool,
     release: str,
+    life: Life | None,
 ) -> None:
     """Start the lab, or let it grow; the first time takes a minute or two."""
-    options = UpOptions(count, prefix, broken, docker=docker, mpi=mpi, release=release)
+    options = UpOptions(count, prefix, broken, docker, mpi, release, life or "bare")
     record = this.up(options)
     names = [host.name for host in record.hosts]
     several = f"{len(names)} hosts are up: {names[0]} to {names[-1]}."

@@ -162,8 +162,8 @@ class Lab:
         """Make everything that the hosts share and that does not exist yet."""
         paths = self.paths
         lab = record.read(paths)
-        kind = (options.prefix, options.docker, options.mpi, options.release)
-        if lab is not None and (lab.prefix, lab.docker, lab.mpi, lab.release) != kind:
+        kind = (options.prefix, options.containers, options.mpi, options.release, options.life)
+        if lab is not None and (lab.prefix, lab.docker, lab.mpi, lab.release, lab.life) != kind:
             raise LabError(
                 f"The lab {paths.name!r} runs already, with different names or a different kind of host.",
                 next_step="`remedy lab down` first.",
@@ -223,9 +223,10 @@ class Lab:
             phase="starting",
             prefix=options.prefix,
             root=str(root),
-            docker=options.docker,
+            docker=options.containers,
             mpi=options.mpi,
             release=options.release,
+            life=options.life,
             management=management,
             cluster=cluster,
             key=str(paths.key),

@@ -43,6 +43,12 @@ class Disk:
         target.write_text(text, encoding="utf-8")
         target.chmod(mode)
 
+    def link(self, path: str, target: str) -> None:
+        """Make a symbolic link, in place of what is there."""
+        place = self.make_folder(Path(path).parent) / Path(path).name
+        place.unlink(missing_ok=True)
+        place.symlink_to(target)
+
     def make_folder(self, path: Path) -> Path:
         """Make a folder like the one in the shared root that it will cover: its mode and owner count."""
         target, lower = self.upper, self.root

@@ -14,6 +14,7 @@ from pathlib import Path
 from remedy.errors import LabError
 from remedy.lab import machine, net, processes, rootfs
 from remedy.lab.disk import Disk
+from remedy.lab.life import furnish
 from remedy.lab.paths import LabPaths
 from remedy.lab.record import HostRecord, LabRecord
 
@@ -110,6 +111,7 @@ class Host:
         disk.put("etc/ssh/ssh_host_ed25519_key", key.read_text("ascii"), mode=0o600)
         disk.put("etc/ssh/ssh_host_ed25519_key.pub", self.public_key() + "\n")
         disk.put(rootfs.AUTHORIZED_KEYS, self.paths.key.with_suffix(".pub").read_text("ascii"))
+        furnish(disk, self.lab.life)
         if any(Path(bind).is_relative_to("/root") for bind in self.lab.binds):
             # Other users are to reach the environment that lies below.
             disk.make_folder(Path("root")).chmod(0o711)
@@ -177,6 +179,10 @@ class Host:
         while time.monotonic() < deadline:
             # The cheap question first: the other one looks through this machine's processes.
             if self.answers() and (unlike is None or self.boot_id() not in {unlike, None}):
+                if self.lab.life != "bare":
+                    # Daemons come up after sshd.
+                    left = max(deadline - time.monotonic(), 1.0)
+                    self.run(["systemctl", "is-system-running", "--wait"], seconds=left)
                 return
             time.sleep(0.05)
         raise LabError(

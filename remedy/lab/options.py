@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from remedy.errors import LabError
 from remedy.lab import net
+from remedy.lab.life import Life
 
 # Host names are made of it, and those must be legal ones.
 _PREFIX = re.compile(r"[a-z](?:[a-z0-9-]{0,19}[a-z0-9])?")
@@ -23,6 +24,7 @@ class UpOptions:
         faults: what to break on each of them once they are up.
         docker: whether dockerd can run in them.
         mpi: whether Open MPI is installed in them.
+        life: what runs in them; all but bare ones have dockerd.
         release: code name of the release they run, of this machine's distribution; "" is this machine's own.
     """
 
@@ -32,6 +34,12 @@ class UpOptions:
     docker: bool = False
     mpi: bool = False
     release: str = ""
+    life: Life = "bare"
+
+    @property
+    def containers(self) -> bool:
+        """Whether dockerd can run in them."""
+        return self.docker or self.life != "bare"
 
     def check(self) -> None:
         """Refuse what cannot become a lab.

@@ -12,6 +12,7 @@ from typing import Literal
 from remedy.errors import LabError
 from remedy.files import write_whole
 from remedy.lab.events import Listener, emit
+from remedy.lab.life import Life
 from remedy.lab.paths import LabPaths
 from remedy.values import Record
 
@@ -38,6 +39,7 @@ class LabRecord(Record):
     docker: bool = False
     mpi: bool = False
     release: str = ""
+    life: Life = "bare"
     management: str
     cluster: str
     key: str

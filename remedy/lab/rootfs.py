@@ -13,6 +13,7 @@ from pathlib import Path
 from remedy.errors import LabError
 from remedy.lab import sources
 from remedy.lab.events import Listener, emit
+from remedy.lab.life import SLEEPERS, SOCKETS, STOPPED
 from remedy.lab.machine import processes, remove_tree, tool
 from remedy.lab.options import UpOptions
 
@@ -94,9 +95,17 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     archive = sources.find()
     if options.release:
         archive = replace(archive, suite=options.release)
-    extra = EXTRA + (DOCKER if options.docker else []) + (MPI if options.mpi else [])
-    stamp = _stamp([str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *extra, *_MASKED])
-    parts = (options.release, options.docker and "docker", options.mpi and "mpi")
+    asleep = options.life == "asleep"
+    extra = EXTRA + (DOCKER if options.containers else []) + (MPI if options.mpi else [])
+    extra += SLEEPERS if asleep else []
+    recipe = [str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *extra, *_MASKED]
+    stamp = _stamp([*recipe, *SOCKETS, *STOPPED] if asleep else recipe)
+    parts = (
+        options.release,
+        options.containers and "docker",
+        options.mpi and "mpi",
+        asleep and "asleep",
+    )
     variant = "-".join(["root", *(part for part in parts if part)])
     target = base / f"{variant}-{stamp}"
     if target.is_dir():
@@ -110,7 +119,7 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     remove_tree(part)
     _bootstrap(base, part, archive)
     _install(part, archive, extra)
-    _configure(part, docker=options.docker)
+    _configure(part, docker=options.containers, asleep=asleep)
     part.rename(target)
     _remove_old(base, variant, target)
     emit(listener, "root", f"built {target}")
@@ -222,7 +231,7 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _configure(part: Path, *, docker: bool) -> None:
+def _configure(part: Path, *, docker: bool, asleep: bool) -> None:
     """Make the new root one that a host boots from: users, sshd, nothing that identifies it."""
     (part / "etc/ssh/sshd_config.d/lab.conf").write_text(_SSHD, encoding="utf-8")
     for name, line in USERS.items():
@@ -248,6 +257,10 @@ def _configure(part: Path, *, docker: bool) -> None:
         (units / "docker.service.d").mkdir()
         (units / "docker.service.d/lab.conf").write_text(_DOCKER_UNIT, encoding="utf-8")
     tool("chroot", part, "systemctl", "disable", *_DISABLED, check=False)
+    if asleep:
+        (units / "systemd-resolved.service").unlink()
+        tool("chroot", part, "systemctl", "disable", *STOPPED)
+        tool("chroot", part, "systemctl", "enable", *SOCKETS)
     # Every host gets its own.
     for key in (part / "etc/ssh").glob("ssh_host_*"):
         key.unlink()
