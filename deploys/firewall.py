@@ -151,7 +151,7 @@ def firewall(bench: Bench) -> None:
         if wall.leftover:
             _note_leftover(bench, wall)
         elif settings.mode == "off" and wall.switch:
-            _switch_off(bench, wall, firewalls)
+            _switch_off(bench, wall)
         else:
             now = wall.propose(Opening()).present
             present = present or now
@@ -262,10 +262,10 @@ def _note_leftover(bench: Bench, wall: Wall) -> None:
         )
 
 
-def _switch_off(bench: Bench, wall: Wall, firewalls: Firewalls) -> None:
+def _switch_off(bench: Bench, wall: Wall) -> None:
     """Plan that a firewall is off, now and after the next boot."""
     # --no-reload: a daemon-reload of systemd can take the GPUs from running containers.
-    observe, before, after = "firewall-cmd --list-all-zones 2>/dev/null", firewalls.firewalld, ""
+    observe, before, after = "systemctl is-active firewalld.service", "active", "inactive"
     do = "systemctl --no-reload disable firewalld.service && systemctl stop firewalld.service"
     undo = "systemctl --no-reload enable firewalld.service && systemctl start firewalld.service"
     if wall.switch == "ufw":
@@ -306,7 +306,7 @@ def promise(state: HostState, change: Change) -> HostState:
     elif "ufw" in action.do:
         update = {"ufw": action.after == "yes"}
     else:
-        update = {"firewalld": action.after or None}
+        update = {"firewalld": "running" if action.after == "active" else None}
     return state.model_copy(update={"firewalls": walls.model_copy(update=update)})
 
 
@@ -325,7 +325,7 @@ def observation(state: HostState, change: Change) -> str:
         return iptables.observed(str(getattr(firewalls, _table_of(action))), action)
     if "ufw" in action.do:
         return "yes" if firewalls.ufw is True else "no"
-    return str(firewalls.firewalld or "")
+    return "active" if isinstance(firewalls.firewalld, str) else "inactive"
 
 
 def _table_of(action: CommandAction) -> str:

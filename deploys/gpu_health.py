@@ -6,7 +6,7 @@ hand GPUs to a container; persistence mode off, so that every start waits for th
 between PCIe devices, which breaks or slows direct transfers between GPUs.
 
 How it is measured: the PCI bus by sysfs, the driver by /proc/driver/nvidia, the rest by one nvidia-smi query
-each for GPUs and processes, `lspci -vvv` and `docker info`, all with a deadline. Only a driver that is loaded
+each for GPUs and processes, `lspci -vvv` and the settings of dockerd. Only a driver that is loaded
 and does not answer, and a fabric manager that has to run and does not, make a host fail; a host without GPUs
 has nothing to tell.
 """
@@ -176,7 +176,7 @@ def _containers(bench: Bench, gpus: Gpus) -> None:
     if isinstance(docker, Docker) and "nvidia" not in docker.runtimes and not tools:
         bench.report(
             "Docker has no GPU runtime",
-            f"docker info, runtimes: {', '.join(docker.runtimes)}",
+            f"its runtimes: {', '.join(docker.runtimes)}",
             "Install nvidia-container-toolkit, then nvidia-ctk runtime configure --runtime=docker and restart "
             "docker when no job runs.",
             label="container-gpu-runtime",

@@ -183,7 +183,7 @@ def _pci(sections: Sections) -> tuple[PciDevice, ...]:
 def _table(sections: Sections, name: str, *, has_gpu: bool) -> list[list[str]]:
     if sections.absent(name):
         if has_gpu:
-            raise NoAnswerError("there is an NVIDIA GPU, but nvidia-smi is not installed")
+            raise NoAnswerError(f"there is an NVIDIA GPU, but {sections.detail(name)}")
         return []
     return [
         [cell.strip() for cell in line.split(",")]

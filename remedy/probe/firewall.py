@@ -55,7 +55,8 @@ class Firewalls(Record):
 
     ``iptables`` and so on are what iptables-save(8) prints without comments and counters, "" when they are not
     there; the plain ones are the rules that iptables keeps in nftables, the ``legacy`` ones those in the old
-    tables of the kernel. ``firewalld`` is ``firewall-cmd --list-all-zones``, ``None`` when it does not run.
+    tables of the kernel. ``firewalld`` is "running", ``None`` when it does not run: what it has in force is
+    among the rules.
     ``ufw`` is whether ufw is switched on in its own configuration, ``None`` when it is not installed.
     """
 
@@ -82,6 +83,8 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
 
 
 def _ruleset(sections: Sections) -> NftRuleset:
+    if sections.absent("nft"):
+        return NftRuleset(tables=(), chains=(), sets=())
     document = json.loads(sections.text("nft"))
     tables: list[tuple[str, str]] = []
     chains: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -63,6 +63,11 @@ class Sections:
         section = self.by_name.get(name)
         return section is not None and section.status == "none"
 
+    def detail(self, name: str) -> str:
+        """Return what the section says of itself, "" where there is none."""
+        section = self.by_name.get(name)
+        return section.detail if section else ""
+
     def body(self, name: str) -> bytes:
         """Return the section's bytes; raise ``NoAnswerError`` when it has no answer."""
         section = self.by_name.get(name)

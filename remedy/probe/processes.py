@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv6Address
 from typing import NamedTuple
 
 from remedy.probe.clock import Clock
@@ -18,7 +19,12 @@ NO_READER = "a pipe that nobody reads"
 
 _STAT = re.compile(r"/proc/(\d+)/stat:\d+ \((.*)\) (\S) (.*)")
 _OUTPUT = re.compile(r"l\S+ .* /proc/(\d+)/fd/[12] -> (.*)")
-_HOLDER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)')
+_HOLDER = re.compile(r"/proc/(\d+)/fd:(socket:\[\d+\])")
+_FOLDER = re.compile(r"/proc/(\d+)/fd:")
+
+
+ANY = "::"
+"""What the kernel's table has for any address of IPv6, and maybe of IPv4."""
 
 
 class Process(NamedTuple):
@@ -49,8 +55,9 @@ class Process(NamedTuple):
 class Listener(NamedTuple):
     """A TCP socket that listens; ``address`` "*" for any address of either family.
 
-    ``holders`` are the processes that have it open; empty when the probe was not root, or a daemon of PID 1
-    holds it.
+    The kernel's table does not say of "::" whether it takes IPv4 as well: from there it is "::" where somebody
+    listens on the port for IPv4 besides, and "*" otherwise. ``holders`` are the processes that have it open;
+    empty when the probe was not root.
     """
 
     address: str
@@ -91,48 +98,63 @@ def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ..
     return tuple(process for pid, process in rows.items() if pid not in probe_pids)
 
 
-def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Listener, ...]:
-    """Read section ``listeners``: ``ss -H -ltnpe``, or /proc/net/tcp and tcp6 where there is no ss.
-
-    Args:
-        sections: the probe's.
-        names: process names by pid. ss prints a process's name unescaped, and a process may name itself
-            anything: a holder counts only when the process of that pid really has that name.
-    """
-    result = []
+def parse_listeners(sections: Sections) -> tuple[Listener, ...]:
+    """Read section ``listeners``: ``ss -H -ltne``, or /proc/net/tcp and tcp6; and who has the sockets open."""
+    rows: list[tuple[Listener, str]] = []
+    holders: dict[str, set[int]] = {}
+    pid = 0
     for line in sections.text("listeners").splitlines():
-        if line.startswith("/proc/net/"):
-            if listener := _raw_listener(line):
-                result.append(listener)
-            continue
-        words = line.split()
-        if len(words) < 5 or words[0] != "LISTEN":
-            continue
-        address, _, port = words[3].rpartition(":")
-        owner = re.search(r" uid:(\d+) ", line)
-        holders = {int(pid) for name, pid in _HOLDER.findall(line) if names.get(int(pid)) == name}
-        result.append(
-            Listener(
-                address.strip("[]"),
-                int(port),
-                int(owner[1]) if owner else 0,
-                tuple(sorted(holders)),
-            )
+        if row := _socket(line) or _raw_socket(line):
+            rows.append(row)
+        elif match := _HOLDER.fullmatch(line):
+            holders.setdefault(match[2], set()).add(int(match[1]))
+        elif match := _FOLDER.fullmatch(line):  # of ls
+            pid = int(match[1])
+        elif pid and line.startswith("socket:["):
+            holders.setdefault(line, set()).add(pid)
+    ipv4 = {listener.port for listener, _ in rows if "." in listener.address}
+    return tuple(
+        listener._replace(
+            address="*"
+            if listener.address == ANY and listener.port not in ipv4
+            else listener.address.strip("[]"),
+            holders=tuple(sorted(holders.get(socket, ()))),
         )
-    return tuple(result)
+        for listener, socket in rows
+    )
 
 
-def _raw_listener(line: str) -> Listener | None:
-    """Read a line of /proc/net/tcp (Documentation/networking/proc_net_tcp.rst), in the host's byte order."""
+def _socket(line: str) -> tuple[Listener, str] | None:
+    """Read a line of ss (ss(8)); return its socket's name, too."""
+    words = line.split()
+    if len(words) < 5 or words[0] != "LISTEN":
+        return None
+    address, _, port = words[3].rpartition(":")
+    owner = re.search(r" uid:(\d+) ", f"{line} ")
+    inode = re.search(r" ino:(\d+) ", f"{line} ")
+    uid = int(owner[1]) if owner else 0
+    return Listener(address, int(port), uid, ()), f"socket:[{inode[1] if inode else ''}]"
+
+
+def _raw_socket(line: str) -> tuple[Listener, str] | None:
+    """Read a line of /proc/net/tcp (Documentation/networking/proc_net_tcp.rst)."""
+    if not line.startswith("/proc/net/"):
+        return None
     words = line.partition(":")[2].split()
     if len(words) < 10 or words[3] != "0A":
         return None
     address, _, port = words[1].partition(":")
-    if len(address) == 8:
-        text = ".".join(str(byte) for byte in reversed(bytes.fromhex(address)))
-    else:
-        text = "*" if not int(address, 16) else address.lower()
-    return Listener(text, int(port, 16), int(words[7]), ())
+    return Listener(_address(address), int(port, 16), int(words[7]), ()), f"socket:[{words[9]}]"
+
+
+def _address(digits: str) -> str:
+    """Return an address of the kernel's table: words in the host's byte order, which is little."""
+    words = [digits[at : at + 8] for at in range(0, len(digits), 8)]
+    data = b"".join(bytes.fromhex(word)[::-1] for word in words)
+    if len(data) == 4:
+        return ".".join(map(str, data))
+    address = IPv6Address(data)
+    return str(address.ipv4_mapped or address)
 
 
 def _details(sections: Sections) -> tuple[dict[str, int], Mapping[str, list[str]]]:

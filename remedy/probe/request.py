@@ -22,7 +22,7 @@ LAST_MARK = 0x00FFFFFF
 
 # The script's parts, in this order: the first sets what the others use, the last runs it all.
 PARTS = (
-    *("frame", "machine", "guards", "files", "network", "routing", "names", "processes"),
+    *("frame", "awake", "machine", "guards", "files", "network", "routing", "names", "processes"),
     *("firewalls", "containers", "accelerators", "software", "run"),
 )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from remedy.probe.frames import Sections
 from remedy.probe.session import UNLIMITED
 from remedy.values import Record
+
+_LIMIT = re.compile(r"(/proc/\d+/limits):Max (locked memory|open files) +\w+ +(\w+)")
 
 
 class Unit(Record):
@@ -14,8 +17,8 @@ class Unit(Record):
 
     ``load`` is "loaded", "masked" or "not-found"; ``active`` "active" or "inactive", a one-shot service such as
     ufw's being active after it has run; ``enabled`` is what happens at the next boot: "enabled", "static"
-    (always), "disabled" or "masked". ``memlock`` (bytes) and ``nofile`` are the limits of
-    what it starts, ``None`` where they were not read.
+    (always), "disabled" or "masked". ``memlock`` (bytes) and ``nofile`` are the hard limits that its process
+    runs with and hands on, ``None`` where they were not read.
     """
 
     name: str
@@ -32,14 +35,14 @@ class Unit(Record):
 
 
 def parse_units(sections: Sections) -> Mapping[str, Unit]:
-    """Read section ``units``: a line a service, a line a link that starts one at boot, ``systemctl show``.
+    """Read section ``units``: a line a service, a line a link that starts one at boot, limits.
 
     A service that is only another name for one of the others is left out.
     """
     rows: list[list[str]] = []
     enabled: dict[str, str] = {}
     limits: dict[str, dict[str, str]] = {}
-    shown: dict[str, str] = {}
+    mains: dict[str, dict[str, str]] = {}
     for line in sections.text("units").splitlines():
         words = line.split()
         if len(words) == 4 and words[0] == "unit":
@@ -48,20 +51,18 @@ def parse_units(sections: Sections) -> Mapping[str, Unit]:
             name = words[1].rpartition("/")[2]
             if enabled.get(name) != "enabled":
                 enabled[name] = "static" if words[1].startswith("/usr/lib/") else "enabled"
-        else:
-            key, equals, value = line.partition("=")
-            if key == "Id":
-                shown = limits.setdefault(value, {})
-            elif equals:
-                shown[key] = value
+        elif len(words) == 3 and words[0] == "main":
+            mains[f"/proc/{words[2]}/limits"] = limits.setdefault(words[1], {})
+        elif match := _LIMIT.match(line):
+            mains.get(match[1], {})[match[2]] = match[3]
     return {
         name: Unit(
             name=name,
             load=load,
             active=active,
             enabled="masked" if load == "masked" else enabled.get(name, "disabled"),
-            memlock=_unit_limit(limits.get(name, {}).get("LimitMEMLOCK")),
-            nofile=_unit_limit(limits.get(name, {}).get("LimitNOFILE")),
+            memlock=_unit_limit(limits.get(name, {}).get("locked memory")),
+            nofile=_unit_limit(limits.get(name, {}).get("open files")),
         )
         for name, load, active in rows
         if load != "alias"
@@ -71,4 +72,4 @@ def parse_units(sections: Sections) -> Mapping[str, Unit]:
 def _unit_limit(text: str | None) -> int | None:
     if text is None:
         return None
-    return int(text) if text.isdigit() and int(text) < 2**64 - 1 else UNLIMITED
+    return int(text) if text.isdigit() else UNLIMITED

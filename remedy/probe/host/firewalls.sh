@@ -1,6 +1,7 @@
 # --- firewalls -------------------------------------------------------------------------------------------
 
 nft_rules() {
+    asks_kernel nf_tables || return
     has nft || { status=missing detail='nft is not installed'; return; }
     ruleset=$(nft -j -s list ruleset 2>&1 </dev/null)
     judge $?
@@ -15,6 +16,7 @@ nft_rules() {
 # saved_rules FAMILY SAVE...: what iptables keeps in nftables, asked for only where there is any.
 saved_rules() {
     has "$2" || { absent "$2 is not installed"; return; }
+    asks_kernel nf_tables || return # where the tool has the old tables, those are in the next section
     if [ "$ruleset" ]; then
         case $ruleset in
             *'"table": {"family": "'"$1"'"'*) ;;
@@ -39,11 +41,10 @@ legacy_rules() {
 }
 legacy_iptables() { legacy_rules /proc/net/ip_tables_names iptables-legacy-save iptables-save; }
 
-# firewall-cmd is Python and takes a quarter of a second, so only where the daemon runs.
+# What firewalld has in force is in the rules above, and what it has for good in its files: firewall-cmd, which is
+# Python and takes a quarter of a second, would say no more.
 firewalld() {
     has firewall-cmd || { absent 'firewall-cmd is not installed'; return; }
-    case $stats in
-        *'(firewalld)'*) limited firewall-cmd --list-all-zones ;;
-        *) absent 'firewalld does not run' ;;
-    esac
+    asks firewalld || return
+    printf 'running\n'
 }

@@ -1,6 +1,10 @@
 # --- the machine -----------------------------------------------------------------------------------------
 
-clock() { date +%s.%N; }
+clock() {
+    epoch=$(date +%s.%N)
+    booted=$((${epoch%.*} - ${up%.*}))
+    printf '%s\n' "$epoch"
+}
 
 # What the shell can see without starting anything.
 session() {
@@ -80,7 +84,7 @@ service_units() {
         if [ -L "/run/systemd/units/invocation:$unit" ]; then
             active=active
             [ "$load" != alias ] || load=loaded # linked under its own name
-            case " $limit_units " in *" $unit "*) limited_units="$limited_units $unit" ;; esac
+            case " $limit_units " in *" $unit "*) limits_of "$unit" ;; esac
         fi
         printf 'unit %s %s %s\n' "$unit" "$load" "$active"
     done
@@ -90,7 +94,16 @@ service_units() {
         [ ! -L "$link" ] || printf 'wanted %s\n' "$link"
     done
     [ -z "$limited_units" ] ||
-        limited systemctl show --no-pager -p Id,LimitMEMLOCK,LimitNOFILE $limited_units
+        grep -aHsE '^Max (locked memory|open files) ' $limited_units
+}
+
+# What the service runs with, from the kernel: its process is named as the unit, docker's dockerd.
+limits_of() {
+    main=${1%.service}
+    [ "$main" != docker ] || main=dockerd
+    runs "$main" || return
+    printf 'main %s %s\n' "$1" "$pid"
+    limited_units="$limited_units /proc/$pid/limits"
 }
 
 # The process whose environment the ssh command was started with: sudo's own where it came through sudo, which
@@ -144,9 +157,20 @@ hide_logins() {
     line=$line$rest
 }
 
+# mounts_itself PATH: whether systemd would mount something there for whoever looks (systemd.automount(5)), as
+# with /boot often.
+mounts_itself() {
+    unit=${1#/}
+    case $unit in */*) unit=${unit%/*}-${unit##*/} ;; esac
+    [ -L "/run/systemd/units/invocation:$unit.automount" ] && [ ! -L "/run/systemd/units/invocation:$unit.mount" ]
+}
+
 space() {
     IFS=$nl
-    set -- $file_systems
+    set --
+    for path in $file_systems; do
+        mounts_itself "$path" || set -- "$@" "$path"
+    done
     unset IFS
     limited stat -f -c '%T %S %b %f %a %c %d %n' "$@"
     [ "$status" != failed:1 ] || status=ok

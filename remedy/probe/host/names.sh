@@ -3,7 +3,7 @@
 # Each name is followed by an address of 0.0.0.0/8, which getent answers with itself: so the answer to a name
 # is what comes before its mark, and a name without an answer is seen too. -A: both families as getaddrinfo has
 # them without AI_ADDRCONFIG, which is how gloo, c10d and NCCL ask.
-ask() { answers=$($as getent $every ahosts "$@" </dev/null 2>/dev/null); }
+ask() { answers=$($as getent ${nss_services:+-s "$nss_services"} $every ahosts "$@" </dev/null 2>/dev/null); }
 
 came_through() { case $nl$answers in *"$nl$1 "*) ;; *) return 1 ;; esac; }
 

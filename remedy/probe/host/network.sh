@@ -11,11 +11,3 @@ END
     judge $?
     [ "$status" != failed:1 ] || status=ok # its words tell
 }
-
-listeners() {
-    if has ss; then
-        limited ss -H -ltnpe
-    else
-        every_line /proc/net/tcp /proc/net/tcp6
-    fi
-}

@@ -4,76 +4,138 @@
 # numbers, so that no process can name itself into being one.
 processes() {
     stats=$(grep -aHsvE '\) [A-Z] [02] 0 0 0 -1 [0-9 -]*$' /proc/[0-9]*/stat)
+    case $? in 137 | 143) stats= status=timeout ;; esac
     printf '%s\n' "$stats"
 }
 
-# Owner, cgroup and command line of those that are not daemons of every host, and not of this very session.
+# Owner, cgroup and command line of those that are not daemons of every host, and not of this very session. One
+# process for each question, none for each process.
 process_details() {
-    chosen= details= adopted=
+    folders= owned= asked= details= adopted= names=
     IFS=' ' read -r _ _ _ _ _ own_session _ </proc/$$/stat
     set -f
     IFS=$nl
     for line in $stats; do
-        command=${line#*\(}
-        command=${command%\)*}
-        case " $daemons " in *" $command "*) continue ;; esac
-        numbers=${line##*\) ? }
-        numbers=${numbers#* }
-        numbers=${numbers#* }
-        [ "${numbers%% *}" != "$own_session" ] || continue
-        numbers=${line##*\) ? }
+        command=${line#*\(} command=${command%%\)*}
+        numbers=${line#*') '}
         line=${line%%/stat:*}
-        case $numbers in '1 '*) ! in_login "$line/cgroup" || adopted="$adopted $line/fd/1 $line/fd/2" ;; esac
-        chosen=$chosen$nl$line
-        details=$details$nl$line/cgroup$nl$line/cmdline
+        case ${line#/proc/} in '' | *[!0-9]*) continue ;; esac
+        names="$names($command)${line#/proc/}$nl"
+        folders=$folders$nl$line/fd
+        case " $daemons " in *" $command "*) continue ;; esac
+        unset IFS
+        set -- $numbers
+        IFS=$nl
+        [ "$4" != "$own_session" ] || continue
+        owned=$owned$nl$line
+        asked=$asked$nl$line/cgroup$nl$line/cmdline
     done
     set +f
-    set -- $chosen
+    set -- $owned
     [ $# -gt 0 ] || { unset IFS; absent 'only the usual daemons run'; return; }
-    unset IFS
     stat -c '%u %n' "$@" 2>/dev/null </dev/null
-    IFS=$nl
-    set -- $details
+    set -- $asked
     unset IFS
-    # Arguments are parted by tabs; what follows a name that looks like a secret is not sent.
-    grep -aHs '' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets"
+    # Of the controllers of version 1 (cgroups(7)) only systemd's own. Arguments are parted by tabs; what follows a
+    # name that looks like a secret is not sent.
+    details=$(grep -aHsv '^[1-9][0-9]*:[a-z_,][a-z_,]*:/' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets")
+    printf '%s\n' "$details"
+    find_adopted
 }
 
-# Whether systemd counts a process to somebody's login.
-in_login() {
-    while IFS= read -r group; do
-        case $group in */session-*.scope | */ssh.service | */sshd.service | */sshd@*.service) return 0 ;; esac
-    done <"$1"
-    return 1
+# What systemd counts to somebody's login and PID 1 has adopted.
+find_adopted() {
+    set -f
+    IFS=$nl
+    for line in $details; do
+        case $line in */session-*.scope | */ssh.service | */sshd.service | */sshd@*.service) ;; *) continue ;; esac
+        line=${line%%:*}
+        case $line in */cgroup) ;; *) continue ;; esac
+        line=${line%/cgroup}
+        IFS= read -r numbers <"$line/stat" || continue
+        case ${numbers##*') '} in [A-Z]' 1 '*) adopted="$adopted $line/fd/1 $line/fd/2" ;; esac
+    done
+    unset IFS
+    set +f
 }
 
-# Where the output goes of what PID 1 has adopted from a login, and which pipes anybody reads. Looking at all
-# open files costs, so only where there is such a process, and it writes to a pipe.
+# Where the output goes of what was adopted, and which pipes anybody reads. Looking at all open files costs, so
+# only where there is such a process, and it writes to a pipe. Names of users are not asked for: NSS may start a
+# daemon to know one.
 process_outputs() {
     [ "$adopted" ] || { absent 'nothing was adopted'; return; }
-    outputs=$(ls -ld $adopted 2>/dev/null </dev/null)
+    outputs=$(ls -ldn $adopted 2>/dev/null </dev/null)
     printf '%s\n' "$outputs"
     case $outputs in
         *'-> pipe:['*)
-            ls -l /proc/[0-9]*/fd 2>/dev/null </dev/null |
+            IFS=$nl
+            set -- $folders
+            unset IFS
+            ls -ln "$@" 2>/dev/null </dev/null |
                 sed -n '/^lr.* -> pipe:\[/s/.* -> /reader /p'
             ;;
     esac
     printf 'end\n'
 }
 
-hide_secrets="/^.proc.[0-9]*.cgroup:/{/cgroup:0::/!{/name=systemd:/!d}}
-s/\([Tt][Oo][Kk][Ee][Nn]\|[Ss][Ee][Cc][Rr][Ee][Tt]\|[Pp][Aa][Ss][Ss][Ww]\|[Kk][Ee][Yy]\)\([A-Za-z0-9_-]*[=$tab]\)[^$tab]*/\1\2<redacted>/g
+hide_secrets="s/\([Tt][Oo][Kk][Ee][Nn]\|[Ss][Ee][Cc][Rr][Ee][Tt]\|[Pp][Aa][Ss][Ss][Ww]\|[Kk][Ee][Yy]\)\([A-Za-z0-9_-]*[=$tab]\)[^$tab]*/\1\2<redacted>/g
 s,://[^/@ $tab]*@,://<redacted>@,g"
 
+# ss would have the kernel load a module; where it is there, it is cheaper than the kernel's own table, for which
+# all connections are walked through. Who has a socket open is found by its inode.
+listeners() {
+    sockets=
+    if has ss && kernel_has tcp_diag; then
+        sockets=$(ss -H -ltne 2>/dev/null </dev/null)
+        judge $?
+        [ "$status" = ok ] || return
+    else
+        # What listens has no remote end.
+        sockets=$(grep -aHs ':0000 0A ' /proc/net/tcp /proc/net/tcp6)
+    fi
+    [ "$sockets" ] || return
+    printf '%s\n' "$sockets"
+    inodes=
+    IFS=$nl
+    for line in $sockets; do
+        case $line in
+            *' ino:'*) line=${line#*' ino:'} line=${line%%' '*} ;;
+            *)
+                unset IFS
+                # "number: local remote state queues timer retransmits uid timeout inode ..." (proc_net_tcp.rst)
+                set -- ${line##*: }
+                line=$9
+                ;;
+        esac
+        case $line in '' | *[!0-9]*) continue ;; esac
+        inodes="${inodes:+$inodes$nl}socket:[$line]"
+    done
+    set -- $folders
+    unset IFS
+    if [ "$inodes" ] && [ $# -gt 0 ]; then open_sockets "$@"; fi
+}
+
+# Each process's folder and the socket that it has open; of many only what is in $inodes. The find of busybox
+# knows neither -lname nor -printf.
+open_sockets() {
+    if [ $# -gt 64 ]; then
+        sockets=$(find "$@" -maxdepth 1 -type l -printf '%h:%l\n' 2>/dev/null </dev/null | grep -F "$inodes")
+    else
+        sockets=$(find "$@" -maxdepth 1 -lname 'socket:*' -printf '%h:%l\n' 2>/dev/null </dev/null)
+    fi
+    [ "$sockets" ] || sockets=$(ls -ln "$@" 2>/dev/null </dev/null |
+        sed -n -e '/^.proc.[0-9]*.fd:$/p' -e 's/^l.* -> socket:/socket:/p')
+    printf '%s\n' "$sockets"
+}
+
 shared_memory() {
-    set -- /dev/shm/* /dev/shm/.[!.]*
-    [ -e "$1" ] || shift
-    [ -e "$1" ] || shift
-    [ $# -gt 0 ] || { absent 'no file'; return; }
-    limited find /dev/shm -xdev ! -name "*$nl*" ! -type d \
+    for path in /dev/shm/* /dev/shm/.[!.]*; do
+        case $path in */libpod_lock | */libpod_rootless_lock_*) continue ;; esac # Podman's, on each host that has it
+        [ ! -e "$path" ] || shm_files=yes
+    done
+    [ "$shm_files" ] || { absent 'no file'; return; }
+    limited find /dev/shm -xdev ! -name "*$nl*" ! -name libpod_lock ! -name 'libpod_rootless_lock_*' ! -type d \
         -exec stat -c '%d %i %s %b %u %g %f %Y %Z %h %n' {} +
-    shm_files=yes
 }
 
 # Who maps or holds a file of /dev/shm, by device and inode: a bind mount elsewhere has another path. Reading

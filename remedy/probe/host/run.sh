@@ -24,6 +24,7 @@ probe() {
     section ip ip_facts
     section routing routing_facts
     section queueing queueing_facts
+    choose_name_services
     section names names
     section listeners listeners
     section units service_units
@@ -47,7 +48,7 @@ probe() {
 
 uptime
 stop=$((${up%.*} + stop_after))
-shm_files= nvidia_status= docker_status=
+shm_files= nvidia_status= names= folders= booted=0
 home=${HOME:-/}
 homes=$home
 for user in "${SUDO_USER:-}" "$jobs_user"; do

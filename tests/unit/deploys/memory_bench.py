@@ -42,7 +42,7 @@ def memory_host(
 ) -> HostState:
     contents = {DAEMON: None, PODMAN: None, FSTAB: b"# nothing\n", **(files or {})}
     dockerd = Process(50, 1, 50, 50, False, "S", "dockerd", 0, 0, arguments=arguments)
-    docker = record(Docker, version="20.10.24") if runs else None
+    docker = record(Docker) if runs else None
     known = {
         path: content
         if isinstance(content, Unknown)

@@ -240,14 +240,14 @@ def test_switching_off_is_asked_for_by_the_spec_and_says_what_is_lost() -> None:
     assert (change.risk, change.guarded) == (Risk.HIGH, True)
     assert change.disrupts
     assert "firewalld" in change.title
-    assert (action.before, action.after) == ("public\n", "")
+    assert (action.before, action.after) == ("active", "inactive")
     for text, verbs in ((action.do, ("disable", "stop")), (action.undo, ("enable", "start"))):
         for verb in verbs:
             assert (
                 f"systemctl --no-reload {verb} firewalld.service" in text
                 or f"systemctl {verb} firewalld" in text
             )
-    assert "--list-all-zones" in action.observe
+    assert action.observe == "systemctl is-active firewalld.service"
     (finding,) = findings(plan, FindingKind.DRIFT, "fwd")
     assert "firewalld" in finding.title
     (ufw_off,) = plan.for_host("ufw")

@@ -153,7 +153,10 @@ def test_limits_of_services_are_read() -> None:
         "unit docker.service loaded active\nunit x.service masked inactive\n"
         "wanted /usr/lib/systemd/system/a.wants/docker.service\n"
         "wanted /etc/systemd/system/b.wants/docker.service\n"
-        "Id=docker.service\nLimitMEMLOCK=18446744073709551615\nLimitNOFILE=1048576\n"
+        "main docker.service 7\n"
+        "/proc/7/limits:Max locked memory         unlimited            unlimited            bytes     \n"
+        "/proc/7/limits:Max open files            1024                 1048576              files     \n"
+        "/proc/8/limits:Max open files            1                    1                    files     \n"
     )
     units = known(parse(replaced(recorded("lab-idle"), "units", text)).units)
     docker = units["docker.service"]
@@ -186,32 +189,47 @@ def test_secrets_on_a_command_line_are_not_sent() -> None:
     assert b"--api-key=" in recorded("lab-busy")
 
 
+SS = "LISTEN 0 128 [::1]:29500 [::]:* uid:1000 ino:5 sk:1 <->\n"
+
+
 @pytest.mark.parametrize(
-    ("users", "holders"),
+    ("lines", "holders"),
     [
-        ('users:(("systemd",pid=1,fd=3))', (1,)),
-        ('users:(("evil",pid=1,fd=3))', ()),
-        ('users:(("",pid=1,fd=9),(",pid=1,fd=3))', ()),
+        ("/proc/1/fd:socket:[5]\n/proc/9/fd:socket:[5]\n/proc/3/fd:socket:[6]\n", (1, 9)),
+        ("/proc/7/fd:\nsocket:[6]\n/proc/8/fd:\nsocket:[5]\n", (8,)),  # ls of busybox
+        ("socket:[5]\n/proc/x/fd:socket:[5]\n/proc/1/fd:socket:[5] socket:[5]\n", ()),
         ("", ()),
     ],
 )
-def test_a_process_cannot_pass_for_another_by_its_name(
-    users: str, holders: tuple[int, ...]
-) -> None:
-    line = f"LISTEN 0 128 [::1]:29500 [::]:* {users} uid:1000 ino:5 sk:1 <->\n"
-    (listener,) = known(parse(replaced(recorded("lab-busy"), "listeners", line)).listeners)
+def test_who_listens_is_known_by_the_socket(lines: str, holders: tuple[int, ...]) -> None:
+    (listener,) = known(parse(replaced(recorded("lab-busy"), "listeners", SS + lines)).listeners)
     assert listener == ("::1", 29500, 1000, holders)
 
 
-def test_listeners_without_ss() -> None:
+ANY6 = "0" * 32
+
+
+def test_listeners_of_the_kernels_table() -> None:
     lines = (
         "/proc/net/tcp:  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
         "/proc/net/tcp:   0: 0100007F:733C 00000000:0000 0A 0:0 00:0 0  1000        0 5 1 x\n"
+        "/proc/net/tcp:1001: 00000000:0017 00000000:0000 0A 0:0 00:0 0     0        0 8 1 x\n"
         "/proc/net/tcp:   1: 0100007F:0016 0100007F:9C40 01 0:0 00:0 0     0        0 6 1 x\n"
-        "/proc/net/tcp6:   0: 00000000000000000000000000000000:0016 0:0 0A 0:0 00:0 0     0        0 7 1 x\n"
+        f"/proc/net/tcp6:   0: {ANY6}:0016 0:0 0A 0:0 00:0 0     0        0 7 1 x\n"
+        f"/proc/net/tcp6:   1: {ANY6}:0017 0:0 0A 0:0 00:0 0     0        0 9 1 x\n"
+        "/proc/net/tcp6:   2: B80D0120000000000000000001000000:0018 0:0 0A 0:0 00:0 0 0 0 10 1 x\n"
+        "/proc/net/tcp6:   3: 0000000000000000FFFF00000100007F:0019 0:0 0A 0:0 00:0 0 0 0 11 1 x\n"
+        "/proc/4/fd:socket:[7]\n"
     )
     found = known(parse(replaced(recorded("lab-idle"), "listeners", lines)).listeners)
-    assert found == (("127.0.0.1", 29500, 1000, ()), ("*", 22, 0, ()))
+    assert found == (
+        ("127.0.0.1", 29500, 1000, ()),
+        ("0.0.0.0", 23, 0, ()),  # noqa: S104
+        ("*", 22, 0, (4,)),
+        ("::", 23, 0, ()),
+        ("2001:db8::1", 24, 0, ()),
+        ("127.0.0.1", 25, 0, ()),
+    )
 
 
 def test_shared_memory_and_who_uses_it() -> None:

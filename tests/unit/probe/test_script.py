@@ -65,6 +65,16 @@ def tool(folder: Path, name: str, text: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
+def with_driver(request: ProbeRequest, folder: Path) -> str:
+    """Return the script for a host with an NVIDIA driver: nvidia-smi is not asked without."""
+    for name in ("version", "nvidiactl"):
+        (folder / name).touch()
+    text = render_probe(request)
+    return text.replace("/proc/driver/nvidia/version ]", f"{folder}/version ]").replace(
+        "/dev/nvidiactl ]", f"{folder}/nvidiactl ]"
+    )
+
+
 def content(found: HostState, path: Path) -> bytes:
     file = found.file(str(path))
     assert isinstance(file, File), file
@@ -249,7 +259,8 @@ def test_processes_are_seen_without_their_secrets(trainer: subprocess.Popen[byte
 def test_a_tool_that_hangs_costs_only_itself(tmp_path: Path, shell: str) -> None:
     path = tool(tmp_path / "bin", "nvidia-smi", HANG)
     path = tool(tmp_path / "bin", "ss", HANG)
-    found, _ = run(ProbeRequest(tool_seconds=1), shell, PATH=path)
+    request = ProbeRequest(tool_seconds=1)
+    found, _ = run(request, shell, text=with_driver(request, tmp_path), PATH=path)
     assert found.complete
     assert not isinstance(found.gpus, Unknown)
     assert isinstance(found.gpus.devices, Unknown)
@@ -261,7 +272,8 @@ def test_a_tool_that_hangs_costs_only_itself(tmp_path: Path, shell: str) -> None
 def test_the_whole_probe_has_a_deadline(tmp_path: Path) -> None:
     path = tool(tmp_path / "bin", "ss", HANG)
     path = tool(tmp_path / "bin", "nvidia-smi", HANG)
-    found, _ = run(ProbeRequest(deadline=2, tool_seconds=30), PATH=path)
+    request = ProbeRequest(deadline=2, tool_seconds=30)
+    found, _ = run(request, text=with_driver(request, tmp_path), PATH=path)
     assert found.complete
     assert isinstance(found.listeners, Unknown)
     assert not isinstance(found.processes, Unknown)
@@ -273,7 +285,8 @@ def test_a_tool_that_cannot_be_killed_does_not_hold_the_probe(tmp_path: Path) ->
     pid = tmp_path / "pid"
     escape = f"#!/bin/sh\n(setsid sleep 600 & echo $! >{pid})\nexec sleep 600\n"
     path = tool(tmp_path / "bin", "nvidia-smi", escape)
-    found, _ = run(ProbeRequest(tool_seconds=1), PATH=path)
+    request = ProbeRequest(tool_seconds=1)
+    found, _ = run(request, text=with_driver(request, tmp_path), PATH=path)
     os.kill(int(pid.read_text()), signal.SIGKILL)  # it lives: the probe did not wait for it
     assert found.complete
     assert not isinstance(found.gpus, Unknown)
@@ -300,7 +313,8 @@ def test_gpus_are_read(tmp_path: Path) -> None:
         'case "$*" in *query-gpu*) echo "0, GPU-1, 00000000:18:00.0, NVIDIA H200, 570.1, Enabled, Default,'
         ' 143771, 5, 0" ;; *compute-apps*) echo "42, GPU-1, 1000" ;; esac\n'
     )
-    found, _ = run(ProbeRequest(), PATH=tool(tmp_path / "bin", "nvidia-smi", script))
+    request, path = ProbeRequest(), tool(tmp_path / "bin", "nvidia-smi", script)
+    found, _ = run(request, text=with_driver(request, tmp_path), PATH=path)
     assert not isinstance(found.gpus, Unknown)
     assert not isinstance(found.gpus.devices, Unknown)
     assert found.gpus.devices[0].name == "NVIDIA H200"

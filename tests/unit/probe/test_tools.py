@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TypeVar
 
 import pytest
@@ -72,10 +73,7 @@ def test_the_firewalls_of_an_idle_host() -> None:
 
 def test_firewalld() -> None:
     firewalls = known(state("lab-firewalld").firewalls)
-    zones = known(firewalls.firewalld)
-    assert zones is not None
-    assert "public (active)\n" in zones
-    assert 'rule family="ipv4" source address="10.0.0.9" accept' in zones
+    assert known(firewalls.firewalld) == "running"
     assert ("inet", "firewalld") in known(firewalls.nft).tables
 
 
@@ -107,12 +105,124 @@ def test_docker() -> None:
     containers: Containers = known(found.containers)
     docker = known(containers.docker)
     assert docker is not None
-    assert (docker.version, docker.default_runtime) == ("27.5.1", "nvidia")
+    assert docker.default_runtime == "nvidia"
     assert docker.runtimes == ("nvidia", "runc")
     assert known(containers.docker_containers) == (
         ("ab", "train", "x{{y}}", 67108864, "private", 77),
     )
     assert known(containers.podman_containers) == ()
+
+
+def processes(*rows: tuple[int, int, str, str]) -> dict[str, str]:
+    """Return the sections of processes: pid, parent, name and arguments of each."""
+    numbers = "0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0"
+    return {
+        "processes": "".join(
+            f"/proc/{pid}/stat:{pid} ({name}) S {parent} 5 5 {numbers}\n"
+            for pid, parent, name, _ in rows
+        ),
+        "process_details": "".join(f"0 /proc/{pid}\n" for pid, *_ in rows)
+        + "".join(
+            f"/proc/{pid}/cmdline:" + words.replace(" ", "\t") + "\t\n" for pid, _, _, words in rows
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "default", "runtimes"),
+    [
+        (None, "", "runc", ()),
+        ("{}", "", "runc", ()),
+        (
+            '{"default-runtime":"nvidia","runtimes":{"nvidia":{"path":"x"}}}',
+            "",
+            "nvidia",
+            ("nvidia",),
+        ),
+        (
+            None,
+            " --add-runtime nvidia=/usr/bin/x --add-runtime=kata=y --default-runtime=kata",
+            "kata",
+            ("kata", "nvidia"),
+        ),
+    ],
+)
+def test_docker_by_its_files(
+    settings: str | None, arguments: str, default: str, runtimes: tuple[str, ...]
+) -> None:
+    body = recorded("lab-idle")
+    rows = processes((7, 1, "dockerd", f"/usr/bin/dockerd -H fd://{arguments}"))
+    for name, content in {**rows, "docker": "files 7\n"}.items():
+        body = replaced(body, name.replace("_", "-"), content)
+    if settings is not None:
+        path = "/etc/docker/daemon.json"
+        stat = re.compile(rb"stat: [^\n]*daemon.json[^\n]*")
+        assert stat.search(body)
+        facts = f"81a4 0 0 {len(settings) + 1} 1 1 1700000000 {path}".encode()
+        body = stat.sub(facts, body)
+        body = body.replace(b"/etc/hostname:", f"{path}:{settings}\n/etc/hostname:".encode(), 1)
+    docker = known(known(parse(body).containers).docker)
+    assert docker is not None
+    assert docker.default_runtime == default
+    assert docker.runtimes == tuple(sorted(("io.containerd.runc.v2", "runc", *runtimes)))
+
+
+def test_a_docker_whose_file_is_no_json_or_whose_arguments_are_not_known_is_unknown() -> None:
+    body = replaced(recorded("lab-idle"), "docker", "files 7\n")
+    docker = known(parse(body).containers).docker
+    assert isinstance(docker, Unknown)
+    assert "arguments of dockerd" in docker.reason
+
+
+ID = "ab" * 32
+FOLDER = f"/var/lib/docker/containers/{ID}"
+
+
+def test_containers_by_dockers_files() -> None:
+    lines = (
+        f"container {ID} 77\n"
+        f'{FOLDER}/config.v2.json:"Image":"busybox"\n'
+        f'{FOLDER}/config.v2.json:"Image":"a label"\n'
+        f'{FOLDER}/config.v2.json:"LogPath":"a label","Name":"/other"\n'
+        f'{FOLDER}/config.v2.json:"Image":"sha256:00"\n'
+        f'{FOLDER}/config.v2.json:"LogPath":"/x.log","Name":"/train"\n'
+        f'{FOLDER}/hostconfig.json:"IpcMode":"private"\n'
+        f'{FOLDER}/hostconfig.json:"ShmSize":67108864\n'
+    )
+    (container,) = known(known(answer(docker_containers=lines).containers).docker_containers)
+    assert container == (ID, "train", "busybox", 67108864, "private", 77)
+    unread = known(answer(docker_containers=f"container {ID} 77\n").containers).docker_containers
+    assert isinstance(unread, Unknown)
+    assert "say too little" in unread.reason
+
+
+def test_containers_of_podman() -> None:
+    other = "cd" * 32
+    rows = processes(
+        (50, 1, "conmon", f"/usr/bin/conmon -c {ID} -u {ID} -n old --exit-command /usr/bin/podman"),
+        (51, 50, "sleep", "sleep 100"),
+        (60, 1, "conmon", f"/usr/bin/conmon -c {other} -n shared --exit-command /usr/bin/podman"),
+        (70, 1, "conmon", "/usr/bin/conmon -c ef -n k8s_pod -s"),
+    )
+    listed = [{"id": ID, "metadata": json.dumps({"image-name": "x/tiny:latest"})}]
+    path = "/var/lib/containers/storage/overlay-containers/containers.json"
+    body = recorded("lab-idle")
+    for name, content in {
+        **rows,
+        "podman_containers": f"{path}:{json.dumps(listed)}\n",
+    }.items():
+        body = replaced(body, name.replace("_", "-"), content)
+    mount = (
+        "/proc/self/mountinfo:900 800 0:77 / /var/lib/containers/storage/overlay-containers/"
+        f"{ID}/userdata/shm rw,nosuid - tmpfs shm rw,size=64000k\n"
+    )
+    at = body.index(b"/proc/meminfo:")
+    body = body[:at] + mount.encode() + body[at:]
+    containers = known(known(parse(body).containers).podman_containers)
+    assert containers == (
+        (ID, "old", "x/tiny:latest", 65536000, "private", 51),
+        (other, "shared", "", 0, "host", 0),
+    )
 
 
 @pytest.mark.parametrize(
