@@ -1,6 +1,6 @@
 """How many tests, in how many rounds, it takes to name what is broken: remedy beside other searches.
 
-    python -m benchmarks.isolation [--fleets N]
+    python -m benchmarks.isolation [--fleets N] [--no-write]
 
 Nothing is measured on a machine: tests are counted in simulated fleets, so the table is the same anywhere.
 """
@@ -93,7 +93,9 @@ def main() -> None:
     """Count, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fleets", type=int, default=100, help="fleets a line")
-    fleets = parser.parse_args().fleets
+    parser.add_argument("--no-write", action="store_true", help="print the tables only")
+    options = parser.parse_args()
+    fleets = options.fleets
     text = [
         "# Isolation: tests and rounds until what is broken is named",
         "",
@@ -110,9 +112,10 @@ def main() -> None:
         "Half of the broken pairs are broken in one direction only. Broken pairs are found one after the other",
         "where tests yield one bit, which is what their rounds go into.",
     ]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join(text) + "\n", encoding="utf-8")
-    print(RESULTS.read_text(encoding="utf-8"))
+    if not options.no_write:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text("\n".join(text) + "\n", encoding="utf-8")
+    print("\n".join(text))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """What journalling and receipts cost: the same apply with and without them, in turns, on lab hosts.
 
-    python -m benchmarks.overhead [--hosts N] [--rounds N]      as root
+    python -m benchmarks.overhead [--hosts N] [--rounds N] [--no-write]      as root
 
 Without them means: the controller writes no record, flushes nothing and keeps no plan, and the hosts
 get neither receipts nor log lines, neither ``changes.json`` nor ``undo`` nor the journal's head, and flush
 nothing before the first change. Pre-images are made in both variants, since the new contents are made from
-them. The table goes to ``results/overhead.md``.
+them. The table goes to ``results/overhead.md``, unless ``--no-write`` is given.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-write", action="store_true", help="print the table only")
     chosen = parser.parse_args()
     taken: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +111,8 @@ def main() -> None:
         ),
         f"\nWith over without, round by round: {times.text()}.\n",
     ]
-    RESULTS.write_text("\n".join(lines), encoding="utf-8")
+    if not chosen.no_write:
+        RESULTS.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
 
 

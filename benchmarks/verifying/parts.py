@@ -61,11 +61,13 @@ def faults(cluster: Cluster, rounds: int) -> Part:
         f"{cluster.count} hosts: one with its port range closed, a drop in one direction between two others,"
         " and one whose name another resolves wrongly; `remedy verify` has to name all three."
     )
+    if cluster.count < 6:
+        raise BenchmarkError("its three faults take six hosts at least: --hosts 6")
     _right(cluster)
     healthy = [_remedy(cluster, "verify")[0] for _ in range(rounds)]
     names = [host.name for host in cluster.lab.hosts()]
     address = {host.name: host.record.cluster_address for host in cluster.lab.hosts()}
-    closed, here, there, at, wrong = names[1], names[4], names[9], names[6], names[12]
+    closed, here, at, there, wrong = (names[len(names) * k // 16] for k in (1, 4, 6, 9, 12))
     _close(cluster, closed, 'iifname != "lo" tcp dport 32768-60999')
     _close(cluster, there, f"ip saddr {address[here]} tcp dport 1024-65535")
     cluster.lab.host(at).must(

@@ -84,14 +84,17 @@ def imported_tests(text: str) -> list[str]:
         if isinstance(node, ast.Import):
             names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names += (f"{node.module or ''}.{alias.name}" for alias in node.names)
-    # Of tests.unit.test_a.test_b it is the module that counts, not a function in it.
+            # Relative ones begin somewhere below ``tests``: there is nothing else that they could mean.
+            begin = [*(["tests"] if node.level else []), *filter(None, [node.module])]
+            names += (".".join([*begin, alias.name]) for alias in node.names)
     return [name for name in names if re.search(r"^tests\.(.*\.)?test_\w+", name)]
 
 
 def test_no_test_module_imports_another() -> None:
     """What two of them need is in a bench; so a test can be moved or deleted without a look around."""
     assert imported_tests("from tests.unit.firewall import test_ufw\nimport tests.lab.test_sudo")
+    assert imported_tests("from .test_guard import LOCKOUT") == ["tests.test_guard.LOCKOUT"]
+    assert imported_tests("from . import test_guard")
     assert not imported_tests("from tests.unit.plans import plan_of\nfrom pytest import test_x")
     files = sorted((ROOT / "tests").rglob("*.py"))
     assert len(files) > 100
