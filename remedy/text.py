@@ -50,11 +50,11 @@ def _size(bracket: str) -> int:
     """Return how many numbers a bracket holds at most; 1 for what cannot be read, which is refused later."""
     count = 0
     for part in bracket.split(","):
-        found = _RANGE.fullmatch(part.strip())
-        if found is None:
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
             return 1
         first, last, step = (
-            int(number) for number in (found[1], found[2] or found[1], found[3] or 1)
+            int(number) for number in (match[1], match[2] or match[1], match[3] or 1)
         )
         count += max(0, last - first) // max(1, step) + 1
     return count

@@ -117,8 +117,8 @@ def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
 
 
 def _ports(text: str) -> set[tuple[int, int]]:
-    found = set()
+    ports = set()
     for group in _PORTS.findall(text):
         for low, high in _SPAN.findall(group):
-            found.add((int(low), int(high or low)))
-    return found
+            ports.add((int(low), int(high or low)))
+    return ports

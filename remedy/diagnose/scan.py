@@ -129,8 +129,8 @@ class _Scan:
             buffer += block
             end = max(done, len(buffer) - AROUND)
             self._try_lines(buffer, done, end)
-            kept = max(0, end - AROUND)
-            buffer, done = buffer[kept:], end - kept
+            begin = max(0, end - AROUND)
+            buffer, done = buffer[begin:], end - begin
         self._try_lines(buffer, done, len(buffer))
         return LogScan(
             name=self.source.name,

@@ -34,7 +34,7 @@ def _edited(line: bytes) -> bytes:
     if match is None:
         return line
     words = _WORD.findall(match["services"])
-    kept = [
+    others = [
         word
         for at, word in enumerate(words)
         if word != FILES and not (word.startswith(b"[") and words[at - 1 : at] in ([FILES], []))
@@ -42,5 +42,5 @@ def _edited(line: bytes) -> bytes:
     if words[:1] == [FILES]:
         return line
     blanks = match["services"][len(match["services"].rstrip()) :]
-    services = [FILES, *(kept or [b"dns"] * (not words))]
+    services = [FILES, *(others or [b"dns"] * (not words))]
     return match["head"] + b" ".join(services) + blanks + match["rest"]

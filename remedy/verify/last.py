@@ -59,13 +59,15 @@ def increment(last: Verdict | str, now: Mapping[str, str], engine: str) -> Incre
         return f"the last verdict is of the engine {last.engine}"
     if not last.passed:
         return "the last verification failed"
-    kept = [host for host, fingerprint in now.items() if last.fingerprints.get(host) == fingerprint]
-    changed = [host for host in now if host not in kept]
+    unchanged = [
+        host for host, fingerprint in now.items() if last.fingerprints.get(host) == fingerprint
+    ]
+    changed = [host for host in now if host not in unchanged]
     if not changed:
         return "no host has changed since the last verification"
-    if len(changed) > len(kept):
+    if len(changed) > len(unchanged):
         return f"{len(changed)} of {len(now)} hosts have changed since the last verification"
     # Neighbours share switches: a partner half the fleet away has seen more of the network.
-    half = len(kept) // 2
-    partners = [*kept[half:], *kept[:half]]
+    half = len(unchanged) // 2
+    partners = [*unchanged[half:], *unchanged[:half]]
     return Increment(tuple(zip(changed, partners, strict=False)))

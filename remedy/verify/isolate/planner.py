@@ -42,7 +42,7 @@ ROUNDS = 300
 # Rounds of pairs that are tried where no two hosts were seen to work together.
 SEEKING = 4
 # Good hosts that are kept out of a test of the rest for each hunt, which may need them as partners.
-KEPT = 2
+RESERVE = 2
 
 
 @dataclass
@@ -300,8 +300,10 @@ class Isolation:
         if self._hunts:
             if all(self._evidence.good(host) for host in free):
                 return []
-            kept = [host for host in free if self._evidence.good(host)][: KEPT * len(self._hunts)]
-            free = [host for host in free if host not in kept]
+            reserve = [host for host in free if self._evidence.good(host)][
+                : RESERVE * len(self._hunts)
+            ]
+            free = [host for host in free if host not in reserve]
         groups = self._evidence.unproven(free, apart)
         return [
             Test(tuple(sorted(g, key=self._evidence.place.__getitem__)), "rest") for g in groups

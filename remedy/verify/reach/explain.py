@@ -218,12 +218,12 @@ def thin(
         if (rest := t.peers & ~closed_bits).bit_count() >= enough
     }
     ends += [out[host].dead_end("out", host, rest) for host, rest in mute.items()]
-    kept: list[DeadLink] = []
+    examples: list[DeadLink] = []
     for link in _unexplained(links(), closed, mute):
-        if len(kept) == most:
+        if len(examples) == most:
             break
-        kept.append(link)
-    return tuple(ends), tuple(kept)
+        examples.append(link)
+    return tuple(ends), tuple(examples)
 
 
 def _unexplained(
