@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from remedy.deploys import _interfaces as nic
+from remedy.deploys import _openmpi
+from remedy.deploys._launched import of_launcher
 from remedy.deploys._settings import (
     MCA_PREFIX,
     NCCL,
@@ -71,13 +73,13 @@ class Surroundings:
     def fault(self, name: str, value: str) -> str | None:
         """Return why a setting of an interface cannot work here; None when it can, or that is not known."""
         network = self.bench.host.network
-        if (
-            name not in IFNAMES
-            or isinstance(network, Unknown)
-            or isinstance(self.interface, Unknown)
-        ):
+        if isinstance(network, Unknown) or isinstance(self.interface, Unknown):
             return None
         strict = nic.named_by_user(self.bench.fleet, self.bench.host)
+        if name in _openmpi.IFNAMES:
+            return _openmpi.wrong_include(value, network, self.interface, strict=strict)
+        if name not in IFNAMES:
+            return None
         exact = name != "NCCL_SOCKET_IFNAME"
         return nic.wrong_interfaces(value, network, self.interface, exact=exact, strict=strict)
 
@@ -111,7 +113,7 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
         return
     known = {(setting.name, setting.value) for setting in around.settings}
     known |= set(switched_off(around.bench.host, around.targets))
-    for name in sorted({*wishes, *IFNAMES} & environment.keys()):
+    for name in sorted({*wishes, *IFNAMES, *_openmpi.IFNAMES} & environment.keys()):
         value = environment[name]
         wish = wishes.get(name)
         if (name, value) in known or (wish is not None and value == wish.value):
@@ -169,8 +171,12 @@ def label_of(name: str) -> str:
     """Return the cause that a wrong value of a variable is."""
     if name in IFNAMES:
         return "wrong-interface"
+    if of_launcher(name):
+        return "rank-mismatch"
     if name.startswith("NCCL_IB_"):
         return "ib-roce-mixed"
+    if name in (_openmpi.FIRST_PORT, _openmpi.PORT_COUNT):
+        return "firewall-ports"
     return "mpi-nic-mismatch" if name.startswith((MCA_PREFIX, "UCX_")) else "env-not-propagated"
 
 

@@ -1,8 +1,10 @@
 """The environment of jobs: NCCL, gloo and MPI get the right network interface, where every launcher sees it.
 
 Cures: NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME naming an interface that is not there or leads nowhere (names
-differ from host to host); NCCL choosing a container's bridge by itself; InfiniBand and RoCE ports mixed;
-variables that an interactive shell has and a job started over ssh, mpirun or Slurm has not.
+differ from host to host); NCCL or Open MPI choosing a container's bridge by itself; Open MPI listening on ports
+that a firewall keeps shut; InfiniBand and RoCE ports mixed; variables that an interactive shell has and a job
+started over ssh, mpirun or Slurm has not; a rank, a world size or endpoints of an old job that a file still
+gives to every new one.
 
 NCCL_* go to /etc/nccl.conf, which every launcher's NCCL reads; Open MPI's and UCX's to their own files where
 they are installed; all else to /etc/environment, which ssh sessions get, and to /etc/profile.d. Without a
@@ -19,8 +21,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from remedy.deploys import _for_open_mpi, _openmpi, _stale, ascend
 from remedy.deploys import _interfaces as nic
-from remedy.deploys import ascend
 from remedy.deploys._environment import (
     DEBUG,
     IFNAMES,
@@ -33,16 +35,15 @@ from remedy.deploys._environment import (
     name_overruling,
     report_differences,
 )
-from remedy.deploys._settings import MCA_PREFIX, PROFILE, SESSION, Target, switched_off, target_for
+from remedy.deploys._settings import PROFILE, SESSION, Target, switched_off, target_for
 from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
-from remedy.plan import Change, FileAction, Finding, Workbench, remedy
+from remedy.plan import Change, FileAction, Finding, FleetBench, Workbench, remedy
 from remedy.probe import File, HostState
 from remedy.secret import looks_secret
 from remedy.spec import SpecSection
 from remedy.templating import render
 from remedy.values import Unknown
 
-MPI_IFNAME = f"{MCA_PREFIX}btl_tcp_if_include"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = frozenset(("PATH", "HOME", "SHELL", "USER", "LOGNAME", "LD_PRELOAD", "IFS", "ENV"))
 
@@ -104,7 +105,14 @@ class EnvironmentSpec(SpecSection):
 @remedy(
     "Environment of jobs",
     EnvironmentSpec,
-    cures=("wrong-interface", "env-not-propagated", "ib-roce-mixed", "mpi-nic-mismatch"),
+    cures=(
+        "wrong-interface",
+        "env-not-propagated",
+        "ib-roce-mixed",
+        "mpi-nic-mismatch",
+        "rank-mismatch",
+        "firewall-ports",
+    ),
     finds=("p2p-acs-iommu", "shm-too-small", "ib-misconfig", "gdr-peermem"),
     order=60,
     reads=(PROFILE,),
@@ -113,8 +121,9 @@ def environment(bench: Workbench[EnvironmentSpec]) -> None:
     """Decide which files have to say something else, and name the lines that overrule them."""
     settings = bench.settings
     around = Surroundings.of(bench, user_files=settings.user_files)
-    wishes = {**_repairs(around), **_asked(around, settings)}
+    wishes = {**_for_open_mpi.wishes(around), **_repairs(around), **_asked(around, settings)}
     sole_values: dict[str, str | None] = {name: wish.value for name, wish in wishes.items()}
+    sole_values |= {setting.name: None for setting in _stale.left_behind(around, wishes)}
     if settings.debug == "remove":
         sole_values |= {
             s.name: None for s in around.settings if is_debug(s) and s.name not in wishes
@@ -124,10 +133,15 @@ def environment(bench: Workbench[EnvironmentSpec]) -> None:
     _keep_profile(around, wishes)
     name_overruling(around, wishes)
     check_session(around, wishes)
+    _stale.name_left_behind(around, wishes)
     advise(around, sole_values)
 
 
-environment.fleetwide(report_differences)
+@environment.fleetwide
+def report_fleet(bench: FleetBench[EnvironmentSpec]) -> None:
+    """Report what differs between the hosts, and what a launcher's variables do on all of them."""
+    report_differences(bench)
+    _stale.report_agreed(bench)
 
 
 def _repairs(around: Surroundings) -> dict[str, Wish]:
@@ -135,18 +149,22 @@ def _repairs(around: Surroundings) -> dict[str, Wish]:
     reasons: dict[str, str] = {}
     for setting in around.settings:
         fault = around.fault(setting.name, setting.value)
-        if setting.target and (fault or setting.ours) and setting.name in IFNAMES:
+        repaired = (*IFNAMES, _openmpi.INCLUDE)
+        if setting.target and (fault or setting.ours) and setting.name in repaired:
             reasons[setting.name] = fault or "remedy set it in place of what could not work"
     astray = _nccl_goes_astray(around)
     if astray and not any(setting.name == IFNAMES[0] for setting in around.settings):
         reasons[IFNAMES[0]] = astray
     if isinstance(around.interface, Unknown):
         return {}
-    carrier = around.interface.name
-    return {
-        name: Wish(_as_value(name, carrier), reason, from_spec=False)
-        for name, reason in reasons.items()
-    }
+    carrier, subnet = (
+        around.interface.name,
+        nic.cluster_subnet(around.bench.fleet, around.bench.host),
+    )
+    values = {name: _as_value(name, carrier) for name in reasons}
+    if _openmpi.INCLUDE in values and subnet is not None:
+        values[_openmpi.INCLUDE] = subnet
+    return {name: Wish(values[name], reason, from_spec=False) for name, reason in reasons.items()}
 
 
 def _as_value(name: str, interface: str) -> str:
@@ -181,7 +199,9 @@ def _asked(around: Surroundings, settings: EnvironmentSpec) -> dict[str, Wish]:
         wishes = {name: Wish(_as_value(name, interface), why) for name in IFNAMES}
         subnet = nic.cluster_subnet(fleet, host)
         if subnet and any(target.dialect is Dialect.MCA for target in around.targets):
-            wishes[MPI_IFNAME] = Wish(subnet, "the cluster network, the same word on every host")
+            wishes[_openmpi.INCLUDE] = Wish(
+                subnet, "the cluster network, the same word on every host"
+            )
     if settings.hcas == "auto" and (ports := nic.one_layer(nic.active_ports(host))):
         words = ",".join(f"{port.device}:{port.port}" for port in ports)
         wishes["NCCL_IB_HCA"] = Wish(f"={words}", f"the active {ports[0].link_layer} ports")
@@ -255,7 +275,9 @@ def _note_contradiction(
     bench: Workbench[EnvironmentSpec], target: Target, line: Assignment, wishes: Mapping[str, Wish]
 ) -> Finding:
     name = target.prefix + line.name
-    why = wishes[name].why if name in wishes else f"a debug switch: {DEBUG[name][1]}"
+    why = wishes[name].why if name in wishes else _stale.EFFECT
+    if name in DEBUG and name not in wishes:
+        why = f"a debug switch: {DEBUG[name][1]}"
     title = f"{target.path} says {name}={line.value}: {why}"
     return bench.drift(title, f"line {line.line}", label=label_of(name))
 

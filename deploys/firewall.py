@@ -17,11 +17,11 @@ from functools import lru_cache
 from ipaddress import IPv4Network
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from remedy.deploys import _frameworks
 from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.ports import (
-    FRAMEWORKS,
     RANGE_KEY,
     VERIFICATION,
     Framework,
@@ -65,12 +65,13 @@ class FirewallSpec(SpecSection):
     """What to do about firewalls.
 
     ``mode``: "open" lets the cluster's hosts in where a firewall keeps them out; "leave" only reports; "off"
-    switches active firewalls off. ``frameworks``: whose launcher ports are opened. ``ports``: further ports or
-    ranges ("9000-9100"). ``also_from``: addresses or networks besides the hosts, such as a login node.
+    switches active firewalls off. ``frameworks``: whose launcher ports are opened; without it torch's, and
+    those of Open MPI, Paddle, MindSpore and HCCL where a host has them. ``ports``: further ports or ranges
+    ("9000-9100"). ``also_from``: addresses or networks besides the hosts, such as a login node.
     """
 
     mode: Annotated[Literal["open", "leave", "off"], BeforeValidator(_mode)] = "open"
-    frameworks: tuple[Framework, ...] = ("torch",)
+    frameworks: tuple[Framework, ...] | None = Field(None, examples=[["torch", "mpi"]])
     ports: tuple[Ports, ...] = ()
     also_from: tuple[Annotated[str, AfterValidator(_source)], ...] = ()
 
@@ -92,7 +93,7 @@ def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]
     bounds = port_range(fleet, host)
     if bounds is not None:
         result.append(Need(*bounds, f"{RANGE_KEY}: NCCL, gloo, MPI and c10d between the workers"))
-    result += [need for name in spec.frameworks for need in FRAMEWORKS[name]]
+    result += _frameworks.needs(fleet, host)
     result.append(VERIFICATION)
     port = fleet.spec.verify.port
     if port is not None:
@@ -116,7 +117,8 @@ def target_opening(
 ) -> Opening:
     """Return what remedy's rules on a host are to let in.
 
-    While the address of some host is not known, nobody who is let in ``now`` is shut out.
+    While the address of some host is not known, nobody who is let in ``now`` is shut out; while it is not known
+    what some host trains with, no port is closed.
     """
     if spec.mode == "off":
         return Opening(spans.ALL_ADDRESSES, ((1, 65535),))
@@ -125,7 +127,10 @@ def target_opening(
     peers = sources(fleet, spec)
     if now is not None and len(fleet.known_addresses) < len(fleet.inventory.names):
         peers = spans.merge([*peers, *now.sources])
-    return Opening(peers, spans.merge((n.low, n.high) for n in needs(fleet, host, spec)))
+    ports = spans.merge((n.low, n.high) for n in needs(fleet, host, spec))
+    if now is not None and not _frameworks.is_settled(fleet):
+        ports = spans.merge([*ports, *now.ports])
+    return Opening(peers, ports)
 
 
 @remedy(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from pydantic import Field, field_validator
 
+from remedy.deploys import _frameworks
 from remedy.deploys._leftovers import Doomed, ending, moment, numbers, shared_with, shown
 from remedy.plan import Change, Risk, Workbench, command, remedy
 from remedy.probe import HostState, Listener, Process
@@ -89,17 +90,18 @@ class OrphansSpec(SpecSection):
     """What is done about orphans.
 
     ``end``: whether they are ended; without it, they are only found. ``ports``: the ports that launchers
-    meet on. ``grace_seconds``: between SIGTERM and SIGKILL.
+    meet on; without it those of the frameworks in use (``firewall.frameworks``, ``paddle.ports``).
+    ``grace_seconds``: between SIGTERM and SIGKILL.
     """
 
     end: bool = False
-    ports: tuple[int, ...] = (29500, 29400)
+    ports: tuple[int, ...] | None = Field(None, examples=[[29500, 29400]])
     grace_seconds: int = Field(default=10, ge=0, le=60)
 
     @field_validator("ports")
     @classmethod
-    def _ports_are_ports(cls, ports: tuple[int, ...]) -> tuple[int, ...]:
-        wrong = [port for port in ports if not 1 <= port <= 65535]
+    def _ports_are_ports(cls, ports: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        wrong = [port for port in ports or () if not 1 <= port <= 65535]
         if wrong:
             raise ValueError(f"{wrong[0]} is no TCP port: they are 1 to 65535")
         return ports
@@ -239,7 +241,10 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
     bench.need(host.processes, "the list of processes")
     bench.need(host.listeners, "the list of listening ports")
     ended, findings = [], []
-    for holding in holdings(host, settings.ports):
+    ports = settings.ports
+    if ports is None:
+        ports = _frameworks.meeting_ports(bench.fleet, host)
+    for holding in holdings(host, ports):
         title = f"an orphaned process holds {holding.what}"
         if holding.alive:
             # Who uses GPUs is reported elsewhere; what has left its login is worth a line.

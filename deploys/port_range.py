@@ -16,10 +16,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from remedy.deploys.firewall import FirewallSpec
+from remedy.deploys import _frameworks
 from remedy.firewall import spans
 from remedy.firewall.ports import (
-    FRAMEWORKS,
     RANGE_KEY,
     VERIFICATION,
     Need,
@@ -28,7 +27,7 @@ from remedy.firewall.ports import (
     parse_ports,
 )
 from remedy.plan import Fleet, Workbench, kernel, remedy
-from remedy.probe import Sysctls
+from remedy.probe import HostState, Sysctls
 from remedy.spec import SpecSection
 
 PATH = "/etc/sysctl.d/90-remedy-ports.conf"
@@ -53,8 +52,8 @@ def _wide_enough(bounds: tuple[int, int]) -> tuple[int, int]:
 class PortRangeSpec(SpecSection):
     """``range``: ports for new sockets on all hosts ("50000-60999"); None leaves each host its own.
 
-    ``reserve``: ports that are never given to a new socket by chance, beyond those of the launchers in use
-    (``firewall.frameworks``) that lie in the range.
+    ``reserve``: ports that are never given to a new socket by chance, beyond those of the frameworks in use
+    (``firewall.frameworks``, ``paddle.ports``) that lie in the range.
     """
 
     range: Annotated[
@@ -66,12 +65,14 @@ class PortRangeSpec(SpecSection):
     reserve: tuple[Ports, ...] = ()
 
 
-def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[str, str]:
+def target_settings(
+    fleet: Fleet, state: HostState, host: Sysctls, spec: PortRangeSpec
+) -> dict[str, str]:
     """Return the settings that a host must have, now and at boot; none where nothing is asked or wrong."""
     target = {}
     if spec.range is not None:
         target[RANGE_KEY] = f"{spec.range[0]} {spec.range[1]}"
-    at_risk = spans.merge([*_at_risk(fleet, host, spec), *map(parse_ports, spec.reserve)])
+    at_risk = spans.merge([*_at_risk(fleet, state, host, spec), *map(parse_ports, spec.reserve)])
     if at_risk:
         reserved = [_reserved(host.live.get(RESERVED_KEY, ""))]
         winner = host.winner(RESERVED_KEY)
@@ -81,11 +82,11 @@ def target_settings(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> dict[st
     return target
 
 
-def _at_risk(fleet: Fleet, host: Sysctls, spec: PortRangeSpec) -> spans.Spans:
+def _at_risk(fleet: Fleet, state: HostState, host: Sysctls, spec: PortRangeSpec) -> spans.Spans:
     """Return the launchers' ports that the kernel may give away, now or after the next boot."""
     ranges = (spec.range,) if spec.range else (kernel_range(host), boot_range(host))
     every = spans.merge(bounds for bounds in ranges if bounds)
-    return spans.meet(every, spans.merge((n.low, n.high) for n in _fixed(fleet)))
+    return spans.meet(every, spans.merge((n.low, n.high) for n in _fixed(fleet, state)))
 
 
 def boot_range(host: Sysctls) -> tuple[int, int] | None:
@@ -95,9 +96,8 @@ def boot_range(host: Sysctls) -> tuple[int, int] | None:
     return (int(low), int(high)) if low.isdigit() and high.isdigit() else None
 
 
-def _fixed(fleet: Fleet) -> Iterator[Need]:
-    frameworks = fleet.spec.section("firewall", FirewallSpec).frameworks
-    yield from (need for name in frameworks for need in FRAMEWORKS[name] if need.fixed)
+def _fixed(fleet: Fleet, state: HostState) -> Iterator[Need]:
+    yield from (need for need in _frameworks.needs(fleet, state) if need.fixed)
     yield VERIFICATION
 
 
@@ -125,7 +125,7 @@ def port_range(bench: Workbench[PortRangeSpec]) -> None:
     if settings.range is None and not settings.reserve and not isinstance(host.sysctls, Sysctls):
         return
     sysctls = bench.need(host.sysctls, "the kernel's settings")
-    target = target_settings(bench.fleet, sysctls, settings)
+    target = target_settings(bench.fleet, host, sysctls, settings)
     if not target:
         FILE.withdraw(bench, "the values in force stay until the next boot")
         return
@@ -169,7 +169,7 @@ def _note_reserved(
     reserved = _reserved(live)
     at_risk = [
         need
-        for need in _fixed(bench.fleet)
+        for need in _fixed(bench.fleet, bench.host)
         if spans.meet(bounds, ((need.low, need.high),))
         and spans.minus(((need.low, need.high),), reserved)
     ]

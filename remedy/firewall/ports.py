@@ -1,9 +1,15 @@
-"""Which ports training needs open on a host, each with its reason."""
+"""Which ports training needs open on a host, each with its reason.
+
+What launchers listen on is in listeners.json: for each framework its ports with their source, and what was
+measured over runs of the real launchers (``python -m benchmarks.clients``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -12,18 +18,28 @@ from remedy.probe import Sysctls
 from remedy.spec.verify import PORTS
 
 RANGE_KEY = "net.ipv4.ip_local_port_range"
+LISTENERS = Path(__file__).with_name("listeners.json")
 
 Framework = Literal["torch", "mpi", "paddle", "mindspore", "hccl"]
 
 
 @dataclass(frozen=True)
 class Need:
-    """Ports that have to be open, and what for; ``fixed`` where a listener needs exactly these."""
+    """Ports that have to be open, and what for.
+
+    Args:
+        low: the first.
+        high: the last.
+        why: what listens there.
+        fixed: whether a listener needs these, so that the kernel may give them to nobody else.
+        meeting: whether it fails where another process has the port, instead of taking the next.
+    """
 
     low: int
     high: int
     why: str
     fixed: bool = True
+    meeting: bool = False
 
     def __str__(self) -> str:
         return (
@@ -33,23 +49,30 @@ class Need:
         )
 
 
-# torch: run.py and c10d_rendezvous_backend.py; Paddle: launch/context/node.py and args_envs.py; MindSpore:
-# msrun; HCCL: HCCL_IF_BASE_PORT, whose 16 ports became 32 with CANN 8.3.
-FRAMEWORKS: Mapping[Framework, tuple[Need, ...]] = {
-    "torch": (
-        Need(29500, 29500, "torchrun's master port"),
-        Need(29400, 29400, "torchrun's c10d rendezvous"),
-    ),
-    "mpi": (),  # all its ports are of the kernel's choice
-    "paddle": (
-        Need(35100, 64000, "Paddle's workers (PORT_RANGE)", fixed=False),
-        Need(6070, 6070, "Paddle's --start_port"),
-        Need(6767, 6767, "Paddle's gloo"),
-    ),
-    "mindspore": (Need(8118, 8118, "MindSpore's scheduler"),),
-    "hccl": (Need(60000, 60031, "HCCL (HCCL_IF_BASE_PORT)"),),
-}
+def _frameworks() -> Mapping[Framework, tuple[Need, ...]]:
+    """Read what each framework's launchers listen on, without the ports that a setting confines."""
+    document = json.loads(LISTENERS.read_text(encoding="utf-8"))
+    return {
+        framework: tuple(
+            Need(row["low"], row["high"], row["why"], row["fixed"], row["meeting"])
+            for row in rows
+            if not row.get("confined_by")
+        )
+        for framework, rows in document["ports"].items()
+    }
+
+
+# The kernel's own choices are in none of them: its range is read on each host.
+FRAMEWORKS: Mapping[Framework, tuple[Need, ...]] = _frameworks()
 VERIFICATION = Need(PORTS.start, PORTS.stop - 1, "remedy's verification")
+
+
+def needs_of(frameworks: Iterable[Framework]) -> tuple[Need, ...]:
+    """Return what the launchers of these frameworks listen on, beside ports of the kernel's choice.
+
+    It is the same for each number of ranks: MindSpore's sixteen bands of ports are taken in turn.
+    """
+    return tuple(need for framework in frameworks for need in FRAMEWORKS[framework])
 
 
 def parse_ports(text: str) -> tuple[int, int]:

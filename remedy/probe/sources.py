@@ -131,8 +131,9 @@ SCAN_HOME_FILES = (
 
 _VARIABLES = (
     "NCCL|TORCH_NCCL|TORCH_FR|TORCH_GLOO|TORCH_DISTRIBUTED|GLOO|TP|HCCL|HCCN|MS|PADDLE|FLAGS|OMPI|PMIX|PRTE|UCX|OMP"
-    "|CUDA|RANK|MASTER"
+    "|CUDA|RANK|MASTER|SLURM|PMI|TORCHELASTIC"
 )
+_OF_LAUNCHERS = "RANK|(LOCAL|GROUP|ROLE|NODE)_RANK|(LOCAL_|GROUP_)?WORLD_SIZE|POD_IP|DEVICE_ID"
 _CLOUD_KEYS = "preserve_hostname|manage_etc_hosts|hostname|fqdn|prefer_fqdn_over_hostname|create_hostname_file"
 _SSHD_KEYS = (
     "Match|MaxStartups|MaxSessions|Port|ListenAddress|AddressFamily|Include|SetEnv|PermitUserEnvironment|UsePAM"
@@ -152,7 +153,8 @@ _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|
 SCAN_PATTERN = "|".join(
     (
         f"(^|[^A-Za-z0-9_])({_VARIABLES})_[A-Za-z0-9_]+=",
-        "(^|[^A-Za-z0-9_])(LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|RANK_TABLE_FILE|WORLD_SIZE|HOSTNAME)=",
+        "(^|[^A-Za-z0-9_])(LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|HOSTNAME|MINDSPORE_HCCL_CONFIG_PATH)=",
+        f"(^|[^A-Za-z0-9_])({_OF_LAUNCHERS})=",
         f"^[[:space:]]*({_CLOUD_KEYS})[[:space:]]*:",
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",

@@ -22,7 +22,14 @@ def test_ports_come_from_the_kernel_the_frameworks_the_verification_and_the_spec
     found = two_hosts(frameworks=["mindspore", "hccl"], ports=["8000"])
     spec = FirewallSpec.model_validate({"frameworks": ["mindspore", "hccl"], "ports": ["8000"]})
     ranges = [(need.low, need.high) for need in needs(found, found.states["a"], spec)]
-    assert ranges == [(32768, 60999), (8118, 8118), (60000, 60031), (29500, 29563), (8000, 8000)]
+    assert ranges == [
+        (32768, 60999),
+        (8118, 8118),
+        (8118, 12213),
+        (60000, 60031),
+        (29500, 29563),
+        (8000, 8000),
+    ]
     assert port_range(found, found.states["a"]) == (32768, 60999)
     blind = found.states["a"].model_copy(update={"sysctls": Unknown(reason="x")})
     assert port_range(found, blind) is None
@@ -78,15 +85,17 @@ def test_the_ports_come_with_their_reasons() -> None:
         "needed: 29500: torchrun's master port",
         "needed: 29400: torchrun's c10d rendezvous",
         "needed: 35100-64000: Paddle's workers (PORT_RANGE)",
-        "needed: 6070: Paddle's --start_port",
+        "needed: 6070-6085: Paddle's --start_port, one port for each device",
         "needed: 6767: Paddle's gloo",
+        "needed: 8090: the master of Paddle's documents (--master)",
         "needed: 29500-29563: remedy's verification",
         "needed: 8000: firewall.ports of the spec",
         "needed: 9000-9100: firewall.ports of the spec",
     )
     content = plan.contents[plan.for_host("ufw")[0].action.after].decode()  # type: ignore[index]
     assert (
-        "--dports 6070,6767,8000,9000:9100,29400,29500:29563,32768:64000 -s 10.0.0.1 -j" in content
+        "--dports 6070:6085,6767,8000,8090,9000:9100,29400,29500:29563,32768:64000 -s 10.0.0.1 -j"
+        in content
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from remedy.firewall import spans
-from remedy.firewall.ports import FRAMEWORKS, VERIFICATION, Need, parse_ports
+from remedy.firewall.ports import FRAMEWORKS, LISTENERS, VERIFICATION, Need, parse_ports
 from remedy.firewall.step import Opening
 
 
@@ -43,8 +45,8 @@ def test_frameworks_need_the_ports_that_their_sources_name() -> None:
     assert needs == {
         "torch": [(29500, 29500), (29400, 29400)],
         "mpi": [],
-        "paddle": [(35100, 64000), (6070, 6070), (6767, 6767)],
-        "mindspore": [(8118, 8118)],
+        "paddle": [(35100, 64000), (6070, 6085), (6767, 6767), (8090, 8090)],
+        "mindspore": [(8118, 8118), (8118, 12213)],
         "hccl": [(60000, 60031)],
     }
     # Paddle takes any free ports of its range; everything else listens on exactly these.
@@ -92,3 +94,30 @@ def test_an_opening_has_a_digest_of_its_own() -> None:
     assert len(digests) == len(openings)
     assert all(len(digest) == 12 and int(digest, 16) >= 0 for digest in digests)
     assert Opening(a, ((1, 1),)).digest == Opening(a, ((1, 1),)).digest
+
+
+DOCUMENT = json.loads(LISTENERS.read_text(encoding="utf-8"))
+
+
+def test_what_launchers_were_seen_to_listen_on_is_what_is_opened() -> None:
+    """``python -m benchmarks.clients`` measures the rows; what is opened has to hold every port of them."""
+    measured = DOCUMENT["measured"]
+    assert {row["framework"] for row in measured} >= {"torch", "mpi", "paddle", "mindspore"}
+    for row in measured:
+        assert row["version"], row["job"]
+        assert row["document"].startswith("https://")
+        spans = [(one["low"], one["high"]) for one in DOCUMENT["ports"][row["framework"]]]
+        spans.append(tuple(row["kernel_range"]))
+        ports = [port for host in row["by_host"] for port in host]
+        assert ports, row["job"]
+        for port in ports:
+            assert any(low <= port <= high for low, high in spans), (row["job"], port)
+
+
+def test_every_port_of_a_launcher_has_its_source() -> None:
+    for framework, rows in DOCUMENT["ports"].items():
+        assert rows, framework
+        for row in rows:
+            assert row["source"]
+            assert 1 <= row["low"] <= row["high"] <= 65535
+            assert not (row["meeting"] and not row["fixed"]), "who meets at a port needs that port"

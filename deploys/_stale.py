@@ -1,0 +1,97 @@
+"""What was left in files of the variables that a launcher sets. Not a remedy itself.
+
+A launcher gives its processes their rank, the size of the world and where to meet. In a file that sessions read
+the same variables give every later job the numbers of an old one. On a single host that is enough for all ranks
+to wait for one that never comes, and no launcher says a word about it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from remedy.deploys._environment import Surroundings, Wish
+from remedy.deploys._launched import of_launcher, of_process
+from remedy.deploys._settings import SESSION, Setting, settings, switched_off, targets
+from remedy.plan import Fleet, FleetBench, once_a_fleet
+from remedy.text import fold
+from remedy.values import Unknown
+
+LABEL = "rank-mismatch"
+# With a host's own address as their value they are right for every job of that host.
+_OWN_ADDRESS = frozenset(("POD_IP", "MS_WORKER_IP"))
+EFFECT = "only a launcher sets it, for its own processes; in a file every later job gets it"
+
+
+def left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> Iterator[Setting]:
+    """Yield the lines of a host's files that give its sessions what only a launcher sets.
+
+    What belongs to a job (where its ranks meet, how many they are) may be meant where every host says the same.
+    """
+    fleet = around.bench.fleet
+    mine = fleet.addresses[around.bench.host.host].address
+    for setting in around.settings:
+        if setting.ours or setting.name in wishes:
+            continue
+        if setting.name in _OWN_ADDRESS and setting.value == mine:
+            continue
+        if of_process(setting.name) or (
+            of_launcher(setting.name) and setting.name not in _agreed(fleet)
+        ):
+            yield setting
+
+
+def name_left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
+    """Name the lines that remedy does not change, and what sessions have that no line explains."""
+    bench = around.bench
+    for setting in left_behind(around, wishes):
+        if setting.target is None or setting.target.path != SESSION:
+            bench.blocked(
+                f"{setting.path} sets {setting.name}={setting.value}: {EFFECT}",
+                setting.shown,
+                f"Remove line {setting.line} of {setting.path}.",
+                label=LABEL,
+            )
+    environment = bench.host.environment
+    if isinstance(environment, Unknown):
+        return
+    explained = {setting.name for setting in around.settings}
+    explained |= {name for name, _ in switched_off(bench.host, around.targets)}
+    mine = bench.fleet.addresses[bench.host.host].address
+    for name in sorted(filter(of_process, environment.keys() - explained - wishes.keys())):
+        if name not in _OWN_ADDRESS or environment[name] != mine:
+            bench.blocked(
+                f"sessions over ssh have {name}={environment[name]}: {EFFECT}",
+                "no file that the probe reads sets it",
+                "Check the user's shell start-up files, PAM's own files and the site's modules.",
+                label=LABEL,
+            )
+
+
+@once_a_fleet
+def _agreed(fleet: Fleet) -> Mapping[str, str]:
+    """Return the variables of a job that files of every host set, each to one value."""
+    hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, state in fleet.states.items():
+        for setting in settings(state, targets(state, user_files=False)):
+            if of_launcher(setting.name) and not of_process(setting.name):
+                hosts[setting.name, setting.value].add(name)
+    return {
+        name: value for (name, value), names in hosts.items() if len(names) == len(fleet.states)
+    }
+
+
+def report_agreed(bench: FleetBench[Any]) -> None:
+    """Report the variables of a job that files of every host set alike."""
+    if len(bench.fleet.states) < 2:
+        return
+    wished = getattr(bench.fleet.spec.sections.get("environment"), "variables", {})
+    for name, value in sorted(_agreed(bench.fleet).items()):
+        if name not in wished and name != "RANK_TABLE_FILE":
+            bench.report(
+                f"{name} is set in files of all hosts, and a launcher sets it for each job",
+                f"{fold(bench.fleet.states)}: {name}={value}",
+                "Remove it there unless every job is to have it: it counts where a launcher sets none.",
+                label=LABEL,
+            )
