@@ -8,7 +8,8 @@
     │   ├── SpecError           remedy.yaml
     │   └── PlanFileError       a plan file
     ├── RefusedError            remedy will not go on, for safety                      exit 4
-    │   ├── HostKeyError        a host's key is unknown or has changed
+    │   ├── HostKeyError        a host's key is unknown
+    │   │   └── ChangedKeyError it is not the one that is known
     │   ├── StaleError          the host is no longer what the plan was made for
     │   └── LockedError         another run holds the host
     ├── UnreachableError        no connection to a host                                exit 5
@@ -69,6 +70,10 @@ class RefusedError(RemedyError):
 
 class HostKeyError(RefusedError):
     """A host's ssh key is unknown or has changed."""
+
+
+class ChangedKeyError(HostKeyError):
+    """A host's ssh key is not the one that is known."""
 
 
 class StaleError(RefusedError):

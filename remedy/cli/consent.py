@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.errors import RefusedError, UsageError
-from remedy.text import counted
+from remedy.text import counted, fold
 
 if TYPE_CHECKING:
     from remedy.runs.gate import Proposal
@@ -35,7 +35,9 @@ def consent_to(
                 f"{risky[0].host}: {risky[0].title}: marked as high risk, which --yes alone does not cover",
                 next_step="Add --accept-high-risk, or leave --yes out to be asked.",
             )
-        questions = [question(proposal)]
+        questions = [question(proposal)] if proposal.plan.changes else []
+        if proposal.claims:
+            questions.insert(0, _claims_question(proposal, yes=yes))
         if risky:
             titles = ", ".join(dict.fromkeys(change.title for change in risky))
             questions.append(f"High risk: {titles}. Go ahead?")
@@ -44,9 +46,34 @@ def consent_to(
     return consent
 
 
+def _claims_question(proposal: Proposal, *, yes: bool) -> str:
+    """Return the question whether machines become what the inventory calls them.
+
+    Raises:
+        RefusedError: ``--yes`` is given, which cannot answer it.
+    """
+    hosts = fold(claim.host for claim in proposal.claims)
+    answers = "answer the machines of other entries, as shown above"
+    if yes:
+        raise RefusedError(
+            f"at the addresses of {hosts} {answers}, which --yes does not cover",
+            next_step="Correct the addresses in the inventory; or, if the machines are to become what it calls "
+            "them, leave --yes out to be asked.",
+        )
+    return f"At the addresses of {hosts} {answers}. Is the inventory right, and the machines are to change?"
+
+
 def hosts_question(verb: str) -> Callable[[Proposal], str]:
-    """Return the question that names how many hosts are changed."""
-    return lambda proposal: f"{verb} {counted(len(proposal.plan.hosts), 'host')}?"
+    """Return the question that names how many hosts are changed, and how many nothing is known of."""
+
+    def question(proposal: Proposal) -> str:
+        from remedy.runs.unread import unread_words
+
+        unread = unread_words(proposal.unread.values())
+        hosts = f"{verb} {counted(len(proposal.plan.hosts), 'host')}"
+        return f"{hosts}, {unread}?" if unread else f"{hosts}?"
+
+    return question
 
 
 def is_terminal() -> bool:

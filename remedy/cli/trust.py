@@ -12,7 +12,7 @@ import click
 from remedy.cli.common import errors_shown
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.terminal import Terminal, out
-from remedy.errors import HostKeyError
+from remedy.errors import ChangedKeyError
 from remedy.text import counted, fold, limited
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ def _refuse(changed: Sequence[str], inventory: Path) -> None:
     """Refuse keys that changed.
 
     Raises:
-        HostKeyError: there are some.
+        ChangedKeyError: there are some.
     """
     if changed:
-        raise HostKeyError(
+        raise ChangedKeyError(
             f"the key of {fold(changed)} has changed and was not recorded",
             next_step="If these hosts were replaced: remedy trust "
             f"{inventory} --replace {limited(changed)}",

@@ -36,12 +36,16 @@ class Fleet:
         states: what the probe found, by host.
         spec: what the user wants.
         missing: hosts without a state, with the reason.
+        known_machines: what stands for the machine-id that the last run saw at each host's address.
+        known_boots: the boot-id that it saw there.
     """
 
     inventory: Inventory
     states: Mapping[str, HostState]
     spec: Spec
     missing: Mapping[str, str] = field(default_factory=dict)
+    known_machines: Mapping[str, str] = field(default_factory=dict)
+    known_boots: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def addresses(self) -> Mapping[str, ClusterAddress]:

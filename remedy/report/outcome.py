@@ -13,6 +13,7 @@ from remedy.plan import FindingKind
 from remedy.report.ladder import render_verdict
 from remedy.report.results import host_result, problem_lines, result_lines
 from remedy.runs.outcome import HostStatus, RunOutcome
+from remedy.runs.unread import unread_words
 from remedy.text import counted, fold
 
 STATUS_STYLE = {
@@ -90,7 +91,9 @@ def _convergence(outcome: RunOutcome) -> Text:
         hosts = fold(by_status[HostStatus.UNSETTLED])
         return Text(f"not all      {hosts}: about to change by itself, so not judged", style="red")
     if by_status[HostStatus.UNREACHABLE]:
-        return Text("not all      hosts that cannot be reached were not probed", style="red")
+        unread = [outcome.hosts[name].error for name in by_status[HostStatus.UNREACHABLE]]
+        words = unread_words(error for error in unread if error is not None)
+        return Text(f"not all      {words}: nothing is known of them", style="red")
     if not outcome.converged:
         return Text("drift        a second probe found something left to change", style="red")
     if by_status[HostStatus.CHANGED]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from remedy.apply.report import ChangeResult, ChangeStatus
+from remedy.errors import RemedyError
 from remedy.plan import FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.text import counted, fold
@@ -58,13 +59,18 @@ def host_result(host: str, result: ChangeResult) -> HostResult:
     return HostResult(host, result.id, result.status.value, result.detail)
 
 
+def error_lines(error: RemedyError) -> Iterator[Text]:
+    """Yield an error, and the next step below it."""
+    yield Text(f"  {error.message}", style="red")
+    if error.next_step:
+        yield Text(f"    {error.next_step}", style="cyan")
+
+
 def problem_lines(hosts: Mapping[str, HostOutcome], plan: Plan | None) -> Iterator[Text]:
     """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left."""
     for host in hosts.values():
         if host.error is not None:
-            yield Text(f"  {host.error.message}", style="red")
-            if host.error.next_step:
-                yield Text(f"    {host.error.next_step}", style="cyan")
+            yield from error_lines(host.error)
     yield from result_lines(
         (
             host_result(name, result)

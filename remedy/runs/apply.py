@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from remedy.apply.report import HostReport
@@ -10,8 +11,9 @@ from remedy.apply.waves import waves
 from remedy.audit.agreement import Agreement
 from remedy.errors import UsageError
 from remedy.plan import Plan
-from remedy.runs import host
+from remedy.runs import host, machines
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
+from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.probe import ProbeResult, probe, read_hosts
 from remedy.runs.saved import changed_since, read_saved, resumed
@@ -85,6 +87,7 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
     assert before is not None, "apply is proposed from hosts as they were read"
     sizes = waves(plan.hosts, session.spec.apply.waves)
     work = begin(session, proposal, consent, waves=len(sizes))
+    before = before.accepted if proposal.claims else before
     with session.progress.stage(_stage(plan, prove=prove)):
         result = before
         for wave in sizes:
@@ -94,7 +97,11 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         outcome = _outcome(session, work, proposal, result)
         if prove:
             outcome = _prove(session, work, outcome, result)
-        return work.end(outcome, _boots(result))
+        outcome = work.end(outcome, _boots(result))
+        warnings = list(outcome.warnings)
+        with unrecorded(warnings):
+            machines.save(session.home, result.fleet)
+        return replace(outcome, warnings=tuple(warnings))
 
 
 def _stage(plan: Plan, *, prove: bool) -> str:
@@ -157,8 +164,6 @@ def _prove(
     session: Session, work: ChangeRun, outcome: RunOutcome, result: ProbeResult
 ) -> RunOutcome:
     """Verify the hosts that are right, and record the verdict."""
-    from dataclasses import replace
-
     from remedy.runs.proof import Scene, prove, record  # verification is not needed without a proof
 
     proof = prove(session, Scene(result.fleet, result.plan, outcome.hosts))

@@ -20,8 +20,9 @@ from remedy.audit import Journal, witness
 from remedy.audit.agreement import Agreement, keep
 from remedy.audit.approval import Approval, require
 from remedy.audit.presence import hold
-from remedy.errors import RefusedError
+from remedy.errors import RefusedError, RemedyError
 from remedy.plan import Change, Plan, Risk
+from remedy.plan.identities import Claim
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
@@ -48,6 +49,18 @@ class Proposal:
     notes: tuple[str, ...] = ()
     obstacles: Mapping[str, HostOutcome] = field(default_factory=dict)
     irreversible: tuple[Change, ...] = ()
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The hosts at whose address another entry's machine answers."""
+        return () if self.probe is None else self.probe.claims
+
+    @property
+    def unread(self) -> Mapping[str, RemedyError]:
+        """Why hosts could not be read, so that nothing is known of them and nothing done there."""
+        if self.probe is not None:
+            return self.probe.errors
+        return {name: host.error for name, host in self.obstacles.items() if host.error is not None}
 
     @property
     def high_risk(self) -> tuple[Change, ...]:
@@ -95,14 +108,14 @@ def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int 
     Args:
         session: the hosts.
         proposal: what is to be done.
-        consent: asks; it is not called where nothing is to be changed.
+        consent: asks; it is not called where nothing is to be changed, and each machine is at its place.
         waves: in how many steps the hosts are changed.
 
     Raises:
         RefusedError: nobody consented.
         RemedyError: that cannot be recorded.
     """
-    if proposal.plan.changes:
+    if proposal.plan.changes or proposal.claims:
         consent(proposal)
     work = ChangeRun(session, proposal, new_run_id())
     work.journal.write("planned", **proposal.agreement.record(proposal.plan, waves=waves))

@@ -41,10 +41,10 @@ def note(session: Session, mode: str, event: str, *, run: str = "", **data: Any)
 
 @contextmanager
 def unrecorded(warnings: list[str]) -> Iterator[None]:
-    """Add a warning where the block cannot record something, and go on: no host was changed."""
+    """Add a warning where the block cannot record something, and go on: that changes no host."""
     try:
         yield
     except RemedyError as error:
         warnings.append(
-            f"not recorded: {error.message}; no host was changed, only the record is missing"
+            f"not recorded: {error.message}; this changed no host, only the record is missing"
         )

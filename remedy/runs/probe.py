@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
 from remedy.apply.start import PROBE_SECONDS, origin, probe_request
 from remedy.errors import LockedError, ProbeError, RemedyError
-from remedy.plan import Finding, FindingKind, Fleet, Plan, make_plan
+from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
+from remedy.plan.identities import Claim
 from remedy.probe import Guards, HostState, fingerprint, parse_probe, render_probe
+from remedy.runs import machines
 from remedy.runs.session import Session
 from remedy.text import counted
 from remedy.transport import Output, Root, Script
@@ -35,6 +37,16 @@ class ProbeResult:
     unsettled: Mapping[str, HostState] = field(default_factory=dict)
 
     @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """The hosts at whose address another entry's machine answers; the operator decides what is right."""
+        return identities.claims(self.fleet)
+
+    @cached_property
+    def accepted(self) -> ProbeResult:
+        """The same hosts, where the operator agreed that each machine is what the inventory calls it."""
+        return replace(self, fleet=replace(self.fleet, known_machines={}, known_boots={}))
+
+    @cached_property
     def plan(self) -> Plan:
         """What has to be changed; decided once."""
         plan = make_plan(self.fleet, origin())
@@ -43,7 +55,8 @@ class ProbeResult:
             for name, state in self.fleet.states.items()
             if isinstance(guards := state.guards, Unknown)
         )
-        return plan.model_copy(update={"findings": (*plan.findings, *unread)}) if unread else plan
+        more = (*identities.findings(self.fleet.inventory, self.claims), *unread)
+        return plan.model_copy(update={"findings": (*plan.findings, *more)}) if more else plan
 
     @cached_property
     def with_unsettled(self) -> ProbeResult:
@@ -114,7 +127,9 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
         assert isinstance(state.guards, Guards)
         errors[name] = about_to_change(name, state.guards)
     settled = {name: state for name, state in states.items() if name not in unsettled}
-    return _result(Fleet(session.inventory, {}, session.spec, {}), settled, errors, unsettled)
+    last = machines.load(session.home)
+    fleet = Fleet(session.inventory, {}, session.spec, {}, last.marks, last.boots)
+    return _result(fleet, settled, errors, unsettled)
 
 
 def about_to_change(name: str, guards: Guards) -> LockedError:
@@ -163,5 +178,5 @@ def _result(
     unsettled: Mapping[str, HostState] = MappingProxyType({}),
 ) -> ProbeResult:
     missing = {name: error.message for name, error in errors.items()}
-    judged = Fleet(fleet.inventory, states, fleet.spec, missing)
+    judged = replace(fleet, states=states, missing=missing)
     return ProbeResult(judged, errors, unsettled)

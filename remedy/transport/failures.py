@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
@@ -74,7 +74,7 @@ def explain_connect_error(
         return _unknown_key(inventory, node, at, via)
     if "host key" in text.lower() and "does not match" in text:
         replaced = f"remedy trust {inventory} --replace {node.name}"
-        return HostKeyError(
+        return ChangedKeyError(
             f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
             next_step=f"If the jump host was replaced, remove its old key: ssh-keygen -R {via}"
             if via

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -224,8 +225,12 @@ class Verdict(Record):
         """
         if not hosts:
             return self
-        first, why = next(iter(hosts.items()))
-        left_out = f"not tested: {listed(hosts)} ({why.removeprefix(first + ': ')})"
+        by_reason: dict[str, list[str]] = {}
+        for name, why in hosts.items():
+            by_reason.setdefault(_without_host(name, why), []).append(name)
+        groups = [f"{listed(names)} ({why})" for why, names in list(by_reason.items())[:3]]
+        others = sum(len(names) for names in list(by_reason.values())[3:])
+        left_out = f"not tested: {', '.join(groups)}" + (f" and {others} more" if others else "")
         more = (
             HostVerdict(host=name, outcome="not-tested", reason=why) for name, why in hosts.items()
         )
@@ -236,6 +241,11 @@ class Verdict(Record):
                 "absent": tuple(hosts),
             }
         )
+
+
+def _without_host(name: str, reason: str) -> str:
+    """Return the reason why a host took no part, without its name and address in front."""
+    return re.sub(rf"^{re.escape(name)}(?: \([^()]*\))?: ", "", reason)
 
 
 def summary(culprits: Iterable[Culprit]) -> str:

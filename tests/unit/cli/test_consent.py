@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import StringIO
 from itertools import chain, repeat
 
 import click
 import pytest
+from rich.console import Console
 
 from remedy.audit.agreement import Agreement
 from remedy.cli.consent import ask, consent_to, hosts_question
-from remedy.errors import RefusedError, UsageError
+from remedy.errors import (
+    ChangedKeyError,
+    RefusedError,
+    RemedyError,
+    UnreachableError,
+    UsageError,
+)
 from remedy.plan import Change, CommandAction, Plan, Risk
+from remedy.probe import HostState
+from remedy.report.proposal import render_proposal
 from remedy.runs.gate import Proposal
-from tests.unit.build import record
+from remedy.runs.probe import ProbeResult
+from tests.unit.build import fleet, host_state, record
 
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
 
@@ -59,6 +71,56 @@ def test_yes_covers_high_risk_only_where_it_is_accepted(asked: list[str]) -> Non
     with pytest.raises(RefusedError, match="gpu01: step 1: marked as high risk"):
         consent_to(question, yes=True, accept_high_risk=False)(risky)
     assert asked == []
+
+
+ERRORS = {
+    "gpu07": UnreachableError("down"),
+    "gpu08": UnreachableError("stuck"),
+    "gpu09": ChangedKeyError("changed"),
+}
+AT_GPU01 = host_state("gpu01", "10.0.0.1", running="gpu02", static="gpu02")
+
+
+def probed(state: HostState, errors: dict[str, RemedyError]) -> ProbeResult:
+    return ProbeResult(fleet(state, absent=("gpu02", *errors)), errors)
+
+
+def test_the_question_counts_the_hosts_that_nothing_is_known_of(asked: list[str]) -> None:
+    read = probed(host_state("gpu01", "10.0.0.1"), dict(ERRORS))
+    consent_to(hosts_question("Change"), yes=False)(replace(proposal(Risk.LOW), probe=read))
+    assert asked == ["Change 1 host, 2 not reachable, 1 with a CHANGED key?"]
+
+
+def test_what_is_shown_before_the_question_names_those_hosts() -> None:
+    read = probed(AT_GPU01, dict(ERRORS))
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(render_proposal(replace(proposal(Risk.LOW), plan=read.plan, probe=read)))
+    shown = console.export_text()
+    for text in ("down", "stuck", "changed", "answers the machine of gpu02", "without --yes asks"):
+        assert text in shown
+
+
+def test_another_entrys_machine_is_asked_for_first_and_yes_does_not_cover_it(
+    asked: list[str],
+) -> None:
+    claimed = replace(proposal(Risk.LOW), probe=probed(AT_GPU01, {}))
+    with pytest.raises(
+        RefusedError, match=r"at the addresses of gpu01 .* --yes does not cover"
+    ) as no:
+        consent_to(hosts_question("Change"), yes=True)(claimed)
+    assert "Correct the addresses" in no.value.next_step
+    assert asked == []
+    with pytest.raises(RefusedError, match="not confirmed"):
+        consent_to(hosts_question("Change"), yes=False)(claimed)
+    assert len(asked) == 2
+    assert "Is the inventory right, and the machines are to change?" in asked[0]
+    assert asked[1] == "Change 1 host?"
+
+
+def test_it_is_asked_for_where_nothing_is_to_be_changed_either(asked: list[str]) -> None:
+    consent_to(hosts_question("Change"), yes=False)(replace(proposal(), probe=probed(AT_GPU01, {})))
+    assert len(asked) == 1
+    assert "machines of other entries" in asked[0]
 
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,110 @@
+"""Machines at other addresses than the inventory says: the operator is asked, and --yes does not answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+from tests.lab.conftest import Cluster
+from tests.lab.site import RemedyOutput, Site
+from tests.lab.terminal import on_a_terminal
+
+pytestmark = pytest.mark.lab
+
+APPLY = ("--no-verify", "--json")
+QUESTION = "Is the inventory right, and the machines are to change?"
+
+
+@fault("called-like-a-peer", "the host carries the name of the first of its peers")
+def called_like_a_peer(host: Host) -> None:
+    name = host.peers[0].name
+    host.must(["hostname", name])
+    host.write("/etc/hostname", f"{name}\n".encode())
+
+
+def right(cluster: Cluster) -> Site:
+    """Return a site whose machines are what its inventory calls them."""
+    site = Site(cluster)
+    applied = site.remedy("apply", "--yes", *APPLY)
+    assert applied.code == 0, applied.text
+    return site
+
+
+def identities(output: RemedyOutput) -> dict[str, str]:
+    return {
+        name: finding["title"]
+        for name, host in output.document["hosts"].items()
+        for finding in host["findings"]
+        if finding["remedy"] == "identity"
+    }
+
+
+def test_swapped_addresses_are_a_question_and_never_a_change_like_others(cluster: Cluster) -> None:
+    site = right(cluster)
+    names = site.all_names()
+    at = {host.name: host for host in cluster.lab.record().hosts}
+    swapped = {
+        a: {"ssh_hostname": at[b].management_address, "cluster_address": at[b].cluster_address}
+        for a, b in (("gpu01", "gpu02"), ("gpu02", "gpu01"))
+    }
+    site.edit_inventory(swapped)
+    checked = site.remedy("check", "--json")
+    assert {"gpu01", "gpu02"} == set(identities(checked))
+    assert "gpu01, gpu02 are swapped" in identities(checked)["gpu01"]
+    refused = site.remedy("apply", "--yes", "--no-verify")
+    assert refused.code == 4
+    assert "at the addresses of gpu[01-02] answer the machines of other entries" in refused.text
+    assert "Correct the addresses in the inventory" in refused.text
+    asked = on_a_terminal(site.command("apply", "--no-verify"), [(QUESTION, "n")])
+    assert asked.code == 4
+    assert "swap those of gpu" in asked.text
+    assert site.all_names() == names
+    # Where the operator says so the machines do change places, and the next run has nothing to ask.
+    agreed = on_a_terminal(
+        site.command("apply", "--no-verify"), [(QUESTION, "y"), ("Change 4 hosts?", "y")]
+    )
+    assert agreed.code == 0, agreed.text
+    assert (site.names("gpu01").running, site.names("gpu02").running) == ("gpu02", "gpu01")
+    again = site.remedy("apply", "--yes", *APPLY)
+    assert (again.code, identities(again)) == (0, {}), again.text
+
+
+def test_another_entrys_name_asks_and_hosts_that_are_missing_are_in_the_question(
+    cluster: Cluster,
+) -> None:
+    site = right(cluster)
+    cluster.fault("gpu02", "called-like-a-peer")
+    cluster.replace("gpu01")
+    cluster.fault("gpu03", "node-lost")
+    refused = site.remedy("apply", "--yes", "--no-verify")
+    assert refused.code == 4
+    assert "at the address of gpu02" in refused.text
+    assert "answers the machine of gpu01" in refused.text
+    asked = on_a_terminal(
+        site.command("apply", "--no-verify"),
+        [(QUESTION, "y"), ("Change 1 host, 1 not reachable, 1 with a CHANGED key?", "n")],
+    )
+    assert asked.code == 4
+    before = asked.text.partition("Is the inventory right")[0]
+    assert "the ssh host key has CHANGED" in before
+    assert "gpu03" in before
+    assert site.names("gpu02").running == "gpu01"
+    agreed = on_a_terminal(
+        site.command("apply", "--no-verify"),
+        [(QUESTION, "y"), ("Change 1 host, 1 not reachable, 1 with a CHANGED key?", "y")],
+    )
+    assert "not all      1 not reachable, 1 with a CHANGED key: nothing is known" in agreed.text
+    verdict = agreed.text.partition("not all")[2]
+    assert "the ssh host key has CHANGED" in verdict
+    assert site.names("gpu02").running == "gpu02"
+
+
+def test_a_clone_that_carries_the_name_of_a_machine_at_its_place_is_renamed(
+    cluster: Cluster,
+) -> None:
+    site = right(cluster)
+    cluster.fault("gpu02", "called-like-a-peer")
+    applied = site.remedy("apply", "--yes", *APPLY)
+    assert applied.code == 0, applied.text
+    site.assert_right()
