@@ -2,7 +2,13 @@
 
 Cures: rendezvous that hangs without a word, because a firewall drops what peers send; "No route to host", with
 which a firewall refuses; ranks that join and then never get on, because the master's port is open and the
-ports between the workers are not; rules that still let in a node that has left.
+ports between the workers are not; hosts that may not connect to others (`ufw default deny outgoing`); rules
+that still let in a node that has left.
+
+Each chain that packets between two hosts of the cluster pass is judged, in both directions: input, output,
+prerouting and postrouting of all tables, ingress and egress, bridges, ARP. A rule of which it cannot be known
+from its text whether it drops such packets (a rate limit, a time of day, a queue to a program) is reported as
+unknown, with its text; `accepted_rules` accepts it.
 
 What is opened is computed for each host: its own range of ports for new sockets, the ports of the launchers
 in use and those of remedy's verification, for the cluster addresses in the inventory and nothing else. The
@@ -13,6 +19,7 @@ reboot. A firewall that is off stays off; one that is on is switched off only wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import IPv4Network
 from typing import Annotated, Literal, TypeAlias
@@ -20,7 +27,17 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from remedy.deploys import _frameworks
+from remedy.deploys._packets import all_client_ports, client_ports, path_of
+from remedy.deploys._walls import (
+    Reasons,
+    explain,
+    note_doubts,
+    note_leftover,
+    note_stuck,
+    report_powerless,
+)
 from remedy.firewall import firewalld, iptables, nftables, spans
+from remedy.firewall.hooks import Path
 from remedy.firewall.ports import (
     RANGE_KEY,
     VERIFICATION,
@@ -31,8 +48,16 @@ from remedy.firewall.ports import (
     parse_ports,
 )
 from remedy.firewall.spans import Spans
-from remedy.firewall.step import Amendment, CommandStep, FileStep, Opening, Path
-from remedy.firewall.traffic import Traffic
+from remedy.firewall.step import (
+    Amendment,
+    CommandStep,
+    FileStep,
+    Opening,
+    Side,
+    Way,
+    opening_of,
+)
+from remedy.firewall.traffic import NOTHING, Traffic
 from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
 from remedy.plan import (
     Change,
@@ -44,7 +69,8 @@ from remedy.plan import (
     Workbench,
     remedy,
 )
-from remedy.probe import Firewalls, HostState, Network, Sysctls
+from remedy.plan.fleet import once_a_fleet
+from remedy.probe import Firewalls, HostState, Sysctls
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
@@ -61,6 +87,9 @@ def _source(text: str) -> str:
     return str(network)
 
 
+_LIMITED = "-A INPUT -m hashlimit --hashlimit-above 9/sec --hashlimit-name peers -j DROP"
+
+
 class FirewallSpec(SpecSection):
     """What to do about firewalls.
 
@@ -68,12 +97,15 @@ class FirewallSpec(SpecSection):
     switches active firewalls off. ``frameworks``: whose launcher ports are opened; without it torch's, and
     those of Open MPI, Paddle, MindSpore and HCCL where a host has them. ``ports``: further ports or ranges
     ("9000-9100"). ``also_from``: addresses or networks besides the hosts, such as a login node.
+    ``accepted_rules``: rules that cannot be judged and that you know to drop nothing of the cluster's, each
+    by its text as a finding shows it.
     """
 
     mode: Annotated[Literal["open", "leave", "off"], BeforeValidator(_mode)] = "open"
     frameworks: tuple[Framework, ...] | None = Field(None, examples=[["torch", "mpi"]])
     ports: tuple[Ports, ...] = ()
     also_from: tuple[Annotated[str, AfterValidator(_source)], ...] = ()
+    accepted_rules: tuple[str, ...] = Field((), examples=[(_LIMITED,)])
 
 
 Bench: TypeAlias = Workbench[FirewallSpec]
@@ -113,24 +145,47 @@ _spans = lru_cache(maxsize=8)(spans.of_networks)
 
 
 def target_opening(
-    fleet: Fleet, host: HostState, spec: FirewallSpec, now: Opening | None
+    fleet: Fleet,
+    host: HostState,
+    spec: FirewallSpec,
+    now: Opening | None,
+    ways: Sequence[Way] = ("in",),
 ) -> Opening:
-    """Return what remedy's rules on a host are to let in.
+    """Return what remedy's rules on a host are to let through.
 
-    While the address of some host is not known, nobody who is let in ``now`` is shut out; while it is not known
-    what some host trains with, no port is closed.
+    While the address of some host is not known, nobody who is let through ``now`` is shut out; while it is not
+    known what some host trains with, no port is closed.
     """
-    if spec.mode == "off":
-        return Opening(spans.ALL_ADDRESSES, ((1, 65535),))
-    if len(fleet.inventory.names) < 2 and not spec.also_from:
+    if len(fleet.inventory.names) < 2 and not spec.also_from and spec.mode != "off":
         return Opening()
     peers = sources(fleet, spec)
     if now is not None and len(fleet.known_addresses) < len(fleet.inventory.names):
-        peers = spans.merge([*peers, *now.sources])
-    ports = spans.merge((n.low, n.high) for n in needs(fleet, host, spec))
+        peers = spans.merge([*peers, *now.sources, *now.targets])
+    ports = {
+        "in": spans.merge((n.low, n.high) for n in needs(fleet, host, spec)),
+        "out": _needed_anywhere(fleet),
+    }
     if now is not None and not _frameworks.is_settled(fleet):
-        ports = spans.merge([*ports, *now.ports])
-    return Opening(peers, ports)
+        ports["in"] = spans.merge([*ports["in"], *now.ports])
+        ports["out"] = spans.merge([*ports["out"], *now.target_ports])
+    if spec.mode == "off":
+        peers, ports = spans.ALL_ADDRESSES, dict.fromkeys(ports, ((1, 65535),))
+    return opening_of(Side(way, peers, ports[way]) for way in ways)
+
+
+@once_a_fleet
+def _needed_anywhere(fleet: Fleet) -> Spans:
+    """Return the ports that have to be open on some host."""
+    return spans.merge((need.low, need.high) for need in _needs_anywhere(fleet))
+
+
+@once_a_fleet
+def _needs_anywhere(fleet: Fleet) -> tuple[Need, ...]:
+    """Return every range of ports that has to be open on some host."""
+    spec = fleet.spec.sections.get("firewall")
+    settings = spec if isinstance(spec, FirewallSpec) else FirewallSpec()
+    hosts = fleet.states.values()
+    return tuple(dict.fromkeys(n for host in hosts for n in needs(fleet, host, settings)))
 
 
 @remedy(
@@ -138,53 +193,97 @@ def target_opening(
     FirewallSpec,
     cures=("firewall-ports",),
     order=40,
-    reads=(nftables.INCLUDED, firewalld.IPSET_FILE, firewalld.POLICY_FILE),
+    reads=(nftables.INCLUDED, *firewalld.FILES),
 )
 def firewall(bench: Bench) -> None:
     """Decide which firewalls of a host keep peers out, and what lets them in."""
     host, settings = bench.host, bench.settings
     firewalls = bench.need(host.firewalls, "the firewalls")
-    for name, reason in unknowns(host, firewalls):
+    path = _path(bench)
+    for name, reason in unknowns(host, firewalls, bridged=path.bridged):
         bench.unknown(f"could not read what {name} lets in", reason)
     if not any_rules(host, firewalls):
         return
     needed = needs(bench.fleet, host, settings)
-    walls = _walls(bench, firewalls, needed)
-    _report_powerless(bench, firewalls, walls)
+    walls = _walls(bench, firewalls, needed, path)
+    report_powerless(bench, firewalls, walls)
+    reasons = Reasons(needed, _needs_anywhere(bench.fleet), settings.mode == "leave")
     present: Opening | None = None
     for wall in walls:
+        note_doubts(bench, wall)
         if wall.leftover:
-            _note_leftover(bench, wall)
+            note_leftover(bench, wall)
         elif settings.mode == "off" and wall.switch:
             _switch_off(bench, wall)
         else:
-            now = wall.propose(Opening()).present
-            present = present or now
-            if wall.dropped or now is not None or wall.name == AT_BOOT:
-                opening = target_opening(bench.fleet, host, settings, now or present)
-                _open(bench, wall, wall.propose(opening), needed)
+            present = _settle(bench, wall, reasons, present)
     if bench.changes and settings.mode == "open" and port_range(bench.fleet, host) is None:
         title = f"could not read {RANGE_KEY}, so what to open is not known"
         bench.unknown(title, fix=f"See that the probe can read it: sysctl {RANGE_KEY}")
         bench.withdraw()
 
 
-def _walls(bench: Bench, firewalls: Firewalls, needed: tuple[Need, ...]) -> tuple[Wall, ...]:
-    """Return the firewalls of a host, each with what it keeps out of the traffic from its peers."""
-    network, local = bench.host.network, bench.fleet.addresses[bench.host.host].address
-    carrier = network.carrier_of(local) if isinstance(network, Network) and local else None
+def _settle(bench: Bench, wall: Wall, reasons: Reasons, present: Opening | None) -> Opening | None:
+    """Decide what one firewall needs; return what remedy's own rules let through, of it or of one before."""
+    if wall.propose is None:
+        note_stuck(bench, wall, reasons)
+        return present
+    now = wall.propose(Opening()).present
+    present = present or now
+    if wall.drops or now is not None or wall.name == AT_BOOT:
+        ways = _ways(wall, now)
+        opening = target_opening(bench.fleet, bench.host, bench.settings, now or present, ways)
+        _open(bench, wall, wall.propose(opening), reasons)
+    if wall.arp:
+        note_stuck(bench, replace(wall, incoming=NOTHING, outgoing=NOTHING), reasons)
+    return present
+
+
+def _ways(wall: Wall, now: Opening | None) -> tuple[Way, ...]:
+    """Return the directions in which remedy has to have rules in a firewall."""
+    if wall.name == AT_BOOT:
+        return ("in", "out")
+    has_out = now is not None and bool(now.targets)
+    has_in = now is not None and (bool(now.sources) or not has_out)
+    ways: list[Way] = ["in"] if wall.incoming or has_in else []
+    return (*ways, "out") if wall.outgoing or has_out else tuple(ways)
+
+
+def _peers(bench: Bench) -> Spans:
+    """Return the addresses of all others that have to reach a host."""
+    local = bench.fleet.addresses[bench.host.host].address
     others = sources(bench.fleet, bench.settings)
-    if local:
-        others = spans.minus(others, _spans((local,)))
-    traffic = Traffic(others, spans.merge((need.low, need.high) for need in needed))
-    path = Path(carrier.name if carrier else None, local)
-    return tuple(walls_of(bench.host, firewalls, traffic, path))
+    return spans.minus(others, _spans((local,))) if local else others
 
 
-def _open(bench: Bench, wall: Wall, proposal: Amendment, needed: tuple[Need, ...]) -> None:
+def _path(bench: Bench) -> Path:
+    """Return the way of packets of the cluster through a host."""
+    local = bench.fleet.addresses[bench.host.host].address
+    return path_of(bench.host, local, _peers(bench))
+
+
+def _walls(
+    bench: Bench, firewalls: Firewalls, needed: tuple[Need, ...], path: Path
+) -> tuple[Wall, ...]:
+    """Return the firewalls of a host, each with what it does with packets between the host and its peers."""
+    fleet, host = bench.fleet, bench.host
+    fixed = [need for need in (*needed, *_needs_anywhere(fleet)) if need.meeting]
+    traffic = Traffic(
+        _peers(bench),
+        spans.merge((need.low, need.high) for need in needed),
+        _needed_anywhere(fleet),
+        client_ports(host),
+        all_client_ports(fleet),
+        spans.merge((need.low, need.high) for need in fixed),
+    )
+    accepted = frozenset(text.strip() for text in bench.settings.accepted_rules)
+    return tuple(walls_of(host, firewalls, traffic, path, accepted))
+
+
+def _open(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> None:
     """Say what is wrong with a firewall, and plan what its proposal says."""
     already = len(bench.findings)
-    _explain(bench, wall, proposal, needed)
+    explain(bench, wall, proposal, reasons)
     note = {
         FindingKind.UNKNOWN: bench.unknown,
         FindingKind.BLOCKED: bench.blocked,
@@ -220,53 +319,6 @@ def _plan(bench: Bench, step: FileStep | CommandStep, finding: Finding) -> None:
         )
 
 
-def _explain(bench: Bench, wall: Wall, proposal: Amendment, needed: tuple[Need, ...]) -> None:
-    """Say what is wrong with a firewall, in words."""
-    leaves = bench.settings.mode == "leave"
-    if wall.dropped:
-        closed = [n for n in needed if spans.meet(((n.low, n.high),), wall.dropped.ports)]
-        evidence = (*wall.dropped.words[:3], *(f"needed: {need}" for need in closed))
-        title = f"{wall.name} keeps the cluster's hosts out of ports that training needs"
-        if leaves:
-            fix = "Let the other hosts' cluster addresses in on these ports, or take firewall.mode: leave out."
-            bench.report(title, evidence, fix)
-        elif proposal.steps:
-            bench.drift(title, evidence)
-        elif all(note.kind is FindingKind.REPORT for note in proposal.notes):
-            bench.blocked(
-                f"{wall.name} keeps the cluster's hosts out, by a rule that comes before remedy's",
-                evidence,
-                "Remove that rule, or let the cluster's addresses in ahead of it.",
-            )
-    elif proposal.steps and not leaves:
-        title = f"remedy's rules in {wall.name} are not those that the cluster needs now"
-        if wall.name == AT_BOOT:
-            title = f"{AT_BOOT} does not let in whom the cluster needs now"
-        bench.drift(title, (step.path for step in proposal.steps if isinstance(step, FileStep)))
-
-
-def _report_powerless(bench: Bench, firewalls: Firewalls, walls: Sequence[Wall]) -> None:
-    """Report that firewalld runs and holds nothing back: a reload that failed leaves it so."""
-    if (
-        isinstance(firewalls.firewalld, str)
-        and not isinstance(firewalls.nft, Unknown)
-        and not any(wall.name == "firewalld" for wall in walls)
-    ):
-        bench.report(
-            "firewalld runs, but none of its rules is in force: every port is open to everybody",
-            fix="See why: journalctl -u firewalld; its rules come back with: firewall-cmd --reload",
-        )
-
-
-def _note_leftover(bench: Bench, wall: Wall) -> None:
-    if wall.dropped:
-        bench.blocked(
-            f"{wall.name} is off, but its rules are in force and keep the cluster's hosts out",
-            wall.dropped.words[:3],
-            f"Start {wall.name} and run the command again, or stop it in good order to have its rules removed.",
-        )
-
-
 def _switch_off(bench: Bench, wall: Wall) -> None:
     """Plan that a firewall is off, now and after the next boot."""
     # --no-reload: a daemon-reload of systemd can take the GPUs from running containers.
@@ -288,6 +340,16 @@ def _switch_off(bench: Bench, wall: Wall) -> None:
         guarded=True,
         disrupts="every port of this host is open to everybody",
     )
+
+
+@firewall.breaks
+def a_rate_is_limited(state: HostState) -> HostState:
+    """Have a rule in iptables that depends on a rate."""
+    walls = state.firewalls
+    if isinstance(walls, Unknown) or isinstance(walls.iptables, Unknown) or walls.iptables:
+        return state
+    text = f"*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n{_LIMITED}\nCOMMIT\n"
+    return state.model_copy(update={"firewalls": walls.model_copy(update={"iptables": text})})
 
 
 @firewall.promises

@@ -1,9 +1,10 @@
-"""firewalld: a set of peers and a policy of remedy, two files that only remedy writes.
+"""firewalld: a set of peers and policies of remedy, files that only remedy writes.
 
 A policy from any zone to the host with a negative priority is looked at before the zones, so it does not matter
-which zone gets a packet (firewalld.policies(5), firewalld 0.9 and later). Sets and policies come into force by
-a reload only, which drops what was set at run time without --permanent: where there is such a thing, nothing is
-done and the user is told.
+which zone gets a packet (firewalld.policies(5), firewalld 0.9 and later). What leaves the host is only held
+back by policies and direct rules; where it is, a second policy lets it pass, from the host to any zone. Sets
+and policies come into force by a reload only, which drops what was set at run time without --permanent: where
+there is such a thing, nothing is done and the user is told.
 """
 
 from __future__ import annotations
@@ -14,20 +15,36 @@ import shlex
 from collections.abc import Mapping
 
 from remedy.firewall import nftables, nftables_rules, spans
-from remedy.firewall.step import Amendment, CommandStep, Note, Opening, Path
+from remedy.firewall.reading import hosts_and_ports
+from remedy.firewall.spans import Spans
+from remedy.firewall.step import Amendment, CommandStep, Note, Opening, Side, Way, opening_of
 from remedy.plan.change import CommandAction, FindingKind
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, NftSet
 from remedy.values import Unknown
 
 TABLE = ("inet", "firewalld")
 IPSET = "remedy-peers"
-POLICY = "remedy"
+POLICIES: Mapping[Way, str] = {"in": "remedy", "out": "remedy-out"}
 IPSET_FILE = f"/etc/firewalld/ipsets/{IPSET}.xml"
-POLICY_FILE = f"/etc/firewalld/policies/{POLICY}.xml"
+POLICY_FILES: Mapping[Way, str] = {
+    way: f"/etc/firewalld/policies/{name}.xml" for way, name in POLICIES.items()
+}
+POLICY_FILE = POLICY_FILES["in"]
+FILES = (IPSET_FILE, *POLICY_FILES.values())
+DIRECT_FILE = "/etc/firewalld/direct.xml"
 
 AS_PLANNED, OTHERWISE = "as-planned", "otherwise"
 _ANSWER = f"echo {AS_PLANNED} || echo {OTHERWISE}"
-_ALLOW = f"filter_IN_policy_{POLICY}_allow"
+_ALLOW: Mapping[Way, str] = {
+    "in": f"filter_IN_policy_{POLICIES['in']}_allow",
+    "out": f"filter_OUT_policy_{POLICIES['out']}_allow",
+}
+_BEFORE_ZONES: Mapping[Way, str] = {
+    "in": "filter_INPUT_POLICIES_pre",
+    "out": "filter_OUTPUT_POLICIES_pre",
+}
+_ZONES: Mapping[Way, tuple[str, str]] = {"in": ("ANY", "HOST"), "out": ("HOST", "ANY")}
+_HOSTS: Mapping[Way, str] = {"in": "source", "out": "destination"}
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
 
@@ -62,18 +79,18 @@ if [ "$ipset" ] && [ -z "$(firewall-cmd --get-ipset-types)" ]; then
 fi
 running() { [ "$(firewall-cmd --state 2>&1)" = running ]; }
 before=$(bound)
-for file in "$ipset_file" "$policy_file"; do
+for file in "$ipset_file" "$policy_file" "$out_file"; do
     rm -f -- "$file.old"
     [ ! -e "$file" ] || cp -p -- "$file" "$file.old" || exit 1
 done
 refused=
 if said=$({
-    put "$ipset_file" "$ipset" && put "$policy_file" "$policy" &&
+    put "$ipset_file" "$ipset" && put "$policy_file" "$policy" && put "$out_file" "$out" &&
         firewall-cmd --check-config && firewall-cmd --reload && running
 } 2>&1); then
-    rm -f -- "$ipset_file.old" "$policy_file.old"
+    rm -f -- "$ipset_file.old" "$policy_file.old" "$out_file.old"
 else
-    for file in "$ipset_file" "$policy_file"; do
+    for file in "$ipset_file" "$policy_file" "$out_file"; do
         if [ -e "$file.old" ]; then mv -f -- "$file.old" "$file"; else rm -f -- "$file"; fi
     done
     firewall-cmd --quiet --reload
@@ -93,61 +110,83 @@ done && [ -z "$refused" ]
 """
 
 
+def hosts_of(opening: Opening) -> Spans:
+    """Return the hosts of both sides of an opening, which one set holds."""
+    return spans.merge((*opening.sources, *opening.targets))
+
+
 def ipset_text(opening: Opening) -> str:
-    """Return the file of the set of peers."""
+    """Return the file of the set of peers; "" where there is no side to hold."""
+    if not hosts_of(opening):
+        return ""
     entries = "".join(
         f"  <entry>{spans.address_text(network)}</entry>\n"
-        for network in spans.networks(opening.sources)
+        for network in spans.networks(hosts_of(opening))
     )
     return f'{_HEAD}<ipset type="hash:net">\n{_SHORT}{entries}</ipset>\n'
 
 
-def policy_text(opening: Opening) -> str:
-    """Return the file of the policy."""
+def policy_text(side: Side) -> str:
+    """Return the file of the policy of one side; "" where there is none."""
+    if not side.hosts:
+        return ""
+    ingress, egress = _ZONES[side.way]
     rules = "".join(
-        f'  <rule family="ipv4">\n    <source ipset="{IPSET}"/>\n'
+        f'  <rule family="ipv4">\n    <{_HOSTS[side.way]} ipset="{IPSET}"/>\n'
         f'    <port port="{ports}" protocol="tcp"/>\n    <accept/>\n  </rule>\n'
-        for ports in spans.port_texts(opening.ports, "-")
+        for ports in spans.port_texts(side.ports, "-")
     )
     return (
         f'{_HEAD}<policy target="CONTINUE" priority="-100">\n{_SHORT}'
-        f'  <ingress-zone name="ANY"/>\n  <egress-zone name="HOST"/>\n{rules}</policy>\n'
+        f'  <ingress-zone name="{ingress}"/>\n  <egress-zone name="{egress}"/>\n{rules}</policy>\n'
     )
+
+
+def texts_of(opening: Opening) -> tuple[str, str, str]:
+    """Return the contents of ``FILES`` for an opening."""
+    return ipset_text(opening), policy_text(opening.incoming), policy_text(opening.outgoing)
 
 
 def _runtime(opening: Opening) -> str:
     """Return the digest of what firewall-cmd shows of an opening in force, lines sorted."""
-    lines = [spans.address_text(network) for network in spans.networks(opening.sources)]
+    lines = [spans.address_text(network) for network in spans.networks(hosts_of(opening))]
     lines += [
-        f'rule family="ipv4" source ipset="{IPSET}" port port="{ports}" protocol="tcp" accept'
-        for ports in spans.port_texts(opening.ports, "-")
+        f'rule family="ipv4" {_HOSTS[side.way]} ipset="{IPSET}" port port="{ports}" protocol="tcp" accept'
+        for side in opening.sides
+        if side.hosts
+        for ports in spans.port_texts(side.ports, "-")
     ]
     return hashlib.sha256("".join(f"{line}\n" for line in sorted(lines)).encode()).hexdigest()
 
 
 def _observe(opening: Opening) -> str:
     """Return sh text that tells whether firewalld holds an opening, in its files and in force."""
-    files = hashlib.sha256((ipset_text(opening) + policy_text(opening)).encode()).hexdigest()
-    if not opening.sources:
-        return (
-            f"[ ! -e {IPSET_FILE} ] && [ ! -e {POLICY_FILE} ] && "
-            f"! firewall-cmd --quiet --info-policy={POLICY} 2>/dev/null && {_ANSWER}"
+    files = hashlib.sha256("".join(texts_of(opening)).encode()).hexdigest()
+    if not hosts_of(opening):
+        absent = " && ".join(f"[ ! -e {path} ]" for path in FILES)
+        gone = " && ".join(
+            f"! firewall-cmd --quiet --info-policy={name} 2>/dev/null" for name in POLICIES.values()
         )
+        return f"{absent} && {gone} && {_ANSWER}"
+    rules = "; ".join(
+        f"firewall-cmd --policy={name} --list-rich-rules" for name in POLICIES.values()
+    )
     return (
-        f"files=$(cat {IPSET_FILE} {POLICY_FILE} 2>/dev/null | sha256sum); "
-        f"live=$({{ firewall-cmd --ipset={IPSET} --get-entries; "
-        f"firewall-cmd --policy={POLICY} --list-rich-rules; }} "
-        "2>/dev/null | sed 's/^[[:space:]]*//' | sort | sha256sum); "
+        f"files=$(cat {' '.join(FILES)} 2>/dev/null | sha256sum); "
+        f"live=$({{ firewall-cmd --ipset={IPSET} --get-entries; {rules}; }} "
+        "2>/dev/null | sed -e 's/^[[:space:]]*//' -e '/^$/d' | sort | sha256sum); "
         f'[ "${{files%% *}}/${{live%% *}}" = {files}/{_runtime(opening)} ] && {_ANSWER}'
     )
 
 
-def _do(ipset: str, policy: str) -> str:
+def _do(ipset: str, policy: str, out: str) -> str:
     values = {
         "ipset_file": IPSET_FILE,
         "ipset": ipset,
-        "policy_file": POLICY_FILE,
+        "policy_file": POLICY_FILES["in"],
         "policy": policy,
+        "out_file": POLICY_FILES["out"],
+        "out": out,
     }
     return (
         "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + _DO.lstrip()
@@ -155,17 +194,16 @@ def _do(ipset: str, policy: str) -> str:
 
 
 def present(ruleset: NftRuleset) -> Opening | None:
-    """Return what remedy's policy lets in, as it is in force; None when it is not."""
-    chain = next(
-        (c for c in ruleset.chains if (c.family, c.table, c.name) == (*TABLE, _ALLOW)), None
-    )
-    if chain is None:
-        return None
-    rules = nftables_rules.chains(ruleset, *TABLE, Path())[_ALLOW].rules
-    return Opening(
-        spans.merge(x for r in rules for x in (r.sources or spans.ALL_ADDRESSES)),
-        spans.merge(x for r in rules for x in (r.ports or spans.ALL_PORTS)),
-    )
+    """Return what remedy's policies let through, as they are in force; None when none is."""
+    sets = nftables_rules.sets_of(ruleset, *TABLE)
+    sides = []
+    for chain in ruleset.chains:
+        for way, name in _ALLOW.items():
+            if (chain.family, chain.table, chain.name) == (*TABLE, name):
+                rules = (r for rule in chain.rules for r in nftables_rules.read_rule(rule, sets))
+                known = hosts_and_ports(rule for rule in rules if rule.matters)
+                sides.append(Side(way, *known) if known is not None else Side(way))
+    return opening_of(sides) if sides else None
 
 
 def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Amendment:
@@ -176,22 +214,19 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Am
             cannot be distinguished.
         opening: what to let in.
     """
-    files = (host.file(IPSET_FILE), host.file(POLICY_FILE))
+    files = [host.file(path) for path in FILES]
     for file in files:
         if isinstance(file, Unknown):
             title = "could not read remedy's files of firewalld"
             return Amendment(notes=(Note(FindingKind.UNKNOWN, title, (file.reason,)),))
-    old = (_text(files[0]), _text(files[1]))
-    new = (ipset_text(opening), policy_text(opening)) if opening.sources else ("", "")
+    old = tuple(_text(file) for file in files)
+    new = texts_of(opening)
     live = None if ruleset is None else present(ruleset)
-    in_force = ruleset is None or live == (opening if opening.sources else None)
+    in_force = ruleset is None or live == (opening if hosts_of(opening) else None)
     if old == new and in_force:
         return Amendment(live)
-    title = f"firewalld: remove the policy {POLICY!r}, and reload"
-    if opening.sources:
-        title = f"firewalld: let the cluster's hosts in by a policy {POLICY!r} ahead of all zones, and reload"
     step = CommandStep(
-        title,
+        _title(opening),
         {
             "observe": _observe(opening),
             "before": OTHERWISE,
@@ -199,17 +234,27 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Am
             "do": _do(*new),
             "undo": _do(*old),
         },
-        writes=(IPSET_FILE, POLICY_FILE),
+        writes=FILES,
         disrupts="firewalld reloads its rules; connections stay",
     )
     return Amendment(live, (step,))
+
+
+def _title(opening: Opening) -> str:
+    names = [POLICIES[side.way] for side in opening.sides if side.hosts]
+    if not names:
+        return f"firewalld: remove the policy {POLICIES['in']!r}, and reload"
+    whom = " and be reached" if opening.targets else ""
+    which = " and ".join(map(repr, names))
+    kind = "policy" if len(names) == 1 else "policies"
+    return f"firewalld: let the cluster's hosts in{whom} by a {kind} {which} ahead of all zones, and reload"
 
 
 def observed(
     files: Mapping[str, File | Unknown], ruleset: NftRuleset, action: CommandAction
 ) -> str:
     """Return what ``observe`` of a step of this module prints on a host in this state."""
-    current = [_text(files[path]) for path in (IPSET_FILE, POLICY_FILE)]
+    current = [_text(files[path]) for path in FILES]
     live = present(ruleset)
     if action.observe.startswith("[ ! -e"):
         return AS_PLANNED if not any(current) and live is None else OTHERWISE
@@ -223,35 +268,43 @@ def _text(file: File | Unknown) -> str:
 
 
 def after_reload(ruleset: NftRuleset, action: CommandAction) -> tuple[dict[str, File], NftRuleset]:
-    """Return the two files and the ruleset after a step of this module."""
-    words = dict(word.split("=", 1) for word in shlex.split(action.do)[:4])
+    """Return the files and the ruleset after a step of this module."""
+    words = dict(word.split("=", 1) for word in shlex.split(action.do)[:6])
+    contents = {"in": words["policy"], "out": words["out"]}
     files = {}
-    for path, content in ((IPSET_FILE, words["ipset"]), (POLICY_FILE, words["policy"])):
+    for path, content in zip(FILES, (words["ipset"], *contents.values()), strict=True):
         files[path] = File(
             path=path, real_path=path, exists=bool(content), content=content.encode()
         )
     sets = [s for s in ruleset.sets if (s.family, s.table, s.name) != (*TABLE, IPSET)]
-    before_zones = "filter_INPUT_POLICIES_pre"
-    chains = [c for c in ruleset.chains if (c.family, c.table, c.name) != (*TABLE, _ALLOW)]
-    jump = NftRule(0, "", json.dumps([{"jump": {"target": _ALLOW}}]))
-    chains = [
-        c._replace(rules=tuple(r for r in c.rules if _ALLOW not in r.expression)) for c in chains
-    ]
-    if words["policy"]:
+    if words["ipset"]:
         entries = _between(words["ipset"], "<entry>", "</entry>")
         sets.append(NftSet(*TABLE, IPSET, json.dumps({"elem": [_element(e) for e in entries]})))
-        rules = tuple(
-            NftRule(0, "", nftables.expression(f"@{IPSET}", nftables.items([ports])))
-            for ports in _between(words["policy"], 'port port="', '"')
-        )
-        chains = [
-            c._replace(rules=(jump, *c.rules))
-            if (c.table, c.name) == ("firewalld", before_zones)
-            else c
-            for c in chains
-        ]
-        chains.append(NftChain(*TABLE, _ALLOW, "", 0, "", rules))
+    chains = list(ruleset.chains)
+    for way, allow in _ALLOW.items():
+        chains = _with_policy(chains, way, allow, contents[way])
     return files, ruleset.model_copy(update={"sets": tuple(sets), "chains": tuple(chains)})
+
+
+def _with_policy(chains: list[NftChain], way: Way, allow: str, policy: str) -> list[NftChain]:
+    """Return the chains with what firewalld makes of a policy of remedy's, or without it."""
+    kept = [c for c in chains if (c.family, c.table, c.name) != (*TABLE, allow)]
+    kept = [c._replace(rules=tuple(r for r in c.rules if allow not in r.expression)) for c in kept]
+    if not policy:
+        return kept
+    address = "saddr" if way == "in" else "daddr"
+    rules = tuple(
+        NftRule(0, "", nftables.expression(f"@{IPSET}", nftables.items([ports]), address))
+        for ports in _between(policy, 'port port="', '"')
+    )
+    jump = NftRule(0, "", json.dumps([{"jump": {"target": allow}}]))
+    kept = [
+        c._replace(rules=(jump, *c.rules))
+        if (c.table, c.name) == ("firewalld", _BEFORE_ZONES[way])
+        else c
+        for c in kept
+    ]
+    return [*kept, NftChain(*TABLE, allow, "", 0, "", rules)]
 
 
 def _between(text: str, start: str, end: str) -> list[str]:

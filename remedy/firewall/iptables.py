@@ -1,4 +1,4 @@
-"""iptables, in nftables or in the kernel's old tables: a chain of remedy's own, called first of all in INPUT.
+"""iptables, in nftables or in the kernel's old tables: chains of remedy's own, first in INPUT and OUTPUT.
 
 What iptables-save(8) prints is both what is read and what is written: a change is a text for
 ``iptables-restore --noflush``, which the kernel takes whole or not at all. The same format is what
@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
 from remedy.firewall import spans
 from remedy.firewall.iptables_rules import filter_lines, has_chain, read_rule, rules_of
+from remedy.firewall.reading import hosts_and_ports
 from remedy.firewall.spans import Spans
 from remedy.firewall.step import (
     COMMENT,
@@ -26,16 +27,33 @@ from remedy.firewall.step import (
     FileStep,
     Note,
     Opening,
-    Path,
+    Side,
+    Way,
+    opening_of,
 )
 from remedy.plan.change import CommandAction, FindingKind, command
 from remedy.plan.workbench import Command
 from remedy.probe import HostState
 from remedy.values import Unknown
 
-OWN = "REMEDY-PEERS"
-BASE = "INPUT"
-JUMP = f"-A {BASE} -p tcp -m comment --comment {COMMENT} -j {OWN}"
+
+@dataclass(frozen=True)
+class OwnChain:
+    """A chain of remedy's own: the base chain that calls it, its name, and the option that names hosts."""
+
+    base: str
+    name: str
+    host: str
+
+    @property
+    def jump(self) -> str:
+        """The rule that calls it, as iptables-save prints it."""
+        return f"-A {self.base} -p tcp -m comment --comment {COMMENT} -j {self.name}"
+
+
+INCOMING = OwnChain("INPUT", "REMEDY-PEERS", "-s")
+OUTGOING = OwnChain("OUTPUT", "REMEDY-PEERS-OUT", "-d")
+_CHAINS: Mapping[Way, OwnChain] = {"in": INCOMING, "out": OUTGOING}
 SAVED = ("/etc/iptables/rules.v4", "/etc/sysconfig/iptables")
 """What is loaded at boot: by netfilter-persistent on Debian, by iptables-services on the Red Hat family."""
 
@@ -70,20 +88,27 @@ class IptablesTable:
 
 
 @lru_cache(maxsize=64)
-def accepts(chain: str, opening: Opening, *, explicit: bool = True) -> tuple[str, ...]:
-    """Return the rules that let an opening in, as iptables-save prints them.
+def accepts(chain: str, side: Side, *, explicit: bool = True) -> tuple[str, ...]:
+    """Return the rules that let one side of an opening through, as iptables-save prints them.
 
     ``explicit`` false: as ufw writes them.
     """
+    option = _CHAINS[side.way].host
     lines = []
-    for network in spans.networks(opening.sources):
-        source = str(network) if explicit else spans.address_text(network)
-        for part in port_parts(opening.ports):
+    for network in spans.networks(side.hosts):
+        host = str(network) if explicit else spans.address_text(network)
+        for part in port_parts(side.ports):
             single = "-m tcp --dport" if explicit else "--dport"
             several = "," in part or ":" in part
             match = f"-m multiport --dports {part}" if several else f"{single} {part}"
-            where = f"-s {source} -p tcp {match}" if explicit else f"-p tcp {match} -s {source}"
-            lines.append(f"-A {chain} {where} -j ACCEPT".replace(" -s 0.0.0.0/0", ""))
+            where = f"{option} {host} -p tcp {match}"
+            if not explicit:
+                # A single port behind the address of a host that is connected to; else ports are first.
+                is_last = side.way == "out" and match == f"{single} {part}"
+                pair = (f"{option} {host}", match) if is_last else (match, f"{option} {host}")
+                where = f"-p tcp {' '.join(pair)}"
+            line = f"-A {chain} {where} -j ACCEPT"
+            lines.append(line.replace(f" {option} 0.0.0.0/0", ""))
     return tuple(lines)
 
 
@@ -101,30 +126,29 @@ def port_parts(ports: Spans) -> tuple[str, ...]:
     return tuple(",".join(part) for part in parts if part)
 
 
-def opening_of(lines: Iterable[str]) -> Opening | None:
-    """Return what rules of remedy's own let in; None when there are none, or they are not as it writes them."""
-    rules = [read_rule(line, Path()) for line in lines]
-    if not rules or any(r is None or r.action != "accept" or not r.certain for r in rules):
-        return None
-    known = [rule for rule in rules if rule is not None]
-    sources = spans.merge(x for r in known for x in (r.sources or spans.ALL_ADDRESSES))
-    ports = spans.merge(x for r in known for x in (r.ports or spans.ALL_PORTS))
-    return Opening(sources, ports)
+def side_of(way: Way, lines: Iterable[str]) -> Side | None:
+    """Return what rules of remedy's own let through; None when there are none, or they are not its own."""
+    known = hosts_and_ports(read_rule(line) for line in lines)
+    return None if known is None else Side(way, *known)
 
 
 def restore_text(text: str, opening: Opening) -> str:
     """Return what turns a table's text, by ``iptables-restore --noflush``, into one that holds ``opening``."""
-    rules = accepts(OWN, opening)
-    jumps = sum(line == JUMP for line in rules_of(text, BASE))
-    first = rules_of(text, BASE)[:1] == (JUMP,)
     lines = ["*filter"]
-    if rules or has_chain(text, OWN):
-        lines += [f":{OWN} - [0:0]", *rules]
-    if not (rules and first and jumps == 1):
-        lines += [f"-D {JUMP.removeprefix('-A ')}"] * jumps
-        lines += [f"-I {BASE} 1 {JUMP.removeprefix(f'-A {BASE} ')}"] if rules else []
-    if not rules:
-        lines += [f"-X {OWN}"] if has_chain(text, OWN) else []
+    for side in opening.sides:
+        chain = _CHAINS[side.way]
+        rules = accepts(chain.name, side)
+        called = rules_of(text, chain.base)
+        jumps = sum(line == chain.jump for line in called)
+        if rules or has_chain(text, chain.name):
+            lines += [f":{chain.name} - [0:0]", *rules]
+        if not (rules and called[:1] == (chain.jump,) and jumps == 1):
+            jump = chain.jump.removeprefix("-A ")
+            lines += [f"-D {jump}"] * jumps
+            rest = jump.removeprefix(f"{chain.base} ")
+            lines += [f"-I {chain.base} 1 {rest}"] if rules else []
+        if not rules:
+            lines += [f"-X {chain.name}"] if has_chain(text, chain.name) else []
     return "\n".join([*lines, "COMMIT", ""])
 
 
@@ -196,12 +220,13 @@ def _way_back(before: str, after: str, watched: Sequence[str]) -> str:
 
     Other chains are not named in it, so rules that others add meanwhile stay.
     """
+    names = {chain.name for chain in _CHAINS.values()}
     lines = ["*filter"]
     for chain in reversed(watched):  # the own chain first: the other one calls it
         old, new = rules_of(before, chain), rules_of(after, chain)
-        if chain == OWN and has_chain(before, OWN):
-            lines += [f":{OWN} - [0:0]", *old]
-        elif chain != OWN:
+        if chain in names and has_chain(before, chain):
+            lines += [f":{chain} - [0:0]", *old]
+        elif chain not in names:
             same = SequenceMatcher(None, new, old, autojunk=False).get_matching_blocks()
             old_places = {i for block in same for i in range(block.a, block.a + block.size)}
             new_places = {i for block in same for i in range(block.b, block.b + block.size)}
@@ -211,8 +236,9 @@ def _way_back(before: str, after: str, watched: Sequence[str]) -> str:
             for place, line in enumerate(old):
                 if place not in new_places:
                     lines.append(f"-I {chain} {place + 1} {line.removeprefix(f'-A {chain} ')}")
-    if OWN in watched and has_chain(after, OWN) and not has_chain(before, OWN):
-        lines += [f":{OWN} - [0:0]", f"-X {OWN}"]
+    for chain in watched:
+        if chain in names and has_chain(after, chain) and not has_chain(before, chain):
+            lines += [f":{chain} - [0:0]", f"-X {chain}"]
     return "\n".join([*lines, "COMMIT", ""])
 
 
@@ -224,26 +250,44 @@ def _fingerprint(text: str, watched: Sequence[str]) -> str:
 # --- proposing ---------------------------------------------------------------------------------------------
 
 
+def present(table: IptablesTable) -> Opening | None:
+    """Return what remedy's own chains in force let through; None where there are none."""
+    sides = []
+    for way, chain in _CHAINS.items():
+        if chain.jump in rules_of(table.text, chain.base) or has_chain(table.text, chain.name):
+            sides.append(side_of(way, rules_of(table.text, chain.name)) or Side(way))
+    return opening_of(sides) if sides else None
+
+
+def _settled(text: str, side: Side) -> bool:
+    """Return whether a table holds one side of an opening, and nothing more of remedy's."""
+    chain = _CHAINS[side.way]
+    called = chain.jump in rules_of(text, chain.base)
+    target = accepts(chain.name, side)
+    if not target:
+        return not has_chain(text, chain.name) and not called
+    return rules_of(text, chain.name) == target and called
+
+
 def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
-    """Return how INPUT of a table comes to let exactly ``opening`` in, now and after a reboot."""
-    current = rules_of(table.text, OWN)
-    called = JUMP in rules_of(table.text, BASE)
-    present = (opening_of(current) or Opening()) if called or has_chain(table.text, OWN) else None
-    target = accepts(OWN, opening)
-    settled = current == target and (
-        called if target else not has_chain(table.text, OWN) and not called
-    )
+    """Return how a table comes to let exactly ``opening`` through, now and after a reboot."""
     steps, notes = _saved_steps(host, table, opening)
-    if not settled:
-        live = live_command(table, (BASE, OWN), restore_text(table.text, opening))
+    if not all(_settled(table.text, side) for side in opening.sides):
+        both = opening.targets or has_chain(table.text, OUTGOING.name)
+        chains = (INCOMING, OUTGOING) if both else (INCOMING,)
+        watched = [name for chain in chains for name in (chain.base, chain.name)]
+        live = live_command(table, watched, restore_text(table.text, opening))
         steps.append(CommandStep(_title(table, opening), live))
-    return Amendment(present, tuple(steps), tuple(notes), independent=True)
+    return Amendment(present(table), tuple(steps), tuple(notes), independent=True)
 
 
 def _title(table: IptablesTable, opening: Opening) -> str:
-    if not opening.sources:
-        return f"take remedy's chain {OWN} out of {table.name}"
-    return f"{table.name}: let the cluster's hosts in by a chain {OWN}, called first in {BASE}"
+    chains = {"in": f"in by a chain {INCOMING.name}, called first in {INCOMING.base}"}
+    chains["out"] = f"be reached by a chain {OUTGOING.name}, called first in {OUTGOING.base}"
+    titles = [chains[side.way] for side in opening.sides if side.hosts]
+    if not titles:
+        return f"take remedy's rules out of {table.name}"
+    return f"{table.name}: let the cluster's hosts {', and '.join(titles)}"
 
 
 def _saved_steps(
@@ -263,7 +307,7 @@ def _saved_steps(
             if content != file.content:
                 title = f"write the same rules into {path}, which is loaded at boot"
                 steps.append(FileStep(title, path, content))
-    if not is_saved and opening.sources:
+    if not is_saved and (opening.sources or opening.targets):
         notes.append(
             Note(
                 FindingKind.REPORT,
@@ -275,37 +319,36 @@ def _saved_steps(
     return steps, notes
 
 
+_NAMES = "|".join(re.escape(chain.name) for chain in _CHAINS.values())
+_BASES = "|".join(chain.base for chain in _CHAINS.values())
 _OWN_LINES = re.compile(
-    rb"(?m)^(?::"
-    + OWN.encode()
-    + rb" .*|-A "
-    + OWN.encode()
-    + rb" .*|-[AI] INPUT .*-j "
-    + OWN.encode()
-    + rb"[ \t]*)\r?\n"
+    rf"(?m)^(?::(?:{_NAMES}) .*|-A (?:{_NAMES}) .*|-[AI] (?:{_BASES}) .*-j (?:{_NAMES})[ \t]*)\r?\n".encode()
 )
 
 
 def edit_saved(content: bytes, opening: Opening) -> bytes:
     """Return a file of saved rules in which remedy's lines hold ``opening``; every other byte stays.
 
-    The chain is declared right after the table's name and filled right before the first rule, so that the
-    call is the first rule of INPUT. A file without a filter table keeps nobody out and stays as it is.
+    A chain is declared right after the table's name and filled right before the first rule, so that its
+    call is the first rule of its base chain. A file without a filter table drops nothing and stays as it is.
     """
-    expected = accepts(OWN, opening)
     text = content.decode("utf-8", "backslashreplace")
     # Also where the tool that saves the rules has put remedy's lines elsewhere since.
-    if expected and rules_of(text, OWN) == expected and rules_of(text, BASE)[:1] == (JUMP,):
+    if _holds(text, opening):
         return content
     rest = _OWN_LINES.sub(b"", content)
     table = re.search(rb"(?m)^\*filter[ \t]*\r?\n", rest)
-    if not expected or table is None:
+    sides = [side for side in opening.sides if accepts(_CHAINS[side.way].name, side)]
+    if not sides or table is None:
         return rest
     first = re.compile(rb"(?m)^(?:\[\d+:\d+\] )?-|^COMMIT").search(rest, table.end())
     if first is None:
         return rest
-    head = f":{OWN} - [0:0]\n".encode()
-    rules = "".join(f"{line}\n" for line in (JUMP, *expected)).encode()
+    chains = [(_CHAINS[side.way], side) for side in sides]
+    head = "".join(f":{chain.name} - [0:0]\n" for chain, _ in chains).encode()
+    rules = "".join(
+        f"{line}\n" for chain, side in chains for line in (chain.jump, *accepts(chain.name, side))
+    ).encode()
     return (
         rest[: table.end()]
         + head
@@ -313,3 +356,21 @@ def edit_saved(content: bytes, opening: Opening) -> bytes:
         + rules
         + rest[first.start() :]
     )
+
+
+def _holds(text: str, opening: Opening) -> bool:
+    """Return whether saved rules hold exactly an opening, each call first in its base chain."""
+    if not (opening.sources or opening.targets):
+        return False
+    for side in opening.sides:
+        chain = _CHAINS[side.way]
+        expected = accepts(chain.name, side)
+        if rules_of(text, chain.name) != expected:
+            return False
+        if expected and rules_of(text, chain.base)[:1] != (chain.jump,):
+            return False
+        if not expected and (
+            has_chain(text, chain.name) or chain.jump in rules_of(text, chain.base)
+        ):
+            return False
+    return True

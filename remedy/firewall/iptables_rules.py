@@ -1,33 +1,93 @@
-"""Reading rules of iptables, as iptables-save(8) prints them and as its files keep them."""
+"""Reading rules of iptables, as iptables-save(8) prints them and as its files keep them.
+
+arptables-save prints the same format with options of its own, which are read here, too.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from remedy.firewall import spans
-from remedy.firewall.spans import Spans
-from remedy.firewall.step import Path
-from remedy.firewall.traffic import Chain, Rule
+from remedy.firewall.ipsets import IpSet, condition_of, parse_ipsets
+from remedy.firewall.iptables_options import OPTIONS, READABLE, mark
+from remedy.firewall.nftables_text import shortened
+from remedy.firewall.packets import Box, Condition, Flow, Test
+from remedy.firewall.reading import LazyChains, ReadRule, narrow
+from remedy.firewall.traffic import Chain
 
-_NEW_FLAGS = frozenset({"SYN"})
-_TERMINAL = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "drop", "RETURN": "return"}
+TABLES = ("raw", "mangle", "nat", "filter", "security")
+
+_TERMINAL = {
+    "ACCEPT": "accept",
+    "DROP": "drop",
+    "REJECT": "drop",
+    "RETURN": "return",
+    "CONTINUE": "pass",
+    **dict.fromkeys(("TARPIT", "STEAL", "DELUDE", "CHAOS"), "drop"),
+    **dict.fromkeys(("SNAT", "MASQUERADE"), "accept"),
+    **dict.fromkeys(("DNAT", "REDIRECT", "NETMAP", "SAME", "BALANCE"), "divert"),
+}
 _HARMLESS = frozenset(
-    {"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "CT", "MARK", "CONNMARK", "TCPMSS", "NOTRACK"}
+    {"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "CT", "MARK", "CONNMARK", "TCPMSS", "NOTRACK", "SET"}
+    | {
+        "CLASSIFY",
+        "DSCP",
+        "TOS",
+        "TTL",
+        "HL",
+        "ECN",
+        "SECMARK",
+        "CONNSECMARK",
+        "HMARK",
+        "IDLETIMER",
+    }
+    | {"LED", "RATEEST", "TCPOPTSTRIP", "TEE", "CHECKSUM", "mangle"}
 )
-_ELSEWHERE = frozenset({"QUEUE", "NFQUEUE", "TPROXY", "SYNPROXY"})
+_BY_PROGRAM = frozenset({"QUEUE", "NFQUEUE", "TPROXY", "SYNPROXY"})
+"""Where a program, or a part of the kernel with settings of its own, decides."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What has been read of a line so far."""
+
+    tests: tuple[Test, ...] = ()
+    unread: tuple[str, ...] = ()
+    action: str = "pass"
+    target: str = ""
+    module: str = ""
+    mark: tuple[int, int | None] | None = None
+    untracks: bool = False
+    connection_mark: bool = False
+    restores_mark: bool = False
+
+    def plus(self, test: Test) -> _Line:
+        """Return the line with a condition more."""
+        return replace(self, tests=(*self.tests, test))
+
+    def without(self, reason: str) -> _Line:
+        """Return the line with something that cannot be answered."""
+        return replace(self, unread=(*self.unread, reason))
+
+
+_FILLED_SET = re.compile(r" -j SET --add-set (\S+) ")
+_MATCHED_SET = re.compile(r" --match-set (\S+) ")
+
+# --- texts -------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
-def filter_lines(text: str) -> tuple[str, ...]:
-    """Return the lines of table ``filter``, without its name and COMMIT."""
+def table_lines(text: str, table: str) -> tuple[str, ...]:
+    """Return the lines of a table, without its name and COMMIT."""
     lines = []
     inside = False
     for line in text.splitlines():
         if line.startswith("*"):
-            inside = line.strip() == "*filter"
+            inside = line.strip() == f"*{table}"
         elif line.startswith("COMMIT"):
             inside = False
         elif inside:
@@ -35,43 +95,98 @@ def filter_lines(text: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def rules_of(text: str, chain: str) -> tuple[str, ...]:
-    """Return the rules of a chain of table ``filter``, as they are written."""
+def filter_lines(text: str) -> tuple[str, ...]:
+    """Return the lines of table ``filter``, without its name and COMMIT."""
+    return table_lines(text, "filter")
+
+
+def rules_of(text: str, chain: str, table: str = "filter") -> tuple[str, ...]:
+    """Return the rules of a chain, as they are written."""
     start = f"-A {chain} "
-    return tuple(line for line in filter_lines(text) if line.startswith(start))
+    return tuple(line for line in table_lines(text, table) if line.startswith(start))
 
 
-def has_chain(text: str, chain: str) -> bool:
-    """Return whether table ``filter`` has a chain of that name."""
-    return any(line.startswith(f":{chain} ") for line in filter_lines(text))
+def has_chain(text: str, chain: str, table: str = "filter") -> bool:
+    """Return whether a table has a chain of that name."""
+    return any(line.startswith(f":{chain} ") for line in table_lines(text, table))
 
 
 @lru_cache(maxsize=256)
-def chains(text: str, path: Path) -> MappingProxyType[str, Chain]:
-    """Return the chains of table ``filter`` for a packet that comes by ``path``."""
+def _lines_by_chain(text: str, table: str) -> MappingProxyType[str, tuple[str, tuple[str, ...]]]:
+    """Return the policy and the lines of each chain of a table."""
     policies: dict[str, str] = {}
-    rules: dict[str, list[Rule]] = {}
-    for line in filter_lines(text):
-        if line.startswith(":"):
+    rules: dict[str, list[str]] = {}
+    for line in table_lines(text, table):
+        if line.startswith(":") and len(line.split()) > 1:
             name, policy = line[1:].split()[:2]
             policies[name] = {"ACCEPT": "accept", "DROP": "drop"}.get(policy, "")
             rules.setdefault(name, [])
-        elif line.startswith("-A "):
-            rule = read_rule(line, path)
-            if rule is not None:
-                rules.setdefault(line.split(" ", 2)[1], []).append(rule)
+        elif line.startswith("-A ") and len(line.split(" ", 2)) > 2:
+            rules.setdefault(line.split(" ", 2)[1], []).append(line)
     return MappingProxyType(
-        {name: Chain(tuple(chain), policies.get(name, "")) for name, chain in rules.items()}
+        {name: (policies.get(name, ""), tuple(lines)) for name, lines in rules.items()}
     )
 
 
-def read_rule(line: str, path: Path) -> Rule | None:
-    """Read a line ``-A CHAIN ...``; None when it cannot match a new TCP connection from a peer."""
+def read_chain(
+    text: str, table: str, chain: str, ipsets: str | None = None
+) -> tuple[ReadRule, ...]:
+    """Return the rules of a chain.
+
+    Args:
+        text: what iptables-save prints.
+        table: the chain's table.
+        chain: its name.
+        ipsets: what ``ipset save`` prints; None where that is not known.
+    """
+    chains = _lines_by_chain(text, table)
+    place = "" if table == "filter" else f"-t {table} "
+    rules = []
+    for line in chains[chain][1]:
+        # What is in a set that rules fill says nothing of the next packet, so such a rule is uncertain as well.
+        again = [None] if _filled_sets(text) & set(_MATCHED_SET.findall(line)) else []
+        for known in (ipsets, *again):
+            rule = read_rule(line, known)
+            if rule.action in ("jump", "goto") and rule.target not in chains:
+                rule = replace(rule, action="drop", unread=(*rule.unread, f"target {rule.target}"))
+            rules.append(replace(rule, words=shortened(f"{place}{rule.words}")))
+    return tuple(rules)
+
+
+@lru_cache(maxsize=256)
+def _filled_sets(text: str) -> frozenset[str]:
+    """Return the sets of ipset into which rules put addresses."""
+    return frozenset(_FILLED_SET.findall(text))
+
+
+def chains(
+    text: str, table: str, flow: Flow, bounds: Box, ipsets: str | None = None
+) -> Mapping[str, Chain]:
+    """Return the chains of a table for the packets of a flow within ``bounds``."""
+    known = _lines_by_chain(text, table)
+
+    def make(name: str) -> Chain:
+        return narrow(read_chain(text, table, name, ipsets), flow, bounds, known[name][0])
+
+    return LazyChains(known, make)
+
+
+def marks_connections(text: str) -> bool:
+    """Return whether some rule gives connections a mark."""
+    return any(
+        read_rule(line, None).connection_mark for line in text.splitlines() if "CONNMARK" in line
+    )
+
+
+# --- one rule ----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=65536)
+def read_rule(line: str, ipsets: str | None = None) -> ReadRule:
+    """Read a line ``-A CHAIN ...``."""
     words = _words(line)[2:]
-    rule: dict[str, object] = {"action": "pass", "words": line}
-    certain = True
-    sources: Spans | None = None
-    ports: Spans | None = None
+    sets = None if ipsets is None else parse_ipsets(ipsets)
+    rule = _Line()
     negated = False
     at = 0
     while at < len(words):
@@ -80,35 +195,23 @@ def read_rule(line: str, path: Path) -> Rule | None:
         if option == "!":
             negated = True
             continue
-        value = words[at] if at < len(words) and not words[at].startswith("-") else ""
         count = _arity(option, words, at)
+        values = words[at : at + count]
         at += count
-        if option in ("-j", "-g"):
-            action, target = _action(option, value)
-            certain = certain and action is not None
-            rule |= {"action": action or "pass", "target": target}
-        elif option in ("-s", "--source"):
-            numbers = spans.of_networks(value.split(","))
-            numbers = spans.minus(spans.ALL_ADDRESSES, numbers) if negated else numbers
-            sources = numbers if sources is None else spans.meet(sources, numbers)
-        elif option in ("--dport", "--dports", "--destination-port", "--destination-ports"):
-            numbers = _ports(value)
-            numbers = spans.minus(spans.ALL_PORTS, numbers) if negated else numbers
-            ports = numbers if ports is None else spans.meet(ports, numbers)
-        else:
-            answer = _matches(option, value, words[at - count : at], path)
-            if answer is None:
-                certain = False
-            elif answer is negated:
-                return None
+        rule = _read_option(rule, option, values, negated, sets)
         negated = False
-    return Rule(
-        action=str(rule["action"]),
-        target=str(rule.get("target", "")),
-        sources=sources,
-        ports=ports,
-        certain=certain,
-        words=line,
+    if "rpfilter" in words:
+        rule = rule.plus(Condition("reverse-path", frozenset({"same"}), "--invert" in words))
+    return ReadRule(
+        line,
+        rule.tests,
+        rule.action,
+        rule.target,
+        tuple(dict.fromkeys(rule.unread)),
+        rule.mark,
+        rule.untracks,
+        rule.connection_mark,
+        rule.restores_mark,
     )
 
 
@@ -123,65 +226,88 @@ def _words(line: str) -> list[str]:
 
 def _arity(option: str, words: Sequence[str], at: int) -> int:
     """Return how many words belong to ``option``: as far as the next one that looks like an option."""
-    if option == "--tcp-flags":
-        return 2
+    if option in ("--tcp-flags", "--match-set"):
+        return min(2, len(words) - at)
     count = 0
     while at + count < len(words) and not words[at + count].startswith(("-", "!")):
         count += 1
     if option in ("--comment", "--log-prefix", "--nflog-prefix") and count == 0:
-        return 1  # text that begins with a dash
+        return min(1, len(words) - at)  # text that begins with a dash
     return count
 
 
-def _action(option: str, target: str) -> tuple[str | None, str]:
-    if target in _TERMINAL:
-        return _TERMINAL[target], ""
-    if target in _HARMLESS:
-        return "pass", ""
-    if target in _ELSEWHERE:
-        return None, ""
-    return ("goto" if option == "-g" else "jump"), target
-
-
-def _ports(text: str) -> Spans:
-    ranges = []
-    for part in text.split(","):
-        low, colon, high = part.partition(":")
-        ranges.append((int(low or 0), int(high or 65535) if colon else int(low)))
-    return spans.merge(ranges)
-
-
-def _matches(option: str, value: str, values: Sequence[str], path: Path) -> bool | None:
-    """Return whether a condition holds for a new TCP connection that comes by ``path``; None: not known."""
-    if option in ("-m", "--match", "--comment", "--reject-with") or option.startswith(
-        ("--log-", "--nflog-", "--set-", "--save-", "--restore-", "--mask")
-    ):
-        return True
-    if option in ("-p", "--protocol"):
-        return value in ("tcp", "6", "all", "0")
-    if option in ("-i", "--in-interface"):
-        return None if path.interface is None else _interface(value, path.interface)
-    if option in ("-o", "--out-interface"):
-        return False
-    if option in ("-d", "--destination"):
-        if path.address is None:
-            return None
-        return bool(
-            spans.meet(spans.of_networks(value.split(",")), spans.of_networks([path.address]))
-        )
-    if option in ("--ctstate", "--state"):
-        return "NEW" in value.split(",")
-    if option == "--dst-type":
-        return value == "LOCAL"
-    if option == "--syn":
-        return True
-    if option == "--tcp-flags" and len(values) == 2:
-        looked_at = set(values[0].replace("ALL", "FIN,SYN,RST,PSH,ACK,URG").split(","))
-        return looked_at & _NEW_FLAGS == set(values[1].replace("NONE", "").split(",")) - {""}
+def _read_option(
+    rule: _Line,
+    option: str,
+    values: Sequence[str],
+    negated: bool,
+    sets: Mapping[str, IpSet] | None,
+) -> _Line:
+    """Return a line with one option more."""
+    value = values[0] if values else ""
+    if option in ("-j", "-g", "--jump", "--goto"):
+        return _with_target(rule, option, value)
+    if rule.action != "pass" or rule.target:
+        if option.startswith(("--set-", "--and-", "--or-", "--xor-", "--save-", "--restore-")):
+            return _with_mark(rule, option, value)
+        if option == "--notrack":
+            return replace(rule, untracks=True)
+    if option in ("-m", "--match"):
+        rule = replace(rule, module=value)
+        return rule if value in READABLE else rule.without(value)
+    if option == "--match-set" and len(values) == 2:
+        return rule.plus(condition_of(sets, value, values[1], negated=negated))
     if option == "--mark":
-        return int(value.partition("/")[0], 0) == 0  # a new packet has no mark
-    return None
+        name = "connection-mark" if rule.module == "connmark" else "mark"
+        return rule.plus(mark(name, value, negated))
+    reader = OPTIONS.get(option)
+    if reader is not None:
+        try:
+            return rule.plus(reader(values, negated))
+        except (ValueError, IndexError, KeyError):
+            return rule.without(option)
+    if rule.target or option.startswith(_NOTES):
+        return rule  # of the target, or a note
+    if option in _OF_MODULES:
+        return rule
+    return rule.without(rule.module if rule.module not in READABLE else option)
 
 
-def _interface(pattern: str, name: str) -> bool:
-    return name.startswith(pattern[:-1]) if pattern.endswith("+") else name == pattern
+_NOTES = ("--comment", "--log-", "--nflog-", "--reject-with", "--mask", "--nfmask", "--ctmask")
+_OF_MODULES = frozenset({"--loose", "--validmark", "--accept-local", "--invert"})
+"""Options of rpfilter, which ``read_rule`` takes together."""
+
+
+def _with_target(rule: _Line, option: str, target: str) -> _Line:
+    """Return a line with its target."""
+    if target in _TERMINAL:
+        return replace(rule, action=_TERMINAL[target], target=target)
+    if target in _HARMLESS:
+        return replace(rule, target=target, untracks=rule.untracks or target == "NOTRACK")
+    if target in _BY_PROGRAM:
+        return replace(rule, action="drop", target=target).without(f"target {target}")
+    return replace(rule, action="goto" if option in ("-g", "--goto") else "jump", target=target)
+
+
+def _with_mark(rule: _Line, option: str, value: str) -> _Line:
+    """Return a line whose target gives packets or connections a mark."""
+    if rule.target == "CONNMARK":
+        if option == "--restore-mark":
+            return replace(rule, mark=(0, None), restores_mark=True)
+        return replace(rule, connection_mark=True)
+    if rule.target != "MARK":
+        return rule
+    try:
+        numbers = [int(word, 0) for word in value.split("/")]
+    except ValueError:
+        return replace(rule, mark=(0, None))
+    number, mask = numbers[0], numbers[1] if len(numbers) > 1 else 2**32 - 1
+    keep = 2**32 - 1
+    changes = {
+        "--set-xmark": (keep & ~mask, number),
+        "--set-mark": (keep & ~(mask | number), number),
+        "--and-mark": (number, 0),
+        "--or-mark": (keep & ~number, number),
+        "--xor-mark": (keep, number),
+    }
+    return replace(rule, mark=changes.get(option, (0, None)))

@@ -1,4 +1,4 @@
-"""nftables without a manager: one rule of remedy's own at the head of each chain that keeps peers out.
+"""nftables without a manager: one rule of remedy's own at the head of each chain that drops packets of peers.
 
 A table of remedy's own would open nothing: a packet has to pass every base chain (nft(8), "accept" is final in
 its own chain only). The rule names all peers in one set. For the next boot it stands in a file of its own that
@@ -16,8 +16,18 @@ from functools import lru_cache
 from typing import Any
 
 from remedy.firewall import spans
-from remedy.firewall.nftables_rules import read_rule
-from remedy.firewall.step import COMMENT, Amendment, CommandStep, FileStep, Note, Opening, Path
+from remedy.firewall.nftables_rules import place, read_rule
+from remedy.firewall.reading import hosts_and_ports
+from remedy.firewall.step import (
+    COMMENT,
+    Amendment,
+    CommandStep,
+    FileStep,
+    Note,
+    Opening,
+    Side,
+    opening_of,
+)
 from remedy.plan.change import CommandAction, FindingKind, command
 from remedy.plan.workbench import Command
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset
@@ -28,6 +38,9 @@ MAIN_FILES = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")
 """What nftables.service loads, on Debian and on the Red Hat family."""
 
 _HEAD = "# Written by remedy: lets the cluster's hosts in. It is included after the chains that it names.\n"
+OUTGOING = frozenset({"output", "postrouting", "egress"})
+"""Hooks of packets that leave the host."""
+
 _INCLUDE = f'include "{INCLUDED}"'
 
 
@@ -35,13 +48,21 @@ _INCLUDE = f'include "{INCLUDED}"'
 
 
 @lru_cache(maxsize=64)
-def rule_text(opening: Opening) -> str:
-    """Return remedy's rule; its comment tells which opening it stands for."""
+def rule_text(side: Side) -> str:
+    """Return remedy's rule; its comment tells which hosts and ports it stands for."""
     return (
-        f"ip saddr {{ {', '.join(spans.address_ranges(opening.sources))} }} "
-        f"tcp dport {{ {', '.join(spans.port_texts(opening.ports, '-'))} }} "
-        f'accept comment "{COMMENT} {opening.digest}"'
+        f"ip {_ADDRESS[side.way]} {{ {', '.join(spans.address_ranges(side.hosts))} }} "
+        f"tcp dport {{ {', '.join(spans.port_texts(side.ports, '-'))} }} "
+        f'accept comment "{COMMENT} {side.digest}"'
     )
+
+
+_ADDRESS = {"in": "saddr", "out": "daddr"}
+
+
+def side_of(chain: NftChain, opening: Opening) -> Side:
+    """Return what of an opening a base chain has to hold, by its hook."""
+    return opening.outgoing if chain.hook in OUTGOING else opening.incoming
 
 
 def own_rules(chain: NftChain) -> tuple[NftRule, ...]:
@@ -49,26 +70,22 @@ def own_rules(chain: NftChain) -> tuple[NftRule, ...]:
     return tuple(rule for rule in chain.rules if rule.comment.split(" ")[0] == COMMENT)
 
 
-def opening_of(rules: Iterable[NftRule]) -> Opening | None:
-    """Return what remedy's rules let in; None when there are none."""
-    read = [part for rule in rules for part in read_rule(rule, {}, Path())]
-    if not read:
-        return None
-    return Opening(
-        spans.merge(x for r in read for x in (r.sources or spans.ALL_ADDRESSES)),
-        spans.merge(x for r in read for x in (r.ports or spans.ALL_PORTS)),
-    )
+def present(chain: NftChain) -> Side | None:
+    """Return what remedy's rules in a chain let through; None when there are none."""
+    read = [part for rule in own_rules(chain) for part in read_rule(rule, {})]
+    known = hosts_and_ports(read)
+    return None if known is None else Side("out" if chain.hook in OUTGOING else "in", *known)
 
 
-def _live(chain: NftChain, old: Opening | None, new: Opening) -> Command:
+def _live(chain: NftChain, old: Side, new: Side) -> Command:
     place = (chain.family, chain.table, chain.name)
     return {
         "observe": f"{command(['nft', 'list', 'chain', *place])} 2>/dev/null | "
         f"sed -n 's/.*comment \"{COMMENT} \\([0-9a-f]*\\)\".*/\\1/p'",
         "before": "\n".join(_digests(chain)),
-        "after": new.digest if new.sources else "",
+        "after": new.digest if new.hosts else "",
         "do": _replace(place, new),
-        "undo": _replace(place, old or Opening()),
+        "undo": _replace(place, old),
     }
 
 
@@ -84,10 +101,10 @@ def observed(ruleset: NftRuleset, action: CommandAction) -> str:
     return "\n".join(digest for chain in chains for digest in _digests(chain))
 
 
-def _replace(place: tuple[str, str, str], opening: Opening) -> str:
-    """Return sh text that puts the rule for ``opening`` in the place of remedy's rules, in one transaction."""
+def _replace(place: tuple[str, str, str], side: Side) -> str:
+    """Return sh text that puts the rule for ``side`` in the place of remedy's rules, in one transaction."""
     where = shlex.join(place)
-    lines = [f"insert rule {' '.join(place)} {rule_text(opening)}"] if opening.sources else []
+    lines = [f"insert rule {' '.join(place)} {rule_text(side)}"] if side.hosts else []
     return (
         f"new={shlex.quote(''.join(f'{line}' for line in lines))}; "
         f"old=$(nft -a list chain {where} | "
@@ -103,12 +120,14 @@ def after_live(ruleset: NftRuleset, action: CommandAction) -> NftRuleset:
     place = tuple(shlex.split(action.observe)[3:6])
     rule: tuple[NftRule, ...] = ()
     if new:
-        match = re.search(r"saddr \{ (.*?) \} tcp dport \{ (.*?) \} accept comment \"(.*)\"", new)
+        match = _RULE.search(new)
         if match is None:
             return ruleset
         rule = (
             NftRule(
-                0, match[3], expression(items(match[1].split(", ")), items(match[2].split(", ")))
+                0,
+                match[4],
+                expression(items(match[2].split(", ")), items(match[3].split(", ")), match[1]),
             ),
         )
     return ruleset.model_copy(
@@ -125,16 +144,17 @@ def after_live(ruleset: NftRuleset, action: CommandAction) -> NftRuleset:
     )
 
 
-def expression(sources: Any, ports: Any) -> str:
+_RULE = re.compile(r"ip ([sd]addr) \{ (.*?) \} tcp dport \{ (.*?) \} accept comment \"(.*)\"")
+
+
+def expression(hosts: Any, ports: Any, address: str = "saddr") -> str:
     """Return the expression of a rule that accepts, from the right sides of its matches."""
 
     def match(protocol: str, name: str, right: Any) -> dict[str, Any]:
         left = {"payload": {"protocol": protocol, "field": name}}
         return {"match": {"op": "==", "left": left, "right": right}}
 
-    return json.dumps(
-        [match("ip", "saddr", sources), match("tcp", "dport", ports), {"accept": None}]
-    )
+    return json.dumps([match("ip", address, hosts), match("tcp", "dport", ports), {"accept": None}])
 
 
 def items(texts: Iterable[str]) -> dict[str, Any]:
@@ -151,20 +171,22 @@ def _value(word: str) -> int | str:
 
 
 def propose(chain: NftChain, opening: Opening) -> Amendment:
-    """Return how a base chain comes to let exactly ``opening`` in, as long as the host runs."""
+    """Return how a base chain comes to let its side of ``opening`` through, as long as the host runs."""
     current = own_rules(chain)
-    present = opening_of(current)
-    target = [opening.digest] if opening.sources else []
-    exact = present == opening if target else not current
+    known = present(chain)
+    side = side_of(chain, opening)
+    target = [side.digest] if side.hosts else []
+    exact = known == side if target else not current
+    now = None if known is None else opening_of([known])
     if _digests(chain) == target and exact:
-        return Amendment(present)
-    name = f"nftables chain {chain.family} {chain.table} {chain.name}"
-    title = (
-        f"{name}: let the cluster's hosts in, first of all rules"
-        if target
-        else f"{name}: take remedy's rule out"
-    )
-    return Amendment(present, (CommandStep(title, _live(chain, present, opening)),))
+        return Amendment(now)
+    name = f"nftables chain {place(chain)}"
+    title = f"{name}: take remedy's rule out"
+    if target:
+        whom = "in" if side.way == "in" else "be reached"
+        title = f"{name}: let the cluster's hosts {whom}, first of all rules"
+    step = CommandStep(title, _live(chain, known or Side(side.way), side))
+    return Amendment(now, (step,))
 
 
 def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening) -> Amendment:
@@ -193,11 +215,9 @@ def propose_saved(host: HostState, chains: Iterable[NftChain], opening: Opening)
 
 def _saved_rules(chains: Sequence[NftChain], opening: Opening) -> bytes:
     """Return the file with the rules of remedy, b"" where there are none."""
-    if not chains or not opening.sources:
-        return b""
-    rule = rule_text(opening)
-    lines = [f"insert rule {c.family} {c.table} {c.name} {rule}\n" for c in chains]
-    return (_HEAD + "".join(lines)).encode()
+    sides = [(chain, side_of(chain, opening)) for chain in chains]
+    lines = [f"insert rule {place(c)} {rule_text(side)}\n" for c, side in sides if side.hosts]
+    return (_HEAD + "".join(lines)).encode() if lines else b""
 
 
 def _written(included: File, content: bytes) -> Iterator[FileStep]:
@@ -227,7 +247,7 @@ def _undefined(
     if main is None and unread:
         title = "could not read what nftables loads at boot"
         return Note(FindingKind.UNKNOWN, title, (unread[0].reason,))
-    names = [f"{chain.family} {chain.table} {chain.name}" for chain in chains]
+    names = [place(chain) for chain in chains]
     return Note(
         FindingKind.REPORT,
         "nothing known loads these nftables rules at boot, so remedy's rule lasts until the next boot",

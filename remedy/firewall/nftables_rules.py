@@ -4,230 +4,263 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address
 from types import MappingProxyType
 from typing import Any
 
-from remedy.firewall import spans
-from remedy.firewall.spans import Spans
-from remedy.firewall.step import Path
-from remedy.firewall.traffic import Chain, Rule
+from remedy.firewall.nftables_text import rule_text
+from remedy.firewall.nftables_values import (
+    Sets,
+    alternative_of,
+    field_of,
+    mark_change,
+    named,
+    tests_of,
+    values_of,
+)
+from remedy.firewall.packets import Box, Condition, Either, Flow, Test
+from remedy.firewall.reading import LazyChains, ReadRule, narrow
+from remedy.firewall.traffic import Chain
 from remedy.probe import NftChain, NftRule, NftRuleset
 
-_HOOKS = ("input", "prerouting")
+_VERDICTS = {
+    "accept": "accept",
+    "drop": "drop",
+    "reject": "drop",
+    "return": "return",
+    "continue": "pass",
+    "jump": "jump",
+    "goto": "goto",
+    "fwd": "drop",
+    "snat": "accept",
+    "masquerade": "accept",
+    "dnat": "divert",
+    "redirect": "divert",
+}
+_HARMLESS = frozenset(
+    {
+        "counter",
+        "log",
+        "ct helper",
+        "ct timeout",
+        "ct expectation",
+        "flow",
+        "dup",
+        "last",
+        "secmark",
+        "reset",
+    }
+    | {"optstrip", "comment"}
+)
+_CONDITIONS = frozenset({"limit", "quota", "ct count", "set", "meter"})
+"""Statements that end a rule, or let it go on, by what came before."""
+
+_BY_PROGRAM = frozenset({"queue", "synproxy", "tproxy"})
+"""Where a program, or a part of the kernel with settings of its own, decides."""
 
 
-def base_chains(ruleset: NftRuleset) -> Iterator[NftChain]:
-    """Yield the chains that a packet for this host has to pass."""
-    for chain in ruleset.chains:
-        if chain.hook in _HOOKS and chain.family in ("inet", "ip"):
-            yield chain
+@dataclass(frozen=True)
+class _Statements:
+    """What has been read of a rule so far."""
+
+    tests: tuple[Test, ...] = ()
+    unread: tuple[str, ...] = ()
+    mark: tuple[int, int | None] | None = None
+    untracks: bool = False
+    connection_mark: bool = False
+    fills: bool = False
+    open_end: bool = False
 
 
 @lru_cache(maxsize=256)
-def chains(
-    ruleset: NftRuleset, family: str, table: str, path: Path
-) -> MappingProxyType[str, Chain]:
-    """Return the chains of one table for a packet that comes by ``path``."""
-    sets = {s.name: s.definition for s in ruleset.sets if (s.family, s.table) == (family, table)}
+def sets_of(ruleset: NftRuleset, family: str, table: str) -> MappingProxyType[str, str]:
+    """Return the definitions of a table's sets and maps."""
     return MappingProxyType(
-        {
-            chain.name: Chain(
-                tuple(r for rule in chain.rules for r in read_rule(rule, sets, path)),
-                (chain.policy or "accept") if chain.hook else "",
-            )
-            for chain in ruleset.chains
-            if (chain.family, chain.table) == (family, table)
-        }
+        {s.name: s.definition for s in ruleset.sets if (s.family, s.table) == (family, table)}
     )
 
 
-def read_rule(rule: NftRule, sets: Mapping[str, str], path: Path) -> list[Rule]:
-    """Read one rule; a rule with a verdict map is several, one that cannot match a new connection none."""
-    words = f"nft rule: {rule.expression if len(rule.expression) < 160 else rule.expression[:157] + '...'}"
-    sources: Spans | None = None
-    ports: Spans | None = None
-    certain = True
-    for statement in json.loads(rule.expression):
+def chains(
+    ruleset: NftRuleset, family: str, table: str, flow: Flow, bounds: Box
+) -> Mapping[str, Chain]:
+    """Return the chains of one table for the packets of a flow within ``bounds``."""
+    sets = sets_of(ruleset, family, table)
+    known = {c.name: c for c in ruleset.chains if (c.family, c.table) == (family, table)}
+
+    def make(name: str) -> Chain:
+        chain = known[name]
+        rules = (read for rule in chain.rules for read in read_rule(rule, sets, place(chain)))
+        return narrow(rules, flow, bounds, (chain.policy or "accept") if chain.hook else "")
+
+    return LazyChains(known, make)
+
+
+def place(chain: NftChain) -> str:
+    """Return the family, table and name of a chain, as nft takes them."""
+    return f"{chain.family} {chain.table} {chain.name}"
+
+
+def marks_connections(ruleset: NftRuleset) -> bool:
+    """Return whether some rule gives connections a mark."""
+    return any(
+        '"ct"' in rule.expression and '"mangle"' in rule.expression
+        for chain in ruleset.chains
+        for rule in chain.rules
+    )
+
+
+def read_rule(rule: NftRule, sets: Sets, where: str = "") -> tuple[ReadRule, ...]:
+    """Read one rule; a rule with a verdict map is several, and so is one with a set that rules fill.
+
+    Args:
+        rule: the rule.
+        sets: the definitions of its table's sets, by name.
+        where: the place of its chain, for its words.
+    """
+    words = (
+        f"{where}: {rule_text(rule.expression, rule.comment)}"
+        if where
+        else rule_text(rule.expression, rule.comment)
+    )
+    try:
+        return _read(json.loads(rule.expression), sets, words)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return (ReadRule(words, action="drop", unread=("a form that is not known",)),)
+
+
+def _read(statements: Any, sets: Sets, words: str) -> tuple[ReadRule, ...]:
+    """Return the rules that statements are; what has another form raises what it will."""
+    read = _Statements()
+    for statement in statements:
         kind, value = _statement(statement)
-        if kind == "match":
-            what = _field(value["left"])
-            operation, right = value["op"], value["right"]
-            if what in ("saddr", "dport"):
-                numbers = _numbers(right, sets, addresses=what == "saddr")
-                if numbers is None or operation not in ("==", "!=", "in"):
-                    certain = False
-                    continue
-                if operation == "!=":
-                    numbers = spans.minus(
-                        spans.ALL_ADDRESSES if what == "saddr" else spans.ALL_PORTS, numbers
-                    )
-                if what == "saddr":
-                    sources = numbers if sources is None else spans.meet(sources, numbers)
-                else:
-                    ports = numbers if ports is None else spans.meet(ports, numbers)
-                continue
-            answer = _holds(what, right, sets, path)
-            if answer is None:
-                certain = False
-            elif answer is (operation == "!="):
-                return []
-        elif kind == "vmap":
-            return list(
-                _mapped(value, sets, path, Rule("pass", "", sources, ports, certain, words))
-            )
-        elif kind in ("accept", "drop", "return"):
-            return [Rule(kind, "", sources, ports, certain, words)]
-        elif kind == "reject":
-            return [Rule("drop", "", sources, ports, certain, words)]
-        elif kind in ("jump", "goto"):
-            return [Rule(kind, value["target"], sources, ports, certain, words)]
-        elif kind not in ("counter", "log", "mangle", "notrack", "quota"):
-            certain = False
-    return []
+        if kind == "vmap":
+            return tuple(_mapped(value, sets, read, words))
+        if kind in _VERDICTS or kind in _BY_PROGRAM:
+            target = str(value["target"]) if kind in ("jump", "goto") else ""
+            found = _rule(read, words, _VERDICTS.get(kind, "drop"), target)
+            if kind in _BY_PROGRAM:
+                found = replace(found, unread=(*found.unread, kind))
+            if not read.fills or found.unread:
+                return (found,)
+            return (found, _uncertain(found, statements, sets))
+        read = _read_statement(read, kind, value, sets)
+    # What is not known may be a verdict.
+    return (_rule(read, words, "drop" if read.open_end else "pass", ""),)
+
+
+def _rule(read: _Statements, words: str, action: str, target: str) -> ReadRule:
+    return ReadRule(
+        words,
+        read.tests,
+        action,
+        target,
+        tuple(dict.fromkeys(read.unread)),
+        read.mark,
+        read.untracks,
+        read.connection_mark,
+    )
+
+
+def _uncertain(rule: ReadRule, statements: list[Any], sets: Sets) -> ReadRule:
+    """Return a rule without its sets that rules fill: what is in them now says nothing of the next packet."""
+    tests: list[Test] = []
+    for statement in statements:
+        kind, value = _statement(statement)
+        if kind == "match" and not _fills(value["right"], sets):
+            tests += tests_of(value["left"], value["op"], value["right"], sets)
+    return replace(rule, tests=tuple(tests), unread=("a set that rules fill",))
+
+
+def _fills(right: Any, sets: Sets) -> bool:
+    elements = named(right, sets) if isinstance(right, str) and right.startswith("@") else None
+    return elements is not None and elements.fills
 
 
 def _statement(statement: Any) -> tuple[str, Any]:
-    if not isinstance(statement, dict):
-        return str(statement), None
+    if not isinstance(statement, dict) or len(statement) != 1:
+        return (statement if isinstance(statement, str) else "something"), None
     ((kind, value),) = statement.items()
-    return kind, value
+    return str(kind), value
+
+
+def _read_statement(read: _Statements, kind: str, value: Any, sets: Sets) -> _Statements:
+    """Return what has been read with one statement more that gives no verdict."""
+    if kind == "match":
+        tests = tests_of(value["left"], value["op"], value["right"], sets)
+        return replace(
+            read, tests=(*read.tests, *tests), fills=read.fills or _fills(value["right"], sets)
+        )
+    if kind in _HARMLESS:
+        return read
+    if kind == "notrack":
+        return replace(read, untracks=True)
+    if kind == "set" and not value.get("stmt"):
+        return read
+    if kind == "mangle":
+        return _mangled(read, value)
+    if kind == "xt":
+        known = value if isinstance(value, dict) else {}
+        name = str(known.get("name", "an extension"))
+        is_match = known.get("type") == "match"
+        return replace(read, unread=(*read.unread, name), open_end=read.open_end or not is_match)
+    inside = value.get("stmt") if isinstance(value, dict) else None
+    if kind in ("set", "meter") and inside:
+        limits = inside if isinstance(inside, list) else [inside]
+        return replace(read, unread=(*read.unread, *(_statement(limit)[0] for limit in limits)))
+    is_open = read.open_end or kind not in _CONDITIONS
+    return replace(read, unread=(*read.unread, kind), open_end=is_open)
+
+
+def _mangled(read: _Statements, value: Mapping[str, Any]) -> _Statements:
+    """Return what has been read with a statement that changes a packet or its connection."""
+    key = value["key"]
+    if key == {"meta": {"key": "mark"}}:
+        return replace(read, mark=mark_change(value["value"]))
+    if key == {"ct": {"key": "mark"}}:
+        return replace(read, connection_mark=True)
+    name, _ = field_of(key)
+    if name in ("saddr", "daddr", "sport", "dport", "l4proto"):
+        return replace(read, unread=(*read.unread, f"{name} set"))
+    return read
 
 
 def _mapped(
-    value: Mapping[str, Any], sets: Mapping[str, str], path: Path, rule: Rule
-) -> Iterator[Rule]:
-    """Yield a rule for each entry of a verdict map that can match."""
-    what = _field(value["key"])
-    data = value.get("data")
-    entries = data.get("set", ()) if isinstance(data, dict) else _elements(str(data), sets)
-    for entry in entries or ():
+    value: Mapping[str, Any], sets: Sets, read: _Statements, words: str
+) -> Iterator[ReadRule]:
+    """Yield a rule for each entry of a verdict map."""
+    data, key = value.get("data"), value["key"]
+    entries: Any = data.get("set", ()) if isinstance(data, dict) else None
+    if entries is None:
+        elements = named(str(data), sets)
+        if elements is None:
+            yield replace(_rule(read, words, "drop", ""), unread=("a map that is not known",))
+            return
+        entries = elements.items
+    for entry in entries:
         if not (isinstance(entry, list) and len(entry) == 2):
+            yield replace(_rule(read, words, "drop", ""), unread=("an entry of a map",))
             continue
-        key, verdict = entry
-        ((action, target),) = verdict.items()
-        sources, ports, certain = rule.sources, rule.ports, rule.certain
-        numbers = (
-            _numbers(key, sets, addresses=what == "saddr") if what in ("saddr", "dport") else None
-        )
-        if numbers is not None and what == "saddr":
-            sources = numbers if sources is None else spans.meet(sources, numbers)
-        elif numbers is not None:
-            ports = numbers if ports is None else spans.meet(ports, numbers)
-        else:
-            answer = _holds(what, key, sets, path)
-            if answer is False:
-                continue
-            certain = certain and answer is True
-        yield Rule(
-            action="drop" if action == "reject" else "pass" if action == "continue" else action,
-            target=target["target"] if action in ("jump", "goto") else "",
-            sources=sources,
-            ports=ports,
-            certain=certain,
-            words=rule.words,
-        )
+        yield _entry(key, entry[0], entry[1], read, words)
 
 
-def _field(operand: Any) -> str:
-    """Return what a match looks at, in one word."""
-    ((kind, value),) = operand.items() if isinstance(operand, dict) else (("", None),)
-    if kind == "payload" and isinstance(value, dict):
-        protocol, name = value.get("protocol", ""), value.get("field", "")
-        if protocol == "ip" and name in ("saddr", "daddr", "protocol"):
-            return str(name)
-        if protocol in ("tcp", "th") and name == "dport":
-            return "dport"
-        if protocol in ("udp", "icmp", "icmpv6", "ip6", "sctp", "dccp", "udplite"):
-            return "other"
-    if kind in ("meta", "ct") and isinstance(value, dict):
-        return f"{kind} {value.get('key', '')}"
-    if kind == "fib" and isinstance(value, dict):
-        return f"fib {value.get('result', '')} {','.join(value.get('flags', ()))}"
-    return ""
-
-
-def _holds(what: str, right: Any, sets: Mapping[str, str], path: Path) -> bool | None:
-    """Return whether a match holds for a new TCP connection that comes by ``path``; None: not known."""
-    if what == "other":
-        return False  # of another protocol than TCP over IPv4
-    if what in ("protocol", "meta l4proto"):
-        return _among(right, ("tcp", 6))
-    if what == "meta nfproto":
-        return _among(right, ("ipv4",))
-    if what == "meta protocol":
-        return _among(right, ("ip",))
-    if what == "ct state":
-        return _among(right, ("new",))
-    if what in ("meta iifname", "meta iif"):
-        return None if path.interface is None else _among(right, (path.interface,), patterns=True)
-    if what in ("meta oifname", "meta oif", "ct status"):
-        return False
-    if what == "meta mark":
-        return _among(right, (0,))
-    if what == "fib type daddr":
-        return _among(right, ("local",))
-    if what == "daddr" and path.address is not None:
-        numbers = _numbers(right, sets, addresses=True)
-        return (
-            None
-            if numbers is None
-            else bool(spans.meet(numbers, spans.of_networks([path.address])))
-        )
-    return None
-
-
-def _among(right: Any, values: tuple[Any, ...], *, patterns: bool = False) -> bool | None:
-    if isinstance(right, dict) and "set" in right:
-        right = right["set"]
-    if isinstance(right, dict) or (isinstance(right, str) and right.startswith("@")):
-        return None
-    for name in right if isinstance(right, list) else [right]:
-        if name in values:
-            return True
-        if (
-            patterns
-            and isinstance(name, str)
-            and name.endswith("*")
-            and values[0].startswith(name[:-1])
-        ):
-            return True
-    return False
-
-
-def _numbers(right: Any, sets: Mapping[str, str], *, addresses: bool) -> Spans | None:
-    """Return the addresses or ports that the right side of a match names; None: not known."""
-    if isinstance(right, str) and right.startswith("@"):
-        right = {"set": _elements(right, sets)}
-    items = right["set"] if isinstance(right, dict) and "set" in right else [right]
-    if items is None:
-        return None
-    numbers = []
+def _entry(key: Any, item: Any, verdict: Any, read: _Statements, words: str) -> ReadRule:
+    """Return the rule of one entry of a verdict map."""
+    action, target = _statement(verdict)
+    known = _VERDICTS.get(action)
+    rule = _rule(
+        read, words, known or "drop", target["target"] if action in ("jump", "goto") else ""
+    )
+    if known is None:
+        rule = replace(rule, unread=(*rule.unread, action))
+    if isinstance(key, dict) and "concat" in key:
+        alternative = alternative_of(key["concat"], item)
+        test: Test = Condition("concatenated values", None)
+        if alternative is not None:
+            test = Either((alternative,))
+        return replace(rule, tests=(*rule.tests, test))
     try:
-        for item in items:
-            if isinstance(item, dict) and "elem" in item:
-                item = item["elem"]["val"]
-            if isinstance(item, dict) and "range" in item:
-                low, high = item["range"]
-                numbers.append((_number(low, addresses), _number(high, addresses)))
-            elif isinstance(item, dict) and "prefix" in item:
-                prefix = item["prefix"]
-                numbers += spans.of_networks([f"{prefix['addr']}/{prefix['len']}"])
-            else:
-                numbers.append((_number(item, addresses),) * 2)
+        name, mask = field_of(key)
     except (ValueError, TypeError, KeyError):
-        return None
-    return spans.merge(numbers)
-
-
-def _number(item: Any, addresses: bool) -> int:
-    return int(IPv4Address(item)) if addresses else int(item)
-
-
-def _elements(name: str, sets: Mapping[str, str]) -> list[Any] | None:
-    definition = sets.get(name.removeprefix("@"))
-    if definition is None:
-        return None
-    elements: list[Any] = json.loads(definition).get("elem", [])
-    return elements
+        name, mask = "something", 0
+    return replace(rule, tests=(*rule.tests, Condition(name, values_of(name, [item]), False, mask)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, summarize_address_range
@@ -12,6 +13,8 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 ALL_ADDRESSES: Spans = ((0, 2**32 - 1),)
 ALL_PORTS: Spans = ((0, 65535),)
+ALL_MARKS: Spans = ((0, 2**32 - 1),)
+_LARGEST = 2**64
 
 
 def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
@@ -26,19 +29,23 @@ def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
 
 
 def meet(first: Spans, second: Spans) -> Spans:
-    """Return the numbers that are in both."""
+    """Return the numbers that are in both; quick where one of them has few ranges."""
+    few, many = (first, second) if len(first) <= len(second) else (second, first)
     common = []
-    at = second_at = 0
-    while at < len(first) and second_at < len(second):
-        low = max(first[at][0], second[second_at][0])
-        high = min(first[at][1], second[second_at][1])
-        if low <= high:
-            common.append((low, high))
-        if first[at][1] < second[second_at][1]:
+    for low, high in few:
+        at = max(0, bisect_left(many, (low, 0)) - 1)
+        while at < len(many) and many[at][0] <= high:
+            start, end = max(low, many[at][0]), min(high, many[at][1])
+            if start <= end:
+                common.append((start, end))
             at += 1
-        else:
-            second_at += 1
     return tuple(common)
+
+
+def holds(spans: Spans, number: int) -> bool:
+    """Return whether a number is among them."""
+    at = bisect_right(spans, (number, _LARGEST)) - 1
+    return at >= 0 and spans[at][0] <= number <= spans[at][1]
 
 
 def minus(first: Spans, second: Spans) -> Spans:

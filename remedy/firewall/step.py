@@ -3,42 +3,89 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 from remedy.firewall.spans import Spans, address_ranges, port_texts
 from remedy.plan.change import FindingKind
 from remedy.plan.workbench import Command
+
+Way: TypeAlias = Literal["in", "out"]
 
 COMMENT = "remedy"
 """The mark of remedy's rules, where a firewall can carry a comment."""
 
 
 @dataclass(frozen=True)
-class Opening:
-    """Who may open TCP connections to which ports; without a source, nobody, and no rule is left."""
+class Side:
+    """Hosts and ports of one direction; without a host there is no rule.
 
-    sources: Spans = ()
+    Args:
+        way: "in" from the hosts to ports of this host, "out" to the hosts, on ports of theirs.
+        hosts: their addresses.
+        ports: the ports.
+    """
+
+    way: Way
+    hosts: Spans = ()
     ports: Spans = ()
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that stand for exactly this opening."""
+        """Twelve hexadecimal digits that stand for exactly this."""
         return _digest(self)
 
 
 @lru_cache(maxsize=64)
-def _digest(opening: Opening) -> str:
-    sources, ports = address_ranges(opening.sources), port_texts(opening.ports, "-")
-    return hashlib.sha256(f"{','.join(sources)} {','.join(ports)}".encode()).hexdigest()[:12]
+def _digest(side: Side) -> str:
+    hosts, ports = address_ranges(side.hosts), port_texts(side.ports, "-")
+    text = f"{'' if side.way == 'in' else 'out '}{','.join(hosts)} {','.join(ports)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
-class Path:
-    """The way of a packet from a peer: the interface it comes in by and the address it goes to, if known."""
+class Opening:
+    """Who may open TCP connections to which ports of this host, and to whom this host may open them.
 
-    interface: str | None = None
-    address: str | None = None
+    Args:
+        sources: who may connect to this host; () for no rule.
+        ports: the ports of this host.
+        targets: to whom this host may connect; () for no rule.
+        target_ports: their ports.
+    """
+
+    sources: Spans = ()
+    ports: Spans = ()
+    targets: Spans = ()
+    target_ports: Spans = ()
+
+    @property
+    def incoming(self) -> Side:
+        """What it says of connections to this host."""
+        return Side("in", self.sources, self.ports)
+
+    @property
+    def outgoing(self) -> Side:
+        """What it says of connections from this host."""
+        return Side("out", self.targets, self.target_ports)
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both."""
+        return self.incoming, self.outgoing
+
+
+def opening_of(sides: Iterable[Side]) -> Opening:
+    """Return the opening of one side or two."""
+    opening = Opening()
+    for side in sides:
+        if side.way == "in":
+            opening = replace(opening, sources=side.hosts, ports=side.ports)
+        else:
+            opening = replace(opening, targets=side.hosts, target_ports=side.ports)
+    return opening
 
 
 @dataclass(frozen=True)

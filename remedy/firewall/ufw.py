@@ -8,29 +8,42 @@ it; `ufw status` shows them, and a later `ufw` command keeps them. ufw itself lo
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from remedy.firewall import iptables, spans
-from remedy.firewall.iptables import IptablesTable, accepts, live_command, opening_of
+from remedy.firewall.iptables import IptablesTable, accepts, live_command, side_of
 from remedy.firewall.iptables_rules import has_chain, rules_of
-from remedy.firewall.step import COMMENT, Amendment, CommandStep, FileStep, Note, Opening
+from remedy.firewall.step import (
+    COMMENT,
+    Amendment,
+    CommandStep,
+    FileStep,
+    Note,
+    Opening,
+    Side,
+    Way,
+    opening_of,
+)
 from remedy.plan.change import FindingKind
 from remedy.plan.workbench import Command
 from remedy.probe import HostState
 from remedy.values import Unknown
 
-CHAIN = "ufw-user-input"
+CHAINS: Mapping[Way, str] = {"in": "ufw-user-input", "out": "ufw-user-output"}
 RULES = "/etc/ufw/user.rules"
 
-_MARK = f"in comment={COMMENT.encode().hex()}"
+_COMMENT = f"comment={COMMENT.encode().hex()}"
 _OWN = re.compile(
-    rb"### tuple ### [^\n]*" + re.escape(_MARK.encode()) + rb"[ \t]*\n((?:-A [^\n]*\n)*)\n?"
+    rb"### tuple ### [^\n]* (?:in|out) "
+    + re.escape(_COMMENT.encode())
+    + rb"[ \t]*\n((?:-A [^\n]*\n)*)\n?"
 )
 _START = re.compile(rb"(?m)^### RULES ###[ \t]*\n\n?")
 
 
 def active(table: IptablesTable) -> bool:
     """Return whether ufw's rules are in force in this table."""
-    return has_chain(table.text, CHAIN)
+    return has_chain(table.text, CHAINS["in"])
 
 
 def edit_rules(content: bytes, opening: Opening) -> bytes | None:
@@ -44,21 +57,28 @@ def edit_rules(content: bytes, opening: Opening) -> bytes | None:
 
 def _blocks(opening: Opening) -> str:
     blocks = []
-    lines = iter(accepts(CHAIN, opening, explicit=False))
-    for network in spans.networks(opening.sources):
-        for ports in iptables.port_parts(opening.ports):
-            source = spans.address_text(network)
-            blocks.append(
-                f"### tuple ### allow tcp {ports} 0.0.0.0/0 any {source} {_MARK}\n{next(lines)}\n\n"
-            )
+    for side in opening.sides:
+        lines = iter(accepts(CHAINS[side.way], side, explicit=False))
+        for network in spans.networks(side.hosts):
+            for ports in iptables.port_parts(side.ports):
+                host = spans.address_text(network)
+                ends = f"0.0.0.0/0 any {host}" if side.way == "in" else f"{host} any 0.0.0.0/0"
+                head = f"### tuple ### allow tcp {ports} {ends} {side.way} {_COMMENT}"
+                blocks.append(f"{head}\n{next(lines)}\n\n")
     return "".join(blocks)
 
 
 def live_lines(content: bytes) -> tuple[str, ...]:
     """Return remedy's rules of a user.rules, as iptables-save prints them."""
     lines = b"".join(match[1] for match in _OWN.finditer(content)).decode().splitlines()
-    opening = [opening_of([line]) for line in lines]
-    return tuple(line for part in opening if part is not None for line in accepts(CHAIN, part))
+    sides = [(chain, side_of(way, [line])) for line in lines for way, chain in _of(line)]
+    return tuple(line for chain, side in sides if side is not None for line in accepts(chain, side))
+
+
+def _of(line: str) -> tuple[tuple[Way, str], ...]:
+    """Return the direction and the chain of a rule of remedy's."""
+    ways: tuple[Way, ...] = ("in", "out")
+    return tuple((way, CHAINS[way]) for way in ways if line.startswith(f"-A {CHAINS[way]} "))
 
 
 def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
@@ -79,23 +99,48 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
             )
         )
     old = live_lines(file.content)
-    live = rules_of(table.text, CHAIN)
-    target = accepts(CHAIN, opening)
     steps: list[FileStep | CommandStep] = []
     if content != file.content:
         title = "ufw: drop remedy's rules"
-        if target:
+        if opening.sources or opening.targets:
             title = "ufw: let the cluster's hosts in, ahead of the user's rules"
+        if opening.targets:
+            title = "ufw: let the cluster's hosts in and be reached, ahead of the user's rules"
         steps.append(FileStep(f"{title} ({RULES})", RULES, content))
-    if live[: len(target)] != target or any(line in old and line not in target for line in live):
+    wrong = [side for side in opening.sides if not _settled(table, old, side)]
+    if wrong:
         title = "ufw: the same rules in force, without a reload"
-        steps.append(CommandStep(title, _live(table, old, target)))
-    return Amendment(opening_of([line for line in live if line in old]), tuple(steps))
+        steps.append(CommandStep(title, _live(table, old, wrong)))
+    return Amendment(_present(table, old), tuple(steps))
 
 
-def _live(table: IptablesTable, old: tuple[str, ...], target: tuple[str, ...]) -> Command:
-    obsolete = [line for line in rules_of(table.text, CHAIN) if line in old or line in target]
-    lines = [f"-D {line.removeprefix('-A ')}" for line in obsolete]
-    for place, line in enumerate(target, 1):
-        lines.append(f"-I {CHAIN} {place} {line.removeprefix(f'-A {CHAIN} ')}")
-    return live_command(table, (CHAIN,), "\n".join(["*filter", *lines, "COMMIT", ""]))
+def _present(table: IptablesTable, old: tuple[str, ...]) -> Opening | None:
+    """Return what remedy's rules in force let through; None where there are none."""
+    ways: tuple[Way, ...] = ("in", "out")
+    sides = [
+        side_of(way, [line for line in rules_of(table.text, CHAINS[way]) if line in old])
+        for way in ways
+    ]
+    known = [side for side in sides if side is not None]
+    return opening_of(known) if known else None
+
+
+def _settled(table: IptablesTable, old: tuple[str, ...], side: Side) -> bool:
+    """Return whether the rules in force begin with one side of an opening, and have none of before."""
+    live = rules_of(table.text, CHAINS[side.way])
+    target = accepts(CHAINS[side.way], side)
+    return live[: len(target)] == target and not any(
+        line in old and line not in target for line in live
+    )
+
+
+def _live(table: IptablesTable, old: tuple[str, ...], sides: list[Side]) -> Command:
+    lines = []
+    for side in sides:
+        chain, target = CHAINS[side.way], accepts(CHAINS[side.way], side)
+        obsolete = [line for line in rules_of(table.text, chain) if line in old or line in target]
+        lines += [f"-D {line.removeprefix('-A ')}" for line in obsolete]
+        for place, line in enumerate(target, 1):
+            lines.append(f"-I {chain} {place} {line.removeprefix(f'-A {chain} ')}")
+    watched = [CHAINS[side.way] for side in sides]
+    return live_command(table, watched, "\n".join(["*filter", *lines, "COMMIT", ""]))

@@ -22,7 +22,10 @@ class NftRule(NamedTuple):
 
 
 class NftChain(NamedTuple):
-    """A chain of nftables; without a ``hook`` ("") it is no base chain and has no priority and no policy."""
+    """A chain of nftables; without a ``hook`` ("") it is no base chain and has no priority and no policy.
+
+    ``kind``: "filter", "nat" or "route". ``devices``: the interfaces of a chain of hook ingress or egress.
+    """
 
     family: str
     table: str
@@ -31,6 +34,8 @@ class NftChain(NamedTuple):
     priority: int
     policy: str
     rules: tuple[NftRule, ...]
+    kind: str = "filter"
+    devices: tuple[str, ...] = ()
 
 
 class NftSet(NamedTuple):
@@ -58,6 +63,8 @@ class Firewalls(Record):
     tables of the kernel. ``firewalld`` is "running", ``None`` when it does not run: what it has in force is
     among the rules.
     ``ufw`` is whether ufw is switched on in its own configuration, ``None`` when it is not installed.
+    ``ipsets``, ``arptables`` and ``ebtables`` are what ipset(8), arptables-save and ebtables-save print of the
+    kernel's old tables, "" where there are none.
     """
 
     nft: Fact[NftRuleset]
@@ -65,6 +72,9 @@ class Firewalls(Record):
     iptables_legacy: Fact[str]
     firewalld: Fact[str | None]
     ufw: Fact[bool | None]
+    ipsets: Fact[str] = ""
+    arptables: Fact[str] = ""
+    ebtables: Fact[str] = ""
 
 
 def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
@@ -79,6 +89,9 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
             )
         ),
         ufw=ufw,
+        ipsets=fact(lambda: _ipsets(sections)),
+        arptables=fact(lambda: _saved(sections, "arptables-legacy")),
+        ebtables=fact(lambda: _saved(sections, "ebtables-legacy")),
     )
 
 
@@ -114,11 +127,31 @@ def _ruleset(sections: Sections) -> NftRuleset:
                 int(chain.get("prio", 0)),
                 chain.get("policy", ""),
                 tuple(rules.get(key, ())),
+                chain.get("type", "filter"),
+                _devices(chain.get("dev")),
             )
             for key, chain in chains.items()
         ),
         sets=tuple(sets),
     )
+
+
+def _devices(value: Any) -> tuple[str, ...]:
+    """Return the interfaces of a chain: a name, or a list of names."""
+    if value is None:
+        return ()
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+MOST_OF_SETS = 4_000_000
+"""Bytes of ``ipset save``; what is cut off there is not known."""
+
+
+def _ipsets(sections: Sections) -> str:
+    text = _saved(sections, "ipsets")
+    if len(text) >= MOST_OF_SETS:
+        raise NoAnswerError("more than 4 MB of sets")
+    return text
 
 
 def _saved(sections: Sections, name: str) -> str:

@@ -23,7 +23,7 @@ LAST_MARK = 0x00FFFFFF
 # The script's parts, in this order: the first sets what the others use, the last runs it all.
 PARTS = (
     *("frame", "awake", "machine", "guards", "files", "network", "routing", "names", "processes"),
-    *("firewalls", "containers", "accelerators", "software", "run"),
+    *("firewalls", "packets", "containers", "accelerators", "software", "run"),
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")

@@ -4,7 +4,8 @@
 ``lab-busy`` with ufw, nftables and old iptables rules, IPC of all kinds, two users of /dev/shm, a listener and
 odd files, ``lab-firewalld`` with firewalld. The section ``nvidia-links`` came later: it repeats the answer of
 ``nvidia-processes``, since none of them had nvidia-smi. So did ``routing`` and ``queueing``, which repeat the
-routes, rules and addresses of ``ip``, and ``guards``: no run had ever been there.
+routes, rules and addresses of ``ip``, ``guards``: no run had ever been there, and
+``ipsets``, ``arptables-legacy`` and ``ebtables-legacy``: there was none of these.
 """
 
 from __future__ import annotations

@@ -23,7 +23,15 @@ saved_rules() {
             *) absent 'no table'; return ;;
         esac
     fi
-    limited "$2"
+    save_rules "$2"
+}
+
+# What is printed stays in $saved, of all tables.
+save_rules() {
+    rules=$("$1" 2>&1 </dev/null)
+    judge $?
+    detail=$rules saved=$saved$nl$rules
+    printf '%s' "$rules"
 }
 iptables_rules() { saved_rules ip iptables-save; }
 
@@ -37,7 +45,7 @@ legacy_rules() {
     save=$2
     has "$save" || save=$3
     has "$save" || { status=missing detail="$2 is not installed"; return; }
-    limited "$save"
+    save_rules "$save"
 }
 legacy_iptables() { legacy_rules /proc/net/ip_tables_names iptables-legacy-save iptables-save; }
 

@@ -34,6 +34,9 @@ probe() {
     section nft nft_rules
     section iptables iptables_rules
     section iptables-legacy legacy_iptables
+    section ipsets ip_sets
+    section arptables-legacy legacy_arptables
+    section ebtables-legacy legacy_ebtables
     section firewalld firewalld
     section docker docker_daemon
     section docker-containers docker_containers
@@ -48,7 +51,7 @@ probe() {
 
 uptime
 stop=$((${up%.*} + stop_after))
-shm_files= nvidia_status= names= folders= booted=0
+shm_files= saved= nvidia_status= names= folders= booted=0
 home=${HOME:-/}
 homes=$home
 for user in "${SUDO_USER:-}" "$jobs_user"; do

@@ -8,7 +8,9 @@ from typing import Any
 
 from remedy.deploys.firewall import FirewallSpec
 from remedy.firewall import firewalld, iptables, nftables, spans, ufw
-from remedy.firewall.step import Opening, Path
+from remedy.firewall.hooks import Path, Tables, gates
+from remedy.firewall.step import Opening
+from remedy.firewall.traffic import Judgement, Traffic
 from remedy.plan import Finding, FindingKind, Fleet, Plan, promised
 from remedy.probe import File, Firewalls, HostState, NftChain, NftRule, NftRuleset, Sysctls
 from tests.unit import plans
@@ -16,7 +18,9 @@ from tests.unit.build import NO_FIREWALL, fleet, host_state, with_section
 
 PEERS = spans.of_networks(["10.0.0.2", "10.0.0.3"])
 PORTS = spans.merge([(29400, 29400), (29500, 29563), (32768, 60999)])
-WAY = Path("eth0", "10.0.0.1")
+CLIENTS = ((32768, 60999),)
+TRAFFIC = Traffic(PEERS, PORTS, PORTS, CLIENTS, CLIENTS, ((29400, 29400), (29500, 29563)))
+WAY = Path("eth0", "10.0.0.1", symmetric=True)
 HEAD = ":INPUT {policy}\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n"
 
 UFW_LIVE = """\
@@ -93,6 +97,28 @@ def rules_in_force(state: HostState) -> list[object]:
     ]
 
 
+def judgements(
+    *, iptables: str = "", nft: NftRuleset | None = None, path: Path = WAY, accepted: str = ""
+) -> list[Judgement]:
+    """Return what each base chain of some rules does with the traffic between two hosts."""
+    tables = Tables(nft or NO_NFT, {"nft": iptables} if iptables else {})
+    known = frozenset({accepted}) if accepted else frozenset[str]()
+    return [gate.judgement for gate in gates(tables, TRAFFIC, path, known)]
+
+
+def is_dropped(found: Sequence[Judgement]) -> bool:
+    """Return whether something is lost for certain."""
+    return any(judgement.dropped for judgement in found)
+
+
+def doubts_of(found: Sequence[Judgement]) -> list[str]:
+    """Return the rules by which something may be lost."""
+    return [doubt.words for judgement in found for doubt in judgement.doubts]
+
+
+NO_NFT = NftRuleset(tables=(), chains=(), sets=())
+
+
 def saved(*rules: str, policy: str = "DROP") -> str:
     body = "".join(f"{rule}\n" for rule in rules)
     return f"*filter\n{HEAD.format(policy=policy)}{body}COMMIT\n"
@@ -154,7 +180,7 @@ def walled(name: str, address: str, *, files: Sequence[File] = (), **walls: obje
         path: file(path)
         for path in (
             *iptables.SAVED, *nftables.MAIN_FILES, nftables.INCLUDED,
-            firewalld.IPSET_FILE, firewalld.POLICY_FILE, ufw.RULES,
+            *firewalld.FILES, ufw.RULES,
         )
     }  # fmt: skip
     state = host_state(name, address, files={**known, **{f.path: f for f in files}})

@@ -37,7 +37,7 @@ def test_a_firewalld_without_any_rule_is_told() -> None:
 
 
 def test_the_set_and_the_policy_are_files_as_firewalld_reads_them() -> None:
-    ipset, policy = firewalld.ipset_text(OPENING), firewalld.policy_text(OPENING)
+    ipset, policy = firewalld.ipset_text(OPENING), firewalld.policy_text(OPENING.incoming)
     assert ipset.startswith('<?xml version="1.0"')
     assert "<entry>10.0.0.2</entry>" in ipset
     assert "<entry>10.0.0.4/30</entry>" in ipset

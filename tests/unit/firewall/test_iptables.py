@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
@@ -9,11 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remedy.firewall import firewalld, iptables, nftables, spans, ufw
-from remedy.firewall.iptables_rules import chains
 from remedy.firewall.step import Opening
-from remedy.firewall.traffic import Traffic, dropped_by
 from tests.unit.build import fleet
-from tests.unit.firewall.firewall_bench import PEERS, PORTS, WAY, file, saved, settled, walled
+from tests.unit.firewall.firewall_bench import (
+    PORTS,
+    file,
+    is_dropped,
+    judgements,
+    saved,
+    settled,
+    walled,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +52,20 @@ from tests.unit.firewall.firewall_bench import PEERS, PORTS, WAY, file, saved, s
     ],
 )  # fmt: skip
 def test_what_rules_of_iptables_do(rules: list[str], policy: str, open_: bool) -> None:
-    dropped = dropped_by(chains(saved(*rules, policy=policy), WAY), "INPUT", Traffic(PEERS, PORTS))
-    assert bool(dropped) is not open_
+    chains = {rule.split()[1] for rule in rules} - {"INPUT"}
+    text = saved(*rules, policy=policy)
+    for name in chains:
+        text = text.replace(":OUTPUT ACCEPT\n", f":OUTPUT ACCEPT\n:{name} -\n")
+    assert is_dropped(judgements(iptables=text)) is not open_
 
 
 def test_two_thousand_peers_are_few_rules() -> None:
     start = int(IPv4Address("10.1.0.0"))
     row = Opening(((start, start + 1999),), PORTS)
-    assert len(iptables.accepts(iptables.OWN, row)) < 10
+    assert len(iptables.accepts(iptables.INCOMING.name, row.incoming)) < 10
     scattered = Opening(tuple((start + 3 * n, start + 3 * n) for n in range(2000)), PORTS)
-    assert nftables.rule_text(scattered).count("accept") == 1
-    assert firewalld.policy_text(scattered).count("<rule") == 3
+    assert nftables.rule_text(scattered.incoming).count("accept") == 1
+    assert firewalld.policy_text(scattered.incoming).count("<rule") == 3
 
 
 rules_of_others = st.lists(
@@ -68,7 +78,7 @@ rules_of_others = st.lists(
             "-A INPUT -j REJECT --reject-with icmp-host-prohibited",
             "-A INPUT -p tcp -m tcp --dport 40000 -j DROP",
             "-A FORWARD -j DOCKER-USER",
-            iptables.JUMP,
+            iptables.INCOMING.jump,
             "-A REMEDY-PEERS -s 10.0.0.9/32 -p tcp -m tcp --dport 29500 -j ACCEPT",
         ]
     ),
@@ -135,11 +145,12 @@ def test_files_of_rules_keep_every_byte_of_others(
         return
     assert ufw.edit_rules(written, one) == written
     assert ufw.edit_rules(written, Opening()) == content
-    assert iptables.opening_of(ufw.live_lines(written)) is not None
+    assert ufw.live_lines(written)
 
 
 @given(openings)
 def test_rules_say_what_they_were_made_for(opening: Opening) -> None:
-    assert iptables.opening_of(iptables.accepts(iptables.OWN, opening)) == opening
+    for side in (opening.incoming, replace(opening.incoming, way="out")):
+        assert iptables.side_of(side.way, iptables.accepts("x", side)) == side
     for part in iptables.port_parts(opening.ports):
         assert sum(2 if ":" in port else 1 for port in part.split(",")) <= iptables.PORT_SLOTS

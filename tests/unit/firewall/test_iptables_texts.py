@@ -13,24 +13,23 @@ from hypothesis import strategies as st
 
 from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.iptables import (
-    BASE,
-    JUMP,
-    OWN,
+    INCOMING,
     PORT_SLOTS,
     IptablesTable,
     accepts,
     apply_restore,
     edit_saved,
     live_command,
-    opening_of,
     port_parts,
     restore_of,
     restore_text,
+    side_of,
 )
 from remedy.firewall.iptables_rules import has_chain, rules_of
-from remedy.firewall.step import Opening
+from remedy.firewall.step import Opening, Side
 from remedy.plan import CommandAction
 
+OWN, BASE, JUMP = INCOMING.name, INCOMING.base, INCOMING.jump
 PEERS = spans.of_networks(["10.0.0.2", "10.0.0.4/30"])
 OPENING = Opening(PEERS, ((22, 22), (29500, 29563)))
 OTHER = Opening(spans.of_networks(["10.0.0.9"]), ((80, 80),))
@@ -59,37 +58,43 @@ def test_a_multiport_match_holds_fifteen_ports_and_a_range_counts_two() -> None:
 
 def test_rules_are_spelled_as_iptables_save_prints_them() -> None:
     single, several = Opening(PEERS[:1], ((22, 22),)), Opening(PEERS[:1], ((22, 22), (80, 90)))
-    assert accepts(OWN, single) == (f"-A {OWN} -s 10.0.0.2/32 -p tcp -m tcp --dport 22 -j ACCEPT",)
-    assert accepts(OWN, several) == (
+    assert accepts(OWN, single.incoming) == (
+        f"-A {OWN} -s 10.0.0.2/32 -p tcp -m tcp --dport 22 -j ACCEPT",
+    )
+    assert accepts(OWN, several.incoming) == (
         f"-A {OWN} -s 10.0.0.2/32 -p tcp -m multiport --dports 22,80:90 -j ACCEPT",
     )
-    assert accepts("u", single, explicit=False) == ("-A u -p tcp --dport 22 -s 10.0.0.2 -j ACCEPT",)
-    assert accepts("u", Opening(PEERS[:1], ((80, 90),)), explicit=False) == (
+    assert accepts("u", single.incoming, explicit=False) == (
+        "-A u -p tcp --dport 22 -s 10.0.0.2 -j ACCEPT",
+    )
+    assert accepts("u", Opening(PEERS[:1], ((80, 90),)).incoming, explicit=False) == (
         "-A u -p tcp -m multiport --dports 80:90 -s 10.0.0.2 -j ACCEPT",
     )
     everybody = Opening(spans.ALL_ADDRESSES, ((22, 22),))
-    assert accepts(OWN, everybody) == (f"-A {OWN} -p tcp -m tcp --dport 22 -j ACCEPT",)
-    assert len(accepts(OWN, OPENING)) == 2
+    assert accepts(OWN, everybody.incoming) == (f"-A {OWN} -p tcp -m tcp --dport 22 -j ACCEPT",)
+    assert len(accepts(OWN, OPENING.incoming)) == 2
 
 
 @pytest.mark.parametrize(
     "line", ["-j DROP", "-p udp -j ACCEPT", "-m limit --limit 3/min -j ACCEPT", "-p tcp"]
 )
 def test_rules_that_remedy_would_not_write_are_no_opening(line: str) -> None:
-    assert opening_of([*accepts(OWN, OPENING), f"-A {OWN} {line}"]) is None
-    assert opening_of([]) is None
+    assert side_of("in", [*accepts(OWN, OPENING.incoming), f"-A {OWN} {line}"]) is None
+    assert side_of("in", []) is None
 
 
 def test_a_rule_without_source_or_port_is_open_to_all() -> None:
-    assert opening_of([f"-A {OWN} -j ACCEPT"]) == Opening(spans.ALL_ADDRESSES, spans.ALL_PORTS)
+    assert side_of("in", [f"-A {OWN} -j ACCEPT"]) == Side(
+        "in", spans.ALL_ADDRESSES, spans.ALL_PORTS
+    )
 
 
 STATES = {
     "nothing of ours": saved(FOREIGN),
-    "another opening": saved(JUMP, FOREIGN, *accepts(OWN, OTHER), chain=True),
-    "the call is not first": saved(FOREIGN, JUMP, *accepts(OWN, OPENING), chain=True),
-    "two calls": saved(JUMP, FOREIGN, JUMP, *accepts(OWN, OPENING), chain=True),
-    "a chain that nothing calls": saved(FOREIGN, *accepts(OWN, OPENING), chain=True),
+    "another opening": saved(JUMP, FOREIGN, *accepts(OWN, OTHER.incoming), chain=True),
+    "the call is not first": saved(FOREIGN, JUMP, *accepts(OWN, OPENING.incoming), chain=True),
+    "two calls": saved(JUMP, FOREIGN, JUMP, *accepts(OWN, OPENING.incoming), chain=True),
+    "a chain that nothing calls": saved(FOREIGN, *accepts(OWN, OPENING.incoming), chain=True),
     "an empty chain": saved(FOREIGN, chain=True),
     "no rules": saved(),
     "no table": "*nat\n:INPUT ACCEPT\nCOMMIT\n",
@@ -102,7 +107,7 @@ def test_a_restore_leads_to_the_opening_and_touches_no_other_rule(
     before: str, opening: Opening
 ) -> None:
     after = apply_restore(before, restore_text(before, opening))
-    wanted = accepts(OWN, opening)
+    wanted = accepts(OWN, opening.incoming)
     assert rules_of(after, OWN) == wanted
     assert has_chain(after, OWN) is bool(wanted)
     base = rules_of(after, BASE)
@@ -117,9 +122,9 @@ def test_a_restore_leads_to_the_opening_and_touches_no_other_rule(
 
 
 def test_a_restore_is_one_table_and_one_commit_and_leaves_a_right_call_alone() -> None:
-    right = saved(JUMP, FOREIGN, *accepts(OWN, OTHER), chain=True)
+    right = saved(JUMP, FOREIGN, *accepts(OWN, OTHER.incoming), chain=True)
     lines = restore_text(right, OPENING).splitlines()
-    assert lines == ["*filter", f":{OWN} - [0:0]", *accepts(OWN, OPENING), "COMMIT"]
+    assert lines == ["*filter", f":{OWN} - [0:0]", *accepts(OWN, OPENING.incoming), "COMMIT"]
     gone = restore_text(right, Opening()).splitlines()
     assert gone == ["*filter", f":{OWN} - [0:0]", f"-D {JUMP[3:]}", f"-X {OWN}", "COMMIT"]
     assert restore_text(saved(FOREIGN), Opening()).splitlines() == ["*filter", "COMMIT"]
@@ -183,16 +188,16 @@ def test_the_chain_is_declared_first_and_called_before_every_rule_of_others() ->
     lines = text.splitlines()
     assert lines.index(f":{OWN} - [0:0]") == lines.index("*filter") + 1
     first = lines.index(JUMP)
-    assert lines[first + 1 : first + 3] == list(accepts(OWN, OPENING))
+    assert lines[first + 1 : first + 3] == list(accepts(OWN, OPENING.incoming))
     assert lines[first + 3] == "[3:4] -A INPUT -j LOG"
     assert [x for x in lines if OWN not in x] == BOOT.decode().splitlines()
 
 
 def test_rules_that_are_right_stay_where_a_tool_has_put_them() -> None:
     """netfilter-persistent saves the chain's rules after those of INPUT."""
-    text = saved(JUMP, FOREIGN, *accepts(OWN, OPENING), chain=True).encode()
+    text = saved(JUMP, FOREIGN, *accepts(OWN, OPENING.incoming), chain=True).encode()
     assert edit_saved(text, OPENING) == text
-    late = saved(FOREIGN, JUMP, *accepts(OWN, OPENING), chain=True).encode()
+    late = saved(FOREIGN, JUMP, *accepts(OWN, OPENING.incoming), chain=True).encode()
     assert edit_saved(late, OPENING) != late
 
 
@@ -220,7 +225,7 @@ def test_a_table_without_rules_gets_them_before_its_commit() -> None:
         f":{OWN} - [0:0]",
         ":INPUT DROP",
         JUMP,
-        *accepts(OWN, OTHER),
+        *accepts(OWN, OTHER.incoming),
         "COMMIT",
     ]
 

@@ -80,7 +80,7 @@ def test_the_ports_come_with_their_reasons() -> None:
     )
     (finding,) = (f for f in plan.findings if f.host == "ufw")
     assert finding.evidence == (
-        "chain INPUT: policy drop",
+        "chain filter INPUT: policy drop",
         "needed: 32768-60999: net.ipv4.ip_local_port_range: NCCL, gloo, MPI and c10d between the workers",
         "needed: 29500: torchrun's master port",
         "needed: 29400: torchrun's c10d rendezvous",

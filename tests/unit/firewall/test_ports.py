@@ -90,10 +90,10 @@ def test_an_opening_has_a_digest_of_its_own() -> None:
         Opening(a, ((1, 2),)),
         Opening(a),
     ]
-    digests = {opening.digest for opening in openings}
+    digests = {opening.incoming.digest for opening in openings}
     assert len(digests) == len(openings)
     assert all(len(digest) == 12 and int(digest, 16) >= 0 for digest in digests)
-    assert Opening(a, ((1, 1),)).digest == Opening(a, ((1, 1),)).digest
+    assert Opening(a, ((1, 1),)).incoming.digest == Opening(a, ((1, 1),)).incoming.digest
 
 
 DOCUMENT = json.loads(LISTENERS.read_text(encoding="utf-8"))

@@ -42,7 +42,7 @@ def test_rules_of_ufw_are_tuples_with_the_line_that_ufw_makes_of_them() -> None:
     assert [x for x in lines if "dport 22 -j" in x] == [
         "-A ufw-user-input -p tcp --dport 22 -j ACCEPT"
     ]
-    assert ufw.live_lines(text) == iptables.accepts(ufw.CHAIN, OPENING)
+    assert ufw.live_lines(text) == iptables.accepts(ufw.CHAINS["in"], OPENING.incoming)
 
 
 @pytest.mark.parametrize(

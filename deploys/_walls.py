@@ -1,0 +1,139 @@
+"""What is said of the firewalls of a host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from remedy.firewall import spans
+from remedy.firewall.ports import Need
+from remedy.firewall.step import Amendment, FileStep
+from remedy.firewall.traffic import Dropped
+from remedy.firewall.walls import AT_BOOT, Wall
+from remedy.plan import FindingKind, Workbench
+from remedy.probe import Firewalls
+from remedy.text import counted
+from remedy.values import Unknown
+
+Bench: TypeAlias = Workbench[Any]
+
+MOST_DOUBTS = 20
+"""Rules of a firewall that are shown one by one; more are counted."""
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What ports are needed for, and whether a firewall that closes them is only reported.
+
+    Args:
+        here: on this host.
+        anywhere: on any host of the fleet.
+        leaves: whether the spec says ``mode: leave``.
+    """
+
+    here: Sequence[Need]
+    anywhere: Sequence[Need]
+    leaves: bool
+
+
+def explain(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> None:
+    """Say what is wrong with a firewall, in words."""
+    for dropped, title, needs_there, behind in (
+        (
+            wall.incoming,
+            f"{wall.name} keeps the cluster's hosts out of ports that training needs",
+            reasons.here,
+            f"{wall.name} keeps the cluster's hosts out, by a rule that comes before remedy's",
+        ),
+        (
+            wall.outgoing,
+            f"{wall.name} keeps this host from connecting to the cluster's hosts, or from answering them",
+            reasons.anywhere,
+            f"{wall.name} drops what this host sends to the cluster's, by a rule that comes before remedy's",
+        ),
+    ):
+        if not dropped:
+            continue
+        evidence = _evidence(dropped, needs_there)
+        if reasons.leaves:
+            fix = "Let the cluster's addresses through on these ports, or take firewall.mode: leave out."
+            bench.report(title, evidence, fix)
+        elif proposal.steps:
+            bench.drift(title, evidence)
+        elif all(note.kind is FindingKind.REPORT for note in proposal.notes):
+            fix = "Remove that rule, or let the cluster's addresses through ahead of it."
+            bench.blocked(behind, evidence, fix)
+    if not wall.drops and proposal.steps and not reasons.leaves:
+        title = f"remedy's rules in {wall.name} are not those that the cluster needs now"
+        if wall.name == AT_BOOT:
+            title = f"{AT_BOOT} does not let in whom the cluster needs now"
+        bench.drift(title, (step.path for step in proposal.steps if isinstance(step, FileStep)))
+
+
+def _evidence(dropped: Dropped, needed: Iterable[Need]) -> tuple[str, ...]:
+    """Return the rules that drop, and what is needed of the ports that they close."""
+    closed = [n for n in needed if spans.meet(((n.low, n.high),), dropped.ports)]
+    return (*dropped.words[:3], *(f"needed: {need}" for need in closed))
+
+
+def note_stuck(bench: Bench, wall: Wall, reasons: Reasons) -> None:
+    """Say what a table drops that remedy does not change."""
+    fix = f"Remove that rule, or let the cluster's addresses through ahead of it. To see all: {wall.show}"
+    for dropped, what, closed in (
+        (wall.incoming, "what the cluster's hosts send to this host", reasons.here),
+        (wall.outgoing, "what this host sends to the cluster's", reasons.anywhere),
+        (wall.arp, "ARP, without which this host and the cluster's find no way to each other", ()),
+    ):
+        if dropped:
+            title = f"{wall.name} drops {what}; remedy does not change this table"
+            note = bench.report if reasons.leaves else bench.blocked
+            note(title, _evidence(dropped, closed), fix)
+
+
+def note_doubts(bench: Bench, wall: Wall) -> None:
+    """Say which rules of a firewall may drop packets of the cluster, without a way to know."""
+    if wall.exhausted:
+        bench.unknown(
+            f"{wall.name} has more rules than can be judged",
+            fix=f"See whether they let the cluster's hosts through: {wall.show or 'nft list ruleset'}",
+        )
+    for doubt in wall.doubts[:MOST_DOUBTS]:
+        reasons = [f"depends on: {', '.join(doubt.unread)}"] if doubt.unread else []
+        outcome = [f"then: {doubt.outcome}"] if doubt.outcome else []
+        bench.unknown(
+            f"{wall.name}: a rule may drop packets between this host and the cluster's",
+            (doubt.words, *reasons, *outcome),
+            "If it drops none of them, accept it in remedy.yaml: firewall: {accepted_rules: "
+            f"[{json.dumps(doubt.words, ensure_ascii=False)}]}}",
+        )
+    if len(wall.doubts) > MOST_DOUBTS:
+        more = counted(len(wall.doubts) - MOST_DOUBTS, "rule")
+        bench.unknown(
+            f"{wall.name}: {more} more may drop packets between this host and the cluster's"
+        )
+
+
+def report_powerless(bench: Bench, firewalls: Firewalls, walls: Sequence[Wall]) -> None:
+    """Report that firewalld runs and holds nothing back: a reload that failed leaves it so."""
+    if (
+        isinstance(firewalls.firewalld, str)
+        and not isinstance(firewalls.nft, Unknown)
+        and not any(wall.name == "firewalld" for wall in walls)
+    ):
+        bench.report(
+            "firewalld runs, but none of its rules is in force: every port is open to everybody",
+            fix="See why: journalctl -u firewalld; its rules come back with: firewall-cmd --reload",
+        )
+
+
+def note_leftover(bench: Bench, wall: Wall) -> None:
+    """Say that a firewall drops packets although it is off."""
+    words = (*wall.incoming.words, *wall.outgoing.words)
+    if words:
+        bench.blocked(
+            f"{wall.name} is off, but its rules are in force and keep the cluster's hosts out",
+            words[:3],
+            f"Start {wall.name} and run the command again, or stop it in good order to have its rules removed.",
+        )

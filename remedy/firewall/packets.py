@@ -1,0 +1,239 @@
+"""Packets between a host and its peers, and what a condition of a rule says of them.
+
+A part of the traffic is a set of packets: from or to some peers, from some ports to some ports, in one state of
+connection tracking, with one mark. A condition either narrows that set (addresses, ports), holds or fails for
+the whole of it, or cannot be answered from rules and facts alone: a rate, a time of day, the user of a
+process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+from remedy.firewall import spans
+from remedy.firewall.spans import Spans
+
+NEW, ESTABLISHED, UNTRACKED, INVALID = "new", "established", "untracked", "invalid"
+REQUEST, REPLY = "request", "reply"
+"""States of parts; the last two are operations of ARP."""
+
+PEERS, SPORTS, DPORTS = range(3)
+"""What a condition can narrow."""
+
+_ALL = (spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS)
+
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+_LATER = frozenset({ACK, PSH | ACK, FIN | ACK, FIN | PSH | ACK, RST, RST | ACK})
+
+
+class Box(NamedTuple):
+    """Addresses of peers, ports where packets come from, ports where they go to; None: all of them."""
+
+    peers: Spans | None = None
+    sports: Spans | None = None
+    dports: Spans | None = None
+
+
+EVERYTHING = Box()
+
+
+class Part(NamedTuple):
+    """A set of packets.
+
+    ``state``: what connection tracking says of them; of ARP the operation. ``reply``: whether they answer, so
+    that ``sports`` are the ports of the service. ``mark``: None where it is not known. ``why``: the rule on
+    which it depends whether they get here at all; "" where they do.
+    """
+
+    peers: Spans
+    sports: Spans
+    dports: Spans
+    state: str = NEW
+    reply: bool = False
+    mark: int | None = 0
+    why: str = ""
+
+    @property
+    def ports(self) -> Spans:
+        """The ports of the service, on whichever side it is."""
+        return self.sports if self.reply else self.dports
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a rule.
+
+    Args:
+        field: what it looks at, a key of this module's tables; any other word cannot be answered.
+        values: numbers, or words; None where they are not known.
+        negated: whether it holds for all others.
+        mask: of a mark or of flags: the bits that count.
+    """
+
+    field: str
+    values: Spans | frozenset[str] | None = None
+    negated: bool = False
+    mask: int = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Either:
+    """A condition that holds where all conditions of one of its alternatives do."""
+
+    alternatives: tuple[tuple[Condition, ...], ...]
+    negated: bool = False
+
+
+Test: TypeAlias = "Condition | Either"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The way of packets through this host's hooks.
+
+    Args:
+        way: whether peers send them or get them.
+        interfaces: by one of which they pass; () where that is not known.
+        address: of this host, in the cluster; None where it is not known.
+        ether: what an Ethernet frame carries: "ip" or "arp".
+        bridged: whether the interface is a bridge, of which ``interfaces`` are the ports.
+        bridge: its name.
+        symmetric: whether the route back to each peer leads through the same interface; None: not known.
+        connection_marks: whether some rule of this host gives connections a mark.
+    """
+
+    way: Literal["in", "out"]
+    interfaces: tuple[str, ...] = ()
+    address: int | None = None
+    ether: Literal["ip", "arp"] = "ip"
+    bridged: bool = False
+    bridge: str = ""
+    symmetric: bool | None = None
+    connection_marks: bool = False
+
+
+Answer: TypeAlias = "tuple[int, Spans] | bool | None"
+"""The dimension that a condition narrows and to what; or whether it holds; None: that is not known."""
+
+OF_PARTS = frozenset({"mark", "state", "direction", "flags", "arp-operation"})
+"""Conditions that hold for some parts and fail for others, see ``check``."""
+
+
+def ask(condition: Condition, flow: Flow) -> Answer:
+    """Return what a condition says of all packets of a flow."""
+    carried = _CARRIED.get(condition.field)
+    if condition.field == "never" or (carried is not None and carried != flow.ether):
+        return False  # of another protocol: the rule is about none of these packets, negated or not
+    answer = _positive(condition, flow)
+    if not condition.negated or answer is None:
+        return answer
+    if isinstance(answer, bool):
+        return not answer
+    dimension, numbers = answer
+    return dimension, spans.minus(_ALL[dimension], numbers)
+
+
+_CARRIED = {
+    **dict.fromkeys(("saddr", "daddr", "sport", "dport", "l4proto", "flags"), "ip"),
+    **dict.fromkeys(("arp-saddr", "arp-daddr", "arp-operation"), "arp"),
+}
+
+
+def _positive(condition: Condition, flow: Flow) -> Answer:
+    field, values = condition.field, condition.values
+    if values is None:
+        return None
+    if field in ("sport", "dport"):
+        return (SPORTS if field == "sport" else DPORTS), _numbers(values)
+    if field.removeprefix("arp-") in ("saddr", "daddr"):
+        if field.endswith("saddr") is (flow.way == "in"):
+            return PEERS, _numbers(values)
+        return None if flow.address is None else spans.holds(_numbers(values), flow.address)
+    if field == "connection-mark":
+        return None if flow.connection_marks else spans.holds(_numbers(values), 0)
+    return _of_words(field, _words(values), flow)
+
+
+def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
+    """Return the answer to a condition whose values are words."""
+    if field in ("iif", "oif"):
+        if (field == "iif") is not (flow.way == "in"):
+            return False
+        return _by_interface(words, flow.interfaces)
+    if field == "bridge-name":
+        return flow.bridged and _matches(words, flow.bridge)
+    if field in ("fib-daddr", "fib-saddr"):
+        is_local = (field == "fib-daddr") is (flow.way == "in")
+        return ("local" if is_local else "unicast") in words
+    if field == "reverse-path":
+        return "same" in words if flow.symmetric and flow.way == "in" else None
+    if field == "connection-status":
+        return False if words <= {"dnat", "snat"} else None
+    if field == "physical-port":
+        return None if flow.bridged else False
+    if field == "fragments":
+        return False  # of TCP none after the first, while paths are found to be as wide as they are
+    known = {
+        "ethertype": flow.ether,
+        "nfproto": "ipv4" if flow.ether == "ip" else "arp",
+        "l4proto": "tcp",
+        "packet-type": "host",
+    }
+    return known[field] in words if field in known else None
+
+
+def _by_interface(patterns: frozenset[str], interfaces: tuple[str, ...]) -> bool | None:
+    answers = {_matches(patterns, name) for name in interfaces}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _matches(patterns: frozenset[str], name: str) -> bool:
+    """Return whether a name is among them, or begins with what stands before a ``*`` at the end."""
+    return name in patterns or any(
+        pattern.endswith("*") and name.startswith(pattern[:-1]) for pattern in patterns
+    )
+
+
+def _numbers(values: Spans | frozenset[str]) -> Spans:
+    return values if isinstance(values, tuple) else ()
+
+
+def _words(values: Spans | frozenset[str]) -> frozenset[str]:
+    return values if isinstance(values, frozenset) else frozenset()
+
+
+def check(condition: Condition, part: Part) -> bool | None:
+    """Return whether a condition of ``OF_PARTS`` holds for a part; None: for some of it, or not known."""
+    answer = _checked(condition, part)
+    return answer if answer is None else answer is not condition.negated
+
+
+def _checked(condition: Condition, part: Part) -> bool | None:
+    values = condition.values
+    if values is None:
+        return None
+    if condition.field == "mark":
+        if part.mark is None:
+            return None
+        return spans.holds(_numbers(values), part.mark & condition.mask)
+    if condition.field == "flags":
+        numbers = _numbers(values)
+        answers = {spans.holds(numbers, flags & condition.mask) for flags in _flags(part)}
+        return answers.pop() if len(answers) == 1 else None
+    if condition.field == "direction":
+        return ("reply" if part.reply else "original") in _words(values)
+    return part.state in _words(values)
+
+
+def _flags(part: Part) -> frozenset[int]:
+    """Return the flags of TCP that packets of a part can have."""
+    if part.state == NEW:
+        return frozenset({SYN})
+    later = _LATER | {SYN | ACK} if part.reply else _LATER
+    return later if part.state == ESTABLISHED else later | {SYN}
+
+
+def arp(flow: Flow) -> Flow:
+    """Return the flow of the ARP packets that go the same way."""
+    return replace(flow, ether="arp")
