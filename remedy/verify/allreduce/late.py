@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from remedy.verify.allreduce.answers import AgentReport, RankReport
 from remedy.verify.allreduce.blame import STUCK, Case, is_starting
+from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import join_seconds
 
 # How the part of a host ends when its time is up, or when others have given up.
@@ -14,7 +15,12 @@ _ENDINGS = ("deadline", "exited")
 
 
 def late_hosts(case: Case) -> frozenset[str]:
-    """Find the hosts of a failed group that might have joined it, given more time."""
+    """Find the hosts of a failed group that might have joined it, given more time.
+
+    Only where each host starts its ranks by itself; elsewhere one that is broken keeps all from starting.
+    """
+    if not ENGINES[case.plan.engine].inside:
+        return frozenset()
     return frozenset(name for name, report in case.reports.items() if _is_late(case, report))
 
 

@@ -9,6 +9,7 @@ import pytest
 from remedy.verify.allreduce.answers import read_reports
 from remedy.verify.allreduce.blame import Case
 from remedy.verify.allreduce.late import late_hosts
+from remedy.verify.allreduce.plan import RankPlan
 from tests.unit.verify.proof_bench import (
     Records,
     answers,
@@ -23,8 +24,8 @@ PLAN = make_plan(3, deadline=20.0)
 STOPPED = "gpu03"
 
 
-def late(records: Records) -> frozenset[str]:
-    return late_hosts(Case(PLAN, read_reports(PLAN, answers(PLAN, records))))
+def late(records: Records, plan: RankPlan = PLAN) -> frozenset[str]:
+    return late_hosts(Case(plan, read_reports(plan, answers(plan, records))))
 
 
 def group(phase: str, *, how: str = "deadline", code: int | None = None, **rank: Any) -> Records:
@@ -77,6 +78,13 @@ def test_a_host_that_has_stopped_died_or_failed_is_not_late(
     phase: str, rank: dict[str, Any]
 ) -> None:
     assert late(group(phase, **rank)) == frozenset()
+
+
+@pytest.mark.parametrize("engine", ["mpi", "paddle", "mindspore", "nccl-tests"])
+def test_where_one_launcher_starts_all_ranks_nobody_is_late_by_itself(engine: str) -> None:
+    other = make_plan(3, deadline=20.0, engine=engine).model_copy(update={"nonce": PLAN.nonce})
+    assert late(group("started")) == {"gpu02"}
+    assert late(group("started"), other) == frozenset()
 
 
 def test_a_launcher_that_gave_up_waiting_for_others_is_not_late() -> None:
