@@ -10,6 +10,7 @@ from typing import Any
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys import _openmpi
+from remedy.deploys import _transports as transports
 from remedy.deploys._launched import of_launcher
 from remedy.deploys._settings import (
     MCA_PREFIX,
@@ -24,6 +25,7 @@ from remedy.deploys._settings import (
 from remedy.edit.assignments import Assignment, Dialect, assignments, untrimmed
 from remedy.plan import FleetBench, Workbench
 from remedy.probe import Interface
+from remedy.probe.services import MANAGER
 from remedy.values import Fact, Unknown
 
 IFNAMES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -39,7 +41,8 @@ DEBUG: Mapping[str, tuple[str, str]] = {
     "CUDA_LAUNCH_BLOCKING": ("env-not-propagated", "every kernel is waited for"),
 }
 """Switches for finding faults: left behind they cost speed, or hide what is wrong."""
-_OWN = re.compile(r"IFNAME|_IF_IP|TORCHELASTIC|_RANK")
+CONTAINER_DAEMONS = ("dockerd", "containerd")  # no container gets what they have
+_OWN = re.compile(r"IFNAME|NET_DEVICES|_IF_IP|TORCHELASTIC|_RANK")
 _COMPARED = re.compile(
     r"((TORCH_)?NCCL|TORCH|GLOO|UCX|OMPI_MCA|HCCL)_\w+\Z|LD_LIBRARY_PATH\Z|PYTHONPATH\Z"
 )
@@ -78,6 +81,9 @@ class Surroundings:
         strict = nic.named_by_user(self.bench.fleet, self.bench.host)
         if name in _openmpi.IFNAMES:
             return _openmpi.wrong_include(value, network, self.interface, strict=strict)
+        if name in transports.NAMES:
+            host = self.bench.host
+            return transports.fault_of(name, value, host, self.interface, strict=strict)
         if name not in IFNAMES:
             return None
         exact = name != "NCCL_SOCKET_IFNAME"
@@ -87,23 +93,58 @@ class Surroundings:
 def name_overruling(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     """Name the lines that remedy does not change and that count before those it does."""
     for setting in around.settings:
-        if setting.target is not None:
+        wish = wishes.get(setting.name)
+        if setting.target is not None and wish is not None:
             continue
         reason = around.fault(setting.name, setting.value)
-        wish = wishes.get(setting.name)
         if wish is not None and wish.from_spec and setting.value != wish.value:
             reason = reason or f"{wish.why} requires {wish.value}"
-        if reason:
-            line = f"line {setting.line} of {setting.path}"
-            fix = f"Correct or remove {line}: it counts before what remedy writes."
-            if setting.path.endswith("/.nccl.conf"):
-                fix += " Or set environment.user_files: true."
-            around.bench.blocked(
-                f"{setting.path} sets {setting.name}={setting.value}: {reason}",
-                setting.shown,
-                fix,
-                label=label_of(setting.name),
-            )
+        if not reason:
+            continue
+        line = f"line {setting.line} of {setting.path}"
+        fix = f"Correct or remove {line}: it counts before what remedy writes."
+        if setting.target is not None or setting.inert:
+            fix = f"Correct or remove {line}."
+        elif setting.path.endswith("/.nccl.conf"):
+            fix += " Or set environment.user_files: true."
+        note = around.bench.report if setting.inert else around.bench.blocked
+        title = f"{setting.path} sets {setting.name}={setting.value}: {reason}"
+        note(title, (setting.shown, *_reach_of(setting)), fix, label=label_of(setting.name))
+
+
+def _reach_of(setting: Setting) -> tuple[str, ...]:
+    """Return who gets what a line sets, as evidence; nothing for files that say so themselves."""
+    if setting.inert:
+        return (f"no job gets it: {setting.inert}",)
+    return (f"who gets it: {setting.reach}",) if setting.reach else ()
+
+
+def check_services(around: Surroundings) -> None:
+    """Name what a daemon that starts jobs has, where no file that was read explains it."""
+    running = around.bench.host.service_environments
+    if isinstance(running, Unknown):
+        return
+    known = {(setting.name, setting.value) for setting in around.settings if not setting.inert}
+    for variable in running:
+        reason = around.fault(variable.name, variable.value)
+        if not reason or (variable.name, variable.value) in known:
+            continue
+        shown = f"{variable.name}={variable.value}"
+        if variable.pid == MANAGER:
+            who, place = "systemd", "systemctl show-environment"
+            fix = f"systemctl unset-environment {variable.name}; then restart what starts the jobs."
+        else:
+            who, place = f"{variable.process} (pid {variable.pid})", f"/proc/{variable.pid}/environ"
+            fix = "Start it again without it; for a service: systemctl restart UNIT"
+        note = (
+            around.bench.report if variable.process in CONTAINER_DAEMONS else around.bench.blocked
+        )
+        note(
+            f"{who} hands {shown} on to what it starts: {reason}",
+            f"{place}: {shown}",
+            fix,
+            label=label_of(variable.name),
+        )
 
 
 def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
@@ -113,7 +154,9 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
         return
     known = {(setting.name, setting.value) for setting in around.settings}
     known |= set(switched_off(around.bench.host, around.targets))
-    for name in sorted({*wishes, *IFNAMES, *_openmpi.IFNAMES} & environment.keys()):
+    for name in sorted(
+        {*wishes, *IFNAMES, *_openmpi.IFNAMES, *transports.NAMES} & environment.keys()
+    ):
         value = environment[name]
         wish = wishes.get(name)
         if (name, value) in known or (wish is not None and value == wish.value):
@@ -169,7 +212,7 @@ def is_debug(setting: Setting) -> bool:
 
 def label_of(name: str) -> str:
     """Return the cause that a wrong value of a variable is."""
-    if name in IFNAMES:
+    if name in IFNAMES or name == transports.HCCL_IFNAME:
         return "wrong-interface"
     if of_launcher(name):
         return "rank-mismatch"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from remedy.edit.assignments import Dialect, assignments, disabled, effective, shell_assignments
+from remedy.deploys._places import placed_variables
+from remedy.edit.assignments import Dialect, assignments, disabled, effective
 from remedy.probe import File, HostState
 from remedy.values import Unknown
 
@@ -37,7 +38,18 @@ class Target:
 
 @dataclass(frozen=True)
 class Setting:
-    """A line that sets a variable; ``target`` is the file it can be changed in, None where it cannot."""
+    """A line that sets a variable.
+
+    Args:
+        path: the file.
+        line: its number, from 1.
+        name: the variable.
+        value: as a job gets it.
+        target: the file it can be changed in, None where it cannot.
+        ours: whether it is in remedy's block.
+        reach: which ways of starting a job get it; "" for the files of a target.
+        inert: why no job gets it; "" where one does.
+    """
 
     path: str
     line: int
@@ -45,6 +57,8 @@ class Setting:
     value: str
     target: Target | None = None
     ours: bool = False
+    reach: str = ""
+    inert: str = ""
 
     @property
     def shown(self) -> str:
@@ -85,13 +99,11 @@ def settings(host: HostState, among: tuple[Target, ...]) -> tuple[Setting, ...]:
                 Setting(setting.path, setting.line, setting.name, setting.value)
                 for setting in _in_target(host, Target(path, Dialect.NCCL))
             ]
-    if not isinstance(host.mentions, Unknown):
-        for mention in host.mentions:
-            if mention.path != PROFILE:
-                result += [
-                    Setting(mention.path, mention.line, name, value)
-                    for name, value in shell_assignments(mention.text)
-                ]
+    result += [
+        Setting(v.path, v.line, v.name, v.value, reach=v.place.reach, inert=v.place.inert)
+        for v in placed_variables(host)
+        if v.path != PROFILE
+    ]
     return tuple(result)
 
 

@@ -1,10 +1,15 @@
 """The environment of jobs: NCCL, gloo and MPI get the right network interface, where every launcher sees it.
 
-Cures: NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME naming an interface that is not there or leads nowhere (names
-differ from host to host); NCCL or Open MPI choosing a container's bridge by itself; Open MPI listening on ports
-that a firewall keeps shut; InfiniBand and RoCE ports mixed; variables that an interactive shell has and a job
-started over ssh, mpirun or Slurm has not; a rank, a world size or endpoints of an old job that a file still
-gives to every new one.
+Cures: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, UCX_NET_DEVICES and their like naming an interface that is not
+there or leads nowhere (names differ from host to host); NCCL or Open MPI choosing a container's bridge by
+itself; Open MPI listening on ports that a firewall keeps shut; InfiniBand and RoCE ports mixed; variables that
+an interactive shell has and a job started over ssh, mpirun or Slurm has not; a rank, a world size or endpoints
+of an old job that a file still gives to every new one.
+
+Wrong values are looked for wherever a job can get them: shells, PAM, sshd, systemd's units and managers with
+the files that they name, environment.d, cron, containers' defaults, conda, modules, Slurm's prologs, and what
+running daemons (slurmd, kubelet, ray) hand on. Each is named with file, line and who gets it. A value that
+looks like a secret stays on the host.
 
 NCCL_* go to /etc/nccl.conf, which every launcher's NCCL reads; Open MPI's and UCX's to their own files where
 they are installed; all else to /etc/environment, which ssh sessions get, and to /etc/profile.d. Without a
@@ -23,12 +28,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from remedy.deploys import _for_open_mpi, _openmpi, _stale, ascend
 from remedy.deploys import _interfaces as nic
+from remedy.deploys import _transports as transports
 from remedy.deploys._environment import (
     DEBUG,
     IFNAMES,
     Surroundings,
     Wish,
     advise,
+    check_services,
     check_session,
     is_debug,
     label_of,
@@ -134,6 +141,7 @@ def environment(bench: Workbench[EnvironmentSpec]) -> None:
     name_overruling(around, wishes)
     check_session(around, wishes)
     _stale.name_left_behind(around, wishes)
+    check_services(around)
     advise(around, sole_values)
 
 
@@ -149,7 +157,7 @@ def _repairs(around: Surroundings) -> dict[str, Wish]:
     reasons: dict[str, str] = {}
     for setting in around.settings:
         fault = around.fault(setting.name, setting.value)
-        repaired = (*IFNAMES, _openmpi.INCLUDE)
+        repaired = (*IFNAMES, _openmpi.INCLUDE, *transports.NAMES)
         if setting.target and (fault or setting.ours) and setting.name in repaired:
             reasons[setting.name] = fault or "remedy set it in place of what could not work"
     astray = _nccl_goes_astray(around)
@@ -157,14 +165,21 @@ def _repairs(around: Surroundings) -> dict[str, Wish]:
         reasons[IFNAMES[0]] = astray
     if isinstance(around.interface, Unknown):
         return {}
-    carrier, subnet = (
-        around.interface.name,
-        nic.cluster_subnet(around.bench.fleet, around.bench.host),
-    )
-    values = {name: _as_value(name, carrier) for name in reasons}
+    host, carrier = around.bench.host, around.interface
+    values = {
+        name: transports.value_for(name, host, carrier)
+        if name in transports.NAMES
+        else _as_value(name, carrier.name)
+        for name in reasons
+    }
+    subnet = nic.cluster_subnet(around.bench.fleet, host)
     if _openmpi.INCLUDE in values and subnet is not None:
         values[_openmpi.INCLUDE] = subnet
-    return {name: Wish(values[name], reason, from_spec=False) for name, reason in reasons.items()}
+    return {
+        name: Wish(value, reasons[name], from_spec=False)
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def _as_value(name: str, interface: str) -> str:

@@ -18,6 +18,10 @@ OF_FAULT = {
 # Faults without a log, and why.
 WITHOUT_A_LOG = {
     "docker-small-shm": "its words are those of a small /dev/shm, which the logs shm-* hold",
+    "old-environment-of-slurmd": "only what slurmd starts has it, and that is no slurmd",
+    "wrong-ifname-of-containers": "only containers, tasks of Slurm and who loads the module have it",
+    "wrong-ifname-of-services": "only services of systemd have it",
+    "wrong-ifname-of-sessions": "its words are those of lab-wrong-socket-ifname",
     "node-lost": "the other host only waits, as in paddle-one-of-two; that one is off",
     "node-replaced": "the fresh disk has no program that could print anything",
     "unconfirmed-change": "a job runs as before; it is remedy that must wait",

@@ -29,6 +29,7 @@ from remedy.probe.routing import (
     Routing,
     TrafficFilter,
 )
+from remedy.probe.services import ServiceVariable
 from remedy.probe.session import UNLIMITED, Limit, LoginSession
 from remedy.probe.software import Package, Software
 from remedy.probe.space import Mount, Space
@@ -83,6 +84,7 @@ __all__ = [
     "RunAtWork",
     "Segment",
     "Semaphores",
+    "ServiceVariable",
     "SharedMemory",
     "ShmFile",
     "Software",

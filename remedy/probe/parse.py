@@ -20,6 +20,7 @@ from remedy.probe.network import parse_network
 from remedy.probe.processes import Process, parse_listeners, parse_processes
 from remedy.probe.request import ProbeRequest
 from remedy.probe.routing import parse_queueing, parse_routing
+from remedy.probe.services import parse_service_environments
 from remedy.probe.session import (
     LoginSession,
     effective_uid,
@@ -90,6 +91,9 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         rdma=fact(lambda: parse_rdma(sections, present)),
         limits=fact(lambda: parse_limits(sections)),
         environment=fact(lambda: parse_environment(sections)),
+        service_environments=fact(
+            lambda: parse_service_environments(sections, _names_by_pid(processes))
+        ),
         software=fact(lambda: parse_software(sections)),
     )
 

@@ -22,8 +22,8 @@ LAST_MARK = 0x00FFFFFF
 
 # The script's parts, in this order: the first sets what the others use, the last runs it all.
 PARTS = (
-    *("frame", "awake", "machine", "guards", "files", "network", "routing", "names", "processes"),
-    *("firewalls", "packets", "containers", "accelerators", "software", "run"),
+    *("frame", "awake", "machine", "guards", "files", "places", "network", "routing", "names"),
+    *("processes", "firewalls", "packets", "containers", "accelerators", "software", "run"),
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")
@@ -134,7 +134,7 @@ def _fixed_assignments() -> str:
         _assignments(
             {name: "\n".join(items) for name, items in lines.items()}
             | {name: " ".join(items) for name, items in words.items()}
-            | {"scan_pattern": sources.SCAN_PATTERN}
+            | {"scan_pattern": sources.SCAN_PATTERN, "variable_names": sources.VARIABLES}
         )
     )
 

@@ -86,11 +86,84 @@ HOME_FILES = (
 """The same, below the home directory of the user who logged in (and of the one sudo runs as)."""
 
 SCAN_FILES = (
+    # Shells (bash(1) INVOCATION, zsh(1) STARTUP/SHUTDOWN FILES, tcsh(1), fish(1))
     "/etc/profile",
+    "/etc/profile.local",
     "/etc/profile.d/*.sh",
+    "/etc/profile.d/*.csh",
     "/etc/bash.bashrc",
+    "/etc/bash.bashrc.local",
     "/etc/bashrc",
+    "/etc/zshenv",
+    "/etc/zprofile",
+    "/etc/zshrc",
+    "/etc/zsh/zshenv",
+    "/etc/zsh/zprofile",
+    "/etc/zsh/zshrc",
+    "/etc/csh.cshrc",
+    "/etc/csh.login",
+    "/etc/fish/config.fish",
+    "/etc/fish/conf.d/*.fish",
+    # PAM (pam_env(8)) and cron(8)
     "/etc/security/pam_env.conf",
+    "/etc/pam.d/*",
+    "/etc/default/locale",
+    "/etc/crontab",
+    "/etc/cron.d/*",
+    # systemd: environment.d(5), systemd-system.conf(5), systemd.exec(5)
+    "/etc/environment.d/*.conf",
+    "/run/environment.d/*.conf",
+    "/usr/local/lib/environment.d/*.conf",
+    "/usr/lib/environment.d/*.conf",
+    "/etc/systemd/system.conf",
+    "/etc/systemd/user.conf",
+    "/etc/systemd/system.conf.d/*.conf",
+    "/etc/systemd/user.conf.d/*.conf",
+    "/run/systemd/system.conf.d/*.conf",
+    "/run/systemd/user.conf.d/*.conf",
+    "/usr/lib/systemd/system.conf.d/*.conf",
+    "/usr/lib/systemd/user.conf.d/*.conf",
+    "/etc/systemd/system/*.service",
+    "/etc/systemd/system/*.service.d/*.conf",
+    "/run/systemd/system/*.service",
+    "/run/systemd/system/*.service.d/*.conf",
+    "/usr/local/lib/systemd/system/*.service",
+    "/etc/systemd/user/*.service",
+    "/etc/systemd/user/*.service.d/*.conf",
+    "/usr/lib/systemd/system/slurmd.service",
+    "/usr/lib/systemd/system/kubelet.service",
+    "/usr/lib/systemd/system/kubelet.service.d/*.conf",
+    "/usr/lib/systemd/system/*.service.d/*.conf",
+    "/etc/default/slurmd",
+    "/etc/default/kubelet",
+    "/etc/sysconfig/slurmd",
+    "/etc/sysconfig/kubelet",
+    "/etc/supervisor/*.conf",
+    "/etc/supervisor/conf.d/*.conf",
+    "/etc/supervisord.d/*.ini",
+    # Containers: what every container gets
+    "/etc/containers/containers.conf",
+    "/etc/containers/containers.conf.d/*.conf",
+    "/usr/share/containers/containers.conf",
+    "/etc/nvidia-container-runtime/config.toml",
+    "/etc/cdi/*.yaml",
+    "/etc/cdi/*.json",
+    "/run/cdi/*.yaml",
+    # Environment modules, conda
+    "/etc/modulefiles/*",
+    "/etc/modulefiles/*/*",
+    "/usr/share/modulefiles/*",
+    "/usr/share/modulefiles/*/*",
+    "/opt/modulefiles/*",
+    "/opt/modulefiles/*/*",
+    "/opt/conda/etc/conda/activate.d/*.sh",
+    "/opt/conda/envs/*/etc/conda/activate.d/*.sh",
+    "/opt/conda/conda-meta/state",
+    "/opt/conda/envs/*/conda-meta/state",
+    # Slurm (prolog_epilog.html)
+    "/etc/slurm/*rolog*",
+    "/etc/slurm/prolog.d/*",
+    "/etc/slurm-llnl/*rolog*",
     "/etc/cloud/cloud.cfg",
     "/etc/cloud/cloud.cfg.d/*.cfg",
     "/var/lib/cloud/instance/cloud-config.txt",
@@ -124,20 +197,46 @@ SCAN_HOME_FILES = (
     ".bash_profile",
     ".bash_login",
     ".profile",
+    ".bash_aliases",
     ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".zlogin",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".config/fish/config.fish",
+    ".config/fish/conf.d/*.fish",
     ".pam_environment",
     ".ssh/environment",
+    ".ssh/rc",
+    ".ssh/authorized_keys",
+    ".config/environment.d/*.conf",
+    ".config/systemd/user.conf",
+    ".config/systemd/user/*.service",
+    ".config/systemd/user/*.service.d/*.conf",
+    ".config/containers/containers.conf",
+    "miniconda3/etc/conda/activate.d/*.sh",
+    "miniconda3/envs/*/etc/conda/activate.d/*.sh",
+    "miniforge3/etc/conda/activate.d/*.sh",
+    "miniforge3/envs/*/etc/conda/activate.d/*.sh",
+    "modulefiles/*",
+    "privatemodules/*",
 )
 
-_VARIABLES = (
+_FAMILIES = (
     "NCCL|TORCH_NCCL|TORCH_FR|TORCH_GLOO|TORCH_DISTRIBUTED|GLOO|TP|HCCL|HCCN|MS|PADDLE|FLAGS|OMPI|PMIX|PRTE|UCX|OMP"
     "|CUDA|RANK|MASTER|SLURM|PMI|TORCHELASTIC"
 )
 _OF_LAUNCHERS = "RANK|(LOCAL|GROUP|ROLE|NODE)_RANK|(LOCAL_|GROUP_)?WORLD_SIZE|POD_IP|DEVICE_ID"
+_SINGLE = "LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|HOSTNAME|MINDSPORE_HCCL_CONFIG_PATH"
+VARIABLES = f"({_FAMILIES})_[A-Za-z0-9_]+|{_SINGLE}|{_OF_LAUNCHERS}"
+"""The names of variables that jobs care for (POSIX extended regular expression)."""
+
 _CLOUD_KEYS = "preserve_hostname|manage_etc_hosts|hostname|fqdn|prefer_fqdn_over_hostname|create_hostname_file"
 _SSHD_KEYS = (
     "Match|MaxStartups|MaxSessions|Port|ListenAddress|AddressFamily|Include|SetEnv|PermitUserEnvironment|UsePAM"
-    "|PerSourceMaxStartups"
+    "|PerSourceMaxStartups|AcceptEnv"
 )
 # Of network configurations only what names an interface, sets an MTU or makes a route: passwords of wireless
 # networks stay on the host.
@@ -152,9 +251,14 @@ _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|
 
 SCAN_PATTERN = "|".join(
     (
-        f"(^|[^A-Za-z0-9_])({_VARIABLES})_[A-Za-z0-9_]+=",
-        "(^|[^A-Za-z0-9_])(LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|HOSTNAME|MINDSPORE_HCCL_CONFIG_PATH)=",
-        f"(^|[^A-Za-z0-9_])({_OF_LAUNCHERS})=",
+        f"(^|[^A-Za-z0-9_])({VARIABLES})=",
+        # csh, Tcl and Lua modules; fish; pam_env.conf; the state of conda
+        f"setenv[[:space:](\"']+({VARIABLES})[^A-Za-z0-9_]",
+        f"set[[:space:]]+-[A-Za-z]+[[:space:]]+({VARIABLES})[[:space:]]",
+        f"^[[:space:]]*({VARIABLES})[[:space:]]+(DEFAULT|OVERRIDE)=",
+        f'"({VARIABLES})"[[:space:]]*:',
+        "^[[:space:]]*EnvironmentFile[[:space:]]*=",
+        "^[^#]*pam_env",
         f"^[[:space:]]*({_CLOUD_KEYS})[[:space:]]*:",
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",

@@ -22,6 +22,7 @@ from remedy.probe.names import Names
 from remedy.probe.network import Network
 from remedy.probe.processes import Listener, Process
 from remedy.probe.routing import Queueing, Routing
+from remedy.probe.services import ServiceVariable
 from remedy.probe.session import Limit, LoginSession
 from remedy.probe.software import Software
 from remedy.probe.space import Mount, Space
@@ -70,6 +71,7 @@ class HostState(Record):
     rdma: Fact[tuple[RdmaPort, ...]] = NOT_PROBED
     limits: Fact[Mapping[str, Limit]] = NOT_PROBED
     environment: Fact[Mapping[str, str]] = NOT_PROBED
+    service_environments: Fact[tuple[ServiceVariable, ...]] = NOT_PROBED
     software: Fact[Software] = NOT_PROBED
 
     def file(self, path: str) -> Fact[File]:

@@ -35,6 +35,11 @@ NOT_CURED = {
     # Nobody's process and nobody's file is touched unless the spec says so.
     "orphan-torchrun": "orphans.end",
     "user-nccl-conf": "environment.user_files",
+    # These files are the site's; only those of jobs alone are remedy's to change.
+    "old-environment-of-slurmd": "systemctl",
+    "wrong-ifname-of-containers": "Correct or remove line",
+    "wrong-ifname-of-services": "Correct or remove line",
+    "wrong-ifname-of-sessions": "Correct or remove line",
     # The address of a device is the network's affair.
     "wrong-hccn-conf": "hccn_tool",
 }

@@ -7,6 +7,8 @@ from remedy.lab.host import Host
 
 # No host of a lab has an interface of this name.
 NOWHERE = "eth9"
+# Nobody's: it must never leave the host.
+TOKEN = "hf_secretOfNobody"  # noqa: S105
 
 
 def _append(host: Host, path: str, lines: bytes) -> None:
@@ -17,6 +19,7 @@ def _append(host: Host, path: str, lines: bytes) -> None:
         path: the file, which need not be there.
         lines: whole lines.
     """
+    host.must(["mkdir", "-p", path.rpartition("/")[0]])
     host.must(["touch", path])
     content = host.read(path)
     if lines not in content:
@@ -47,3 +50,66 @@ def debug_variables_left(host: Host) -> None:
 )
 def user_nccl_conf(host: Host) -> None:
     _append(host, "/root/.nccl.conf", f"NCCL_SOCKET_IFNAME={NOWHERE}\n".encode())
+
+
+@fault(
+    "wrong-device-of-ucx-and-hccl",
+    "/etc/environment names an interface for UCX and HCCL that does not exist",
+)
+def wrong_device_of_ucx_and_hccl(host: Host) -> None:
+    lines = f"UCX_NET_DEVICES={NOWHERE}\nHCCL_SOCKET_IFNAME={NOWHERE}\n"
+    _append(host, "/etc/environment", lines.encode())
+
+
+@fault(
+    "wrong-ifname-of-services",
+    "systemd gives services a missing interface: its own default, a unit's file beside a token, environment.d",
+)
+def wrong_ifname_of_services(host: Host) -> None:
+    line = f"[Manager]\nDefaultEnvironment=LANG=C NCCL_SOCKET_IFNAME={NOWHERE}\n"
+    _append(host, "/etc/systemd/system.conf.d/10-site.conf", line.encode())
+    unit = b"[Service]\nEnvironmentFile=-/etc/site/jobs.env\n"
+    _append(host, "/etc/systemd/system/slurmd.service.d/10-site.conf", unit)
+    jobs = f"HF_TOKEN={TOKEN}\nGLOO_SOCKET_IFNAME={NOWHERE} HF_TOKEN={TOKEN}\nTP_SOCKET_IFNAME={NOWHERE}\n"
+    _append(host, "/etc/site/jobs.env", jobs.encode())
+    _append(host, "/etc/environment.d/50-site.conf", f"GLOO_SOCKET_IFNAME={NOWHERE}\n".encode())
+
+
+@fault(
+    "wrong-ifname-of-sessions",
+    "PAM, sshd and the start-up files of zsh and csh name an interface that does not exist",
+)
+def wrong_ifname_of_sessions(host: Host) -> None:
+    _append(host, "/etc/security/pam_env.conf", f"GLOO_SOCKET_IFNAME\tDEFAULT={NOWHERE}\n".encode())
+    _append(
+        host, "/etc/ssh/sshd_config.d/10-site.conf", f"SetEnv TP_SOCKET_IFNAME={NOWHERE}\n".encode()
+    )
+    _append(host, "/etc/zsh/zshenv", f"export NCCL_SOCKET_IFNAME={NOWHERE}\n".encode())
+    _append(host, "/etc/csh.cshrc", f"setenv NCCL_SOCKET_IFNAME {NOWHERE}\n".encode())
+    host.must(["systemctl", "reload", "ssh"])
+
+
+@fault(
+    "wrong-ifname-of-containers",
+    "podman's defaults, a task prolog of Slurm and a module name an interface that does not exist",
+)
+def wrong_ifname_of_containers(host: Host) -> None:
+    text = f'[containers]\nenv = [\n  "TERM=xterm",\n  "NCCL_SOCKET_IFNAME={NOWHERE}",\n]\n'
+    _append(host, "/etc/containers/containers.conf.d/10-site.conf", text.encode())
+    _append(host, "/etc/slurm/slurm.conf", b"TaskProlog=/opt/site/task.sh\n")
+    prolog = f'#!/bin/sh\necho "export GLOO_SOCKET_IFNAME={NOWHERE}"\n'
+    _append(host, "/opt/site/task.sh", prolog.encode())
+    _append(host, "/etc/modulefiles/nccl/2.27", f"setenv NCCL_SOCKET_IFNAME {NOWHERE}\n".encode())
+
+
+@fault(
+    "old-environment-of-slurmd",
+    "slurmd and systemd itself still have a missing interface, which no file sets any more",
+)
+def old_environment_of_slurmd(host: Host) -> None:
+    host.must(["systemctl", "set-environment", f"GLOO_SOCKET_IFNAME={NOWHERE}"])
+    host.must(["cp", "/bin/sleep", "/usr/local/sbin/slurmd"])
+    host.must(
+        f"systemctl is-active -q slurmd-stand-in || systemd-run -q --unit slurmd-stand-in "
+        f"-E NCCL_SOCKET_IFNAME={NOWHERE} /usr/local/sbin/slurmd infinity"
+    )

@@ -104,12 +104,3 @@ file_attributes() {
     [ $# -gt 0 ] || return
     lsattr -d "$@" # fails for a file system without attributes
 }
-
-# Lines with path and number, of files that are only ever searched.
-mentions() {
-    IFS=$nl
-    set -- $scan_files $scan_home_paths
-    unset IFS
-    limited grep -aHnsE "$scan_pattern" "$@"
-    case $status in failed:[12]) status=ok ;; esac
-}

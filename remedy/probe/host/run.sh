@@ -20,6 +20,7 @@ probe() {
     section processes processes
     section process-details process_details
     section process-outputs process_outputs
+    section service-environments service_environments
     section links links
     section ip ip_facts
     section routing routing_facts

@@ -1,0 +1,195 @@
+"""The places where a variable of jobs can be set, and which ways of starting a job get it from there.
+
+Not a remedy: what ``environment`` names and does not change. The probe searches these files line by line
+(``remedy.probe.sources.SCAN_FILES``) and those that they name: EnvironmentFile=, envfile=, conffile=,
+TaskProlog=.
+
+Sources: bash(1), zsh(1), tcsh(1), fish(1); pam_env(8), sshd_config(5), sshd(8) AUTHORIZED_KEYS FILE FORMAT;
+systemd.exec(5), systemd-system.conf(5), environment.d(5); crontab(5); containers.conf(5); Slurm's
+prolog_epilog.html; modulefile(4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from remedy.edit.variables import Syntax, variables
+from remedy.probe import HostState, Mention
+from remedy.values import Unknown
+
+SERVICES = "every service of systemd (slurmd, kubelet, ray)"
+USER_SERVICES = "services of the user's systemd, and graphical sessions"
+LOGIN = "login shells, and batch scripts that start one"
+EVERY_SHELL = "every shell of this kind, commands over ssh too"
+INTERACTIVE = "shells: interactive ones, and bash over ssh where nothing before it returns"
+CONTAINERS = "every new container of podman"
+GPU_CONTAINERS = "new containers with GPUs"
+SSH = "commands over ssh, and mpirun over ssh"
+
+_PLACES: tuple[tuple[str, Syntax, str], ...] = (
+    # pattern of the path below the home directory or from the root, syntax, who gets it
+    ("/etc/profile", Syntax.SHELL, LOGIN),
+    ("/etc/profile.local", Syntax.SHELL, LOGIN),
+    ("/etc/profile.d/*.csh", Syntax.CSH, LOGIN),
+    ("/etc/profile.d/*", Syntax.SHELL, LOGIN),
+    ("~/.bash_profile", Syntax.SHELL, LOGIN),
+    ("~/.bash_login", Syntax.SHELL, LOGIN),
+    ("~/.profile", Syntax.SHELL, LOGIN),
+    ("/etc/bash.bashrc*", Syntax.SHELL, INTERACTIVE),
+    ("/etc/bashrc", Syntax.SHELL, INTERACTIVE),
+    ("~/.bashrc", Syntax.SHELL, INTERACTIVE),
+    ("~/.bash_aliases", Syntax.SHELL, INTERACTIVE),
+    ("*zshenv", Syntax.SHELL, EVERY_SHELL),
+    ("*zprofile", Syntax.SHELL, LOGIN),
+    ("*zlogin", Syntax.SHELL, LOGIN),
+    ("*zshrc", Syntax.SHELL, INTERACTIVE),
+    ("*csh.login", Syntax.CSH, LOGIN),
+    ("~/.login", Syntax.CSH, LOGIN),
+    ("*cshrc", Syntax.CSH, EVERY_SHELL),
+    ("*.fish", Syntax.FISH, EVERY_SHELL),
+    ("/etc/security/pam_env.conf", Syntax.PAM_ENV, SSH),
+    ("~/.pam_environment", Syntax.PAM_ENV, SSH),
+    ("/etc/default/locale", Syntax.PLAIN, SSH),
+    ("/etc/ssh/*", Syntax.SHELL, SSH),
+    ("~/.ssh/environment", Syntax.PLAIN, SSH),
+    ("~/.ssh/authorized_keys", Syntax.KEYS, SSH),
+    ("~/.ssh/rc", Syntax.SHELL, SSH),
+    ("/etc/crontab", Syntax.PLAIN, "jobs of cron"),
+    ("/etc/cron.d/*", Syntax.PLAIN, "jobs of cron"),
+    ("*/environment.d/*.conf", Syntax.PLAIN, USER_SERVICES),
+    ("*/systemd/system.conf", Syntax.UNIT, SERVICES),
+    ("*/systemd/system.conf.d/*.conf", Syntax.UNIT, SERVICES),
+    ("*/systemd/user.conf", Syntax.UNIT, USER_SERVICES),
+    ("*/systemd/user.conf.d/*.conf", Syntax.UNIT, USER_SERVICES),
+    ("*/supervisor*", Syntax.INI, "programs of supervisord"),
+    ("*/containers/containers.conf*", Syntax.LIST, CONTAINERS),
+    ("/etc/nvidia-container-runtime/*", Syntax.LIST, GPU_CONTAINERS),
+    ("*/cdi/*.json", Syntax.LIST, GPU_CONTAINERS),
+    ("*/cdi/*.yaml", Syntax.YAML, GPU_CONTAINERS),
+    ("*/conda/activate.d/*.sh", Syntax.SHELL, "jobs in that conda environment"),
+    ("*/conda-meta/state", Syntax.JSON, "jobs in that conda environment"),
+    ("*/bin/activate", Syntax.SHELL, "jobs in that virtual environment"),
+    ("*/modulefiles/*", Syntax.MODULE, "jobs that load the module"),
+    ("*/privatemodules/*", Syntax.MODULE, "jobs that load the module"),
+    ("/etc/slurm*rolog*", Syntax.PROLOG, "tasks of Slurm"),
+)
+_UNIT = re.compile(r"/systemd/(?P<whose>system|user)/(?P<unit>[^/]+\.service)(?:\.d/[^/]+)?\Z")
+_NAMED = re.compile(r"^\s*(?P<key>EnvironmentFile|TaskProlog)\s*=\s*[\"']?-?(?P<path>/[^\s\"']*)")
+_PAM_FILE = re.compile(r"\b(?P<key>envfile|conffile)=(?P<path>/\S*)")
+# systemd's link to /etc/environment, which has a reader of its own.
+LINK_TO_SESSION = "/environment.d/99-environment.conf"
+# What these daemons are started with does not get into the containers that they start.
+_NO_JOB = frozenset(("docker.service", "containerd.service", "crio.service", "podman.service"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a file is: its syntax, who gets what it sets, and why nobody does ("" where somebody does)."""
+
+    syntax: Syntax
+    reach: str
+    inert: str = ""
+
+
+@dataclass(frozen=True)
+class PlacedVariable:
+    """A line that sets a variable, and where."""
+
+    path: str
+    line: int
+    name: str
+    value: str
+    place: Place
+
+
+def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
+    """Yield what the files that are only searched set, in the order in which they were found."""
+    if isinstance(host.mentions, Unknown):
+        return
+    homes = () if isinstance(host.session, Unknown) else host.session.homes
+    named = _named_files(host.mentions)
+    user_pam = any(
+        m.path.startswith("/etc/pam.d/") and "user_readenv=1" in m.text for m in host.mentions
+    )
+    user_ssh = _permits_user_environment(host.mentions)
+    for mention in host.mentions:
+        place = named.get(mention.path) or _place_of(mention.path, homes)
+        if place is None or mention.path.endswith(LINK_TO_SESSION):
+            continue
+        inert = place.inert
+        if mention.path.endswith("/.pam_environment") and not user_pam:
+            inert = "pam_env reads it only with user_readenv=1"
+        elif not user_ssh and (
+            place.syntax is Syntax.KEYS or mention.path.endswith("/.ssh/environment")
+        ):
+            inert = "sshd reads it only with PermitUserEnvironment"
+        syntax = place.syntax
+        if mention.path.endswith("/.pam_environment") and " DEFAULT=" not in mention.text:
+            syntax = Syntax.PLAIN if "OVERRIDE=" not in mention.text else syntax
+        for name, value in variables(mention.text, syntax):
+            yield PlacedVariable(
+                mention.path, mention.line, name, value, Place(syntax, place.reach, inert)
+            )
+
+
+def _permits_user_environment(mentions: tuple[Mention, ...]) -> bool:
+    words = [
+        m.text.replace("=", " ").split()
+        for m in mentions
+        if m.path.startswith("/etc/ssh/sshd_config")
+    ]
+    values = [w[1].lower() for w in words if len(w) > 1 and w[0].lower() == "permituserenvironment"]
+    return bool(values) and any(value != "no" for value in values)
+
+
+def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, Place]:
+    """Return the files that lines name, with what reads them."""
+    result = {}
+    for mention in mentions:
+        if match := _NAMED.match(mention.text):
+            if match["key"] == "TaskProlog":
+                result[match["path"]] = Place(Syntax.PROLOG, "tasks of Slurm")
+                continue
+            unit = _unit_place(mention.path)
+            result[match["path"]] = Place(
+                Syntax.PLAIN, unit.reach if unit else SERVICES, unit.inert if unit else ""
+            )
+        elif mention.path.startswith("/etc/pam.d/") and not mention.text.lstrip().startswith("#"):
+            for match in _PAM_FILE.finditer(mention.text):
+                syntax = Syntax.PLAIN if match["key"] == "envfile" else Syntax.PAM_ENV
+                result[match["path"]] = Place(syntax, f"sessions by {mention.path}")
+    # /etc/environment has its own reader, which can change it.
+    result.pop("/etc/environment", None)
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _place_of(path: str, homes: tuple[str, ...]) -> Place | None:
+    if unit := _unit_place(path):
+        return unit
+    for home in homes:
+        if home != "/" and path.startswith(f"{home}/"):
+            short = f"~/{path[len(home) + 1 :]}"
+            for pattern, syntax, reach in _PLACES:
+                if fnmatchcase(short, pattern):
+                    return Place(syntax, reach)
+    for pattern, syntax, reach in _PLACES:
+        if fnmatchcase(path, pattern):
+            return Place(syntax, reach)
+    if path.startswith(("/etc/default/", "/etc/sysconfig/")):
+        return Place(Syntax.PLAIN, f"{path.rpartition('/')[2]} and what it starts")
+    return None
+
+
+def _unit_place(path: str) -> Place | None:
+    match = _UNIT.search(path)
+    if match is None:
+        return None
+    unit = match["unit"]
+    whose = "user service " if match["whose"] == "user" else ""
+    inert = "no container gets what its daemon has" if unit in _NO_JOB else ""
+    return Place(Syntax.UNIT, f"{whose}{unit.removesuffix('.service')} and what it starts", inert)

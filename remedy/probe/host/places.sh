@@ -1,0 +1,97 @@
+# --- where variables are set -----------------------------------------------------------------------------
+
+# Lines with path and number, of files that are only ever searched, and of the files that those lines name. What
+# else they hold (credentials, say) stays on the host.
+mentions() {
+    further=
+    IFS=$nl
+    for path in $interpreters; do
+        path=${path%/bin/*}
+        further=$further$nl$path/etc/conda/activate.d/*.sh$nl$path/conda-meta/state$nl$path/bin/activate
+    done
+    set -- $scan_files $scan_home_paths $further
+    unset IFS
+    mentioned=$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
+    judge $?
+    name_further_files
+    if [ "$further" ]; then
+        IFS=$nl
+        set -- $further
+        unset IFS
+        mentioned=$mentioned$nl$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
+    fi
+    case $status in failed:[12]) status=ok ;; esac # no line matches, or a file is not there
+    case $mentioned in
+        *[Tt][Oo][Kk][Ee][Nn]* | *[Ss][Ee][Cc][Rr][Ee][Tt]* | *[Pp][Aa][Ss][Ss][Ww]* | *[Cc][Rr][Ee][Dd]* | \
+            *[Kk][Ee][Yy]* | *://*) printf '%s\n' "$mentioned" | sed "$hide_values" ;;
+        *) printf '%s\n' "$mentioned" ;;
+    esac
+}
+
+# The files that systemd's units, PAM and Slurm read: EnvironmentFile=, envfile=, conffile=, TaskProlog=. Only below
+# directories of the system: another path may be one that is mounted when it is looked at.
+name_further_files() {
+    further= number=0
+    set -f
+    IFS=$nl
+    for line in $mentioned; do
+        case $line in
+            *EnvironmentFile*=*) path=${line#*EnvironmentFile} path=${path#*=} ;;
+            *envfile=*) path=${line#*envfile=} ;;
+            *conffile=*) path=${line#*conffile=} ;;
+            *TaskProlog=*) path=${line#*TaskProlog=} ;;
+            *) continue ;;
+        esac
+        path=${path#"${path%%[! ]*}"} path=${path#[\"\']} path=${path#-} path=${path%%[\"\' ]*}
+        case $path in
+            *[!A-Za-z0-9/._*@+-]* | */../*) ;;
+            /etc/* | /usr/* | /opt/* | /run/* | /var/*)
+                set +f
+                for path in $path; do
+                    case $nl$scan_files$nl$further$nl in *"$nl$path$nl"*) continue ;; esac
+                    [ -f "$path" ] && [ "$number" -lt 64 ] || continue
+                    further=$further$nl$path number=$((number + 1))
+                done
+                set -f
+                ;;
+        esac
+    done
+    set +f
+    unset IFS
+}
+
+# NAME=VALUE, "NAME=VALUE", NAME DEFAULT=VALUE, "NAME": "VALUE", setenv NAME VALUE, and what stands before @ in a URL.
+secret='[A-Za-z0-9_]*\([Tt][Oo][Kk][Ee][Nn]\|[Ss][Ee][Cc][Rr][Ee][Tt]\|[Pp][Aa][Ss][Ss][Ww]\|[Cc][Rr][Ee][Dd]\|[Kk][Ee][Yy]\)[A-Za-z0-9_]*'
+hide_values="s/\\([\"']$secret=\\)[^\"']*/\\1<redacted>/g
+s/\\($secret=\\)\\(\"[^\"]*\"\\|'[^']*'\\|[^\"'<[:space:]][^\"'[:space:]]*\\)/\\1<redacted>/g
+s/\\($secret[[:space:]]*\\(DEFAULT\\|OVERRIDE\\)=\\)\\(\"[^\"]*\"\\|[^\"[:space:]]*\\)/\\1<redacted>/g
+s/\\(\"$secret\"[[:space:]]*[:,][[:space:]]*\"\\)[^\"]*/\\1<redacted>/g
+s/\\(\\(setenv\\|set -[a-zA-Z]*\\)[[:space:]][[:space:]]*$secret[[:space:]][[:space:]]*\\).*/\\1<redacted>/
+s,://[^/@[:space:]]*@,://<redacted>@,g"
+
+# What daemons that start jobs were started with, and hand on; of systemd's own environment, where one of them runs,
+# what it gives to all services. Asking it by its private socket wakes nothing: it is PID 1.
+service_environments() {
+    chosen= launches=
+    set -f
+    IFS=$nl
+    for line in $stats; do
+        command=${line#*\(} command=${command%\)*}
+        case $command in
+            slurmd | slurmstepd | dockerd | containerd | kubelet | raylet | gcs_server | supervisord | 'ray::'*) launches=yes ;;
+            systemd) case $line in /proc/1/*) continue ;; esac ;;
+            *) continue ;;
+        esac
+        chosen=$chosen$nl${line%%/stat:*}/environ
+    done
+    set +f
+    set -- $chosen
+    unset IFS
+    [ $# -gt 0 ] || { absent 'no daemon that starts jobs runs'; return; }
+    grep -aHszE "^($variable_names)=" "$@" </dev/null | grep -aviz "$secret="
+    [ "$launches" ] || return 0
+    printf 'a\000b\000' | grep -qzx b || { status=missing detail='the grep of this host does not know -z'; return; }
+    [ -S /run/systemd/private ] && has systemctl || return 0
+    systemctl show-environment 2>/dev/null </dev/null | grep -E "^($variable_names)=" | grep -vi "$secret=" |
+        sed 's,^,/proc/1/manager:,'
+}

@@ -1,0 +1,43 @@
+"""The environment of daemons that start jobs: what they were started with, and hand on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from remedy.probe.frames import Sections, as_text
+
+_LINE = re.compile(r"/proc/(\d+)/(environ|manager):([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+MANAGER = 1
+"""The pid of systemd itself: what ``systemctl set-environment`` and DefaultEnvironment= give to services."""
+
+
+class ServiceVariable(NamedTuple):
+    """A variable that a running daemon hands on to what it starts; ``process`` is its name in /proc."""
+
+    process: str
+    pid: int
+    name: str
+    value: str
+
+
+def parse_service_environments(
+    sections: Sections, names: Mapping[int, str]
+) -> tuple[ServiceVariable, ...]:
+    """Read section ``service-environments``: NUL or newline after each variable.
+
+    Args:
+        sections: of the probe.
+        names: process names by pid.
+    """
+    if sections.absent("service-environments"):
+        return ()
+    text = as_text(sections.body("service-environments")).replace("\0", "\n")
+    found = []
+    for line in text.split("\n"):
+        if match := _LINE.fullmatch(line):
+            pid = int(match[1])
+            name = "systemd" if match[2] == "manager" else names.get(pid, "")
+            found.append(ServiceVariable(name, pid, match[3], match[4]))
+    return tuple(dict.fromkeys(found))

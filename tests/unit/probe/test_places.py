@@ -1,0 +1,111 @@
+"""Files that are only searched: what they name is searched too, and no secret of theirs leaves the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from remedy.probe import (
+    HostState,
+    Mention,
+    ProbeRequest,
+    ServiceVariable,
+    parse_probe,
+    render_probe,
+)
+from remedy.probe.frames import Section, Sections
+from remedy.probe.services import parse_service_environments
+from remedy.values import Unknown
+
+SHELLS = ("dash", "bash", "busybox")
+SECRET = "do-not-tell"
+LINES = f"""\
+export HF_TOKEN={SECRET} NCCL_SOCKET_IFNAME=eth9
+Environment="WANDB_API_KEY={SECRET} {SECRET}" "NCCL_DEBUG=INFO"
+NCCL_DEBUG=WARN MY_PASSWORD='{SECRET} {SECRET}' b=c
+{{"env_vars": {{"AWS_SECRET_ACCESS_KEY": "{SECRET}", "NCCL_ALGO": "Ring"}}}}
+NCCL_PROXY=http://me:{SECRET}@proxy:3128
+setenv SITE_TOKEN {SECRET}; setenv NCCL_PROTO LL
+export HF_TOKEN={SECRET}
+"""
+
+
+def probe(text: str, request: ProbeRequest, shell: str) -> tuple[HostState, str]:
+    """Run a rendered probe here; return the state and the bytes that left the host, unpacked."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    words = [shell, "sh", "-s"] if shell == "busybox" else [shell, "-s"]
+    text = text.replace("if has base64 && has gzip", "if false")
+    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=60, check=True)
+    state = parse_probe("here", done.stdout, request)
+    return state, done.stdout
+
+
+def in_place(text: str, path: str, other: Path) -> str:
+    """Have the probe search another file in the place of one that it searches always."""
+    assert f"\n{path}\n" in text
+    return text.replace(f"\n{path}\n", f"\n{other}\n")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_secret_on_a_line_that_is_sent_leaves_the_host(tmp_path: Path, shell: str) -> None:
+    (tmp_path / "site.sh").write_text(LINES)
+    request = ProbeRequest()
+    text = in_place(render_probe(request), "/etc/bashrc", tmp_path / "site.sh")
+    state, _ = probe(text, request, shell)
+    assert not isinstance(state.mentions, Unknown)
+    found = {m.line: m.text for m in state.mentions if m.path == str(tmp_path / "site.sh")}
+    assert list(found) == [1, 2, 3, 4, 5, 6]  # the last line names nothing that jobs care for
+    assert not [line for line in found.values() if SECRET in line]
+    assert "NCCL_SOCKET_IFNAME=eth9" in found[1]
+    assert '"NCCL_DEBUG=INFO"' in found[2]
+    assert found[3].startswith("NCCL_DEBUG=WARN ")
+    assert '"NCCL_ALGO": "Ring"' in found[4]
+    assert found[5] == "NCCL_PROXY=http://<redacted>@proxy:3128"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_files_that_are_named_are_searched_where_they_are_the_systems(
+    tmp_path: Path, shell: str
+) -> None:
+    named = Path("/var/tmp") / f"remedy-test-{shell}-{os.getpid()}.env"
+    named.write_text("NCCL_DEBUG=INFO\nX=1\n")
+    (tmp_path / "elsewhere.env").write_text("NCCL_DEBUG=INFO\n")
+    unit = tmp_path / "unit"
+    unit.write_text(
+        f"EnvironmentFile = -{named}\nEnvironmentFile={tmp_path}/elsewhere.env\n"
+        "EnvironmentFile=/var/$(touch x)\nEnvironmentFile=/etc/../proc/kmsg\nEnvironmentFile=/dev/zero\n"
+    )
+    request = ProbeRequest()
+    try:
+        state, _ = probe(in_place(render_probe(request), "/etc/bashrc", unit), request, shell)
+    finally:
+        named.unlink()
+    assert not isinstance(state.mentions, Unknown)
+    texts = {(m.path, m.line, m.text) for m in state.mentions}
+    assert (str(named), 1, "NCCL_DEBUG=INFO") in texts
+    assert not [m for m in state.mentions if m.path.endswith("elsewhere.env")]
+    assert Mention(path=str(unit), line=5, text="EnvironmentFile=/dev/zero") in state.mentions
+
+
+def section(body: bytes, status: str = "ok", detail: str = "") -> Sections:
+    return Sections(
+        {"service-environments": Section(body, status, detail, 0.0, 0.1)}, complete=True
+    )
+
+
+def test_what_daemons_have_is_read_by_process() -> None:
+    body = (
+        b"/proc/812/environ:NCCL_SOCKET_IFNAME=eth9\0/proc/812/environ:UCX_TLS=a=b\nx\0"
+        b"/proc/1/manager:GLOO_SOCKET_IFNAME=eth9\n/proc/x/environ:NCCL_A=1\0"
+    )
+    assert parse_service_environments(section(body), {812: "slurmd"}) == (
+        ServiceVariable("slurmd", 812, "NCCL_SOCKET_IFNAME", "eth9"),
+        ServiceVariable("slurmd", 812, "UCX_TLS", "a=b"),
+        ServiceVariable("systemd", 1, "GLOO_SOCKET_IFNAME", "eth9"),
+    )
+    assert parse_service_environments(section(b"", "none", "no daemon"), {}) == ()
