@@ -31,33 +31,33 @@ GPU_CONTAINERS = "new containers with GPUs"
 SSH = "commands over ssh, and mpirun over ssh"
 
 _PLACES: tuple[tuple[str, Syntax, str], ...] = (
-    # pattern of the path below the home directory or from the root, syntax, who gets it
+    # pattern of the path, syntax, who gets it; the first that matches counts
     ("/etc/profile", Syntax.SHELL, LOGIN),
     ("/etc/profile.local", Syntax.SHELL, LOGIN),
     ("/etc/profile.d/*.csh", Syntax.CSH, LOGIN),
     ("/etc/profile.d/*", Syntax.SHELL, LOGIN),
-    ("~/.bash_profile", Syntax.SHELL, LOGIN),
-    ("~/.bash_login", Syntax.SHELL, LOGIN),
-    ("~/.profile", Syntax.SHELL, LOGIN),
+    ("*/.bash_profile", Syntax.SHELL, LOGIN),
+    ("*/.bash_login", Syntax.SHELL, LOGIN),
+    ("*/.profile", Syntax.SHELL, LOGIN),
     ("/etc/bash.bashrc*", Syntax.SHELL, INTERACTIVE),
     ("/etc/bashrc", Syntax.SHELL, INTERACTIVE),
-    ("~/.bashrc", Syntax.SHELL, INTERACTIVE),
-    ("~/.bash_aliases", Syntax.SHELL, INTERACTIVE),
+    ("*/.bashrc", Syntax.SHELL, INTERACTIVE),
+    ("*/.bash_aliases", Syntax.SHELL, INTERACTIVE),
     ("*zshenv", Syntax.SHELL, EVERY_SHELL),
     ("*zprofile", Syntax.SHELL, LOGIN),
     ("*zlogin", Syntax.SHELL, LOGIN),
     ("*zshrc", Syntax.SHELL, INTERACTIVE),
     ("*csh.login", Syntax.CSH, LOGIN),
-    ("~/.login", Syntax.CSH, LOGIN),
+    ("*/.login", Syntax.CSH, LOGIN),
     ("*cshrc", Syntax.CSH, EVERY_SHELL),
     ("*.fish", Syntax.FISH, EVERY_SHELL),
     ("/etc/security/pam_env.conf", Syntax.PAM_ENV, SSH),
-    ("~/.pam_environment", Syntax.PAM_ENV, SSH),
+    ("*/.pam_environment", Syntax.PAM_ENV, SSH),
     ("/etc/default/locale", Syntax.PLAIN, SSH),
     ("/etc/ssh/*", Syntax.SHELL, SSH),
-    ("~/.ssh/environment", Syntax.PLAIN, SSH),
-    ("~/.ssh/authorized_keys", Syntax.KEYS, SSH),
-    ("~/.ssh/rc", Syntax.SHELL, SSH),
+    ("*/.ssh/environment", Syntax.PLAIN, SSH),
+    ("*/.ssh/authorized_keys", Syntax.KEYS, SSH),
+    ("*/.ssh/rc", Syntax.SHELL, SSH),
     ("/etc/crontab", Syntax.PLAIN, "jobs of cron"),
     ("/etc/cron.d/*", Syntax.PLAIN, "jobs of cron"),
     ("*/environment.d/*.conf", Syntax.PLAIN, USER_SERVICES),
@@ -110,14 +110,13 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
     """Yield what the files that are only searched set, in the order in which they were found."""
     if isinstance(host.mentions, Unknown):
         return
-    homes = () if isinstance(host.session, Unknown) else host.session.homes
     named = _named_files(host.mentions)
     user_pam = any(
         m.path.startswith("/etc/pam.d/") and "user_readenv=1" in m.text for m in host.mentions
     )
     user_ssh = _permits_user_environment(host.mentions)
     for mention in host.mentions:
-        place = named.get(mention.path) or _place_of(mention.path, homes)
+        place = named.get(mention.path) or _place_of(mention.path)
         if place is None or mention.path.endswith(LINK_TO_SESSION):
             continue
         inert = place.inert
@@ -168,15 +167,9 @@ def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, Place]:
 
 
 @lru_cache(maxsize=4096)
-def _place_of(path: str, homes: tuple[str, ...]) -> Place | None:
+def _place_of(path: str) -> Place | None:
     if unit := _unit_place(path):
         return unit
-    for home in homes:
-        if home != "/" and path.startswith(f"{home}/"):
-            short = f"~/{path[len(home) + 1 :]}"
-            for pattern, syntax, reach in _PLACES:
-                if fnmatchcase(short, pattern):
-                    return Place(syntax, reach)
     for pattern, syntax, reach in _PLACES:
         if fnmatchcase(path, pattern):
             return Place(syntax, reach)

@@ -92,7 +92,10 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         limits=fact(lambda: parse_limits(sections)),
         environment=fact(lambda: parse_environment(sections)),
         service_environments=fact(
-            lambda: parse_service_environments(sections, _names_by_pid(processes))
+            lambda: parse_service_environments(
+                sections,
+                {} if isinstance(processes, Unknown) else {p.pid: p.name for p in processes},
+            )
         ),
         software=fact(lambda: parse_software(sections)),
     )

@@ -92,7 +92,7 @@ def test_a_wrong_interface_that_is_not_remedys_to_change_is_named_with_its_line(
     )
     (found,) = findings(host(1, mentions=(mention,)), FindingKind.BLOCKED)
     assert "/root/.bashrc sets OMPI_MCA_btl_tcp_if_include=docker0" in found.title
-    assert found.evidence == ("/root/.bashrc:3: OMPI_MCA_btl_tcp_if_include=docker0",)
+    assert found.evidence[0] == "/root/.bashrc:3: OMPI_MCA_btl_tcp_if_include=docker0"
 
 
 def test_behind_a_firewall_it_stays_within_the_ports_that_are_open() -> None:
