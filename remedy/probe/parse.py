@@ -77,7 +77,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         network=fact(lambda: parse_network(sections)),
         routing=fact(lambda: parse_routing(sections)),
         queueing=fact(lambda: parse_queueing(sections)),
-        listeners=fact(lambda: parse_listeners(sections)),
+        listeners=fact(lambda: parse_listeners(sections, _names_by_pid(processes))),
         sysctls=fact(lambda: _sysctls(sections, files, ufw=ufw is True)),
         firewalls=fact(lambda: parse_firewalls(sections, ufw)),
         units=fact(lambda: parse_units(sections)),
@@ -137,6 +137,12 @@ def _boot(processes: Fact[tuple[Process, ...]]) -> int:
     if isinstance(processes, Unknown):
         return 0
     return next((process.started_at for process in processes if process.pid == 1), 0)
+
+
+def _names_by_pid(processes: Fact[tuple[Process, ...]]) -> dict[int, str]:
+    if isinstance(processes, Unknown):
+        return {}
+    return {process.pid: process.name for process in processes}
 
 
 def _names(sections: Sections, request: ProbeRequest, files: Mapping[str, Fact[File]]) -> Names:

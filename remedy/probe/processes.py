@@ -20,6 +20,7 @@ NO_READER = "a pipe that nobody reads"
 _STAT = re.compile(r"/proc/(\d+)/stat:\d+ \((.*)\) (\S) (.*)")
 _OUTPUT = re.compile(r"l\S+ .* /proc/(\d+)/fd/[12] -> (.*)")
 _HOLDER = re.compile(r"/proc/(\d+)/fd:(socket:\[\d+\])")
+_USER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)')
 _FOLDER = re.compile(r"/proc/(\d+)/fd:")
 
 
@@ -98,14 +99,23 @@ def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ..
     return tuple(process for pid, process in rows.items() if pid not in probe_pids)
 
 
-def parse_listeners(sections: Sections) -> tuple[Listener, ...]:
-    """Read section ``listeners``: ``ss -H -ltne``, or /proc/net/tcp and tcp6; and who has the sockets open."""
+def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Listener, ...]:
+    """Read section ``listeners``: ``ss -H -ltnpe``, or a table of sockets and who has them open.
+
+    Args:
+        sections: the probe's.
+        names: process names by pid. ss prints a process's name unescaped, and a process may name itself
+            anything: a holder counts only when the process of that pid really has that name.
+    """
     rows: list[tuple[Listener, str]] = []
     holders: dict[str, set[int]] = {}
     pid = 0
     for line in sections.text("listeners").splitlines():
         if row := _socket(line) or _raw_socket(line):
             rows.append(row)
+            for name, user in _USER.findall(line):
+                if names.get(int(user)) == name:
+                    holders.setdefault(row[1], set()).add(int(user))
         elif match := _HOLDER.fullmatch(line):
             holders.setdefault(match[2], set()).add(int(match[1]))
         elif match := _FOLDER.fullmatch(line):  # of ls

@@ -67,10 +67,10 @@ asks_kernel() {
 # them run. What does not run cannot answer, and the next service is asked as it would be then.
 nss_services=
 choose_name_services() {
-    kept= dropped= action=
+    kept= dropped=
     while read -r database services; do
         [ "$database" = hosts: ] || continue
-        services=${services%%"#"*}
+        services=${services%%"#"*} kept= dropped= action= asleep=
         for word in $services; do
             case $action$word in
                 '['*)
@@ -81,10 +81,10 @@ choose_name_services() {
             esac
             asleep=
             case $word in
-                resolve) daemon=systemd-resolve ;;
-                mymachines) daemon=systemd-machine ;;
+                resolve | resolve'['*) daemon=systemd-resolve ;;
+                mymachines | mymachines'['*) daemon=systemd-machine ;;
                 mdns*) daemon=avahi-daemon ;;
-                sss) daemon=sssd ;;
+                sss | sss'['*) daemon=sssd ;;
                 *) daemon= ;;
             esac
             case $daemon in ?*) case $names in '' | *"($daemon)"*) ;; *) asleep=yes dropped=yes ;; esac ;; esac

@@ -85,7 +85,12 @@ s,://[^/@ $tab]*@,://<redacted>@,g"
 # all connections are walked through. Who has a socket open is found by its inode.
 listeners() {
     sockets=
+    IFS=$nl
+    set -- $folders
+    unset IFS
     if has ss && kernel_has tcp_diag; then
+        # Of few processes ss finds the holders itself, of many find is quicker.
+        [ $# -gt 64 ] || { limited ss -H -ltnpe; return; }
         sockets=$(ss -H -ltne 2>/dev/null </dev/null)
         judge $?
         [ "$status" = ok ] || return
@@ -115,14 +120,9 @@ listeners() {
     if [ "$inodes" ] && [ $# -gt 0 ]; then open_sockets "$@"; fi
 }
 
-# Each process's folder and the socket that it has open; of many only what is in $inodes. The find of busybox
-# knows neither -lname nor -printf.
+# Each process's folder and which of $inodes it has open. The find of busybox has no -printf.
 open_sockets() {
-    if [ $# -gt 64 ]; then
-        sockets=$(find "$@" -maxdepth 1 -type l -printf '%h:%l\n' 2>/dev/null </dev/null | grep -F "$inodes")
-    else
-        sockets=$(find "$@" -maxdepth 1 -lname 'socket:*' -printf '%h:%l\n' 2>/dev/null </dev/null)
-    fi
+    sockets=$(find "$@" -maxdepth 1 -type l -printf '%h:%l\n' 2>/dev/null </dev/null | grep -F "$inodes")
     [ "$sockets" ] || sockets=$(ls -ln "$@" 2>/dev/null </dev/null |
         sed -n -e '/^.proc.[0-9]*.fd:$/p' -e 's/^l.* -> socket:/socket:/p')
     printf '%s\n' "$sockets"

@@ -1,19 +1,11 @@
 # --- the ways to peers -----------------------------------------------------------------------------------
 
-# All tables, the rules that choose among them, and the neighbours that do not heal by themselves, from one
-# process. `ip xfrm` opens a socket of netlink's family 6, for which the kernel would load xfrm_user: so it is
-# asked only where the kernel has a socket of that family.
+# All tables, the rules that choose among them, and the neighbours: ip_facts has asked.
 routing_facts() {
     has ip || { status=missing detail='ip (iproute2) is not installed'; return; }
-    ipsec=
-    ! grep -q '^[0-9a-f]* 6 ' /proc/net/netlink || ipsec='xfrm policy show'
-    ip -j -d -force -batch - <<END 2>&1 | head -c 1000000
-route show table all
-rule show
-neigh show nud permanent nud noarp nud failed
-$ipsec
-END
-    printf '\nipsec %s\n' "${ipsec:+known}"
+    [ "$ip_status" != timeout ] || { status=timeout; return; }
+    [ "${#routes}" -lt 1000000 ] || { printf 'more than 1 MB'; return; }
+    printf '%s\n\nipsec %s\n' "$routes" "${ipsec:+known}"
 }
 
 # Queueing disciplines of all devices. Filters are asked for only where something can have any; devices of
@@ -24,6 +16,12 @@ queueing_facts() {
     judge $?
     printf '%s\n' "$disciplines"
     [ "$status" = ok ] || { detail=$disciplines; return; }
+    case $nl$disciplines in
+        *"${nl}qdisc ingress "* | *"${nl}qdisc clsact "* | *"${nl}qdisc htb "* | *"${nl}qdisc hfsc "*) ;;
+        *"${nl}qdisc prio "* | *"${nl}qdisc drr "* | *"${nl}qdisc qfq "* | *"${nl}qdisc ets "*) ;;
+        *"${nl}qdisc cbq "* | *"${nl}qdisc dsmark "* | *"${nl}qdisc multiq "*) ;;
+        *) return ;;
+    esac
     asked=' '
     IFS=$nl
     set -f

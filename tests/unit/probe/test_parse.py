@@ -199,10 +199,14 @@ SS = "LISTEN 0 128 [::1]:29500 [::]:* uid:1000 ino:5 sk:1 <->\n"
         ("/proc/7/fd:\nsocket:[6]\n/proc/8/fd:\nsocket:[5]\n", (8,)),  # ls of busybox
         ("socket:[5]\n/proc/x/fd:socket:[5]\n/proc/1/fd:socket:[5] socket:[5]\n", ()),
         ("", ()),
+        ('users:(("systemd",pid=1,fd=3))', (1,)),
+        ('users:(("evil",pid=1,fd=3))', ()),
+        ('users:(("",pid=1,fd=9),(",pid=1,fd=3))', ()),
     ],
 )
 def test_who_listens_is_known_by_the_socket(lines: str, holders: tuple[int, ...]) -> None:
-    (listener,) = known(parse(replaced(recorded("lab-busy"), "listeners", SS + lines)).listeners)
+    text = SS.replace("uid", f"{lines} uid") if lines.startswith("users") else SS + lines
+    (listener,) = known(parse(replaced(recorded("lab-busy"), "listeners", text)).listeners)
     assert listener == ("::1", 29500, 1000, holders)
 
 
