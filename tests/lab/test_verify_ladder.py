@@ -96,6 +96,26 @@ def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
     assert ends == {**dict.fromkeys(site.cluster.hosts, "pass"), victim: "fail"}
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("site", [STUB], indirect=True)
+def test_a_host_that_only_starts_slowly_is_not_blamed_beside_one_that_hangs(site: Site) -> None:
+    """The others wait seven seconds for it, and ten when it gets its second chance."""
+    _, slow, _, victim = site.cluster.hosts
+    torch = f"{stub.ON_HOSTS}/torch/__init__.py"
+    late = "import os, time; 'RANK' in os.environ and time.sleep(8)"
+    site.cluster.host(slow).must(f'echo "{late}" >>{torch}')
+    site.cluster.host(victim).must(["systemd-run", "--unit=hang", "sh", "-c", HANG])
+    spec = site.folder / "short.yaml"
+    spec.write_text("verify: {deadline: 10}\n", encoding="utf-8")
+    answer = site.remedy("verify", "--json", "--spec", str(spec), seconds=600)
+    verdict = answer.document["verdict"]
+    assert [culprit["name"] for culprit in verdict["culprits"]] == [victim], verdict["tests"]
+    ends = {one["host"]: one["outcome"] for one in verdict["outcomes"]}
+    assert ends == {**dict.fromkeys(site.cluster.hosts, "pass"), victim: "fail"}
+    (isolation,) = [rung for rung in verdict["rungs"] if rung["name"] == "isolation"]
+    assert f"{slow} started slowly and got more time" in isolation["message"]
+
+
 @pytest.mark.parametrize("site", [pytest.param(Fleet(3), id="3")], indirect=True)
 def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site) -> None:
     assert site.remedy("verify").code == 0

@@ -30,13 +30,13 @@ def _is_late(case: Case, report: AgentReport) -> bool:
     code = report.launcher.exit_code if report.launcher else None
     if code and not any(rank.phase for rank in report.ranks):
         return False  # it gave up by itself, waiting for others
-    if any(rank.state in STUCK or rank.exit_code is not None for rank in report.ranks):
+    if any(rank.state in STUCK or (rank.exit_code or 0) < 0 for rank in report.ranks):
         return False
     return any(_rank_is_late(case, rank) for rank in report.ranks)
 
 
 def _rank_is_late(case: Case, rank: RankReport) -> bool:
     """Whether a rank was still starting at the end, or was ready only when others no longer waited."""
-    if rank.error is None and is_starting(case, rank.phase):
+    if rank.error is None and rank.exit_code is None and is_starting(case, rank.phase):
         return True
     return rank.times.get("inside", 0.0) > join_seconds(case.plan.deadline)

@@ -51,6 +51,7 @@ def group(phase: str, *, how: str = "deadline", code: int | None = None, **rank:
         ("started", {"state": "S"}),
         # It was ready when the others, who wait ten seconds, had left.
         ("inside", {"times": {"inside": 10.5}, "error": peer_error("Connection reset", "inside")}),
+        ("inside", {"times": {"inside": 10.5}, "exit_code": 1}),
         ("rendezvous", {"times": {"inside": 10.5}}),
     ],
 )
@@ -69,6 +70,7 @@ def test_a_host_that_was_not_ready_in_time_is_late(
         ("", {"exit_code": -9}),
         ("started", {"exit_code": 1}),
         ("started", {"error": peer_error("RuntimeError: inside this host: no", "started")}),
+        ("inside", {"times": {"inside": 10.5}, "exit_code": -9}),
         ("inside", {"times": {"inside": 9.5}}),
         ("rendezvous", {"times": {"inside": 4.0}}),
         ("done", {"times": {"inside": 4.0}}),
