@@ -33,6 +33,7 @@ WITHOUT_A_LOG |= dict.fromkeys(
         *(
             "cut-off",
             "login-sleeps",
+            "password-sleeps",
             "session-sleeps",
             "sshd-frozen",
             "sudo-requires-tty",

@@ -21,7 +21,7 @@ from pyinfra.api.config import Config
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.state import State
 
-from remedy.errors import RemedyError
+from remedy.errors import InventoryError, RemedyError
 from remedy.inventory import Inventory, Node
 from remedy.spec import SshSpec
 from remedy.transport import client
@@ -230,7 +230,14 @@ def _make_state(inventory: Inventory) -> State:
         PARALLEL=min(PARALLEL, len(inventory.nodes)),
         FAIL_PERCENT=100,
     )
-    return State(source, config, check_for_changes=False)
+    try:
+        return State(source, config, check_for_changes=False)
+    except Exception as error:
+        # pyinfra looks at the types of a host's data here, and raises what its checker raises.
+        raise InventoryError(
+            f"{inventory.path}: pyinfra cannot use a host's data: {error}",
+            next_step="Correct the values that begin with ssh_.",
+        ) from error
 
 
 def _as_secret(value: object) -> SecretStr | None:

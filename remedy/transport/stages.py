@@ -90,8 +90,8 @@ _LOOK = {
     "to an address.",
     Stage.CONNECT: "Is the host up, and its ssh port open to this machine?",
     Stage.KEY_EXCHANGE: "On its console: is sshd stopped or the host out of memory? ps -o stat,cmd -C sshd",
-    Stage.LOGIN: "On its console: what does PAM wait for? Look at the account lines of /etc/pam.d/sshd, at "
-    "sssd, and at journalctl -u ssh. On this machine: does the ssh agent answer? ssh-add -l",
+    Stage.LOGIN: "On its console: what does PAM wait for? Look at auth and account in /etc/pam.d/sshd, "
+    "at sssd, and at journalctl -u ssh. On this machine: does the ssh agent answer? ssh-add -l",
     Stage.CHANNEL: "On its console: what does PAM wait for? Look at the session lines of /etc/pam.d/sshd, at "
     "systemd-logind, and at file systems of the network that the home is on.",
     Stage.COMMAND: "On its console: do the user's shell and its start-up files end? time bash -c true; look at "

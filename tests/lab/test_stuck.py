@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from remedy.apply.start import new_run_id
+from remedy.lab.rootfs import GUARDED_PASSWORD
 from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster, clusters
 from tests.lab.runs import LOCKOUT, plan_of
@@ -35,13 +36,14 @@ FAULTS: Mapping[str, tuple[str, ...]] = {
     "gpu12": ("shell-refuses",),
     "gpu13": ("sudo-requires-tty",),
     "gpu14": ("sudo-sleeps",),
+    "gpu15": ("password-sleeps",),
 }
 WELL = ["gpu01", "gpu02"]
 # How each of the others ends: its status, what is said of it, and where to look.
 ENDS = {
     "gpu03": ("unreachable", "stuck in the stage 'connect': no connection", "Is the host up"),
     "gpu04": ("unreachable", "stuck in the stage 'key exchange'", "ps -o stat,cmd -C sshd"),
-    "gpu05": ("unreachable", "stuck in the stage 'login'", "account lines of /etc/pam.d/sshd"),
+    "gpu05": ("unreachable", "stuck in the stage 'login'", "auth and account in"),
     "gpu06": ("unreachable", "stuck in the stage 'channel'", "session lines of /etc/pam.d/sshd"),
     "gpu07": ("unreachable", "stuck in the stage 'command'", "the shell in /etc/passwd"),
     "gpu08": ("unreachable", "stuck in the stage 'output': no sign of life", "frozen, or cut off"),
@@ -50,6 +52,7 @@ ENDS = {
     "gpu11": ("failed", "the script printed more than 32 MiB", "ssh HOST true | head"),
     "gpu12": ("unreachable", "This account is currently not available", "/etc/passwd"),
     "gpu13": ("failed", "without a terminal (requiretty", "Defaults:trainer !requiretty"),
+    "gpu15": ("unreachable", "stuck in the stage 'login'", "auth and account in"),
     "gpu14": ("unreachable", "sudo did not start the script", "time sudo -n true"),
 }  # fmt: skip
 
@@ -69,6 +72,8 @@ def stuck(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         site = Site(cluster)
         (site.folder / "remedy.yaml").write_text(DEADLINES)
         site.edit_inventory({host: {"ssh_user": "trainer"} for host in ("gpu13", "gpu14")})
+        by_password = {"ssh_user": "guarded", "ssh_password": GUARDED_PASSWORD, "ssh_key": ""}
+        site.edit_inventory({"gpu15": {**by_password, "ssh_look_for_keys": False}})
         for host, names in FAULTS.items():
             if names:
                 cluster.fault(host, *names)

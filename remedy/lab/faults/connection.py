@@ -30,6 +30,13 @@ def login_sleeps(host: Host) -> None:
     _pam_first(host, f"account {_SLEEP}")
 
 
+@fault("password-sleeps", "PAM's auth part sleeps: a password is never judged; keys are")
+def password_sleeps(host: Host) -> None:
+    _pam_first(host, f"auth {_SLEEP}")
+    host.write("/etc/ssh/sshd_config.d/0-lab-password.conf", b"PasswordAuthentication yes\n")
+    host.must(["systemctl", "reload", "ssh"])
+
+
 @fault("session-sleeps", "PAM's session part sleeps: the login is accepted, no session is opened")
 def session_sleeps(host: Host) -> None:
     _pam_first(host, f"session {_SLEEP}")

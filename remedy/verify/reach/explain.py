@@ -45,6 +45,7 @@ class DeadEnd(Record):
         count: how many links it explains.
         outcomes: how these ended.
         ports: on which; 0 is all.
+        detail: why they were not tested, where that is one reason.
     """
 
     kind: Literal["in", "out", "link"]
@@ -53,6 +54,7 @@ class DeadEnd(Record):
     count: int = 1
     outcomes: tuple[LinkOutcome, ...]
     ports: tuple[int, ...]
+    detail: str = ""
 
     @property
     def name(self) -> str:
@@ -80,7 +82,8 @@ class DeadEnd(Record):
             return f"{self.host}: resolves the names of {self._hosts(peers)} wrongly"
         way = "connections from" if self.kind == "in" else "its connections to"
         ends = " and ".join(_PLURAL[end] for end in self.outcomes)
-        return f"{self.host}: {way} {self._hosts(peers)}{on} {ends}"
+        why = f": {self.detail}" if self.detail else ""
+        return f"{self.host}: {way} {self._hosts(peers)}{on} {ends}{why}"
 
     def _hosts(self, peers: int, article: str = "the") -> str:
         if peers == 1:
@@ -129,12 +132,19 @@ def explain(dead: Sequence[DeadLink], peers: int) -> tuple[DeadEnd, ...]:
             count=len(cover.links),
             outcomes=tuple(dict.fromkeys(link.outcome for link in links)),
             ports=tuple(sorted({link.port for link in links})),
+            detail=_untested(links),
         )
         for cover in cover_links(by_link, peers)
         for links in (
             [link for pair, ends in by_link.items() if pair in cover.links for link in ends],
         )
     )
+
+
+def _untested(links: Iterable[DeadLink]) -> str:
+    """Return the one reason why links were not tested; "" where there are several, or they were."""
+    reasons = {link.detail if link.outcome == "not tested" else "" for link in links}
+    return reasons.pop() if len(reasons) == 1 else ""
 
 
 def cover_links(failed: Collection[Link], peers: int) -> list[Cover]:

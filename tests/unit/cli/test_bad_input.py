@@ -304,3 +304,9 @@ def test_a_journal_with_a_torn_last_line(inventory: Path) -> None:
     assert remedy("apply", inventory, "--yes", "--no-verify").exit_code == 5
     assert verify_chain(journal.path)[1] == ""
     assert remedy("audit", "verify", inventory).exit_code == 0
+
+
+def test_data_of_a_host_that_pyinfra_cannot_use_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wrong_type.py"
+    path.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_key": None})]\n')
+    assert_refused(remedy("check", path), 2, "pyinfra cannot use a host's data", "wrong_type.py")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.verify.allreduce.slow import outliers
-from remedy.verify.reach.explain import cover_links
+from remedy.verify.reach.explain import cover_links, explain
+from remedy.verify.verdict import DeadLink
 
 HOSTS = tuple("abcdefgh")
 TRIED = frozenset(permutations(HOSTS, 2))
@@ -69,3 +70,17 @@ def test_noise_and_small_groups_have_no_outliers() -> None:
     assert outliers({"a": 1.0, "b": 9.0, "c": 9.0}) == {}
     assert outliers({f"h{n}": 40.0 + n for n in range(8)}) == {}
     assert outliers({}) == {}
+
+
+def test_a_host_whose_answer_is_missing_is_named_with_the_reason() -> None:
+    """Its links were not tested; what is known is why."""
+    reason = "c (10.0.0.3:22): stuck in the stage 'output'"
+    links = [
+        DeadLink(source="c", target=target, port=0, outcome="not tested", detail=reason)
+        for target in HOSTS
+        if target != "c"
+    ]
+    (end,) = explain(links, len(HOSTS) - 1)
+    assert end.message(7) == f"c: its connections to the other 7 hosts were not tested: {reason}"
+    (other,) = explain([links[0], links[1].model_copy(update={"detail": "else"}), *links[2:]], 7)
+    assert other.message(7).endswith("were not tested")
