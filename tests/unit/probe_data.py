@@ -18,6 +18,8 @@ from remedy.probe import HostState, ProbeRequest, parse_probe
 
 NONCE = "0" * 32
 REQUEST = ProbeRequest(names=("gpu01", "gpu02", "gpu03"), nonce=NONCE)
+# The shells that the probe has to run in.
+SHELLS = ("dash", "bash", "busybox")
 RECORDED = ("lab-idle", "lab-busy", "lab-firewalld")
 
 

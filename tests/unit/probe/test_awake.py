@@ -13,7 +13,7 @@ import pytest
 
 from remedy.probe import HostState, ProbeRequest, parse_probe, render_probe
 from remedy.values import Unknown
-from tests.unit.probe.test_script import SHELLS
+from tests.unit.probe_data import SHELLS
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="the probe is for Linux"

@@ -20,8 +20,8 @@ from remedy.probe import (
 from remedy.probe.frames import Section, Sections
 from remedy.probe.services import parse_service_environments
 from remedy.values import Unknown
+from tests.unit.probe_data import SHELLS
 
-SHELLS = ("dash", "bash", "busybox")
 SECRET = "do-not-tell"
 LINES = f"""\
 export HF_TOKEN={SECRET} NCCL_SOCKET_IFNAME=eth9

@@ -16,12 +16,12 @@ import pytest
 from remedy.probe import File, HostState, ProbeRequest, parse_probe, render_probe
 from remedy.probe.frames import read_sections
 from remedy.values import Unknown
+from tests.unit.probe_data import SHELLS
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="the probe is for Linux"
 )
 
-SHELLS = ("dash", "bash", "busybox")
 # Longer than ``run`` waits: a probe that waits for it fails the test.
 HANG = "#!/bin/sh\nexec sleep 600\n"
 
