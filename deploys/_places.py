@@ -111,28 +111,35 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
     if isinstance(host.mentions, Unknown):
         return
     named = _named_files(host.mentions)
-    user_pam = any(
-        m.path.startswith("/etc/pam.d/") and "user_readenv=1" in m.text for m in host.mentions
-    )
-    user_ssh = _permits_user_environment(host.mentions)
+    unread = _unread_files(host.mentions)
     for mention in host.mentions:
         place = named.get(mention.path) or _place_of(mention.path)
         if place is None or mention.path.endswith(LINK_TO_SESSION):
             continue
-        inert = place.inert
-        if mention.path.endswith("/.pam_environment") and not user_pam:
-            inert = "pam_env reads it only with user_readenv=1"
-        elif not user_ssh and (
-            place.syntax is Syntax.KEYS or mention.path.endswith("/.ssh/environment")
-        ):
-            inert = "sshd reads it only with PermitUserEnvironment"
-        syntax = place.syntax
-        if mention.path.endswith("/.pam_environment") and " DEFAULT=" not in mention.text:
-            syntax = Syntax.PLAIN if "OVERRIDE=" not in mention.text else syntax
+        reason = next(
+            (why for end, why in unread.items() if mention.path.endswith(end)), place.inert
+        )
+        syntax = _syntax_of(mention, place.syntax)
         for name, value in variables(mention.text, syntax):
-            yield PlacedVariable(
-                mention.path, mention.line, name, value, Place(syntax, place.reach, inert)
-            )
+            shown = Place(syntax, place.reach, reason)
+            yield PlacedVariable(mention.path, mention.line, name, value, shown)
+
+
+def _syntax_of(mention: Mention, usual: Syntax) -> Syntax:
+    """Return the syntax of a line: ~/.pam_environment may have that of /etc/environment, too."""
+    of_pam_env = "DEFAULT=" in mention.text or "OVERRIDE=" in mention.text
+    return Syntax.PLAIN if usual is Syntax.PAM_ENV and not of_pam_env else usual
+
+
+def _unread_files(mentions: tuple[Mention, ...]) -> Mapping[str, str]:
+    """Return the files of users (the end of the path) that nobody reads on this host, and why."""
+    unread = {}
+    if not any(m.path.startswith("/etc/pam.d/") and "user_readenv=1" in m.text for m in mentions):
+        unread["/.pam_environment"] = "pam_env reads it only with user_readenv=1"
+    if not _permits_user_environment(mentions):
+        reason = "sshd reads it only with PermitUserEnvironment"
+        unread |= {"/.ssh/environment": reason, "/.ssh/authorized_keys": reason}
+    return unread
 
 
 def _permits_user_environment(mentions: tuple[Mention, ...]) -> bool:

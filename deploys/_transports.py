@@ -41,20 +41,18 @@ def fault_of(
 def _wrong_devices(
     value: str, network: Network, ports: tuple[RdmaPort, ...], carrier: Interface
 ) -> str | None:
-    if value.startswith("^") or value.strip() in ("", "all"):
+    if value.startswith("^") or "*" in value or value.strip() in ("", "all"):
         return None
-    words = [word.strip() for word in value.split(",") if word.strip()]
+    words = {word.strip() for word in value.split(",")} - {""}
     devices = {port.device for port in ports} | {f"{port.device}:{port.port}" for port in ports}
+    if words & (devices | {carrier.name}):
+        return None
     interfaces = [i for i in network.interfaces if i.name in words]
-    if any("*" in word for word in words) or carrier.name in words:
-        return None
-    if any(word in devices for word in words):
-        return None
     if not interfaces:
-        return f"no device here is called {' or '.join(words)}"
-    if all(nic.internal(i, network) or i.kind == "loopback" for i in interfaces):
-        return f"{', '.join(i.name for i in interfaces)} does not leave this host"
-    return None
+        return f"no device here is called {' or '.join(sorted(words))}"
+    names = ", ".join(i.name for i in interfaces)
+    astray = all(nic.internal(i, network) or i.kind == "loopback" for i in interfaces)
+    return f"{names} does not leave this host" if astray else None
 
 
 def value_for(name: str, host: HostState, carrier: Interface) -> str | None:

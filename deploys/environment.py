@@ -45,7 +45,7 @@ from remedy.deploys._environment import (
 from remedy.deploys._settings import PROFILE, SESSION, Target, switched_off, target_for
 from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
 from remedy.plan import Change, FileAction, Finding, FleetBench, Workbench, remedy
-from remedy.probe import File, HostState
+from remedy.probe import File, HostState, Interface
 from remedy.secret import looks_secret
 from remedy.spec import SpecSection
 from remedy.templating import render
@@ -165,21 +165,22 @@ def _repairs(around: Surroundings) -> dict[str, Wish]:
         reasons[IFNAMES[0]] = astray
     if isinstance(around.interface, Unknown):
         return {}
-    host, carrier = around.bench.host, around.interface
-    values = {
-        name: transports.value_for(name, host, carrier)
-        if name in transports.NAMES
-        else _as_value(name, carrier.name)
-        for name in reasons
-    }
-    subnet = nic.cluster_subnet(around.bench.fleet, host)
-    if _openmpi.INCLUDE in values and subnet is not None:
-        values[_openmpi.INCLUDE] = subnet
+    values = {name: _value_for(around, name, around.interface) for name in reasons}
     return {
         name: Wish(value, reasons[name], from_spec=False)
         for name, value in values.items()
         if value is not None
     }
+
+
+def _value_for(around: Surroundings, name: str, carrier: Interface) -> str | None:
+    """Return the value by which a variable names the cluster's interface; None where remedy has none."""
+    if name in transports.NAMES:
+        return transports.value_for(name, around.bench.host, carrier)
+    subnet = nic.cluster_subnet(around.bench.fleet, around.bench.host)
+    if name == _openmpi.INCLUDE and subnet is not None:
+        return subnet
+    return _as_value(name, carrier.name)
 
 
 def _as_value(name: str, interface: str) -> str:

@@ -18,6 +18,7 @@ from remedy.deploys import _resolution as resolution
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.deploys._resolution import HOSTS as PATH
 from remedy.deploys._resolution import HostsEntry
+from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.resolver import ResolverSpec
 from remedy.edit.hosts import Disabled, block_entries, edit_hosts, parse_line
 from remedy.plan import Change, CommandAction, Finding, Workbench, interface_addresses, remedy
@@ -55,6 +56,7 @@ def hosts_file(bench: Bench) -> None:
     addresses = resolution.addresses_of(entries)
     managed = bench.settings.manage
     _check_address(bench)
+    _check_own_name(bench)
     block = render("hosts_block.j2", entries=entries).encode()
     edit = edit_hosts(content, block, addresses, resolution.ipv6_first(bench.host.names))
     due = managed and edit.content != content
@@ -70,6 +72,29 @@ def hosts_file(bench: Bench) -> None:
         finding = _note_drift(bench, content, entries, edit.disabled)
         title = f"write the cluster's {counted(len(entries), 'host')} into {PATH}"
         bench.write(PATH, edit.content, title, because=finding)
+
+
+def _check_own_name(bench: Bench) -> None:
+    """Name what the host's own name resolves to where it is not the inventory's, and stays.
+
+    gloo and c10d ask for what gethostname(2) gives, whatever the inventory calls the host.
+    """
+    host, names, identity = bench.host, bench.host.names, bench.host.identity
+    if bench.fleet.spec.section("hostname", HostnameSpec).manage:
+        return  # it will be the inventory's
+    if isinstance(names, Unknown) or isinstance(identity, Unknown):
+        return
+    own, expected = identity.transient_name, bench.fleet.addresses[host.host].address
+    if own.lower() == host.host.lower() or expected is None or isinstance(names.local, Unknown):
+        return
+    wrong = resolution.WrongAnswer(own, names.local, expected)
+    if names.local[:1] != (expected,):
+        bench.blocked(
+            f"the host calls itself {own!r}, and that name does not lead to its cluster address first",
+            str(wrong),
+            f"Add {own} to the line of {expected} in {PATH}, or set hostname.manage: true.",
+            label=wrong.label,
+        )
 
 
 def _resolver_mends(bench: Bench, addresses: Mapping[str, str]) -> bool:

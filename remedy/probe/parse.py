@@ -91,12 +91,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         rdma=fact(lambda: parse_rdma(sections, present)),
         limits=fact(lambda: parse_limits(sections)),
         environment=fact(lambda: parse_environment(sections)),
-        service_environments=fact(
-            lambda: parse_service_environments(
-                sections,
-                {} if isinstance(processes, Unknown) else {p.pid: p.name for p in processes},
-            )
-        ),
+        service_environments=fact(lambda: parse_service_environments(sections, processes)),
         software=fact(lambda: parse_software(sections)),
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from remedy.probe.frames import Sections, as_text
+from remedy.probe.processes import Process
+from remedy.values import Fact, Unknown
 
 _LINE = re.compile(r"/proc/(\d+)/(environ|manager):([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 MANAGER = 1
@@ -23,14 +24,16 @@ class ServiceVariable(NamedTuple):
 
 
 def parse_service_environments(
-    sections: Sections, names: Mapping[int, str]
+    sections: Sections, processes: Fact[tuple[Process, ...]]
 ) -> tuple[ServiceVariable, ...]:
     """Read section ``service-environments``: NUL or newline after each variable.
 
     Args:
         sections: of the probe.
-        names: process names by pid.
+        processes: of the host, for their names.
     """
+    known = () if isinstance(processes, Unknown) else processes
+    names = {process.pid: process.name for process in known}
     if sections.absent("service-environments"):
         return ()
     text = as_text(sections.body("service-environments")).replace("\0", "\n")

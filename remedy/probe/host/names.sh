@@ -38,14 +38,14 @@ names() {
 }
 
 # Who asks: the user who runs the jobs, whom a file that only root may read does not answer. Neither setpriv nor
-# chroot opens a session, so nothing is written, logged or started. Sets asker, and what its process begins with.
+# chroot opens a session, so nothing is written, logged or started; without further groups, which a directory would
+# be asked for. Sets asker, and what its process begins with.
 choose_user() {
     asker=$jobs_user
     while read -r key _ euid _; do [ "$key" != Uid: ] || break; done </proc/self/status
     if [ "$asker" ]; then
-        entry=$(getent passwd "$asker" </dev/null 2>/dev/null)
-        [ "$entry" ] || { detail="there is no user $asker on this host"; return 1; }
-        entry=${entry#*:*:} user_id=${entry%%:*} entry=${entry#*:} group_id=${entry%%:*}
+        user_id=$jobs_id group_id=$jobs_group
+        [ "$user_id" ] || ask_directory || return 1
     elif [ "${SUDO_UID:-}" ]; then
         asker=$SUDO_USER user_id=$SUDO_UID group_id=${SUDO_GID:-}
     else
@@ -54,14 +54,27 @@ choose_user() {
     case $user_id in "$euid") return 0 ;; '' | *[!0-9]*) detail='the id of the user is not a number'; return 1 ;; esac
     case $group_id in '' | *[!0-9]*) detail='the group of the user is not a number'; return 1 ;; esac
     [ "$euid" = 0 ] || { detail="asking as $asker needs root"; return 1; }
-    as="setpriv --reuid=$user_id --regid=$group_id --init-groups"
-    has setpriv || as="chroot --userspec=$user_id:$group_id /"
+    as="setpriv --reuid=$user_id --regid=$group_id --clear-groups"
+    has setpriv || as="chroot --userspec=$user_id:$group_id --groups= /"
+}
+
+# A user who is not in /etc/passwd: asked of a directory whose daemon runs, for no other could answer without being
+# started.
+ask_directory() {
+    services=
+    for pair in sssd:sss nslcd:ldap winbindd:winbind ypbind:nis; do
+        ! runs "${pair%:*}" || services="$services ${pair#*:}"
+    done
+    [ "$services" ] || { detail="there is no user $asker in /etc/passwd, and no directory service runs"; return 1; }
+    entry=$(getent -s "passwd:${services# }" passwd "$asker" </dev/null 2>/dev/null)
+    [ "$entry" ] || { detail="there is no user $asker on this host"; return 1; }
+    entry=${entry#*:*:} user_id=${entry%%:*} entry=${entry#*:} group_id=${entry%%:*}
 }
 
 # Where the usual way did not come through: found out by an address that needs no resolver. Not every getent has
 # -A, and the setpriv and chroot of busybox change no user.
 choose_way() {
-    for way in "$as" ${as:+"chroot --userspec=$user_id:$group_id /"}; do
+    for way in "$as" ${as:+"chroot --userspec=$user_id:$group_id --groups= /"}; do
         as=$way
         for every in -A ''; do
             ask 0.0.0.0

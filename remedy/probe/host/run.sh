@@ -55,15 +55,22 @@ stop=$((${up%.*} + stop_after))
 shm_files= saved= nvidia_status= names= folders= booted=0
 home=${HOME:-/}
 homes=$home
-for user in "${SUDO_USER:-}" "$jobs_user"; do
-    case $user in
-        '' | -* | *[!A-Za-z0-9._-]*) ;;
-        *)
-            eval "user_home=~$user"
-            case $user_home in /*) [ "$user_home" = "$home" ] || homes=$user_home$nl$homes ;; esac
-            ;;
-    esac
-done
+case ${SUDO_USER:-} in
+    '' | -* | *[!A-Za-z0-9._-]*) ;;
+    *)
+        eval "user_home=~$SUDO_USER"
+        case $user_home in /*) homes=$user_home$nl$home ;; esac
+        ;;
+esac
+# Read by the shell itself: getpwnam(3) could start a daemon for a user who is not in the file.
+jobs_id= jobs_group=
+if [ "$jobs_user" ]; then
+    while IFS=: read -r user _ jobs_id jobs_group _ user_home _; do
+        [ "$user" != "$jobs_user" ] || break
+        jobs_id= jobs_group= user_home=
+    done </etc/passwd
+    case $user_home in /*) [ "$user_home" = "$home" ] || homes=$user_home$nl$homes ;; esac
+fi
 home_paths= scan_home_paths=
 IFS=$nl
 for directory in $homes; do

@@ -145,7 +145,7 @@ def test_a_line_that_overrules_is_blocked_with_its_place_and_the_value_wanted(pa
     (found,) = findings(host(files=files, mentions=mentions), FindingKind.BLOCKED, spec)
     assert f"{path} sets {text}" in found.title
     assert "INFO" in found.title
-    assert found.evidence == (f"{path}:4: {text}",)
+    assert found.evidence[0] == f"{path}:4: {text}"
     assert f"line 4 of {path}" in found.fix
     assert ("environment.user_files" in found.fix) is (path == HOME)
     assert found.label == "env-not-propagated"

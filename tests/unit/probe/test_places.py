@@ -13,6 +13,7 @@ from remedy.probe import (
     HostState,
     Mention,
     ProbeRequest,
+    Process,
     ServiceVariable,
     parse_probe,
     render_probe,
@@ -103,9 +104,10 @@ def test_what_daemons_have_is_read_by_process() -> None:
         b"/proc/812/environ:NCCL_SOCKET_IFNAME=eth9\0/proc/812/environ:UCX_TLS=a=b\nx\0"
         b"/proc/1/manager:GLOO_SOCKET_IFNAME=eth9\n/proc/x/environ:NCCL_A=1\0"
     )
-    assert parse_service_environments(section(body), {812: "slurmd"}) == (
+    processes = (Process(812, 1, 812, 812, False, "S", "slurmd", 1, 1),)
+    assert parse_service_environments(section(body), processes) == (
         ServiceVariable("slurmd", 812, "NCCL_SOCKET_IFNAME", "eth9"),
         ServiceVariable("slurmd", 812, "UCX_TLS", "a=b"),
         ServiceVariable("systemd", 1, "GLOO_SOCKET_IFNAME", "eth9"),
     )
-    assert parse_service_environments(section(b"", "none", "no daemon"), {}) == ()
+    assert parse_service_environments(section(b"", "none", "no daemon"), ()) == ()
