@@ -35,6 +35,7 @@ from remedy.transport.failures import (
     explain_stuck,
 )
 from remedy.transport.script import HostEvent, Listener, Output, Script
+from remedy.transport.stages import Stage
 from remedy.transport.watch import Overdue, Watch, Watchman
 from remedy.transport.wrapper import KILL_AFTER, Flood, Marks, command_line
 
@@ -169,6 +170,7 @@ class Transport:
         self.counts[f"connect:{node.name}"] += 1
         try:
             watch.take_slot(self._slots)
+            watch.enter(Stage.NAME)  # ssh_config, too, may have names looked up
             host.connect(show_errors=False, raise_exceptions=True)
         except ConnectError as failure:
             text = str(failure.args[0] if failure.args else failure)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.spec import SshSpec
 from remedy.transport.failures import (
@@ -56,7 +56,7 @@ def test_every_stage_has_a_deadline_of_the_settings_but_the_script() -> None:
     [
         ("SSH error (StrictPolicy: No host key for 192.0.2.12 found in known_hosts)", HostKeyError,
          "not known", "remedy trust inventory.py --limit gpu02"),
-        ("SSH host key error (Host key for 192.0.2.12 does not match.)", HostKeyError,
+        ("SSH host key error (Host key for 192.0.2.12 does not match.)", ChangedKeyError,
          "has CHANGED", "remedy trust inventory.py --replace gpu02"),
         ("Authentication error (username=x) (Authentication failed.)", UnreachableError,
          "refused to log us in", "authorized_keys"),
