@@ -14,6 +14,7 @@ from typing import TypeVar
 from remedy.errors import LabError
 from remedy.lab.cluster import INVENTORY, Lab
 from remedy.lab.host import Host
+from remedy.lab.life import Life
 from remedy.lab.options import UpOptions
 from remedy.lab.paths import NAME_VARIABLE, LabPaths
 
@@ -33,11 +34,17 @@ class Cluster:
     Args:
         count: how many hosts.
         folder: where the files go.
+        docker: whether dockerd runs in them.
+        life: what runs in them besides.
     """
 
-    def __init__(self, count: int, folder: Path) -> None:
+    def __init__(
+        self, count: int, folder: Path, *, docker: bool = False, life: Life = "bare"
+    ) -> None:
         self.lab = Lab(LabPaths.of())
         self.count = count
+        self.docker = docker
+        self.life = life
         self.folder = folder
         self.inventory = folder / "inventory.py"
         self.ansible_inventory = folder / "hosts.json"
@@ -57,7 +64,7 @@ class Cluster:
         Raises:
             LabError: the lab cannot be had, or one of that name runs with other hosts.
         """
-        self.lab.up(UpOptions(count=self.count))
+        self.lab.up(UpOptions(count=self.count, docker=self.docker, life=self.life))
         self.settle()
         self._write_files()
 
@@ -80,6 +87,10 @@ class Cluster:
     def settle(self) -> None:
         """Wait until every host has ended its boot."""
         each(self.lab.hosts(), _booted)
+        if self.docker:
+            each(
+                self.lab.hosts(), lambda host: host.must(["systemctl", "enable", "--now", "docker"])
+            )
         time.sleep(SETTLE_SECONDS)
 
     def probe_milliseconds(self, script: str, runs: int, hosts: int) -> list[float]:

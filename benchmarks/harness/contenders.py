@@ -68,7 +68,7 @@ def pyinfra(cluster: Cluster) -> Contender:
     line = f"echo | {shlex.join(_pyinfra(cluster))}"
     command = ("sh", "-c", line)
     return Contender(
-        "pyinfra", "pyinfra operations", first=command, again=command, idle=_pyinfra_idle
+        "pyinfra", "pyinfra operations", first=command, again=command, idle=pyinfra_idle
     )
 
 
@@ -76,7 +76,7 @@ def pyinfra_blind(cluster: Cluster) -> Contender:
     """Return the same without showing anything first, which halves what pyinfra reads."""
     command = (*_pyinfra(cluster), "--yes")
     return Contender(
-        "pyinfra-yes", "pyinfra --yes operations", first=command, again=command, idle=_pyinfra_idle
+        "pyinfra-yes", "pyinfra --yes operations", first=command, again=command, idle=pyinfra_idle
     )
 
 
@@ -126,7 +126,8 @@ def _entry_point(folder: Path) -> Path:
     return place
 
 
-def _pyinfra_idle(text: str) -> bool:
+def pyinfra_idle(text: str) -> bool:
+    """Return whether pyinfra says that it changed nothing."""
     # Hosts, success, error, no change; "-" stands for none. An operation that changed nothing is no success.
     totals = re.search(r"Grand total\s+\d+\s+(\S+)\s+(\S+)\s+\d+", text)
     return totals is not None and totals.groups() == ("-", "-")

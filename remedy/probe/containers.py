@@ -1,7 +1,7 @@
 """Container engines, and what the running containers have for shared memory.
 
-Files and the kernel say most of it. ``docker info`` is read only where dockerd's file is younger than dockerd,
-``docker inspect`` only where Docker keeps its files elsewhere.
+Files and the kernel say most of it. ``docker info`` is read only on GPU hosts where dockerd's file is younger
+than dockerd, ``docker inspect`` only where Docker keeps its files elsewhere.
 """
 
 from __future__ import annotations
