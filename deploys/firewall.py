@@ -37,6 +37,7 @@ from remedy.deploys._walls import (
     report_powerless,
 )
 from remedy.firewall import firewalld, iptables, nftables, spans
+from remedy.firewall.boot.walls import Question
 from remedy.firewall.hooks import Path
 from remedy.firewall.ports import (
     RANGE_KEY,
@@ -44,6 +45,7 @@ from remedy.firewall.ports import (
     Framework,
     Need,
     Ports,
+    boot_range,
     kernel_range,
     parse_ports,
 )
@@ -58,7 +60,15 @@ from remedy.firewall.step import (
     opening_of,
 )
 from remedy.firewall.traffic import NOTHING, Traffic
-from remedy.firewall.walls import AT_BOOT, NO_RULES, Wall, any_rules, unknowns, walls_of
+from remedy.firewall.walls import (
+    AT_BOOT,
+    NO_RULES,
+    Wall,
+    any_rules,
+    unknowns,
+    walls_of,
+    with_the_next_boot,
+)
 from remedy.plan import (
     Change,
     CommandAction,
@@ -113,10 +123,15 @@ Bench: TypeAlias = Workbench[FirewallSpec]
 
 def port_range(fleet: Fleet, host: HostState) -> tuple[int, int] | None:
     """Return the ports that new sockets get on a host: what the spec wants, else what the kernel has."""
-    chosen: tuple[int, int] | None = getattr(fleet.spec.sections.get("port_range"), "range", None)
+    chosen = _chosen_range(fleet)
     if chosen is not None:
         return chosen
     return kernel_range(host.sysctls) if isinstance(host.sysctls, Sysctls) else None
+
+
+def _chosen_range(fleet: Fleet) -> tuple[int, int] | None:
+    chosen: tuple[int, int] | None = getattr(fleet.spec.sections.get("port_range"), "range", None)
+    return chosen
 
 
 def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]:
@@ -125,6 +140,9 @@ def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]
     bounds = port_range(fleet, host)
     if bounds is not None:
         result.append(Need(*bounds, f"{RANGE_KEY}: NCCL, gloo, MPI and c10d between the workers"))
+        later = boot_range(host.sysctls) if isinstance(host.sysctls, Sysctls) else None
+        if later not in (None, bounds) and not _chosen_range(fleet):
+            result.append(Need(*later, f"{RANGE_KEY} after the next boot"))
     result += _frameworks.needs(fleet, host)
     result.append(VERIFICATION)
     port = fleet.spec.verify.port
@@ -277,7 +295,8 @@ def _walls(
         spans.merge((need.low, need.high) for need in fixed),
     )
     accepted = frozenset(text.strip() for text in bench.settings.accepted_rules)
-    return tuple(walls_of(host, firewalls, traffic, path, accepted))
+    walls = tuple(walls_of(host, firewalls, traffic, path, accepted))
+    return with_the_next_boot(host, walls, Question(traffic, path, accepted))
 
 
 def _open(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> None:

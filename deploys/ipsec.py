@@ -27,6 +27,7 @@ from remedy.firewall.spans import Spans
 from remedy.plan import Change, CommandAction, Risk, Workbench, command, remedy
 from remedy.probe import HostState, IpsecPolicy, Routing
 from remedy.spec import SpecSection
+from remedy.values import Unknown
 
 THERE, ABSENT = "there", "absent"
 _LIST = ["ip", "xfrm", "policy", "list"]
@@ -55,7 +56,8 @@ def ipsec(bench: Bench) -> None:
     place = place_of(bench.fleet, bench.host)
     if place is None or not bench.fleet.known_addresses:
         return
-    for policy in bench.known(bench.host.routing).ipsec:
+    routing = bench.known(bench.host.routing)
+    for policy in bench.need(routing.ipsec, "the policies of IPsec"):
         peers = _peers(policy, place)
         if not peers or policy.action == "allow" or policy.text in bench.settings.accept:
             continue
@@ -139,6 +141,7 @@ def promise(state: HostState, change: Change) -> HostState:
     assert isinstance(state.routing, Routing)
     words = shlex.split(change.action.do)
     place = tuple(words[at] for at in (5, 7, 9))
+    assert not isinstance(state.routing.ipsec, Unknown)
     policies = [p for p in state.routing.ipsec if (p.source, p.destination, p.direction) != place]
     if words[3] == "add":
         policies.append(policy_of(f"{' '.join(words[4:])} ptype main"))
@@ -153,6 +156,7 @@ def observation(state: HostState, change: Change) -> str:
     assert isinstance(state.routing, Routing)
     words = shlex.split(change.action.do)
     place = tuple(words[at] for at in (5, 7, 9))
+    assert not isinstance(state.routing.ipsec, Unknown)
     blocked = {
         (p.source, p.destination, p.direction) for p in state.routing.ipsec if p.action == "block"
     }

@@ -19,10 +19,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from remedy.deploys import _frameworks
 from remedy.firewall import spans
 from remedy.firewall.ports import (
+    PORTS_FILE,
     RANGE_KEY,
     VERIFICATION,
     Need,
     Ports,
+    boot_range,
     kernel_range,
     parse_ports,
 )
@@ -30,7 +32,7 @@ from remedy.plan import Fleet, Workbench, kernel, remedy
 from remedy.probe import HostState, Sysctls
 from remedy.spec import SpecSection
 
-PATH = "/etc/sysctl.d/90-remedy-ports.conf"
+PATH = PORTS_FILE
 FILE = kernel.SettingsFile(PATH, "ports for new sockets, and those that launchers listen on")
 RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
 FEWEST = 100
@@ -87,13 +89,6 @@ def _at_risk(fleet: Fleet, state: HostState, host: Sysctls, spec: PortRangeSpec)
     ranges = (spec.range,) if spec.range else (kernel_range(host), boot_range(host))
     every = spans.merge(bounds for bounds in ranges if bounds)
     return spans.meet(every, spans.merge((n.low, n.high) for n in _fixed(fleet, state)))
-
-
-def boot_range(host: Sysctls) -> tuple[int, int] | None:
-    """Return the range that a file of others sets at the next boot; None where none does."""
-    lines = [line for line in host.persisted if line.key == RANGE_KEY and line.path != PATH]
-    low, _, high = lines[-1].value.partition(" ") if lines else ("", "", "")
-    return (int(low), int(high)) if low.isdigit() and high.isdigit() else None
 
 
 def _fixed(fleet: Fleet, state: HostState) -> Iterator[Need]:

@@ -18,6 +18,8 @@ from remedy.probe import Sysctls
 from remedy.spec.verify import PORTS
 
 RANGE_KEY = "net.ipv4.ip_local_port_range"
+PORTS_FILE = "/etc/sysctl.d/90-remedy-ports.conf"
+"""The file of remedy's own for it and for the ports that are reserved."""
 LISTENERS = Path(__file__).with_name("listeners.json")
 
 Framework = Literal["torch", "mpi", "paddle", "mindspore", "hccl"]
@@ -105,3 +107,10 @@ def kernel_range(sysctls: Sysctls) -> tuple[int, int] | None:
     """Return the ports that the kernel gives to new sockets; None where that is not known."""
     words = sysctls.live.get(RANGE_KEY, "").split()
     return (int(words[0]), int(words[1])) if len(words) == 2 else None
+
+
+def boot_range(sysctls: Sysctls) -> tuple[int, int] | None:
+    """Return the ports that a file of others gives to new sockets after the next boot; None where none does."""
+    lines = [x for x in sysctls.persisted if x.key == RANGE_KEY and x.path != PORTS_FILE]
+    low, _, high = lines[-1].value.partition(" ") if lines else ("", "", "")
+    return (int(low), int(high)) if low.isdigit() and high.isdigit() else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from remedy.firewall import firewalld, iptables, iptables_rules, nftables, ufw
+from remedy.firewall.boot.walls import Question, armed, armed_nftables, is_armed
 from remedy.firewall.hooks import Gate, Path, Tables, gates
 from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.spans import merge
@@ -88,6 +89,7 @@ def any_rules(host: HostState, walls: Firewalls) -> bool:
     """Return whether there is anything that ``walls_of`` would have to look at."""
     return (
         isinstance(walls.firewalld, str)
+        or is_armed(host)
         or _is_there(host.files.get(nftables.INCLUDED))
         or next(tables(walls), None) is not None
         or (isinstance(walls.nft, NftRuleset) and bool(walls.nft.chains))
@@ -140,8 +142,44 @@ def walls_of(
         group = [gate for gate in passed if gate.kind == kind]
         if group:
             yield _wall(name, group, None, show=f"{name}-legacy -L")
-    if native or _is_there(host.files.get(nftables.INCLUDED)):
-        yield Wall(AT_BOOT, propose=partial(nftables.propose_saved, host, native))
+    yield from _saved_nftables(host, native, Question(traffic, path, accepted))
+
+
+def _saved_nftables(
+    host: HostState, native: Sequence[NftChain], question: Question
+) -> Iterator[Wall]:
+    """Yield what nftables loads at boot, where it holds rules that matter here."""
+    armed = armed_nftables(host, AT_BOOT, question, native)
+    places = {chain[:3] for chain in native}
+    chains = [*native, *(chain for chain in armed.chains if chain[:3] not in places)]
+    if chains or armed.doubts or _is_there(host.files.get(nftables.INCLUDED)):
+        propose = partial(nftables.propose_saved, host, chains)
+        yield Wall(AT_BOOT, armed.incoming, armed.outgoing, doubts=armed.doubts, propose=propose)
+
+
+def with_the_next_boot(
+    host: HostState, walls: Sequence[Wall], question: Question
+) -> tuple[Wall, ...]:
+    """Return the firewalls in force and those that only the next boot starts, or starts with other rules.
+
+    Args:
+        host: the host.
+        walls: those in force.
+        question: what is asked of them.
+    """
+    is_doubted = any(wall.doubts for wall in walls if wall.name != AT_BOOT)
+    handled = [
+        wall.name
+        for wall in walls
+        if wall.drops or (wall.propose and wall.propose(Opening()).present is not None)
+    ]
+    known = [replace(w, doubts=()) if w.name == AT_BOOT and is_doubted else w for w in walls]
+    for later in armed(host, question, handled):
+        doubts = () if is_doubted else later.doubts
+        known.append(
+            Wall(later.name, later.incoming, later.outgoing, doubts=doubts, propose=later.propose)
+        )
+    return tuple(known)
 
 
 def _native(walls: Firewalls) -> NftRuleset:

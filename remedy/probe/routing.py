@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remedy.probe.frames import NoAnswerError, Sections
-from remedy.values import Record
+from remedy.values import Fact, Record, Unknown
 
 MOST = 1_000_000
 """Bytes of each section; a router with the routes of the internet has more, and is not known then."""
@@ -21,6 +21,9 @@ _ROUTE_WORDS = frozenset(
         *("type", "dst", "gateway", "dev", "table", "protocol", "scope", "prefsrc", "metric"),
         *("flags", "pref"),
     )
+)
+_NOT_ASKED = Unknown(
+    reason="whether the kernel has xfrm_user is not known, and asking could load it"
 )
 _SELECTORS = ("fwmark", "iif", "oif", "tos", "ipproto", "sport", "dport", "l3mdev", "tun_id")
 _RULE_WORDS = frozenset(
@@ -116,7 +119,7 @@ class Routing(Record):
     routes: tuple[FibRoute, ...]
     rules: tuple[PolicyRule, ...]
     neighbours: tuple[Neighbour, ...]
-    ipsec: tuple[IpsecPolicy, ...]
+    ipsec: Fact[tuple[IpsecPolicy, ...]]
 
 
 class Discipline(Record):
@@ -148,7 +151,7 @@ class Queueing(Record):
 
 def parse_routing(sections: Sections) -> Routing:
     """Read section ``routing``: three arrays in JSON, then the policies of IPsec in ip's own words."""
-    body, marked, _ = sections.text("routing").rpartition("\nipsec ")
+    body, marked, known = sections.text("routing").rpartition("\nipsec ")
     if len(body) >= MOST or not marked:
         raise NoAnswerError("there is more than 1 MB of routes, rules and neighbours")
     arrays = [value for value in sections.json_lines(body) if isinstance(value, list)]
@@ -175,7 +178,7 @@ def parse_routing(sections: Sections) -> Routing:
             for entry in arrays[2]
             if ":" not in entry.get("dst", ":")
         ),
-        ipsec=tuple(_policies(policies)),
+        ipsec=_NOT_ASKED if known.strip() == "unknown" else tuple(_policies(policies)),
     )
 
 

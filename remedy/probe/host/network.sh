@@ -5,7 +5,7 @@
 ip_facts() {
     routes=
     has ip || { status=missing detail='ip (iproute2) is not installed'; return; }
-    ipsec=
+    ipsec= ipsec_known=known
     ! knows_ipsec || ipsec='xfrm policy show'
     answers=$(ip -j -d -force -batch - <<END 2>&1
 addr show
@@ -35,7 +35,16 @@ END
     unset IFS answers
 }
 
-# `ip xfrm` opens a socket for which the kernel would load xfrm_user.
+# `ip xfrm` opens a socket of netlink's family 6, for which the kernel would load xfrm_user. Where the files of
+# modules do not tell, the kernel's own socket of that family does.
 knows_ipsec() {
-    if [ -e /proc/modules ]; then kernel_has xfrm_user; else [ -e /proc/net/xfrm_stat ]; fi
+    kernel_has xfrm_user
+    case $? in
+        0) [ -e /proc/modules ] || [ -e /proc/net/xfrm_stat ] ;;
+        1) return 1 ;;
+        *)
+            [ -r /proc/net/netlink ] || { ipsec_known=unknown; return 1; }
+            grep -q '^[0-9a-f]* 6 ' /proc/net/netlink
+            ;;
+    esac
 }

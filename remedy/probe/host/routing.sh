@@ -5,7 +5,7 @@ routing_facts() {
     has ip || { status=missing detail='ip (iproute2) is not installed'; return; }
     [ "$ip_status" != timeout ] || { status=timeout; return; }
     [ "${#routes}" -lt 1000000 ] || { printf 'more than 1 MB'; return; }
-    printf '%s\n\nipsec %s\n' "$routes" "${ipsec:+known}"
+    printf '%s\n\nipsec %s\n' "$routes" "$ipsec_known"
 }
 
 # Queueing disciplines of all devices. Filters are asked for only where something can have any; devices of

@@ -132,6 +132,7 @@ def test_neighbours_and_policies_of_ipv4_are_read() -> None:
         ("10.0.0.5", "02:00:00:00:00:05", "PERMANENT"),
         ("10.0.0.6", "", "FAILED"),
     ]
+    assert not isinstance(routing.ipsec, Unknown)
     assert [(p.destination, p.direction, p.action, p.plain) for p in routing.ipsec] == [
         ("10.0.0.3/32", "out", "ipsec", False),
         ("10.0.0.7/32", "out", "block", True),
@@ -167,3 +168,9 @@ def test_disciplines_and_filters_are_read_without_what_changes_by_itself() -> No
     )
     assert [(f.direction, len(f.text)) for f in queueing.filters] == [("ingress", 5), ("egress", 1)]
     assert queueing.filters[1].text[0].endswith("to_netdev direct-action not_in_hw")
+
+
+def test_policies_that_asking_could_load_a_module_for_are_unknown() -> None:
+    routing = routing_of(printed("").replace("ipsec known", "ipsec unknown"))
+    assert isinstance(routing.ipsec, Unknown)
+    assert len(routing.routes) == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,9 @@ def test_a_cause_is_told_with_the_texts_that_speak_for_it() -> None:
     assert "remedy diagnose LOG" in text
     assert max(map(len, text.splitlines())) <= explain.WIDTH
     assert "What is printed" not in explain.explain("unknown")
+
+
+def test_each_remedy_is_in_the_table_of_the_next_boot() -> None:
+    page = (ROOT / "docs" / "next-boot.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_0-9]+)`", "\n".join(re.findall(r"(?m)^\| (`.*?) \|", page)))
+    assert sorted(named) == sorted(remedy.name for remedy in remedies())

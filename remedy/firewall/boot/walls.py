@@ -1,0 +1,378 @@
+"""Firewalls that the next boot starts, judged by their files like those in force, and opened by edits of files.
+
+A firewall that is in force and repaired there has its files repaired with it; here are those that are not:
+armed and not in force, or in force with other rules than its files have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+
+from remedy.firewall import firewalld as live_firewalld
+from remedy.firewall import iptables as live_iptables
+from remedy.firewall import nftables, ufw
+from remedy.firewall.boot import firewalld, iptables
+from remedy.firewall.boot.nft_rule import NotReadError
+from remedy.firewall.boot.nft_text import read_config
+from remedy.firewall.hooks import Gate, Path, Tables, gates
+from remedy.firewall.iptables import IptablesTable
+from remedy.firewall.spans import merge, of_networks
+from remedy.firewall.step import Amendment, FileStep, Note, Opening, Side, Way, opening_of
+from remedy.firewall.traffic import NOTHING, Doubt, Dropped, Traffic
+from remedy.plan.change import FindingKind
+from remedy.probe import File, HostState, NftChain, NftRuleset
+from remedy.values import Unknown
+
+SAVED = {
+    "/etc/iptables/rules.v4": "netfilter-persistent.service",
+    "/etc/sysconfig/iptables": "iptables.service",
+}
+"""Files of saved rules, and the service that loads each."""
+
+FIREWALLD = "/etc/firewalld/firewalld.conf"
+_NETWORK = re.compile(r"\d+\.\d+\.\d+\.\d+(/\d+)?$")
+_NO_RULES = NftRuleset(tables=(), chains=(), sets=())
+
+
+@dataclass(frozen=True)
+class Armed:
+    """What one firewall does at the next boot.
+
+    Args:
+        name: what the user knows it as.
+        incoming: what it drops of packets from the peers.
+        outgoing: what it drops of packets to them.
+        doubts: rules of which it is not known whether they drop such packets, or why it cannot be read.
+        propose: how its files come to hold an opening; None where remedy does not change them.
+        chains: the base chains of nftables that drop packets.
+    """
+
+    name: str
+    incoming: Dropped = NOTHING
+    outgoing: Dropped = NOTHING
+    doubts: tuple[Doubt, ...] = ()
+    propose: Callable[[Opening], Amendment] | None = None
+    chains: tuple[NftChain, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each firewall: the packets, their way, and the rules that the user has accepted."""
+
+    traffic: Traffic
+    path: Path
+    accepted: frozenset[str] = frozenset()
+
+    def ask(self, tables: Tables) -> tuple[Gate, ...]:
+        """Return what rules do with the packets."""
+        return tuple(gates(tables, self.traffic, self.path, self.accepted))
+
+
+def starts(host: HostState, service: str) -> bool:
+    """Return whether the next boot starts a service; where that is not known it may."""
+    if isinstance(host.units, Unknown):
+        return True
+    unit = host.units.get(service)
+    return unit is not None and unit.enabled in ("enabled", "static")
+
+
+def is_armed(host: HostState) -> bool:
+    """Return whether the next boot loads any rules."""
+    return (
+        (starts(host, "nftables.service") and _nft_file(host) is not None)
+        or any(starts(host, service) and _exists(host, path) for path, service in SAVED.items())
+        or _starts_ufw(host)
+        or (starts(host, "firewalld.service") and _exists(host, FIREWALLD))
+    )
+
+
+def armed(host: HostState, question: Question, handled: Sequence[str]) -> Iterator[Armed]:
+    """Yield every firewall but nftables that the next boot starts.
+
+    Args:
+        host: the host.
+        question: what is asked of it.
+        handled: the names of the firewalls whose files are repaired with what is in force.
+    """
+    for firewall in _armed(host, question, handled):
+        yield _if_started(host, firewall)
+
+
+def _armed(host: HostState, question: Question, handled: Sequence[str]) -> Iterator[Armed]:
+    if not any(name.startswith("iptables") for name in handled):
+        for path, service in SAVED.items():
+            if starts(host, service) and _exists(host, path):
+                yield _saved(host, path, question)
+    if _starts_ufw(host) and "ufw" not in handled:
+        yield _ufw(host, question)
+    if starts(host, "firewalld.service") and "firewalld" not in handled:
+        configuration = host.file(FIREWALLD)
+        if isinstance(configuration, File) and configuration.exists:
+            yield _firewalld(host, question, _text(configuration))
+
+
+def _if_started(host: HostState, firewall: Armed) -> Armed:
+    """Return a firewall as doubts where it is not known whether the next boot starts it."""
+    if not isinstance(host.units, Unknown):
+        return firewall
+    reason = f"whether the next boot starts it: {host.units.reason}"
+    words = (*firewall.incoming.words, *firewall.outgoing.words)[:1]
+    doubts = [Doubt(text, (reason,)) for text in words]
+    doubts += [Doubt(doubt.words, (*doubt.unread, reason)) for doubt in firewall.doubts]
+    return Armed(firewall.name, doubts=tuple(doubts))
+
+
+def _named(what: str, passed: Sequence[Gate], accepted: frozenset[str]) -> Armed:
+    """Return what base chains together do."""
+    doubts = dict.fromkeys(doubt for gate in passed for doubt in gate.judgement.doubts)
+    return Armed(
+        what,
+        _dropped([gate for gate in passed if gate.way == "in" and not gate.arp]),
+        _dropped([gate for gate in passed if gate.way == "out" and not gate.arp]),
+        tuple(doubt for doubt in doubts if doubt.words not in accepted),
+    )
+
+
+def _dropped(passed: Sequence[Gate]) -> Dropped:
+    known = [gate.judgement.dropped for gate in passed]
+    return Dropped(
+        merge(span for dropped in known for span in dropped.peers),
+        merge(span for dropped in known for span in dropped.ports),
+        tuple(dict.fromkeys(words for dropped in known for words in dropped.words)),
+    )
+
+
+def _exists(host: HostState, path: str) -> bool:
+    file = host.file(path)
+    return isinstance(file, File) and file.exists
+
+
+def _text(file: File) -> str:
+    return file.content.decode("utf-8", "replace")
+
+
+def _unread(name: str, path: str, reason: str, question: Question) -> Armed:
+    """Return a firewall of which it is not known what it does at boot."""
+    words = f"{path}: {reason}"
+    doubts = () if words in question.accepted else (Doubt(words, ("the file",)),)
+    return Armed(name, doubts=doubts)
+
+
+# --- nftables ----------------------------------------------------------------------------------------------
+
+
+def _nft_file(host: HostState) -> File | None:
+    files = (host.file(path) for path in nftables.MAIN_FILES)
+    return next((file for file in files if isinstance(file, File) and file.exists), None)
+
+
+def armed_nftables(
+    host: HostState, name: str, question: Question, known: Sequence[NftChain]
+) -> Armed:
+    """Return what nftables does at the next boot, with the base chains that drop packets.
+
+    Args:
+        host: the host.
+        name: what the user knows it as.
+        question: what is asked of it.
+        known: chains in force that are repaired, in the file too.
+    """
+    main = _nft_file(host)
+    if main is None or not starts(host, "nftables.service"):
+        return Armed(name)
+    try:
+        ruleset = read_config(_text(main), partial(_included, host))
+    except NotReadError as error:
+        return _unread(name, main.path, str(error), question)
+    passed = question.ask(Tables(nft=ruleset, iptables={}))
+    found = _named(name, passed, question.accepted)
+    if isinstance(host.units, Unknown):
+        places = {(chain.family, chain.table, chain.name) for chain in known}
+        news = [gate for gate in passed if gate.chain is not None and gate.chain[:3] not in places]
+        return _if_started(host, _named(name, news, question.accepted))
+    chains = dict.fromkeys(
+        gate.chain for gate in passed if gate.chain is not None and gate.judgement.dropped
+    )
+    own = (chain for chain in ruleset.chains if chain.hook and nftables.own_rules(chain))
+    return Armed(
+        name,
+        found.incoming,
+        found.outgoing,
+        found.doubts,
+        chains=tuple(dict.fromkeys((*chains, *own))),
+    )
+
+
+def _included(host: HostState, pattern: str) -> list[str]:
+    """Return the texts of what a file includes."""
+    if not pattern.startswith("/"):
+        pattern = f"/etc/nftables/{pattern}"
+    names = sorted(path for path in host.files if _matches(path, pattern))
+    texts = []
+    for path in names:
+        file = host.files[path]
+        if isinstance(file, Unknown):
+            raise NotReadError(f"it includes {path}, which could not be read: {file.reason}")
+        if file.exists:
+            texts.append(_text(file))
+    if not texts and not _is_looked_at(pattern):
+        raise NotReadError(f"it includes {pattern}, which was not read")
+    return texts
+
+
+def _matches(path: str, pattern: str) -> bool:
+    return path.rpartition("/")[0] == pattern.rpartition("/")[0] and fnmatchcase(path, pattern)
+
+
+def _is_looked_at(pattern: str) -> bool:
+    """Return whether the probe would have read every file of a pattern."""
+    return bool(re.match(r"/etc/nftables(\.d)?/[^/]*\.(nft|conf)$", pattern))
+
+
+# --- iptables and ufw --------------------------------------------------------------------------------------
+
+
+def _saved(host: HostState, path: str, question: Question) -> Armed:
+    """Return what saved rules of iptables do."""
+    name = f"iptables after the next boot ({path})"
+    file = host.file(path)
+    assert isinstance(file, File)
+    text = iptables.without_counters(_text(file))
+    found = _named(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
+    present = live_iptables.present(IptablesTable("nft", text))
+    edit = partial(live_iptables.edit_saved, file.content)
+    return _with(found, partial(_edited, file, present, edit))
+
+
+def _starts_ufw(host: HostState) -> bool:
+    walls = host.firewalls
+    is_on = not isinstance(walls, Unknown) and walls.ufw is True
+    return is_on and starts(host, "ufw.service")
+
+
+def _ufw(host: HostState, question: Question) -> Armed:
+    """Return what ufw does."""
+    name = "ufw after the next boot"
+    texts = {}
+    for part, path in iptables.UFW_FILES.items():
+        file = host.file(path)
+        if isinstance(file, Unknown) or not file.exists:
+            reason = file.reason if isinstance(file, Unknown) else "it is not there"
+            return _unread(name, path, reason, question)
+        texts[part] = _text(file)
+    text = iptables.ufw_text(texts)
+    found = _named(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
+    rules = host.file(ufw.RULES)
+    assert isinstance(rules, File)
+    edit = partial(ufw.edit_rules, rules.content)
+    return _with(found, partial(_edited, rules, _present_in_ufw(rules.content), edit))
+
+
+def _present_in_ufw(content: bytes) -> Opening | None:
+    """Return what remedy's rules of a user.rules let through; None where there are none."""
+    lines = ufw.live_lines(content)
+    ways: tuple[Way, ...] = ("in", "out")
+    sides = [
+        live_iptables.side_of(way, [line for line in lines if line.startswith(f"-A {chain} ")])
+        for way, chain in ((way, ufw.CHAINS[way]) for way in ways)
+    ]
+    known = [side for side in sides if side is not None]
+    return opening_of(known) if known else None
+
+
+def _with(found: Armed, propose: Callable[[Opening], Amendment]) -> Armed:
+    return Armed(found.name, found.incoming, found.outgoing, found.doubts, propose)
+
+
+def _edited(
+    file: File,
+    present: Opening | None,
+    edit: Callable[[Opening], bytes | None],
+    opening: Opening,
+) -> Amendment:
+    """Return how a file comes to hold an opening."""
+    content = edit(opening)
+    if content is None:
+        title = f"{file.path} is not a file of rules as its tool writes it"
+        return Amendment(present, notes=(Note(FindingKind.BLOCKED, title, (file.path,)),))
+    if content == file.content:
+        return Amendment(present)
+    title = f"write remedy's rules into {file.path}, which is loaded at boot"
+    return Amendment(present, (FileStep(title, file.path, content),))
+
+
+# --- firewalld ---------------------------------------------------------------------------------------------
+
+
+def _firewalld(host: HostState, question: Question, configuration: str) -> Armed:
+    """Return what firewalld does."""
+    name = "firewalld after the next boot"
+    default = firewalld.default_zone(configuration)
+    zones = {
+        **_elements(host, "/usr/lib/firewalld/zones"),
+        **_elements(host, "/etc/firewalld/zones"),
+    }
+    if default not in zones:
+        return _unread(name, f"zone {default}", "its file was not read", question)
+    ruleset = firewalld.ruleset_of(
+        zones,
+        default,
+        policies=_elements(host, "/etc/firewalld/policies").values(),
+        services=_elements(host, "/etc/firewalld/services"),
+        direct=_element(host, live_firewalld.DIRECT_FILE),
+        ipsets=_elements(host, "/etc/firewalld/ipsets"),
+    )
+    found = _named(name, question.ask(Tables(ruleset, {})), question.accepted)
+    return _with(found, partial(_files_of_firewalld, host))
+
+
+def _element(host: HostState, path: str) -> firewalld.Element | None:
+    file = host.file(path)
+    if isinstance(file, Unknown) or not file.exists:
+        return None
+    return firewalld.parse(_text(file))
+
+
+def _elements(host: HostState, folder: str) -> Mapping[str, firewalld.Element]:
+    """Return the first element of each file of a folder, by the name of the file."""
+    found = {}
+    for file in host.files_in(folder):
+        if isinstance(file, File) and file.exists and file.path.endswith(".xml"):
+            found[file.path.rpartition("/")[2].removesuffix(".xml")] = firewalld.parse(_text(file))
+    return found
+
+
+def _files_of_firewalld(host: HostState, opening: Opening) -> Amendment:
+    """Return how firewalld's files come to hold an opening; it reads them when it starts."""
+    texts = dict(zip(live_firewalld.FILES, live_firewalld.texts_of(opening), strict=True))
+    steps: list[FileStep] = []
+    for path, text in texts.items():
+        file = host.file(path)
+        if isinstance(file, Unknown):
+            title = "could not read remedy's files of firewalld"
+            return Amendment(notes=(Note(FindingKind.UNKNOWN, title, (file.reason,)),))
+        if text.encode() != (file.content if file.exists else b""):
+            steps.append(FileStep(f"write {path}, which is loaded at boot", path, text.encode()))
+    return Amendment(_present_in_firewalld(host), tuple(steps))
+
+
+def _present_in_firewalld(host: HostState) -> Opening | None:
+    """Return what remedy's policies in the files let through; None where there are none."""
+    ipset = _element(host, live_firewalld.IPSET_FILE)
+    if ipset is None:
+        return None
+    hosts = of_networks(entry.text for entry in ipset.all("entry") if _NETWORK.match(entry.text))
+    sides = []
+    for way, path in live_firewalld.POLICY_FILES.items():
+        policy = _element(host, path)
+        ports = (
+            port for rule in (policy.all("rule") if policy else ()) for port in rule.all("port")
+        )
+        spans = merge(map(firewalld.port_range, ports))
+        if spans:
+            sides.append(Side(way, hosts, spans))
+    return opening_of(sides) if sides else None
