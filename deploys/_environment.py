@@ -30,6 +30,8 @@ from remedy.values import Fact, Unknown
 
 IFNAMES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 _OFF = ("", "0")
+HCCL_BUFFER, HCCL_BUFFER_USUAL = "HCCL_BUFFSIZE", 200
+"""MB that each communicator takes twice from the memory of every device (CANN docs, HCCL_BUFFSIZE)."""
 DEBUG: Mapping[str, tuple[str, str]] = {
     # name -> the cause that it hides, and what it does (NCCL docs/userguide/source/env.rst)
     "NCCL_P2P_DISABLE": ("p2p-acs-iommu", "no direct traffic between GPUs"),
@@ -186,6 +188,16 @@ def advise(around: Surroundings, sole_values: Mapping[str, str | None]) -> None:
                 f"Remove line {setting.line} of {setting.path}{way_out}",
                 label=label,
             )
+    for setting in around.settings:
+        large = setting.value.isdigit() and int(setting.value) > HCCL_BUFFER_USUAL
+        if setting.name == HCCL_BUFFER and large and not setting.ours:
+            around.bench.report(
+                f"{setting.path} sets {HCCL_BUFFER}={setting.value}: each communicator takes twice as many MB "
+                f"of device memory, usually 2 x {HCCL_BUFFER_USUAL}",
+                setting.shown,
+                "Where memory runs out as groups are made, lower it: ascend.buffer in remedy.yaml.",
+                label="hccl-memory",
+            )
     quoted = (line for line in _lines(around, SESSION, Dialect.PAM) if "$" in line.value)
     for path, lines, reason in (
         (NCCL, untrimmed(_lines(around, NCCL, Dialect.NCCL)), "NCCL neither trims nor unquotes"),
@@ -216,6 +228,8 @@ def label_of(name: str) -> str:
         return "wrong-interface"
     if of_launcher(name):
         return "rank-mismatch"
+    if name == HCCL_BUFFER:
+        return "hccl-memory"
     if name.startswith("NCCL_IB_"):
         return "ib-roce-mixed"
     if name in (_openmpi.FIRST_PORT, _openmpi.PORT_COUNT):

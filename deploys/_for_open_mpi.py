@@ -7,6 +7,7 @@ from remedy.deploys import _interfaces as nic
 from remedy.deploys._environment import Surroundings, Wish
 from remedy.deploys.firewall import FirewallSpec, port_range
 from remedy.firewall.walls import any_rules
+from remedy.probe import HostState
 from remedy.values import Unknown
 
 
@@ -19,21 +20,33 @@ def wishes(around: Surroundings) -> dict[str, Wish]:
 
 
 def _interface(around: Surroundings) -> dict[str, Wish]:
+    """Return the network that the ranks and the daemons of mpirun are to stay in, where another does harm."""
     fleet, host, carrier = around.bench.fleet, around.bench.host, around.interface
-    foreign = {setting.name for setting in around.settings if not setting.ours}
     subnet = nic.cluster_subnet(fleet, host)
     if subnet is None or isinstance(host.network, Unknown) or isinstance(carrier, Unknown):
         return {}
-    if len(fleet.inventory.nodes) < 2 or foreign & {_openmpi.INCLUDE, _openmpi.EXCLUDE}:
+    reason = _openmpi.goes_astray(host.network, carrier)
+    others = _openmpi.others(host.network, carrier)
+    if reason is None and others and _is_walled(host):
+        reason = f"Open MPI takes {', '.join(others)} too, and peers are let in by their cluster addresses only"
+    if reason is None or len(fleet.inventory.nodes) < 2:
         return {}
-    astray = _openmpi.goes_astray(host.network, carrier)
-    return {_openmpi.INCLUDE: Wish(subnet, astray, from_spec=False)} if astray else {}
+    foreign = {setting.name for setting in around.settings if not setting.ours}
+    return {
+        include: Wish(subnet, reason, from_spec=False)
+        for include, exclude in _openmpi.CHOICES.items()
+        if not foreign & {include, exclude}
+    }
+
+
+def _is_walled(host: HostState) -> bool:
+    return not isinstance(host.firewalls, Unknown) and any_rules(host, host.firewalls)
 
 
 def _ports(around: Surroundings) -> dict[str, Wish]:
     fleet, host = around.bench.fleet, around.bench.host
-    bounds, walls = port_range(fleet, host), host.firewalls
-    if bounds is None or isinstance(walls, Unknown) or not any_rules(host, walls):
+    bounds = port_range(fleet, host)
+    if bounds is None or not _is_walled(host):
         return {}
     opens = fleet.spec.section("firewall", FirewallSpec).mode == "open"
     if not opens or _openmpi.chosen_ports(host) is not None:

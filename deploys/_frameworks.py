@@ -8,7 +8,7 @@ from dataclasses import replace
 from remedy.deploys import _openmpi
 from remedy.deploys.ascend import HCCN, AscendSpec
 from remedy.deploys.paddle import PaddleSpec
-from remedy.firewall.ports import Framework, Need, needs_of
+from remedy.firewall.ports import ENGINES, Framework, Need, needs_of
 from remedy.plan import Fleet, once_a_fleet
 from remedy.probe import File, HostState
 from remedy.values import Unknown
@@ -17,12 +17,6 @@ from remedy.values import Unknown
 PACKAGES: Mapping[Framework, tuple[str, ...]] = {
     "paddle": ("paddlepaddle", "paddlepaddle_gpu"),
     "mindspore": ("mindspore", "mindspore_gpu", "mindspore_ascend"),
-}
-ENGINES: Mapping[str, Framework] = {
-    "mpi": "mpi",
-    "nccl-tests": "mpi",
-    "paddle": "paddle",
-    "mindspore": "mindspore",
 }
 
 

@@ -1,8 +1,9 @@
 """What Open MPI does with the interfaces and ports of a host unless it is told. Not a remedy itself.
 
-It connects over every interface that is up, docker0 too, which has the same address on every host: the job then
-hangs, or dies with "cannot find a corresponding process entry". Its transport listens from port 1024 upwards,
-whatever the kernel's range is (opal/mca/btl/tcp/btl_tcp_component.c; both seen with Open MPI 4.1.4).
+It connects over every interface that is up, docker0 too, which has the same address on every host: the job
+then hangs, or dies with "cannot find a corresponding process entry". The daemons of mpirun do the same. Its
+transport listens from port 1024 upwards, whatever the kernel's range is (opal/mca/btl/tcp/btl_tcp_component.c;
+both seen with Open MPI 4.1.4).
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from remedy.probe import HostState, Interface, Network
 from remedy.values import Unknown
 
 INCLUDE = f"{MCA_PREFIX}btl_tcp_if_include"
-EXCLUDE = f"{MCA_PREFIX}btl_tcp_if_exclude"
 DAEMONS = f"{MCA_PREFIX}oob_tcp_if_include"
 FIRST_PORT = f"{MCA_PREFIX}btl_tcp_port_min_v4"
 PORT_COUNT = f"{MCA_PREFIX}btl_tcp_port_range_v4"
-IFNAMES = (INCLUDE, DAEMONS)
+# Of each the list of what is taken, and of what is not: Open MPI refuses both at once.
+CHOICES: Mapping[str, str] = {
+    INCLUDE: f"{MCA_PREFIX}btl_tcp_if_exclude",
+    DAEMONS: f"{MCA_PREFIX}oob_tcp_if_exclude",
+}
+IFNAMES = tuple(CHOICES)
 HIGHEST = 65535
 
 
@@ -44,14 +49,25 @@ def confinement(bounds: tuple[int, int]) -> Mapping[str, str]:
     return {FIRST_PORT: str(first), PORT_COUNT: str(last - first + 1)}
 
 
+def others(network: Network, carrier: Interface) -> tuple[str, ...]:
+    """Return the interfaces besides the cluster's that Open MPI connects over unless it is told not to.
+
+    Whether one has a carrier does not count: docker0 often has none, and peers get its address all the same.
+    """
+    return tuple(
+        i.name
+        for i in network.interfaces
+        if i.up and i.ipv4 and i.name != carrier.name and i.kind != "loopback"
+    )
+
+
 def goes_astray(network: Network, carrier: Interface) -> str | None:
     """Return what Open MPI would connect over that leads nowhere; None where all leads to peers."""
-    # Whether it has a carrier does not count: docker0 often has none, and peers get its address all the same.
-    others = (i for i in network.interfaces if i.up and i.ipv4 and i.name != carrier.name)
-    astray = [i.name for i in others if i.kind != "loopback" and nic.internal(i, network)]
-    return (
-        f"Open MPI takes {', '.join(astray)} too, which does not leave the host" if astray else None
-    )
+    found = others(network, carrier)
+    astray = [i.name for i in network.interfaces if i.name in found and nic.internal(i, network)]
+    if not astray:
+        return None
+    return f"Open MPI takes {', '.join(astray)} too, which does not leave the host"
 
 
 def wrong_include(value: str, network: Network, carrier: Interface, *, strict: bool) -> str | None:

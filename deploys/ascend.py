@@ -38,13 +38,15 @@ class AscendSpec(SpecSection):
     """``rank_table``: true writes the table and sets the variables; without it one that is there is kept right.
 
     ``base_port``: HCCL_IF_BASE_PORT. ``node_timeout``: MS_NODE_TIMEOUT in seconds, "auto" goes by the number of
-    devices. ``connect_timeout``: HCCL_CONNECT_TIMEOUT in seconds.
+    devices. ``connect_timeout``: HCCL_CONNECT_TIMEOUT in seconds. ``buffer``: HCCL_BUFFSIZE in MB, which each
+    communicator takes twice from the memory of every device.
     """
 
     rank_table: bool | None = None
     base_port: int = Field(default=BASE_PORT, ge=1024, le=65520)
     node_timeout: Literal["auto"] | int = "auto"
     connect_timeout: int | None = Field(default=None, ge=120, le=7200)
+    buffer: int | None = Field(default=None, ge=1, le=16384)
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,15 @@ def variables(fleet: Fleet, host: HostState, spec: AscendSpec) -> dict[str, str]
     if spec.connect_timeout is not None:
         values["HCCL_CONNECT_TIMEOUT"] = str(spec.connect_timeout)
     return values
+
+
+def buffer(host: HostState, spec: AscendSpec) -> dict[str, str]:
+    """Return HCCL_BUFFSIZE where the spec gives it, with or without a rank table."""
+    return (
+        {"HCCL_BUFFSIZE": str(spec.buffer)}
+        if spec.buffer is not None and _has_devices(host)
+        else {}
+    )
 
 
 def reserved_ports(fleet: Fleet) -> range:

@@ -119,6 +119,7 @@ class EnvironmentSpec(SpecSection):
         "mpi-nic-mismatch",
         "rank-mismatch",
         "firewall-ports",
+        "hccl-memory",
     ),
     finds=("p2p-acs-iommu", "shm-too-small", "ib-misconfig", "gdr-peermem"),
     order=60,
@@ -157,7 +158,7 @@ def _repairs(around: Surroundings) -> dict[str, Wish]:
     reasons: dict[str, str] = {}
     for setting in around.settings:
         fault = around.fault(setting.name, setting.value)
-        repaired = (*IFNAMES, _openmpi.INCLUDE, *transports.NAMES)
+        repaired = (*IFNAMES, *_openmpi.IFNAMES, *transports.NAMES)
         if setting.target and (fault or setting.ours) and setting.name in repaired:
             reasons[setting.name] = fault or "remedy set it in place of what could not work"
     astray = _nccl_goes_astray(around)
@@ -178,7 +179,7 @@ def _value_for(around: Surroundings, name: str, carrier: Interface) -> str | Non
     if name in transports.NAMES:
         return transports.value_for(name, around.bench.host, carrier)
     subnet = nic.cluster_subnet(around.bench.fleet, around.bench.host)
-    if name == _openmpi.INCLUDE and subnet is not None:
+    if name in _openmpi.IFNAMES and subnet is not None:
         return subnet
     return _as_value(name, carrier.name)
 
@@ -215,15 +216,15 @@ def _asked(around: Surroundings, settings: EnvironmentSpec) -> dict[str, Wish]:
         wishes = {name: Wish(_as_value(name, interface), why) for name in IFNAMES}
         subnet = nic.cluster_subnet(fleet, host)
         if subnet and any(target.dialect is Dialect.MCA for target in around.targets):
-            wishes[_openmpi.INCLUDE] = Wish(
-                subnet, "the cluster network, the same word on every host"
-            )
+            same = "the cluster network, the same word on every host"
+            wishes |= {name: Wish(subnet, same) for name in _openmpi.IFNAMES}
     if settings.hcas == "auto" and (ports := nic.one_layer(nic.active_ports(host))):
         words = ",".join(f"{port.device}:{port.port}" for port in ports)
         wishes["NCCL_IB_HCA"] = Wish(f"={words}", f"the active {ports[0].link_layer} ports")
-    of_ascend = ascend.variables(fleet, host, fleet.spec.section("ascend", ascend.AscendSpec))
+    npus = fleet.spec.section("ascend", ascend.AscendSpec)
     for values, why in (
-        (of_ascend, "ascend.rank_table of the spec"),
+        (ascend.variables(fleet, host, npus), "ascend.rank_table of the spec"),
+        (ascend.buffer(host, npus), "ascend.buffer of the spec"),
         (settings.variables, "environment.variables of the spec"),
     ):
         wishes |= {name: Wish(value, why) for name, value in values.items()}

@@ -5,8 +5,8 @@ an error that names none of it; a host with an older driver fails alone; hosts w
 make a launcher wait for ranks that never come.
 
 How it is measured: the loaded driver by /proc/driver/nvidia/version, GPUs by nvidia-smi, Python packages by
-the names of their metadata directories, torch's CUDA by its version.py, a system's NCCL by the name of its
-library. Nothing is imported or started. What could not be read on a host is not compared.
+the names of their metadata directories, torch's CUDA by its version.py, NCCL and Open MPI of the system by the
+names of their libraries. Nothing is imported or started. What could not be read on a host is not compared.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from remedy.plan.compare import differences
 from remedy.probe import Gpus, HostState, Software
 from remedy.spec import SpecSection
 from remedy.text import fold
+from remedy.values import Unknown
 
 NCCL_WHEELS = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
 FRAMEWORKS = ("torch", "torch_npu", "paddlepaddle", "paddlepaddle_gpu", "mindspore")
@@ -84,6 +85,16 @@ def system_nccl(state: HostState) -> str | None:
     return " and ".join(sorted({version for _, version in state.software.nccl})) or NONE
 
 
+def open_mpi(state: HostState) -> str | None:
+    """Return the versions of Open MPI's library; None where only mpirun is found."""
+    if not isinstance(state.software, Software) or isinstance(state.session, Unknown):
+        return None
+    versions = {version for _, version in state.software.libmpi}
+    if not versions and state.session.has("mpirun"):
+        return None
+    return " and ".join(f"libmpi {version}" for version in sorted(versions)) or NONE
+
+
 COMPARED: tuple[tuple[str, str, Callable[[HostState], str | None], str], ...] = (
     (
         "the NVIDIA driver",
@@ -119,6 +130,12 @@ COMPARED: tuple[tuple[str, str, Callable[[HostState], str | None], str], ...] = 
         system_nccl,
         "NCCL refuses ranks of a different version: install one version of libnccl2 on all hosts and hold it.",
     ),
+    (
+        "Open MPI",
+        "mpi-version-conflict",
+        open_mpi,
+        "Install one version of Open MPI on all of them (Debian: openmpi-bin).",
+    ),
 )
 """What is compared: the words for it, the label, how a host's value is found, what to do."""
 
@@ -126,7 +143,13 @@ COMPARED: tuple[tuple[str, str, Callable[[HostState], str | None], str], ...] = 
 @remedy(
     "Versions across the fleet",
     FleetVersionsSpec,
-    finds=("nccl-version-mismatch", "driver-mismatch", "multi-python", "rank-mismatch"),
+    finds=(
+        "nccl-version-mismatch",
+        "driver-mismatch",
+        "multi-python",
+        "rank-mismatch",
+        "mpi-version-conflict",
+    ),
     order=90,
 )
 def fleet_versions(_bench: Workbench[FleetVersionsSpec]) -> None:

@@ -2,8 +2,9 @@
 
 Finds: a driver that does not answer, or a GPU that fell off the bus; an NVSwitch machine whose fabric manager
 does not run (CUDA error 802); GPUs that are in use already (NCCL error 5, out of memory); Docker that cannot
-hand GPUs to a container; persistence mode off, so that every start waits for the driver; access control
-between PCIe devices, which breaks or slows direct transfers between GPUs.
+hand GPUs to a container; libcuda that is missing, a stub or another driver's (nvidia-smi shows no CUDA
+version, "your CUDA device is not set properly"); persistence mode off, so that every start waits for the
+driver; access control between PCIe devices, which breaks or slows direct transfers between GPUs.
 
 How it is measured: the PCI bus by sysfs, the driver by /proc/driver/nvidia, the rest by one nvidia-smi query
 each for GPUs and processes, `lspci -vvv` and the settings of dockerd. Only a driver that is loaded
@@ -55,6 +56,7 @@ def gpu_health(bench: Bench) -> None:
     """Check the GPUs of one host, where it has any."""
     gpus = bench.known(bench.host.gpus)
     _driver(bench, gpus)
+    _cuda(bench, gpus)
     _fabric(bench, gpus)
     _in_use(bench, gpus)
     _slow(bench, gpus)
@@ -91,6 +93,35 @@ def _driver(bench: Bench, gpus: Gpus) -> None:
             (d.address for d in gpus.pci if d.vendor == NVIDIA and d.is_gpu),
             "Check `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
             label="gpu-hardware-xid",
+        )
+
+
+def _cuda(bench: Bench, gpus: Gpus) -> None:
+    """Report what makes nvidia-smi show no CUDA version, and programs find no CUDA device."""
+    host = bench.host
+    if not gpus.driver or isinstance(host.software, Unknown):
+        return
+    libraries = host.software.libcuda
+    strange = [path for path, version in libraries if version != gpus.driver]
+    if not libraries:
+        bench.report(
+            "no libcuda of the driver in the system's library folders",
+            f"loaded driver: {gpus.driver}; nvidia-smi then shows no CUDA version",
+            f"Install libcuda of version {gpus.driver} (Debian: libcuda1, Ubuntu: libnvidia-compute).",
+        )
+    elif strange:
+        bench.report(
+            f"libcuda is not that of the loaded driver {gpus.driver}",
+            strange,
+            "Reboot after an upgrade of the driver; else remove the other version.",
+        )
+    environment = {} if isinstance(host.environment, Unknown) else host.environment
+    path = environment.get("LD_LIBRARY_PATH", "")
+    if stubs := [folder for folder in path.split(":") if folder.rstrip("/").endswith("/stubs")]:
+        bench.report(
+            "LD_LIBRARY_PATH of sessions names stubs, whose libcuda finds no device",
+            stubs,
+            "Take them out of LD_LIBRARY_PATH: they are for linking only.",
         )
 
 

@@ -25,6 +25,8 @@ WITHOUT_A_LOG = {
     "wrong-ifname-of-sessions": "its words are those of lab-wrong-socket-ifname",
     "node-lost": "the other host only waits, as in paddle-one-of-two; that one is off",
     "node-replaced": "the fresh disk has no program that could print anything",
+    "stale-launch-variables": "all ranks wait, and no launcher prints a word",
+    "wrong-mpi-interface": "its words are those of mpi-interface.log",
     "unconfirmed-change": "a job runs as before; it is remedy that must wait",
 }
 # Of the way by ssh: a job runs as before, and prints nothing of it.

@@ -69,6 +69,15 @@ FRAMEWORKS: Mapping[Framework, tuple[Need, ...]] = _frameworks()
 VERIFICATION = Need(PORTS.start, PORTS.stop - 1, "remedy's verification")
 
 
+ENGINES: Mapping[str, Framework] = {
+    "mpi": "mpi",
+    "nccl-tests": "mpi",
+    "paddle": "paddle",
+    "mindspore": "mindspore",
+}
+"""The framework whose launcher an engine of the verification uses; torch's is told ``VERIFICATION``."""
+
+
 def needs_of(frameworks: Iterable[Framework]) -> tuple[Need, ...]:
     """Return what the launchers of these frameworks listen on, beside ports of the kernel's choice.
 

@@ -10,7 +10,9 @@ from remedy.probe.frames import Sections
 from remedy.values import Record
 
 _VERSION_FILE = re.compile(r"(/.+)/torch/version\.py:cuda[^=]*= *(?:'([^']*)'|\"([^\"]*)\"|None)")
-_NCCL = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+_NCCL = re.compile(r"/libnccl\.so\.(\d+\.\d+\.\d+)\Z")
+_LIBCUDA = re.compile(r"/libcuda\.so\.(\d+\.\d+(?:\.\d+)?)\Z")
+_LIBMPI = re.compile(r"/libmpi\.so\.(\d+\.\d+\.\d+)\Z")
 
 
 class Package(NamedTuple):
@@ -26,13 +28,16 @@ class Software(Record):
 
     ``interpreters`` are the Pythons and torchruns of the PATH in its order, then those of the request.
     ``cuda`` maps a package directory to the CUDA version that its torch was built for, "" for none. ``nccl``
-    maps the path of a system library to its version.
+    maps the path of a system library to its version; so do ``libcuda``, whose version is the driver's that it
+    came with, and ``libmpi`` of Open MPI.
     """
 
     interpreters: tuple[str, ...]
     packages: tuple[Package, ...]
     cuda: tuple[tuple[str, str], ...]
     nccl: tuple[tuple[str, str], ...]
+    libcuda: tuple[tuple[str, str], ...] = ()
+    libmpi: tuple[tuple[str, str], ...] = ()
 
     def versions(self, *names: str) -> tuple[Package, ...]:
         """Return the installed distributions of these names, in the order of the directories."""
@@ -59,10 +64,15 @@ def parse_software(sections: Sections) -> Software:
         interpreters=tuple(dict.fromkeys(by_kind["interpreter"])),
         packages=tuple(dict.fromkeys((*_installed(by_kind["package"]), *_conda(by_kind["conda"])))),
         cuda=tuple(cuda),
-        nccl=tuple(
-            (path, match[1]) for path in by_kind["library"] if (match := _NCCL.search(path))
-        ),
+        nccl=_libraries(by_kind["library"], _NCCL),
+        libcuda=_libraries(by_kind["library"], _LIBCUDA),
+        libmpi=_libraries(by_kind["library"], _LIBMPI),
     )
+
+
+def _libraries(paths: Iterable[str], name: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
+    """Return the libraries of one name, each with the version in its name."""
+    return tuple((path, match[1]) for path in paths if (match := name.search(path)))
 
 
 def _installed(paths: Iterable[str]) -> Iterable[Package]:

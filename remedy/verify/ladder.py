@@ -21,7 +21,7 @@ from remedy.verify.facts import Facts, compare
 from remedy.verify.hosts import Participants
 from remedy.verify.isolate.search import Search
 from remedy.verify.reach.answers import links_without_names
-from remedy.verify.reach.plan import plan_reach, reach_hosts
+from remedy.verify.reach.plan import ReachHost, plan_reach, reach_hosts
 from remedy.verify.reach.result import Reach
 from remedy.verify.reach.run import try_links
 from remedy.verify.scripts import Run
@@ -146,10 +146,14 @@ class _Climb:
         names = [host.name for host in self.participants.hosts]
         if not tried or len(names) < 2:
             return links_without_names(names, nameless)
-        plan = plan_reach(reach_hosts(self.participants, self.ranks.port), self.ranks.port)
+        plan = plan_reach(self._reach_hosts(), self.ranks.port)
         (links,) = try_links([plan], self.run, nameless)
         self._reached(links.rung)
         return links
+
+    def _reach_hosts(self) -> list[ReachHost]:
+        """The hosts, with the ports that the engine's ranks will use there."""
+        return reach_hosts(self.participants, self.ranks.port, self.ranks.engine)
 
     def _no_answer(self, links: Reach) -> Verdict:
         """Where no host answers at all."""
@@ -190,7 +194,7 @@ class _Climb:
 
     def _isolated(self, fleet: GroupRun) -> Verdict:
         """Look for the culprits by tests of groups."""
-        hosts = {host.name: host for host in reach_hosts(self.participants, self.ranks.port)}
+        hosts = {host.name: host for host in self._reach_hosts()}
         search = Search(self.run, self.ranks, hosts, self.spec.isolate_seconds)
         verdict = search.explain(fleet)
         self._reached(search.rung(verdict))

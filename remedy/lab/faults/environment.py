@@ -113,3 +113,25 @@ def old_environment_of_slurmd(host: Host) -> None:
         f"systemctl is-active -q slurmd-stand-in || systemd-run -q --unit slurmd-stand-in "
         f"-E NCCL_SOCKET_IFNAME={NOWHERE} /usr/local/sbin/slurmd infinity"
     )
+
+
+@fault(
+    "stale-launch-variables",
+    "/etc/environment still gives sessions the rank and the endpoints of an old job",
+)
+def stale_launch_variables(host: Host) -> None:
+    lines = (
+        "# job 4711\nPADDLE_TRAINER_ID=1\nPADDLE_TRAINERS_NUM=2\n"
+        "PADDLE_TRAINER_ENDPOINTS=10.9.9.8:6170,10.9.9.9:6170\nPADDLE_CURRENT_ENDPOINT=10.9.9.9:6170\n"
+        "MASTER_ADDR=10.9.9.8\nRANK=1\nWORLD_SIZE=2\n"
+    )
+    _append(host, "/etc/environment", lines.encode())
+
+
+@fault(
+    "wrong-mpi-interface",
+    "/etc/environment names an interface for Open MPI that does not exist",
+)
+def wrong_mpi_interface(host: Host) -> None:
+    lines = f"OMPI_MCA_btl_tcp_if_include={NOWHERE}\n"
+    _append(host, "/etc/environment", lines.encode())

@@ -27,8 +27,10 @@ software() {
             [ ! -e "$meta" ] || printf 'conda %s\n' "$meta"
         done
     done
-    for library in /usr/lib/*/libnccl.so.2.* /usr/lib64/libnccl.so.2.* /usr/local/lib/libnccl.so.2.* \
-        /usr/local/cuda*/lib64/libnccl.so.2.*; do
+    for library in /usr/lib/*-linux-gnu*/libnccl.so.2.* /usr/lib64/libnccl.so.2.* /usr/local/lib/libnccl.so.2.* \
+        /usr/local/cuda*/lib64/libnccl.so.2.* \
+        /usr/lib/*-linux-gnu*/libcuda.so.[1-9]*.* /usr/lib64/libcuda.so.[1-9]*.* \
+        /usr/lib/*-linux-gnu*/libmpi.so.40.* /usr/lib64/openmpi/lib/libmpi.so.40.* /usr/local/lib/libmpi.so.40.*; do
         [ ! -e "$library" ] || printf 'library %s\n' "$library"
     done
     for file in $version_files; do

@@ -1,7 +1,8 @@
 """Reachability: every ordered pair of hosts, on ports that training would use there.
 
 One command a host; all run at the same time, each listening and calling all others. Which ports: two of the
-range from which the target's kernel really takes them, and the launcher's.
+range from which the target's kernel really takes them, one of each further range that the engine's own
+framework listens on, and the launcher's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import secrets
 from collections.abc import Collection, Sequence
 from random import Random, SystemRandom
 
+from remedy.firewall import spans
+from remedy.firewall.ports import ENGINES, needs_of
 from remedy.probe import HostState
+from remedy.spec import EngineName
 from remedy.spec.verify import PORTS
 from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
@@ -70,23 +74,49 @@ class ReachPlan(Record):
         return [*called[start:], *called[:start]]
 
 
-def reach_hosts(participants: Participants, launcher: int) -> list[ReachHost]:
+def reach_hosts(
+    participants: Participants, launcher: int, engine: EngineName = "torch"
+) -> list[ReachHost]:
     """Describe the hosts as their peers see them, each with ports of its own range.
 
     Args:
         participants: the hosts, with what the probe read there.
         launcher: the launcher's port.
+        engine: what will run over these ports.
     """
     random = SystemRandom()
-    return [
-        ReachHost(
-            name=host.name,
-            address=host.address,
-            ports=draw_ports(*_ports_of(participants.states.get(host.name)), launcher, random),
-            python=host.python,
+    hosts = []
+    for host in participants.hosts:
+        between, taken = _ports_of(participants.states.get(host.name))
+        ports = draw_ports(between, taken, launcher, random)
+        more = engine_ports(engine, between, {*taken, *ports}, random)
+        hosts.append(
+            ReachHost(
+                name=host.name, address=host.address, ports=(*more, *ports), python=host.python
+            )
         )
-        for host in participants.hosts
-    ]
+    return hosts
+
+
+def engine_ports(
+    engine: EngineName, between: tuple[int, int], taken: Collection[int], random: Random
+) -> tuple[int, ...]:
+    """Draw a port of each range beyond the kernel's from which an engine's ranks take one.
+
+    Args:
+        engine: what runs.
+        between: the first and the last port that the host's kernel gives out.
+        taken: ports that cannot be tried.
+        random: draws.
+    """
+    framework = ENGINES.get(engine)
+    drawn = []
+    for need in needs_of([framework] if framework else []):
+        beyond = spans.minus(((need.low, need.high),), (between,))
+        free = [p for low, high in beyond for p in range(low, high + 1) if p not in taken]
+        if need.low < need.high and not need.meeting and free:
+            drawn.append(random.choice(free))
+    return tuple(drawn)
 
 
 def _ports_of(state: HostState | None) -> tuple[tuple[int, int], set[int]]:

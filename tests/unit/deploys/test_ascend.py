@@ -15,9 +15,9 @@ from remedy.deploys.port_range import RESERVED_KEY
 from remedy.edit.rank_table import Server, parse_hccn, rank_table
 from remedy.firewall.ports import RANGE_KEY
 from remedy.plan import FindingKind, Fleet, Plan
-from remedy.probe import HostState, Sysctls
+from remedy.probe import File, HostState, Sysctls
 from remedy.values import Unknown
-from tests.unit.deploys.ascend_bench import fleet_of, hccn, host, planned, written
+from tests.unit.deploys.ascend_bench import ENV, fleet_of, hccn, host, planned, written
 
 
 def test_hosts_without_devices_are_left_alone() -> None:
@@ -242,6 +242,27 @@ def test_hosts_with_other_numbers_of_devices_are_reported() -> None:
     (finding,) = planned(fleet_of(*states)).findings
     assert finding.host is None
     assert finding.evidence == ("2 devices: gpu01, gpu02", "1 devices: gpu03")
+
+
+def test_the_buffers_of_communicators_are_set_where_there_are_devices() -> None:
+    made = fleet_of(host(1, hccn(1)), host(2), ascend=AscendSpec(buffer=100))
+    plan = planned(made, "environment")
+    assert b"HCCL_BUFFSIZE=100\n" in plan.contents[plan.for_host("gpu01")[0].action.after or ""]
+    assert not plan.for_host("gpu02")
+    assert {f.label for f in plan.findings if f.host == "gpu01"} >= {"hccl-memory"}
+
+
+@pytest.mark.parametrize(("size", "told"), [("1024", True), ("200", False), ("100", False)])
+def test_buffers_that_are_larger_than_usual_are_reported(size: str, told: bool) -> None:
+    text = f"HCCL_BUFFSIZE={size}\n".encode()
+    state = host(1, hccn(1))
+    file = File(path=ENV, real_path=ENV, exists=True, content=text)
+    state = state.model_copy(update={"files": {**state.files, ENV: file}})
+    found = [
+        f for f in planned(fleet_of(state), "environment").findings if f.label == "hccl-memory"
+    ]
+    assert bool(found) is told
+    assert all(f.evidence == (f"{ENV}:1: HCCL_BUFFSIZE={size}",) for f in found)
 
 
 # --- any fleet ---

@@ -133,7 +133,9 @@ def test_the_spec_sets_what_it_asks_for_where_it_takes_effect() -> None:
     assert content(plan, ENV) == block(*names)
     assert b"export PYTHONPATH='/opt/x'\n" in (content(plan, PROFILE) or b"")
     mca = b"#remedy disabled# btl_tcp_if_include = eth7\n"
-    assert content(plan, MCA) == mca + block("btl_tcp_if_include = 10.0.0.0/24")
+    assert content(plan, MCA) == mca + block(
+        "btl_tcp_if_include = 10.0.0.0/24", "oob_tcp_if_include = 10.0.0.0/24"
+    )
 
 
 def test_what_is_set_right_already_is_not_set_twice() -> None:
@@ -263,7 +265,9 @@ def test_a_file_that_cannot_be_read_is_unknown_where_the_spec_needs_it(
 def test_an_interface_of_the_spec_is_set_for_every_library_in_its_own_form() -> None:
     plan = planned(host(files={MCA: b""}), spec=EnvironmentSpec(interface="eno2"))
     assert content(plan, NCCL) == block("NCCL_SOCKET_IFNAME==eno2")
-    assert content(plan, MCA) == block("btl_tcp_if_include = 10.0.0.0/24")
+    assert content(plan, MCA) == block(
+        "btl_tcp_if_include = 10.0.0.0/24", "oob_tcp_if_include = 10.0.0.0/24"
+    )
     assert content(plan, ENV) == block("GLOO_SOCKET_IFNAME=eno2", "TP_SOCKET_IFNAME=eno2")
     (found,) = findings(host(), FindingKind.BLOCKED, EnvironmentSpec(interface="eth7"))
     assert "eth7" in found.title

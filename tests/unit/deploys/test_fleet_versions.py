@@ -9,7 +9,7 @@ import pytest
 from remedy.deploys.fleet_versions import FleetVersionsSpec
 from remedy.errors import SpecError
 from remedy.plan import section_models
-from remedy.probe import Package, Software
+from remedy.probe import LoginSession, Package, Software
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit.build import record
@@ -150,3 +150,28 @@ def test_an_nccl_that_is_too_old_is_named_with_its_place(version: str, is_old: b
         if is_old:
             says(found[0], title=("NCCL", "2.8"), evidence=(f"gpu[01-02]: {place}",))
             assert found[0].label == "nccl-version-mismatch"
+
+
+def with_mpi(*versions: str, mpirun: bool = True) -> dict[str, Any]:
+    libraries = tuple((f"/usr/lib/libmpi.so.{version}", version) for version in versions)
+    programs = {"mpirun": "/usr/bin/mpirun"} if mpirun else {}
+    return {
+        "software": record(Software, libmpi=libraries),
+        "session": record(LoginSession, programs=programs),
+    }
+
+
+def test_open_mpi_that_is_missing_or_another_on_some_hosts_is_told() -> None:
+    good = with_mpi("40.30.4")
+    finding = finding_of("fleet_versions", hosts(good, with_mpi("40.10.3"), with_mpi(mpirun=False)))
+    assert (finding.title, finding.label) == (
+        "Open MPI differs between the hosts",
+        "mpi-version-conflict",
+    )
+    assert set(finding.evidence) == {
+        "libmpi 40.30.4: gpu01",
+        "libmpi 40.10.3: gpu02",
+        "none: gpu03",
+    }
+    assert findings_of("fleet_versions", hosts(good, good)) == []
+    assert findings_of("fleet_versions", hosts(good, with_mpi())) == [], "in a place of its own"

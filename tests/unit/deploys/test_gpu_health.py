@@ -17,6 +17,7 @@ from remedy.probe import (
     Identity,
     LoginSession,
     PciDevice,
+    Software,
     Unit,
 )
 from tests.unit.build import record
@@ -273,3 +274,35 @@ def test_the_kind_of_driver(words: str, is_open: bool) -> None:
     found = parse(body[:at] + line.encode() + body[at:]).gpus
     assert isinstance(found, Gpus)
     assert (found.driver, found.open_kernel) == ("580.65.06", is_open)
+
+
+LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so"
+
+
+@pytest.mark.parametrize(
+    ("versions", "title"),
+    [
+        ((), "no libcuda of the driver"),
+        (("550.54.14",), "libcuda is not that of the loaded driver 580.65.06"),
+        (("580.65.06", "550.54.14"), "libcuda is not that of the loaded driver 580.65.06"),
+        (("580.65.06",), ""),
+    ],
+)
+def test_what_makes_nvidia_smi_show_no_cuda_version(versions: tuple[str, ...], title: str) -> None:
+    libraries = tuple((f"{LIBCUDA}.{version}", version) for version in versions)
+    facts = {**gpus(), "software": record(Software, libcuda=libraries)}
+    found = findings_of("gpu_health", hosts(facts))
+    assert [f.title[: len(title)] for f in found] == ([title] if title else [])
+    assert all(f.label == "driver-mismatch" for f in found)
+    assert not findings_of("gpu_health", hosts({**facts, **gpus(0, driver="")}))
+
+
+def test_stubs_in_the_path_of_libraries_are_named() -> None:
+    right = (f"{LIBCUDA}.580.65.06", "580.65.06")
+    facts = {
+        **gpus(),
+        "software": record(Software, libcuda=(right,)),
+        "environment": {"LD_LIBRARY_PATH": "/opt/lib:/usr/local/cuda/lib64/stubs/:/usr/lib"},
+    }
+    found = finding_of("gpu_health", hosts(facts))
+    says(found, title=("LD_LIBRARY_PATH", "stubs"), evidence=("/usr/local/cuda/lib64/stubs/",))

@@ -71,9 +71,13 @@ def test_where_all_interfaces_lead_to_peers_nothing_is_set() -> None:
     assert lines(state.model_copy(update={"network": network})) == []
 
 
-@pytest.mark.parametrize("line", ["btl_tcp_if_include = eno2\n", "btl_tcp_if_exclude = docker0\n"])
+@pytest.mark.parametrize("line", ["{}_tcp_if_include = eno2\n", "{}_tcp_if_exclude = docker0\n"])
 def test_a_choice_of_the_operator_that_works_stays(line: str) -> None:
-    assert lines(with_mpi(host(1, {MCA: line.encode()}))) == []
+    both = line.format("btl") + line.format("oob")
+    assert lines(with_mpi(host(1, {MCA: both.encode()}))) == []
+    assert "oob_tcp_if_include = 10.0.0.0/24" in lines(
+        with_mpi(host(1, {MCA: line.format("btl").encode()}))
+    )
 
 
 def test_a_wrong_interface_is_corrected_where_it_is_set() -> None:
@@ -100,8 +104,23 @@ def test_behind_a_firewall_it_stays_within_the_ports_that_are_open() -> None:
     assert not {MIN, COUNT} & set(lines(with_mpi(host(1, {MCA: b""}))))
 
 
+def test_behind_a_firewall_it_stays_in_the_network_that_is_let_in() -> None:
+    state = with_mpi(host(1, {MCA: b""}, extra=(interface("eno1", "192.168.9.1"),)), wall=True)
+    assert isinstance(state.network, Network)
+    kept = tuple(i for i in state.network.interfaces if i.name != "docker0")
+    state = state.model_copy(
+        update={"network": state.network.model_copy(update={"interfaces": kept})}
+    )
+    assert {INCLUDE, "oob_tcp_if_include = 10.0.0.0/24"} <= set(lines(state))
+    found = [line for f in planned(*pair(state)).findings for line in f.evidence]
+    assert any(
+        "takes eno1 too, and peers are let in by their cluster addresses" in t for t in found
+    )
+
+
 def test_ports_that_the_operator_chose_stay() -> None:
     own = b"btl_tcp_port_min_v4 = 20000\nbtl_tcp_port_range_v4 = 50\nbtl_tcp_if_include = eno2\n"
+    own += b"oob_tcp_if_include = eno2\n"
     state = with_mpi(host(1, {MCA: own}), wall=True)
     assert lines(state) == []
     assert _openmpi.chosen_ports(state) == (20000, 20049)

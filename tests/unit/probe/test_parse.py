@@ -298,6 +298,8 @@ def test_software_of_any_layout() -> None:
         "package /opt/venv/lib/python3.12/site-packages/nvidia_nccl_cu12-2.27.5.dist-info\n"
         "conda /opt/conda/conda-meta/pytorch-2.5.1-py3.12_cuda12.4_0.json\n"
         "library /usr/lib/x86_64-linux-gnu/libnccl.so.2.27.5\n"
+        "library /usr/lib64/libcuda.so.580.65.06\nlibrary /usr/lib64/libcuda.so.1.x\n"
+        "library /usr/lib64/openmpi/lib/libmpi.so.40.30.4\nlibrary /usr/lib/libmpi.so.12.1.0.bak\n"
         "/opt/venv/lib/python3.12/site-packages/torch/version.py:cuda: Optional[str] = '12.8'\n"
         "/opt/b/lib/python3.12/site-packages/torch/version.py:cuda: Optional[str] = None\n"
     )
@@ -309,6 +311,8 @@ def test_software_of_any_layout() -> None:
     )
     assert software.cuda == ((site, "12.8"), ("/opt/b/lib/python3.12/site-packages", ""))
     assert software.nccl == (("/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.5", "2.27.5"),)
+    assert software.libcuda == (("/usr/lib64/libcuda.so.580.65.06", "580.65.06"),)
+    assert software.libmpi == (("/usr/lib64/openmpi/lib/libmpi.so.40.30.4", "40.30.4"),)
 
 
 def test_ipv6_default_route() -> None:

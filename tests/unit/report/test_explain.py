@@ -79,10 +79,30 @@ def test_an_unknown_name_names_the_nearest() -> None:
 def test_every_problem_has_an_answer_or_says_why_not() -> None:
     known = {remedy.name for remedy in remedies()} | set(COMMANDS) | MEANT
     for problem in problems():
-        assert set(problem) <= {"problem", "answers", "note", "kind"}
+        assert set(problem) <= {"problem", "answers", "note", "kind", "tests", "told"}
         assert problem.get("kind", "host") in ("host", "diagnose", "none")
         assert set(problem.get("answers", ())) <= known, problem
         assert problem.get("answers") or problem.get("kind"), problem
+
+
+@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem["problem"][:60])
+def test_every_answer_is_shown_by_a_test_or_only_told(problem: dict[str, Any]) -> None:
+    tests = problem.get("tests", [])
+    assert tests or problem.get("told"), "name the tests that show it, or say why it is only told"
+    for test in tests:
+        path, _, name = test.partition("::")
+        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+        assert re.search(rf"^def {re.escape(name)}\(", text, re.M), f"there is no {test}"
+    if problem.get("kind") == "none":
+        assert problem.get("told"), "what no host causes is only told"
+
+
+def test_pages_say_which_answers_are_words_alone() -> None:
+    page = (ROOT / "docs" / "problems.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = [problem for problem in problems() if problem.get("told")]
+    assert page.count("| *only told*: ") == len(told)
+    assert readme.count("(only told) |") == sum(bool(p.get("answers")) for p in told)
 
 
 def test_a_cause_is_told_with_the_texts_that_speak_for_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from remedy.errors import UnreachableError
 from remedy.verify.reach.answers import judge_links
-from remedy.verify.reach.plan import GROUP, draw_ports
+from remedy.verify.reach.plan import GROUP, draw_ports, engine_ports
 from tests.unit.verify.reach.reach_bench import PORTS, UNCUT, KnockOutput, answers, make_plan
 
 
@@ -161,3 +161,15 @@ def test_a_report_about_others_than_were_asked_counts_for_nothing(change: dict[s
     plan = make_plan(3)
     found = judge_links(plan, answers(plan, {}, gpu0={"mtu": {**UNCUT, **change}}))
     assert found.failures == {"gpu0": "its report is not about what was asked"}
+
+
+@given(st.integers(0, 2**32))
+def test_ports_of_an_engines_own_ranks_are_tried_too(seed: int) -> None:
+    random, between = Random(seed), (32768, 60999)  # noqa: S311
+    (port,) = engine_ports("mindspore", between, {8118}, random)
+    assert 8119 <= port <= 12213
+    (port,) = engine_ports("paddle", between, (), random)[:1]
+    assert 61000 <= port <= 64000
+    assert engine_ports("torch", between, (), random) == ()
+    assert engine_ports("mpi", between, (), random) == (), "it is kept within the kernel's range"
+    assert engine_ports("mindspore", (1024, 65535), (), random) == ()
