@@ -19,6 +19,8 @@ from remedy.plan import Plan
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
 NAMESPACE = "remedy-plan@v1"
+# Time for a person to type a passphrase, or to touch a token.
+KEYGEN_SECONDS = 300
 # The form that ssh-keygen writes; it reads more than that, and a signature must match byte for byte.
 _ARMOR = re.compile(
     rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END SSH SIGNATURE-----(\r?\n)?"
@@ -181,12 +183,21 @@ def _signer(
 def _keygen(arguments: Sequence[str], text: bytes) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            ["ssh-keygen", *arguments], input=text, capture_output=True, check=False, timeout=300
+            ["ssh-keygen", *arguments],
+            input=text,
+            capture_output=True,
+            check=False,
+            timeout=KEYGEN_SECONDS,
         )
     except FileNotFoundError as error:
         raise UsageError(
             "ssh-keygen is not installed on this machine",
             next_step="Install the OpenSSH client: apt-get install openssh-client",
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise RefusedError(
+            f"ssh-keygen did not answer within {KEYGEN_SECONDS} s",
+            next_step="See whether the ssh agent answers: ssh-add -l. A key file needs none: --key FILE.",
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,8 +84,11 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
         # pyinfra has to be loaded before other users of sockets.
         from pydantic import SecretStr
 
+        from remedy.cli.interrupt import deliveries
         from remedy.runs.session import open_session
+        from remedy.transport.cooperative import hand_on
 
+        deliveries[:] = [hand_on]
         password = None
         if options.ask_sudo_password:
             password = SecretStr(click.prompt("sudo password", hide_input=True, err=True))
@@ -98,7 +102,32 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
         )
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))
-        yield session, terminal
+        with _end_explained(session, terminal, options.inventory):
+            yield session, terminal
+
+
+@contextmanager
+def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Iterator[None]:
+    """Record a run that a signal ends, and show what is known of its hosts and how to go on."""
+    from remedy.cli.interrupt import NAMES, leave, number_of
+
+    try:
+        yield
+    except (KeyboardInterrupt, OSError) as stop:
+        number = number_of(stop)
+        if number is None:
+            raise
+        from remedy.runs.activity import interrupted
+
+        report = interrupted(
+            session.activity,
+            signal=NAMES[number],
+            code=128 + number,
+            inventory=shlex.quote(str(inventory)),
+            guard_seconds=session.spec.apply.confirm_seconds,
+        )
+        terminal.interrupted(number, report)
+        leave(number)
 
 
 def home_of(inventory: Path) -> Path:

@@ -95,5 +95,18 @@ def ask(*questions: str, yes: bool) -> None:
             "consent is needed, and standard input is no terminal",
             next_step="Check what is shown above, then run the command again with --yes.",
         )
-    if not all(click.confirm(question, err=True) for question in questions):
+    if not all(_confirmed(question) for question in questions):
         raise RefusedError("not confirmed; nothing was changed")
+
+
+def _confirmed(question: str) -> bool:
+    """Ask a question; a signal while it waits ends the command as it does elsewhere."""
+    from remedy.cli.interrupt import Interrupted, received
+
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        number = received()
+        if number is None:
+            return False  # the end of the input is no consent
+        raise Interrupted(number) from None

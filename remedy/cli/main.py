@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import gc
 import importlib
+import signal
+import sys
+from contextlib import suppress
+from typing import Any
 
 import click
 
 from remedy import __version__
+from remedy.cli.interrupt import NAMES, interruptible, leave, number_of, received
 
 # Each command with its line in the help, in the order of a first use; its module in remedy.cli has its name.
 # The lines stand here so that the help imports none of these modules.
@@ -31,6 +36,14 @@ COMMANDS = {
 }
 
 
+REFUSED = 4
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are needed: ``--help`` stays quick."""
 
@@ -45,6 +58,26 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"remedy.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command line; signals end it in an orderly way."""
+        with interruptible():
+            return super().main(*args, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what a signal ended before any host was at work ends in a line."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort, OSError) as stop:
+            number = received() if isinstance(stop, click.Abort) else number_of(stop)
+            if number is None and not isinstance(stop, click.Abort):
+                raise
+            if number is None:
+                _say("error: no answer; nothing was changed")
+                sys.exit(REFUSED)
+            if number != signal.SIGPIPE:
+                _say(f"interrupted: {NAMES[number]}")
+            leave(number)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands, importing none of them."""

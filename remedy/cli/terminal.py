@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import contextmanager, suppress
+from signal import SIGPIPE
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from remedy.cli.interrupt import NAMES
 from remedy.text import counted, fold
 
 if TYPE_CHECKING:
+    from remedy.runs.activity import Interruption
     from remedy.runs.outcome import RunOutcome
     from remedy.transport import HostEvent
     from remedy.verify.verdict import Rung
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class StandardOutput(Console):
+    """Standard output; whoever reads it may have gone, which ends the command (``remedy.cli.interrupt``)."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command, which may have to say what is known of hosts."""
+        raise BrokenPipeError(errno.EPIPE, "standard output is closed")
+
+
+class StandardError(io.TextIOBase):
+    """Standard error, for progress: that nobody reads it any more stops no work on hosts."""
+
+    def write(self, text: str) -> int:
+        """Write text, as far as somebody reads it."""
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what was written."""
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        """Say whether a person may be reading."""
+        return sys.stderr.isatty()
+
+    def fileno(self) -> int:
+        """Return the number of standard error, whose width counts."""
+        return sys.stderr.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of standard error."""
+        return sys.stderr.encoding
+
+
+out = StandardOutput(highlight=False, soft_wrap=True)
+err = Console(file=cast(IO[str], StandardError()), highlight=False, soft_wrap=True)
 
 
 def print_json(document: Any) -> None:
@@ -44,6 +86,7 @@ class Terminal:
         self._console = err if as_json else out
         self._steps: dict[str, str] = {}
         self._shows_rungs = False
+        self._title = ""
 
     def show(self, renderable: RenderableType) -> None:
         """Print text; a bare string is never read as markup."""
@@ -75,22 +118,45 @@ class Terminal:
     def stage(self, title: str) -> Iterator[None]:
         """Show ``title`` and, on a terminal, the live table while the block runs."""
         self._steps.clear()
+        self._title = title
         if not err.is_terminal or self.verbose:
             err.print(Text(f"{title} ...", style="dim"))
             yield
+            self._title = ""
             return
         from rich.live import Live
 
         err.print(Text(title, style="dim"))
         # Drawn a few times a second, not at each event: 2,000 hosts have 10,000 of those.
-        with Live(console=err, transient=True, refresh_per_second=4, get_renderable=self._table):
+        with Live(
+            console=err,
+            transient=True,
+            refresh_per_second=4,
+            get_renderable=self._table,
+            redirect_stderr=False,  # the console itself writes there
+        ):
             yield
+        self._title = ""
 
     def host(self, event: HostEvent) -> None:
         """Take a host's next step: for the live table, or as a line where that is not shown."""
         self._steps[event.host] = event.stage
         if self.verbose:
             err.print(Text(f"{event.host}: {event.stage} {event.detail}".rstrip(), style="dim"))
+
+    def interrupted(self, number: int, report: Interruption) -> None:
+        """Show that a signal ended the command, what is known, and how to go on."""
+        if number == SIGPIPE and not report.commands:
+            return  # as people expect of `remedy history | head`
+        stage = f" while: {self._title}" if self._title else ""
+        signal = NAMES[number]
+        err.print(
+            Text("interrupted: ", style="bold red").append(f"{signal}{stage}", style="default")
+        )
+        for line in report.lines:
+            err.print(Text(f"  {line}"))
+        for purpose, command in report.commands:
+            err.print(Text(f"  {purpose:<22}", style="dim").append(command, style="cyan"))
 
     def show_rungs(self) -> None:
         """Have each rung of the verification shown as it is climbed."""

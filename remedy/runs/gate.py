@@ -122,6 +122,7 @@ def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int 
     if proposal.plan.changes:
         keep(proposal.agreement, session.home, work.run)
         work.hold()
+    session.activity.journal = work.journal
     return work
 
 
@@ -141,6 +142,11 @@ class ChangeRun:
         self._session = session
         self._proposal = proposal
         self._presence: IO[bytes] | None = None
+        self._activity = session.activity
+        self._activity.mode, self._activity.run = proposal.mode, run
+        self._activity.of = proposal.agreement.of
+        self._activity.planned = proposal.plan.hosts
+        self._activity.reports = self.reports
 
     def hold(self) -> None:
         """Show other commands of this folder that the run has a controller, until it ends or dies."""
@@ -156,6 +162,7 @@ class ChangeRun:
         head = self.journal.write("began", hosts=list(plan.hosts))
         words = witness.words(head, session.home, self.run)
         by = agreement.by or agreement.plan.author
+        self._activity.at_work = plan.hosts
         if agreement.of:
             reports = session.carrier.take_back(plan, self.run, of=agreement.of, by=by, head=words)
         else:
@@ -163,6 +170,7 @@ class ChangeRun:
         records = {name: report.record() for name, report in reports.items()}
         self.journal.write("changed", hosts=records)
         self.reports.update(reports)
+        self._activity.at_work = ()
         return reports
 
     def end(self, outcome: RunOutcome, boots: Mapping[str, str] | None = None) -> RunOutcome:
@@ -181,6 +189,7 @@ class ChangeRun:
             hosts=outcome.statuses,
             boots=dict(boots or {}),
         )
+        self._activity.ended = True
         changed = [n for n, report in self.reports.items() if report.finished and report.changed]
         words = witness.words(head, self._session.home, self.run)
         self._session.carrier.tell(changed[: witness.LAST_WITNESSES], words)

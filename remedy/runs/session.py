@@ -16,6 +16,7 @@ from remedy.audit.journal import FILE_NAME
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.plan import section_models
+from remedy.runs.activity import Activity
 from remedy.spec import FILE_NAME as SPEC_NAME
 from remedy.spec import Spec, load_spec
 from remedy.transport import HostEvent
@@ -68,6 +69,7 @@ class Session:
         transport: runs scripts on hosts.
         hosts: those that the command is for (``--limit``), in the order of the inventory.
         progress: receives what happens.
+        activity: what the command is at.
     """
 
     inventory: Inventory
@@ -75,6 +77,7 @@ class Session:
     transport: Transport
     hosts: tuple[str, ...]
     progress: Progress = field(default_factory=Silent)
+    activity: Activity = field(default_factory=Activity)
 
     @property
     def home(self) -> Path:
@@ -86,7 +89,11 @@ class Session:
         """Brings changes to the hosts."""
         settings = self.spec.apply
         guard = Guard(settings.confirm_seconds, needs_systemd=settings.without_systemd == "refuse")
-        return Carrier(self.transport, guard, self.progress.host)
+        return Carrier(self.transport, guard, self._hear)
+
+    def _hear(self, event: HostEvent) -> None:
+        self.activity.hear(event)
+        self.progress.host(event)
 
     def stories(self) -> dict[str, Story]:
         """Read the story of every run from the journal."""
@@ -138,7 +145,11 @@ def open_session(
     for section, values in (settings or {}).items():
         loaded.override(section, **values)
     hosts = inventory.select(limit)
-    transport = Transport(
-        inventory, sudo_password=sudo_password, listener=progress.host, spec=loaded.ssh
-    )
-    return Session(inventory, loaded, transport, hosts, progress)
+    activity = Activity()
+
+    def hear(event: HostEvent) -> None:
+        activity.hear(event)
+        progress.host(event)
+
+    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=loaded.ssh)
+    return Session(inventory, loaded, transport, hosts, progress, activity)

@@ -28,11 +28,16 @@ def verify(session: Session, *, incremental: bool) -> RunOutcome:
     readable = dict.fromkeys(result.fleet.states, HostOutcome(HostStatus.OK))
     scene = Scene(result.fleet, result.plan, {**hosts.hosts, **readable})
     run, warnings = new_run_id(), [*settled.notes]
+    activity = session.activity
+    activity.mode, activity.run = "verify", run
+    with unrecorded(warnings):
+        activity.journal = Journal(session.home, run=run, mode="verify")
     with session.progress.stage("Verifying"):
         proof = prove(session, scene, incremental=incremental)
     with unrecorded(warnings):
         record(proof, Journal(session.home, run=run, mode="verify"), session.home)
     outcome = replace(hosts, run=run, verdict=proof.verdict, explanation=proof.explanation)
     code, statuses = outcome.exit_code, outcome.statuses
+    activity.ended = True
     ended = note(session, "verify", "ended", run=run, hosts=statuses, exit_code=code)
     return replace(outcome, warnings=(*warnings, *ended))

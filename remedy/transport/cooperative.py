@@ -18,3 +18,19 @@ try:
     import pyinfra_cli  # noqa: F401  (its import is what does it)
 finally:
     importlib.metadata.entry_points = _read
+
+# isort: split
+from gevent import get_hub, getcurrent  # noqa: E402  (after pyinfra has chosen how sockets give way)
+
+
+def hand_on(error: BaseException) -> bool:
+    """Raise an error where the command waits, not in whatever of its side-by-side work a signal came to.
+
+    Returns:
+        False where the caller is what waits, and is to raise the error itself.
+    """
+    hub = get_hub()
+    if getcurrent() is hub.parent:
+        return False
+    hub.loop.run_callback_threadsafe(hub.parent.throw, error)
+    return True

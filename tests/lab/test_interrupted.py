@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 
 import pytest
 
+from tests.lab.at_work import AT_WORK, SLOW, SLOWLY, VERIFYING, processes, start
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site, outside_block, wait_for
 
 pytestmark = pytest.mark.lab
 
-# Whatever writes to the disk takes that long, so that there is time to die between two writes.
-SLOW = ("dd", "sync")
-SLOWLY = '#!/bin/sh\nsleep 0.7\nexec /usr/bin/{} "$@"\n'
-# The brackets keep the pattern from matching the command that carries it.
-AT_WORK = "[s]h -s"
-VERIFYING = "[r]emedy-verify"
 GONE = 15.0  # seconds within which a host has noticed that the controller is gone
-
-
-def start(site: Site, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        site.command(*words),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def processes(cluster: Cluster, pattern: str) -> str:
-    found = (cluster.run(host, f"pgrep -af '{pattern}'").stdout for host in cluster.hosts)
-    return "".join(found)
 
 
 @pytest.mark.parametrize("delay", [0.0, 1.0])

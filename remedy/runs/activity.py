@@ -1,0 +1,160 @@
+"""What a command is at, for when it is interrupted: which hosts are at work, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from remedy.apply.report import HostReport
+from remedy.apply.start import origin
+from remedy.audit import Journal
+from remedy.errors import RemedyError
+from remedy.runs import host
+from remedy.text import fold
+from remedy.transport import HostEvent
+
+# What is known of a host whose script was started and whose answer is not recorded, by its last stage.
+LAST_STEPS: Mapping[str, str] = {
+    "connecting": "was being connected to; nothing is known to have begun there",
+    "changing": "a script is at work there: it ends its changes within two minutes",
+    "answered": "its script has ended; its answer is not recorded",
+    "confirming": "changed, and not known to be confirmed",
+    "reverting": "takes its guarded changes back",
+}
+UNCONFIRMED = (
+    "what is guarded there is taken back in {seconds} s, unless the next apply confirms it"
+)
+
+
+@dataclass
+class Activity:
+    """What a command is at; the command itself keeps it up to date.
+
+    Args:
+        mode: of the run, "" where none has begun that is recorded.
+        run: its id.
+        of: the run that it takes back, "" for none.
+        planned: the hosts that the run is to change.
+        at_work: those whose changes were begun, and whose results are not recorded yet.
+        reports: what hosts reported of their changes.
+        steps: the last stage of each host.
+        journal: of the run, None where it records no end of its own.
+        ended: whether the run has come to its end.
+    """
+
+    mode: str = ""
+    run: str = ""
+    of: str = ""
+    planned: tuple[str, ...] = ()
+    at_work: tuple[str, ...] = ()
+    reports: dict[str, HostReport] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)
+    journal: Journal | None = None
+    ended: bool = False
+
+    def hear(self, event: HostEvent) -> None:
+        """Take the next step of one host."""
+        self.steps[event.host] = event.stage
+
+    @property
+    def began(self) -> bool:
+        """Whether a change was, or may have been, made on a host."""
+        return bool(self.at_work or self.reports)
+
+    def known(self) -> dict[str, list[str]]:
+        """Return the hosts of the run by what is known of each."""
+        words: dict[str, list[str]] = {}
+        for name in self.planned:
+            words.setdefault(self._of(name), []).append(name)
+        return words
+
+    def statuses(self) -> dict[str, str]:
+        """Return where each host ended, in a word, as the journal has it."""
+        return {
+            name: "not known"
+            if name in self.at_work
+            else host.reported(name, self.reports[name]).status.value
+            if name in self.reports
+            else "not reached"
+            for name in self.planned
+        }
+
+    def _of(self, name: str) -> str:
+        if name in self.at_work:
+            return LAST_STEPS.get(self.steps.get(name, ""), LAST_STEPS["changing"])
+        if name in self.reports:
+            return host.reported(name, self.reports[name]).status.value
+        return "not begun"
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """What is to be known when a command was interrupted.
+
+    Args:
+        lines: what it was at, and what is known of the hosts.
+        commands: that go on, take back, or show more, each with what it does.
+    """
+
+    lines: tuple[str, ...]
+    commands: tuple[tuple[str, str], ...]
+
+
+def interrupted(
+    activity: Activity, *, signal: str, code: int, inventory: str, guard_seconds: int
+) -> Interruption:
+    """Record that a run was interrupted, and return what its user has to know.
+
+    Args:
+        activity: what the command was at.
+        signal: its name.
+        code: the exit code of the command.
+        inventory: as it is typed.
+        guard_seconds: after which a host takes guarded changes back.
+    """
+    if activity.ended:
+        words = f"run {activity.run} had ended, and is recorded"
+        return Interruption((words,), _commands(activity, inventory)[:1])
+    lines = [*_record(activity, signal, code)]
+    if not activity.began:
+        lines.append("nothing was changed on any host")
+        return Interruption(tuple(lines), ())
+    lines += [f"{fold(names)}: {words}" for words, names in activity.known().items()]
+    waiting = [n for n in activity.at_work if activity.steps.get(n) in ("confirming", "answered")]
+    if waiting:
+        lines.append(f"{fold(waiting)}: {UNCONFIRMED.format(seconds=guard_seconds)}")
+    return Interruption(tuple(lines), _commands(activity, inventory))
+
+
+def _commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:
+    """Return the commands that show what happened, go on, and take back."""
+    run = activity.run
+    show = ("what the hosts noted", f"remedy show {run} --inventory {inventory}")
+    back = ("take it back", f"remedy rollback {run} {inventory}")
+    if activity.of:
+        go_on = ("go on", f"remedy rollback {activity.of} {inventory}")
+    elif activity.at_work or set(activity.planned) - set(activity.reports):
+        go_on = ("go on", f"remedy apply {inventory} --resume {run}")
+    else:
+        go_on = ("prove it", f"remedy verify {inventory}")
+    return (show, go_on, back)
+
+
+def _record(activity: Activity, signal: str, code: int) -> tuple[str, ...]:
+    """Record the end of the run; one that cannot be recorded is no reason to say less."""
+    if activity.journal is None:
+        return ()
+    try:
+        activity.journal.write(
+            "ended",
+            by=origin().author,
+            exit_code=code,
+            interrupted=signal,
+            converged=None,
+            proved=None,
+            hosts=activity.statuses(),
+            boots={},
+        )
+    except RemedyError as error:
+        return (f"run {activity.run}: its end is not recorded: {error.message}",)
+    return (f"run {activity.run}: recorded as interrupted",)

@@ -1,0 +1,254 @@
+"""Signals in the phases that need no host: loading, connecting, the question, and a reader who has left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
+from remedy.audit import Journal
+from remedy.audit.journal import FILE_NAME, read_records
+from remedy.audit.story import read_stories
+from remedy.runs.activity import Activity, interrupted
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SIGNALS = pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
+DONE = HostReport("", {"01-x": ChangeResult(id="01-x", status=ChangeStatus.DONE)}, finished=True)
+LONG = 30
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that takes connections and never says anything."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[str]:
+    def ignore() -> None:
+        if ignoring is not None:
+            signal.signal(ignoring, signal.SIG_IGN)
+
+    return subprocess.Popen(
+        [str(COMMAND), *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=ignore,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, err = process.communicate(timeout=LONG)
+    assert "Traceback" not in out + err, out + err
+    return process.returncode, out + err
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@SIGNALS
+def test_while_the_inventory_is_read(tmp_path: Path, number: signal.Signals) -> None:
+    begun = tmp_path / "begun"
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f"import time\nopen({str(begun)!r}, 'w').close()\ntime.sleep({LONG})\nhosts = []\n"
+    )
+    process = start("check", inventory)
+    wait_for(begun.exists)
+    process.send_signal(number)
+    code, text = ended(process)
+    assert code == CODES[number]
+    assert text.startswith("interrupted: ")
+
+
+@SIGNALS
+def test_while_hosts_are_read(tmp_path: Path, silent_port: int, number: signal.Signals) -> None:
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f'hosts = [("gpu01", {{"ssh_hostname": "127.0.0.1", "ssh_port": {silent_port}}})]\n'
+    )
+    process = start("apply", inventory, "--yes", "-v")
+    assert process.stderr is not None
+    while "connecting" not in process.stderr.readline():
+        pass
+    process.send_signal(number)
+    code, text = ended(process)
+    assert code == CODES[number]
+    assert "while: Reading 1 host" in text
+    assert "nothing was changed on any host" in text
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f"import time, os\nopen({str(begun)!r}, 'w').close()\n"
+        f"while not os.path.exists({str(go_on)!r}): time.sleep(0.02)\nhosts = []\n"
+    )
+    process = start("check", inventory, ignoring=signal.SIGHUP)
+    wait_for(begun.exists)
+    process.send_signal(signal.SIGHUP)
+    go_on.touch()
+    code, text = ended(process)
+    assert (code, "interrupted" in text) == (2, False)
+
+
+def at_the_question(folder: Path, action: str) -> tuple[int, str]:
+    """Do something at the question of a command that has a terminal of its own."""
+    words = ["apply", question(folder), "--plan", folder / "plan.json"]
+    bench = Path(__file__).with_name("at_a_terminal.py")
+    done = subprocess.run(
+        [sys.executable, str(bench), "Change 1 host?", action, str(COMMAND), *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=2 * LONG,
+    )
+    answer = json.loads(done.stdout)
+    assert "Change 1 host?" in answer["text"]
+    assert "Traceback" not in answer["text"]
+    assert not (folder / ".remedy").exists()
+    return answer["code"], answer["text"]
+
+
+def question(tmp_path: Path) -> Path:
+    """Write a plan of one change, so that a command comes to its question without a host that answers."""
+    from remedy.plan import Change, CommandAction, Plan, write_plan
+    from remedy.transport.reader import load_inventory
+    from tests.unit.build import record
+
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n')
+    action = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
+    change = record(Change, id="01-x", host="gpu01", title="t", action=action)
+    digest = load_inventory(inventory).digest
+    target = record(Plan, format_version=1, changes=(change,), inventory_digest=digest)
+    write_plan(target, tmp_path / "plan.json")
+    return inventory
+
+
+@SIGNALS
+def test_at_the_question(tmp_path: Path, number: signal.Signals) -> None:
+    code, text = at_the_question(tmp_path, f"signal:{number.value}")
+    assert code == CODES[number]
+    assert "nothing was changed on any host" in text
+
+
+@pytest.mark.parametrize(
+    ("action", "expected", "words"),
+    [
+        ("type:03", 130, "Ctrl-C"),
+        ("type:04", 4, "not confirmed; nothing was changed"),  # the end of the input
+        ("close", 129, ""),
+    ],
+)
+def test_at_the_question_by_its_terminal(
+    tmp_path: Path, action: str, expected: int, words: str
+) -> None:
+    code, text = at_the_question(tmp_path, action)
+    assert (code, words in text) == (expected, True)
+
+
+def history(folder: Path, runs: int) -> Path:
+    inventory = folder / "inventory.py"
+    inventory.write_text("hosts = []\n")
+    for number in range(runs):
+        Journal(folder / ".remedy", run=f"r{number}", mode="apply").write("planned", by="b" * 5000)
+    return inventory
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path: Path) -> None:
+    inventory = history(tmp_path, 40)  # more than a pipe holds
+    process = start("history", inventory)
+    assert process.stdout is not None
+    process.stdout.close()
+    code = process.wait(timeout=LONG)
+    assert process.stderr is not None
+    assert (code, process.stderr.read()) == (141, "")
+
+
+def activity(home: Path, *, mode: str = "apply", of: str = "") -> Activity:
+    journal = Journal(home, run="r1", mode=mode)
+    journal.write("planned", by="ann@ops", changes={"gpu01": ["t"], "gpu02": ["t"], "gpu03": ["t"]})
+    return Activity(mode, "r1", of, ("gpu01", "gpu02", "gpu03"), journal=journal)
+
+
+def words_of(state: Activity) -> str:
+    report = interrupted(
+        state, signal="SIGTERM", code=143, inventory="inventory.py", guard_seconds=60
+    )
+    lines = [*report.lines, *(f"{purpose}: {command}" for purpose, command in report.commands)]
+    return "\n".join(lines)
+
+
+def test_a_run_that_had_begun_says_what_is_known_of_each_host(tmp_path: Path) -> None:
+    state = activity(tmp_path)
+    state.at_work = ("gpu02", "gpu03")
+    state.reports = {"gpu01": DONE}
+    state.steps = {"gpu02": "changing", "gpu03": "confirming"}
+    text = words_of(state)
+    for words in (
+        "gpu01: changed",
+        "gpu02: a script is at work there",
+        "gpu03: changed, and not known to be confirmed",
+        "gpu03: what is guarded there is taken back in 60 s",
+        "what the hosts noted: remedy show r1 --inventory inventory.py",
+        "go on: remedy apply inventory.py --resume r1",
+        "take it back: remedy rollback r1 inventory.py",
+    ):
+        assert words in text
+    story = read_stories(tmp_path / FILE_NAME)["r1"]
+    assert story.exit_code == 143
+    assert story.hosts == {"gpu01": "changed", "gpu02": "not known", "gpu03": "not known"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "of", "command"),
+    [
+        ("apply", "", "prove it: remedy verify inventory.py"),
+        ("rollback", "r0", "go on: remedy rollback r0 inventory.py"),
+    ],
+)
+def test_the_command_that_goes_on(tmp_path: Path, mode: str, of: str, command: str) -> None:
+    state = activity(tmp_path, mode=mode, of=of)
+    state.reports = dict.fromkeys(state.planned, DONE)
+    assert command in words_of(state)
+
+
+def test_before_the_first_host_there_is_nothing_to_take_back(tmp_path: Path) -> None:
+    text = words_of(activity(tmp_path))
+    assert "nothing was changed on any host" in text
+    assert "rollback" not in text
+
+
+def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path) -> None:
+    state = activity(tmp_path)
+    state.ended = True
+    assert "had ended" in words_of(state)
+    assert [entry.body["event"] for entry in read_records(tmp_path / FILE_NAME)] == ["planned"]
+
+
+def test_an_end_that_cannot_be_recorded_is_no_reason_to_say_less(tmp_path: Path) -> None:
+    state = activity(tmp_path)
+    state.at_work = ("gpu01",)
+    (tmp_path / "head").write_text(json.dumps({"journal": "x", "seq": 99, "hash": "y"}))
+    text = words_of(state)
+    assert "its end is not recorded" in text
+    assert "go on: remedy apply" in text
