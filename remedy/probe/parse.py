@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from remedy.probe import sources
 from remedy.probe.accelerators import parse_gpus, parse_rdma
@@ -68,32 +69,39 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         costs=_costs(sections),
         clock=clock,
         session=session,
-        guards=fact(lambda: parse_guards(sections)),
         identity=fact(lambda: parse_identity(sections, _boot(processes), _identity_files(files))),
         names=fact(lambda: _names(sections, request, files)),
         files=files,
-        mentions=fact(lambda: parse_mentions(sections)),
-        kernel=fact(lambda: parse_kernel(sections)),
-        network=fact(lambda: parse_network(sections)),
-        routing=fact(lambda: parse_routing(sections)),
-        queueing=fact(lambda: parse_queueing(sections)),
         listeners=fact(lambda: parse_listeners(sections, _names_by_pid(processes))),
         sysctls=fact(lambda: _sysctls(sections, files, ufw=ufw is True)),
         firewalls=fact(lambda: parse_firewalls(sections, ufw)),
-        units=fact(lambda: parse_units(sections)),
         containers=fact(lambda: parse_containers(sections, files, processes)),
         mounts=mounts,
         space=space,
         shared_memory=fact(lambda: parse_shared_memory(sections, space, root=root)),
         ipc=fact(lambda: parse_sysv(sections, processes)),
         processes=processes,
-        gpus=fact(lambda: parse_gpus(sections)),
         rdma=fact(lambda: parse_rdma(sections, present)),
-        limits=fact(lambda: parse_limits(sections)),
-        environment=fact(lambda: parse_environment(sections)),
         service_environments=fact(lambda: parse_service_environments(sections, processes)),
-        software=fact(lambda: parse_software(sections)),
+        **_of_their_own_section(sections),
     )
+
+
+def _of_their_own_section(sections: Sections) -> Mapping[str, Any]:
+    """Return the facts that need no other fact to be read."""
+    return {
+        "guards": fact(lambda: parse_guards(sections)),
+        "mentions": fact(lambda: parse_mentions(sections)),
+        "kernel": fact(lambda: parse_kernel(sections)),
+        "network": fact(lambda: parse_network(sections)),
+        "routing": fact(lambda: parse_routing(sections)),
+        "queueing": fact(lambda: parse_queueing(sections)),
+        "units": fact(lambda: parse_units(sections)),
+        "gpus": fact(lambda: parse_gpus(sections)),
+        "limits": fact(lambda: parse_limits(sections)),
+        "environment": fact(lambda: parse_environment(sections)),
+        "software": fact(lambda: parse_software(sections)),
+    }
 
 
 def _files(
