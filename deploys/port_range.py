@@ -122,7 +122,7 @@ def port_range(bench: Workbench[PortRangeSpec]) -> None:
     sysctls = bench.need(host.sysctls, "the kernel's settings")
     target = target_settings(bench.fleet, host, sysctls, settings)
     if not target:
-        FILE.withdraw(bench, "the values in force stay until the next boot")
+        _withdraw(bench, sysctls)
         return
     missing = [key for key in target if key not in sysctls.live]
     if missing:
@@ -140,6 +140,13 @@ def port_range(bench: Workbench[PortRangeSpec]) -> None:
             return
         kernel.set_live(bench, target, because=because)
     FILE.note_overruled(bench, target)
+
+
+def _withdraw(bench: Workbench[PortRangeSpec], sysctls: Sysctls) -> None:
+    """Plan that the file goes, unless a host that was not read may need the ports that it reserves."""
+    reserves = any(line.path == PATH and line.key == RESERVED_KEY for line in sysctls.persisted)
+    if not reserves or _frameworks.is_settled(bench.fleet):
+        FILE.withdraw(bench, "the values in force stay until the next boot")
 
 
 def _note_range(

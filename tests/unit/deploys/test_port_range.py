@@ -16,12 +16,12 @@ from remedy.errors import SpecError
 from remedy.firewall.ports import RANGE_KEY
 from remedy.plan import CommandAction, FindingKind, Fleet, Plan, promised
 from remedy.plan import section_models as models
-from remedy.probe import File, HostState, Sysctls
+from remedy.probe import File, HostState, Software, Sysctls
 from remedy.probe.sysctl import parse_persisted
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit import plans
-from tests.unit.build import fleet, host_state, with_section
+from tests.unit.build import fleet, host_state, record, with_section
 
 USUAL = "32768 60999"
 
@@ -135,6 +135,16 @@ def test_a_file_that_nothing_asks_for_goes() -> None:
     after = promised(before, plan_of(before))
     plan = settled(of(*after.states.values()))
     (change,) = plan.changes
+    assert change.title.startswith(f"remove {PATH}")
+
+
+def test_ports_stay_reserved_while_a_host_that_may_need_them_was_not_read() -> None:
+    text = f"{RESERVED_KEY} = 60000-60031\n"
+    host = settings_host(reserved="60000-60031", files={PATH: text})
+    limited = fleet(host, spec=with_section("port_range", PortRangeSpec()), absent=("npu",))
+    assert plan_of(limited).changes == ()
+    known = host.model_copy(update={"software": record(Software)})
+    (change,) = plan_of(fleet(known, spec=with_section("port_range", PortRangeSpec()))).changes
     assert change.title.startswith(f"remove {PATH}")
 
 
