@@ -7,7 +7,7 @@ host, that interface. This is how the two are compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.diagnosis import Quote
@@ -29,13 +29,21 @@ _NUMBERS = frozenset(("rank", "code", "port"))
 _PLAIN = frozenset(
     (
         *("clock-skew", "driver-mismatch", "nccl-version-mismatch", "mpi-version-conflict"),
-        *("rank-mismatch", "fabricmanager-not-running", "container-gpu-runtime", "memlock-limit"),
-        *("nofile-limit", "ib-roce-mixed", "ib-link-fault", "gpu-hardware-xid", "hccl-rank-table"),
+        *("fabricmanager-not-running", "container-gpu-runtime", "memlock-limit", "nofile-limit"),
+        *("ib-roce-mixed", "ib-link-fault", "gpu-hardware-xid", "hccl-rank-table"),
         *("missing-library", "efa-plugin-missing"),
     )
 )
 # These are about the link to a host: a finding on any other host does not explain them.
 _OF_HOSTS = frozenset(("firewall-ports", "network-unreachable", "mtu-mismatch"))
+# These are about an interface, or a name: what is wrong with another of its kind does not explain them.
+_OF_THINGS = frozenset(("wrong-interface", "mpi-nic-mismatch", "duplicate-hostname"))
+_THINGS = ("interface", "host")
+# These are about a library or a module: a finding has to be about where those are looked for.
+_SEARCHED = {
+    "library": frozenset(("LD_LIBRARY_PATH",)),
+    "module": frozenset(("PYTHONPATH", "PATH")),
+}
 # These are about a port, and a link alone does not tell whether it is this one that is closed or taken.
 _OF_PORTS = frozenset(("firewall-ports", "master-port-in-use"))
 
@@ -48,11 +56,15 @@ class Named:
         ports: the first and last of each range.
         hosts: by their names in the inventory.
         words: everything else that a finding can be about.
+        things: those of the words that are an interface, or a name that is no host of the inventory.
+        searched: the variables that decide where a library or a module is looked for, where a line lacks such.
     """
 
     ports: frozenset[tuple[int, int]]
     hosts: frozenset[str]
     words: frozenset[str]
+    things: frozenset[str] = frozenset()
+    searched: frozenset[str] = frozenset()
 
     def shares_port(self, other: Named) -> bool:
         """Return whether both name a port."""
@@ -64,7 +76,7 @@ class Named:
 
 
 def of_quotes(
-    quotes: Iterable[Quote], hosts: frozenset[str], addresses: Mapping[str, str]
+    quotes: Sequence[Quote], hosts: frozenset[str], addresses: Mapping[str, str]
 ) -> Named:
     """Return what the lines that speak for a cause name.
 
@@ -79,11 +91,24 @@ def of_quotes(
         ports |= _ports(quote.text)
         if (port := quote.details.get("port", "")).isdigit():
             ports.add((int(port), int(port)))
-        words |= {value for name, value in quote.details.items() if name not in _NUMBERS}
-        words |= {*_ADDRESS.findall(quote.text), *_VARIABLE.findall(quote.text)}
-        words |= {token.rstrip(".") for token in _TOKEN.findall(quote.text)} & hosts
+        words |= _words(quote, hosts)
     named = {*words, *(addresses[word] for word in words if word in addresses)}
-    return Named(frozenset(ports), frozenset(named & hosts), frozenset(words - hosts))
+    details = [item for quote in quotes for item in quote.details.items()]
+    things = {value for name, value in details if name in _THINGS} - hosts - addresses.keys()
+    return Named(
+        frozenset(ports),
+        frozenset(named & hosts),
+        frozenset(words - hosts),
+        frozenset(things),
+        frozenset().union(*(_SEARCHED.get(name, frozenset()) for name, _ in details)),
+    )
+
+
+def _words(quote: Quote, hosts: frozenset[str]) -> set[str]:
+    """Return what a line names beside ports."""
+    words = {value for name, value in quote.details.items() if name not in _NUMBERS}
+    words |= {*_ADDRESS.findall(quote.text), *_VARIABLE.findall(quote.text)}
+    return words | ({token.rstrip(".") for token in _TOKEN.findall(quote.text)} & hosts)
 
 
 def of_finding(finding: Finding, hosts: frozenset[str]) -> Named:
@@ -101,12 +126,8 @@ def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
     What is only worth knowing explains nothing unless it names the very thing; what is wrong on a host does,
     unless it is about another port or another host. What will be wrong after a boot has broken nothing yet.
     """
-    if _LATER.search(finding.title):
-        return False
     seen, label = of_finding(finding, hosts), finding.label
-    if label in _OF_PORTS and quotes.ports and seen.ports and not quotes.shares_port(seen):
-        return False
-    if label in _OF_HOSTS and quotes.hosts and seen.hosts and not quotes.hosts & seen.hosts:
+    if _LATER.search(finding.title) or _is_about_another(label, quotes, seen):
         return False
     if finding.kind is not FindingKind.REPORT or label in _PLAIN:
         return True
@@ -114,6 +135,17 @@ def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
         return quotes.shares_port(seen)
     shared = quotes.words & seen.words
     return bool(shared or (label in _OF_HOSTS and quotes.hosts & seen.hosts))
+
+
+def _is_about_another(label: str, quotes: Named, seen: Named) -> bool:
+    """Return whether lines and a finding of one cause name different things of the kind that it is about."""
+    if label in _OF_PORTS and quotes.ports and seen.ports and not quotes.shares_port(seen):
+        return True
+    if label in _OF_HOSTS and quotes.hosts and seen.hosts and not quotes.hosts & seen.hosts:
+        return True
+    things = quotes.things if label in _OF_THINGS else frozenset()
+    searched = quotes.searched if label == "env-not-propagated" else frozenset()
+    return any(named and not named & seen.words for named in (things, searched))
 
 
 def _ports(text: str) -> set[tuple[int, int]]:

@@ -117,6 +117,26 @@ CASES = {
         ),
         CONFIRMED,
     ),
+    "another interface": (
+        NO_INTERFACE,
+        finding(
+            "wrong-interface",
+            DRIFT,
+            "gpu01",
+            "/etc/environment says NCCL_SOCKET_IFNAME=eth9: there is no interface 'eth9' here",
+        ),
+        OPEN,
+    ),
+    "another name": (
+        ONE_NAME,
+        finding(
+            "duplicate-hostname",
+            DRIFT,
+            "gpu01",
+            "the running host name 'worker' is used by another host too",
+        ),
+        OPEN,
+    ),
     "interfaces of two speeds": (
         NO_INTERFACE,
         finding(
