@@ -232,6 +232,8 @@ def _narrowed(step: _Step, flow: Flow, path: Path) -> Flow | None:
     if step.hook not in ("ingress", "egress", "inet ingress"):
         return flow
     devices = step.chain.devices if step.chain is not None else ()
+    if not devices:
+        return replace(flow, interfaces=())  # it may be on any
     ours = (*((path.interface,) if path.interface else ()), *path.lower)
     if not ours:
         return replace(flow, interfaces=())  # any of them
@@ -263,7 +265,14 @@ def _judged(
 ) -> Judgement:
     known = [part for part in parts if part.state == NEW] if step.nat else list(parts)
     chains = step.read(flow, bounds_of(known))
-    return judge(chains, step.base, known, label=step.place, accepted=accepted, fixed=fixed)
+    asked = known
+    if step.chain is not None and step.hook.endswith("gress") and not step.chain.devices:
+        why = f"{step.place}: a chain of an interface that is not known"
+        asked = [] if why in accepted else [part._replace(why=part.why or why) for part in known]
+    judgement = judge(
+        chains, step.base, asked, label=step.place, accepted=accepted, fixed=fixed
+    )
+    return judgement if asked is known else replace(judgement, passed=tuple(known))
 
 
 def _arp_gates(

@@ -72,8 +72,6 @@ def _interface(name: str) -> Callable[[Sequence[str], bool], Test]:
 
 def _protocol(values: Sequence[str], negated: bool) -> Test:
     name = _PROTOCOLS.get(values[0].lower(), values[0].lower())
-    if name == "ipv4":
-        return Condition("ethertype", frozenset({"ip"}), negated)
     names = frozenset({"tcp"}) if name == "all" else frozenset({name})
     return Condition("l4proto", names, negated)
 

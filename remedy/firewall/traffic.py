@@ -339,9 +339,16 @@ def judge(
             merge(span for part, _ in walk.dropped for span in part.ports),
             tuple(dict.fromkeys(words for _, words in walk.dropped)),
         ),
-        tuple(walk.doubts.values()),
+        _named_once(walk),
         _unsplit(known, walk.passed),
     )
+
+
+def _named_once(walk: _Walk) -> tuple[Doubt, ...]:
+    """Return the doubts, without those that end in a rule which is named anyway."""
+    own = {doubt.words for doubt in walk.doubts.values() if not doubt.outcome}
+    named = own | {words for _, words in walk.dropped}
+    return tuple(doubt for doubt in walk.doubts.values() if doubt.outcome not in named)
 
 
 def _unsplit(before: list[Part], after: Iterable[Part]) -> tuple[Part, ...]:

@@ -24,7 +24,8 @@ class NftRule(NamedTuple):
 class NftChain(NamedTuple):
     """A chain of nftables; without a ``hook`` ("") it is no base chain and has no priority and no policy.
 
-    ``kind``: "filter", "nat" or "route". ``devices``: the interfaces of a chain of hook ingress or egress.
+    ``kind``: "filter", "nat" or "route". ``devices``: the interfaces of a chain of hook ingress or egress; ()
+    where they are not known.
     """
 
     family: str
@@ -103,6 +104,7 @@ def _ruleset(sections: Sections) -> NftRuleset:
     chains: dict[tuple[str, str, str], dict[str, Any]] = {}
     rules: dict[tuple[str, str, str], list[NftRule]] = {}
     sets = []
+    devices = _devices_of_chains(sections)
     for entry in document["nftables"]:
         ((kind, value),) = entry.items()
         if kind == "table":
@@ -128,12 +130,36 @@ def _ruleset(sections: Sections) -> NftRuleset:
                 chain.get("policy", ""),
                 tuple(rules.get(key, ())),
                 chain.get("type", "filter"),
-                _devices(chain.get("dev")),
+                _devices(chain.get("dev")) or devices.get(key, ()),
             )
             for key, chain in chains.items()
         ),
         sets=tuple(sets),
     )
+
+
+_PLACE = re.compile(r"\s*(table|chain) (.+) \{\Z")
+_DEVICE = re.compile(r"\s*type \S+ hook (?:ingress|egress) devices? (?:= )?(.+?) priority ")
+
+
+def _devices_of_chains(sections: Sections) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """Read the interfaces of chains from ``nft list chains``: older versions leave them out of their JSON."""
+    devices: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    family = table = chain = ""
+    try:
+        lines = sections.text("nft-devices").splitlines()
+    except NoAnswerError:
+        return {}
+    for line in lines:
+        place, device = _PLACE.match(line), _DEVICE.match(line)
+        if place and place[1] == "table":
+            family, _, table = place[2].partition(" ")
+        elif place:
+            chain = place[2]
+        elif device:
+            names = device[1].strip("{} ").split(",")
+            devices[family, table, chain] = tuple(name.strip(' "') for name in names)
+    return devices
 
 
 def _devices(value: Any) -> tuple[str, ...]:

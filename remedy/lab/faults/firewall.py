@@ -1,4 +1,4 @@
-"""Faults of firewalls: each lets ssh in and nothing else, now and after a reboot."""
+"""Faults of firewalls: what comes in, what goes out, and rules that nobody can judge by their text."""
 
 from __future__ import annotations
 
@@ -82,12 +82,161 @@ def firewall_iptables_legacy(host: Host) -> None:
     _saved_rules(host, "iptables-legacy-restore")
 
 
-def _saved_rules(host: Host, restore: str) -> None:
+def _saved_rules(host: Host, restore: str, rules: str = _IPTABLES) -> None:
     """Give a host rules of iptables, and what loads them at boot."""
     host.must(["mkdir", "-p", "/etc/iptables"])
-    host.write("/etc/iptables/rules.v4", _IPTABLES.encode())
+    host.write("/etc/iptables/rules.v4", rules.encode())
     unit = _PERSISTENT.format(restore=restore)
     host.write("/etc/systemd/system/netfilter-persistent.service", unit.encode())
     host.must(
         "systemctl enable --quiet netfilter-persistent && systemctl restart netfilter-persistent"
     )
+
+
+# --- what goes out -----------------------------------------------------------------------------------------
+
+_NFT_OUT = """\
+#!/usr/sbin/nft -f
+
+flush ruleset
+
+table inet filter {
+	chain output {
+		type filter hook output priority filter; policy drop;
+		ct state established,related accept
+		oif "lo" accept
+		udp dport { 53, 123 } accept
+	}
+}
+"""
+
+_IPTABLES_OUT = """\
+*filter
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT DROP [0:0]
+-A OUTPUT -o lo -j ACCEPT
+-A OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A OUTPUT -p udp -m multiport --dports 53,123 -j ACCEPT
+COMMIT
+"""
+
+
+@fault("firewall-ufw-outgoing", "ufw is on, and lets nothing out that nobody asked for")
+def firewall_ufw_outgoing(host: Host) -> None:
+    host.must("ufw default allow incoming && ufw default deny outgoing && ufw --force enable")
+    host.must("systemctl enable --quiet ufw")
+
+
+@fault(
+    "firewall-firewalld-outgoing", "a policy of firewalld lets nothing out that nobody asked for"
+)
+def firewall_firewalld_outgoing(host: Host) -> None:
+    host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
+    add = "firewall-cmd --quiet --permanent"
+    host.must(
+        f"{add} --policy=quiet --list-all >/dev/null 2>&1 || {add} --new-policy=quiet; "
+        f"{add} --policy=quiet --add-ingress-zone=HOST; {add} --policy=quiet --add-egress-zone=ANY; "
+        f"{add} --policy=quiet --set-target=DROP && {add} --set-default-zone=trusted 2>/dev/null; "
+        f"firewall-cmd --quiet --set-default-zone=trusted; firewall-cmd --quiet --reload"
+    )
+
+
+@fault(
+    "firewall-nftables-outgoing",
+    "an nftables ruleset drops everything that goes out, except answers",
+)
+def firewall_nftables_outgoing(host: Host) -> None:
+    host.write("/etc/nftables.conf", _NFT_OUT.encode())
+    host.must("systemctl enable --quiet nftables && systemctl restart nftables")
+
+
+@fault(
+    "firewall-iptables-outgoing",
+    "saved iptables rules drop everything that goes out, except answers",
+)
+def firewall_iptables_outgoing(host: Host) -> None:
+    _saved_rules(host, "iptables-nft-restore", _IPTABLES_OUT)
+
+
+# --- other places where packets are lost, until a reboot ---------------------------------------------------
+
+
+@fault(
+    "firewall-ingress",
+    "what peers send is dropped where it comes in, before any firewall (nft ingress)",
+)
+def firewall_ingress(host: Host) -> None:
+    device = host.record.cluster_interface
+    _nft(
+        host,
+        "netdev",
+        f"chain early {{ type filter hook ingress device {device} priority 0; policy accept;\n"
+        "tcp dport 1024-65535 drop\n}",
+    )
+
+
+@fault("firewall-raw", "what peers send is dropped in iptables' table raw")
+def firewall_raw(host: Host) -> None:
+    rule = f"PREROUTING -s {host.lab.cluster} -p tcp -m tcp --dport 1024:65535 -j DROP"
+    host.must(f"iptables-nft -t raw -C {rule} 2>/dev/null || iptables-nft -t raw -A {rule}")
+
+
+@fault("firewall-arp", "the host asks for no address of a peer and tells nobody its own (nft arp)")
+def firewall_arp(host: Host) -> None:
+    peers = ", ".join(peer.cluster_address for peer in host.peers)
+    _nft(
+        host,
+        "arp",
+        "chain quiet { type filter hook output priority 0; policy accept;\n"
+        f"arp operation request arp daddr ip {{ {peers} }} drop\n"
+        f"arp operation reply arp daddr ip {{ {peers} }} drop\n}}",
+    )
+
+
+@fault(
+    "firewall-notrack",
+    "connections of the cluster are not tracked, and a firewall knows tracked ones only",
+)
+def firewall_notrack(host: Host) -> None:
+    _nft(
+        host,
+        "inet",
+        f"chain early {{ type filter hook prerouting priority raw; policy accept;\n"
+        f"ip saddr {host.lab.cluster} tcp dport 1024-65535 notrack\n}}\n"
+        "chain input { type filter hook input priority filter; policy accept;\n"
+        "ct state untracked drop\n}",
+    )
+
+
+# --- rules that their text does not decide -----------------------------------------------------------------
+
+
+@fault(
+    "firewall-rate", "iptables drops new connections of a host that makes many of them (hashlimit)"
+)
+def firewall_rate(host: Host) -> None:
+    rule = (
+        "INPUT -p tcp -m conntrack --ctstate NEW -m hashlimit --hashlimit-above 2/sec --hashlimit-burst 5 "
+        "--hashlimit-mode srcip --hashlimit-name busy -j DROP"
+    )
+    host.must(f"iptables-nft -C {rule} 2>/dev/null || iptables-nft -A {rule}")
+
+
+@fault("firewall-random", "nftables drops one packet in ten that goes to a peer")
+def firewall_random(host: Host) -> None:
+    _nft(
+        host,
+        "inet",
+        "chain lossy { type filter hook output priority 0; policy accept;\n"
+        f"ip daddr {host.lab.cluster} tcp dport 1024-65535 numgen random mod 10 == 0 drop\n}}",
+    )
+
+
+def _nft(host: Host, family: str, chains: str) -> None:
+    """Give a host a table of its own in nftables, in the place of an older one of that name."""
+    table = f"table {family} lab_fault"
+    host.write(
+        "/run/lab_fault.nft", f"{table}\ndelete {table}\n{table} {{\n{chains}\n}}\n".encode()
+    )
+    host.must(["nft", "-f", "/run/lab_fault.nft"])

@@ -1,5 +1,13 @@
 # --- further tables that can drop packets, asked for only where the kernel has them ------------------------
 
+# On which interfaces chains of ingress and egress are: nft before 1.0.7 leaves that out of its JSON.
+nft_devices() {
+    case $ruleset in
+        *'"hook": "ingress"'* | *'"hook": "egress"'*) limited nft -s list chains ;;
+        *) absent 'no such chain' ;;
+    esac
+}
+
 # ipset(8) loads what it needs, so only where a rule names a set; at most what is read by `parse_firewalls`.
 ip_sets() {
     case $saved in

@@ -33,6 +33,7 @@ probe() {
     section shm shared_memory
     section shm-holders shared_memory_holders
     section nft nft_rules
+    section nft-devices nft_devices
     section iptables iptables_rules
     section iptables-legacy legacy_iptables
     section ipsets ip_sets

@@ -160,7 +160,8 @@ def test_conditions_that_hold_for_the_first_packet_of_a_connection(condition: st
 
 
 FAILS = [
-    "-p udp", "! -p tcp", "-p 17", "-p icmp -m icmp --icmp-type 8", "-i lo", "! -i eth0", "! -i eth+", "-i eth",
+    "-p udp", "! -p tcp", "-p 17", "-p ipv4", "-p ipencap",
+    "-p icmp -m icmp --icmp-type 8", "-i lo", "! -i eth0", "! -i eth+", "-i eth",
     "-o eth0", "--out-interface lo",
     "-d 10.0.0.2/32", "! -d 10.0.0.0/24", "--ctstate ESTABLISHED,RELATED", "! --ctstate NEW",
     "--state INVALID", "--ctstate SNAT", "-m conntrack --ctdir REPLY", "--dst-type BROADCAST",

@@ -315,7 +315,7 @@ def test_sets_of_packets_end_as_each_packet_does(
     assert found.dropped.ports == merge(span for packet in lost for span in packet.ports)
     # Never open where a packet may be lost, and never a doubt where none can.
     doubtful = [p for p in packets if "drop" in possible[p] and "drop" not in certain[p]]
-    assert not doubtful or found.doubts
+    assert not doubtful or found.doubts or found.dropped
     if not any("drop" in ends for ends in possible.values()):
         assert found.doubts == ()
 
@@ -329,3 +329,12 @@ def test_without_the_rules_that_are_in_doubt_there_is_none(
     again = judge(chains, "base", [packet], accepted=accepted)
     assert not {doubt.words for doubt in again.doubts} & accepted
     assert bool(again.dropped) is bool(found.dropped)
+
+
+def test_what_is_named_anyway_is_not_named_twice() -> None:
+    """A rule that may have marked a packet says nothing where the next one may drop it in any case."""
+    marks = Rule("pass", mark=(0, 1), certain=False, words="marks")
+    for last in (Rule("drop", certain=False, words="last"), Rule("drop", words="last")):
+        found = judged(marks, last)
+        assert [doubt.words for doubt in found.doubts] == ["last"] * (not last.certain)
+        assert found.dropped.words == ("last",) * last.certain
