@@ -269,9 +269,7 @@ def _judged(
     if step.chain is not None and step.hook.endswith("gress") and not step.chain.devices:
         why = f"{step.place}: a chain of an interface that is not known"
         asked = [] if why in accepted else [part._replace(why=part.why or why) for part in known]
-    judgement = judge(
-        chains, step.base, asked, label=step.place, accepted=accepted, fixed=fixed
-    )
+    judgement = judge(chains, step.base, asked, label=step.place, accepted=accepted, fixed=fixed)
     return judgement if asked is known else replace(judgement, passed=tuple(known))
 
 

@@ -129,4 +129,6 @@ def _last_lines(outcome: RunOutcome) -> Iterator[Text]:
     }
     if unknown:
         number = counted(sum(unknown.values()), "fact")
-        yield Text(f"unknown      {fold(unknown)}: {number} could not be read or judged", style="magenta")
+        yield Text(
+            f"unknown      {fold(unknown)}: {number} could not be read or judged", style="magenta"
+        )

@@ -40,6 +40,11 @@ NOT_CURED = {
     "wrong-ifname-of-containers": "Correct or remove line",
     "wrong-ifname-of-services": "Correct or remove line",
     "wrong-ifname-of-sessions": "Correct or remove line",
+    # Tables that remedy does not change, and rules that only their owner can judge.
+    "firewall-arp": "nft list table arp",
+    "firewall-random": "accepted_rules",
+    "firewall-rate": "accepted_rules",
+    "firewall-raw": "iptables -t raw -S",
     # The address of a device is the network's affair.
     "wrong-hccn-conf": "hccn_tool",
 }

@@ -125,7 +125,8 @@ COMMIT
 @fault("firewall-ufw-outgoing", "ufw is on, and lets nothing out that nobody asked for")
 def firewall_ufw_outgoing(host: Host) -> None:
     host.must("ufw default allow incoming && ufw default deny outgoing && ufw --force enable")
-    host.must("systemctl enable --quiet ufw")
+    # Its rules are those of its defaults after a reload only.
+    host.must("ufw reload && systemctl enable --quiet ufw")
 
 
 @fault(
@@ -133,12 +134,12 @@ def firewall_ufw_outgoing(host: Host) -> None:
 )
 def firewall_firewalld_outgoing(host: Host) -> None:
     host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
-    add = "firewall-cmd --quiet --permanent"
+    change = "firewall-cmd --quiet --permanent --policy=quiet"
     host.must(
-        f"{add} --policy=quiet --list-all >/dev/null 2>&1 || {add} --new-policy=quiet; "
-        f"{add} --policy=quiet --add-ingress-zone=HOST; {add} --policy=quiet --add-egress-zone=ANY; "
-        f"{add} --policy=quiet --set-target=DROP && {add} --set-default-zone=trusted 2>/dev/null; "
-        f"firewall-cmd --quiet --set-default-zone=trusted; firewall-cmd --quiet --reload"
+        f"{change} --list-all >/dev/null 2>&1 || firewall-cmd --quiet --permanent --new-policy=quiet; "
+        f"{change} --add-ingress-zone=HOST; {change} --add-egress-zone=ANY; "
+        f"{change} --set-target=DROP && firewall-cmd --quiet --set-default-zone=trusted && "
+        "firewall-cmd --quiet --reload"
     )
 
 

@@ -107,7 +107,7 @@ def test_an_unknown_fact_counts_also_where_changes_are_pending() -> None:
     assert (outcome.status.value, run.exit_code) == ("pending", 1)
     assert (
         text_of(render_outcome(run)).splitlines()[-1]
-        == "unknown      gpu01: 1 fact could not be read"
+        == "unknown      gpu01: 1 fact could not be read or judged"
     )
 
 
