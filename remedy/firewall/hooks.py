@@ -175,7 +175,7 @@ def _steps(tables: Tables) -> Iterator[_Step]:
             yield _Step(order, "nft", where, chain.name, read, hook, chain, chain.kind == "nat")
     for base, hook in (("INPUT", "input"), ("OUTPUT", "output")):
         if iptables_rules.has_chain(tables.arptables, base):
-            read = partial(_read_iptables, tables.arptables, "filter", None)
+            read = partial(iptables_rules.arp_chains, tables.arptables)
             yield _Step((_place_of(hook), 0), "arptables", f"filter {base}", base, read, hook)
     for table, base, hook in ebtables_rules.BASES:
         if iptables_rules.has_chain(tables.ebtables, base, table):
@@ -190,17 +190,19 @@ def _read_iptables(
     return iptables_rules.chains(text, table, flow, bounds, ipsets)
 
 
+_USUAL = ("prerouting", "input", "output", "postrouting")
+_HOOKS: Mapping[str, Mapping[str, str]] = {
+    "ip": {hook: hook for hook in _USUAL},
+    "inet": {"ingress": "inet ingress", **{hook: hook for hook in _USUAL}},
+    "bridge": {hook: f"bridge {hook}" for hook in _USUAL},
+    "netdev": {"ingress": "ingress", "egress": "egress"},
+    "arp": {"input": "input", "output": "output"},
+}
+
+
 def _hook_of(chain: NftChain) -> str:
     """Return the hook of a base chain of nftables that packets of IPv4 or ARP pass, "" for none."""
-    if chain.hook not in ("ingress", "egress", "prerouting", "input", "output", "postrouting"):
-        return ""
-    if chain.family == "netdev":
-        return chain.hook
-    if chain.family == "bridge":
-        return f"bridge {chain.hook}"
-    if chain.family == "inet" and chain.hook == "ingress":
-        return "inet ingress"
-    return chain.hook if chain.family in ("inet", "ip", "arp") else ""
+    return _HOOKS.get(chain.family, {}).get(chain.hook, "")
 
 
 def _place_of(hook: str) -> int:

@@ -17,6 +17,7 @@ READABLE = frozenset(
 )  # fmt: skip
 """Modules of which every option is read, or is found unreadable by itself."""
 
+_OPERATIONS = {"1": "request", "2": "reply"}
 _PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "0": "all"}
 _FLAGS = {
     "FIN": FIN,
@@ -132,6 +133,10 @@ OPTIONS: Mapping[str, Callable[[Sequence[str], bool], Test]] = {
     ),
     "--physdev-is-bridged": _is("physical-port", "any"),
     **dict.fromkeys(("-f", "--fragment"), _is("fragments", "any")),
+    "--opcode": lambda values, negated: Condition(
+        "arp-operation", frozenset({_OPERATIONS.get(values[0], values[0].lower())}), negated
+    ),
+    **dict.fromkeys(("--h-length", "--h-type", "--proto-type"), _is("ethertype", "arp")),
     "--limit-iface-in": lambda _, negated: Condition("limit-iface-in", None, negated),
     "--limit-iface-out": lambda _, negated: Condition("limit-iface-out", None, negated),
 }

@@ -171,6 +171,26 @@ def chains(
     return LazyChains(known, make)
 
 
+def arp_chains(text: str, flow: Flow, bounds: Box) -> Mapping[str, Chain]:
+    """Return the chains of arptables, whose addresses are those in packets of ARP."""
+    known = _lines_by_chain(text, "filter")
+
+    def make(name: str) -> Chain:
+        rules = (
+            replace(rule, tests=tuple(_of_arp(test) for test in rule.tests))
+            for rule in read_chain(text, "filter", name)
+        )
+        return narrow(rules, flow, bounds, known[name][0])
+
+    return LazyChains(known, make)
+
+
+def _of_arp(test: Test) -> Test:
+    if isinstance(test, Condition) and test.field in ("saddr", "daddr"):
+        return replace(test, field=f"arp-{test.field}")
+    return test
+
+
 def marks_connections(text: str) -> bool:
     """Return whether some rule gives connections a mark."""
     return any(

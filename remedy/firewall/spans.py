@@ -49,7 +49,26 @@ def holds(spans: Spans, number: int) -> bool:
 
 
 def minus(first: Spans, second: Spans) -> Spans:
-    """Return the numbers of ``first`` that are not in ``second``."""
+    """Return the numbers of ``first`` that are not in ``second``; quick where ``second`` has few ranges."""
+    if len(second) > _FEW:
+        return _without_many(first, second)
+    for low, high in second:
+        start = max(0, bisect_left(first, (low, 0)) - 1)
+        end = bisect_right(first, (high, _LARGEST))
+        pieces = []
+        for before, after in first[start:end]:
+            if before < low:
+                pieces.append((before, min(after, low - 1)))
+            if after > high:
+                pieces.append((max(before, high + 1), after))
+        first = (*first[:start], *pieces, *first[end:])
+    return first
+
+
+_FEW = 4
+
+
+def _without_many(first: Spans, second: Spans) -> Spans:
     if not first:
         return ()
     holes = []

@@ -196,17 +196,17 @@ class _Walk:
                 remaining.append(part)
                 continue
             changed = True
-            remaining += missed
             marked = [_altered(hit, rule) for hit in hits]
             if certain:
+                remaining += missed
                 remaining += self._take(rule, marked, back, depth)
                 continue
             self.unread.setdefault(rule.words, rule.unread)
             possible = [hit._replace(why=hit.why or rule.words) for hit in marked]
             plain = {hit._replace(why="") for hit in hits}
             after = self._take(rule, possible, back, depth)
-            remaining += hits
-            remaining += (part for part in after if part._replace(why="") not in plain)
+            remaining.append(part)
+            remaining += (later for later in after if later._replace(why="") not in plain)
         return _several(remaining) if changed else remaining
 
     def _take(self, rule: Rule, hits: list[Part], back: list[Part], depth: int) -> list[Part]:

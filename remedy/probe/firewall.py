@@ -90,7 +90,7 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
             )
         ),
         ufw=ufw,
-        ipsets=fact(lambda: _ipsets(sections)),
+        ipsets=fact(lambda: _saved(sections, "ipsets")),
         arptables=fact(lambda: _saved(sections, "arptables-legacy")),
         ebtables=fact(lambda: _saved(sections, "ebtables-legacy")),
     )
@@ -167,17 +167,6 @@ def _devices(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-
-
-MOST_OF_SETS = 4_000_000
-"""Bytes of ``ipset save``; what is cut off there is not known."""
-
-
-def _ipsets(sections: Sections) -> str:
-    text = _saved(sections, "ipsets")
-    if len(text) >= MOST_OF_SETS:
-        raise NoAnswerError("more than 4 MB of sets")
-    return text
 
 
 def _saved(sections: Sections, name: str) -> str:

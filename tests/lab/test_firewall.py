@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.lab.conftest import Cluster
+from tests.lab.firewalls import APPLY, state, titles
 from tests.lab.site import Site
 from tests.lab.wire import NEEDED, OTHER, Wire
 
 pytestmark = pytest.mark.lab
 
-APPLY = ("--yes", "--no-verify", "--json")
 RELOAD = {
     "ufw": "ufw reload",
     "firewalld": "firewall-cmd --reload",
@@ -21,27 +20,6 @@ RELOAD = {
     "iptables": "systemctl restart netfilter-persistent",
     "iptables-legacy": "systemctl restart netfilter-persistent",
 }
-
-
-def titles(
-    document: Mapping[str, dict[str, dict[str, list[dict[str, str]]]]],
-) -> dict[str, list[str]]:
-    """Return what is said of each host's firewalls."""
-    return {
-        host: [f["title"] for f in told["findings"] if f["remedy"] == "firewall"]
-        for host, told in document["hosts"].items()
-    }
-
-
-def state(site: Site, host: str) -> str:
-    """Return every rule of a host, in force and saved."""
-    return site.cluster.run(
-        host,
-        "nft -s list ruleset; for t in iptables-nft iptables-legacy; do $t-save -t filter |"
-        " sed -e '/^#/d' -e 's/ \\[.*\\]$//'; done;"
-        " for f in /etc/ufw/user.rules /etc/nftables.conf /etc/nftables.d/* /etc/iptables/rules.v4"
-        " /etc/firewalld/*/*.xml; do [ ! -e $f ] || { echo $f; cat $f; }; done",
-    ).stdout
 
 
 @pytest.fixture

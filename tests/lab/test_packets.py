@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.lab.conftest import Cluster
+from tests.lab.firewalls import APPLY, state, titles
 from tests.lab.site import RemedyOutput, Site
-from tests.lab.test_firewall import APPLY, state, titles
 from tests.lab.wire import NEEDED, Wire
 
 pytestmark = pytest.mark.lab
@@ -41,7 +41,9 @@ def test_what_a_firewall_lets_nobody_out_for_is_opened_towards_peers_alone(site:
         """Return what each host can connect to on each of the others."""
         return {h: wire.reached(h, [other for other in kinds if other != h], NEEDED) for h in kinds}
 
-    nothing = {h: {other: [] for other in kinds if other != h} for h in kinds}
+    nothing: dict[str, dict[str, list[int]]] = {
+        h: {other: [] for other in kinds if other != h} for h in kinds
+    }
     everything = {h: {other: list(NEEDED) for other in kinds if other != h} for h in kinds}
     assert reached() == nothing
     checked = site.remedy("check", "--json")
@@ -77,6 +79,7 @@ def test_what_a_firewall_lets_nobody_out_for_is_opened_towards_peers_alone(site:
         assert state(site, host).split() == before[host].split(), kind
 
 
+@pytest.mark.full
 def test_what_is_lost_in_other_tables_is_repaired_or_named(site: Site) -> None:
     ingress, raw, arp, notrack = site.cluster.hosts
     faults = {ingress: "ingress", raw: "raw", arp: "arp", notrack: "notrack"}
@@ -102,6 +105,7 @@ def test_what_is_lost_in_other_tables_is_repaired_or_named(site: Site) -> None:
     assert "arp operation request arp daddr ip" in evidence(again, arp, "blocked")
 
 
+@pytest.mark.full
 def test_a_rule_that_its_text_does_not_decide_is_unknown_until_it_is_accepted(site: Site) -> None:
     rate, random, *_ = site.cluster.hosts
     limit = ("--limit", f"{rate},{random}")
