@@ -21,6 +21,7 @@ from pydantic import Field, field_validator
 
 from remedy.deploys import _frameworks
 from remedy.deploys._leftovers import Doomed, ending, moment, numbers, shared_with, shown
+from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Risk, Workbench, command, remedy
 from remedy.probe import HostState, Listener, Process
 from remedy.probe.processes import NO_READER
@@ -90,7 +91,7 @@ class OrphansSpec(SpecSection):
     """What is done about orphans.
 
     ``end``: whether they are ended; without it, they are only found. ``ports``: the ports that launchers
-    meet on; without it those of the frameworks in use (``firewall.frameworks``, ``paddle.ports``).
+    meet on; without it those of all launchers, and what lives is reported on those of the frameworks in use.
     ``grace_seconds``: between SIGTERM and SIGKILL.
     """
 
@@ -241,14 +242,15 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
     bench.need(host.processes, "the list of processes")
     bench.need(host.listeners, "the list of listening ports")
     ended, findings = [], []
-    ports = settings.ports
-    if ports is None:
-        ports = _frameworks.meeting_ports(bench.fleet, host)
+    used = settings.ports
+    if used is None:
+        used = _frameworks.meeting_ports(bench.fleet, host)
+    # An orphan has no business on any launcher's port; a service may have one that no framework here uses.
+    ports = used if settings.ports is not None else (*used, *MEETING_PORTS)
     for holding in holdings(host, ports):
         title = f"an orphaned process holds {holding.what}"
         if holding.alive:
-            # Who uses GPUs is reported elsewhere; what has left its login is worth a line.
-            if holding.ports or _LOGIN.fullmatch(holding.root.cgroup or ""):
+            if _is_in_the_way(holding, used):
                 _report_use(bench, holding)
         elif settings.end:
             findings.append(bench.drift(title, _evidence(holding), label=holding.label))
@@ -267,6 +269,12 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
             disrupts="they are ended for good; what they have not saved is lost",
             **ending("orphans", [_doomed(h.root) for h in ended], _LIBRARY, "members=", wait),
         )
+
+
+def _is_in_the_way(holding: Holding, used: Sequence[int]) -> bool:
+    """Return whether a living process is worth a line: who uses GPUs is reported elsewhere."""
+    left = not holding.ports and _LOGIN.fullmatch(holding.root.cgroup or "") is not None
+    return left or not set(used).isdisjoint(holding.ports)
 
 
 def _report_use(bench: Workbench[OrphansSpec], holding: Holding) -> None:

@@ -19,6 +19,7 @@ from remedy.diagnose.diagnosis import (
     Explanation,
 )
 from remedy.diagnose.objects import explains, of_quotes
+from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted, limited
 
@@ -148,8 +149,13 @@ def _confirmation(
         return _confirmed(label, explaining, plan.changes)
     # What is wrong elsewhere, and what could not be read, leave it open; what is worth knowing does not.
     others = [finding for finding in findings if finding.kind is not FindingKind.REPORT]
-    if others or not hosts or not (_curing(label) or _reporting(label)):
+    unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
+    if others or unseen or not hosts or not (_curing(label) or _reporting(label)):
         evidence = tuple(_sentence(finding) for finding in others[:3])
+        evidence += tuple(
+            f"port {port} is no launcher's usual one, and was not looked at: ss -ltnp 'sport = :{port}'"
+            for port in unseen[:3]
+        )
         return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
     return Confirmation(
         label=label,

@@ -7,7 +7,7 @@ host, that interface. This is how the two are compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.diagnosis import Quote
@@ -65,6 +65,10 @@ class Named:
     words: frozenset[str]
     things: frozenset[str] = frozenset()
     searched: frozenset[str] = frozenset()
+
+    def beyond(self, known: Collection[int]) -> tuple[int, ...]:
+        """Return the single ports that are none of those."""
+        return tuple(sorted(low for low, high in self.ports if low == high and low not in known))
 
     def shares_port(self, other: Named) -> bool:
         """Return whether both name a port."""

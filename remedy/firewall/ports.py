@@ -78,6 +78,17 @@ ENGINES: Mapping[str, Framework] = {
 """The framework whose launcher an engine of the verification uses; torch's is told ``VERIFICATION``."""
 
 
+MEETING_PORTS: tuple[int, ...] = tuple(
+    dict.fromkeys(
+        port
+        for need in (*(need for needs in FRAMEWORKS.values() for need in needs), VERIFICATION)
+        if need.meeting or need is VERIFICATION
+        for port in range(need.low, need.high + 1)
+    )
+)
+"""The ports on which some launcher, or the verification, fails where another process has them."""
+
+
 def needs_of(frameworks: Iterable[Framework]) -> tuple[Need, ...]:
     """Return what the launchers of these frameworks listen on, beside ports of the kernel's choice.
 

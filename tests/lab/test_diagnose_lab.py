@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from remedy.text import fold
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
@@ -67,7 +68,7 @@ def cure(site: Site, *hosts: str, label: str) -> None:
     assert own["status"] == "confirmed"
     assert own["hosts"] == list(hosts)
     program, command, inventory, *words = shlex.split(explained["command"])
-    assert (program, command, words) == ("remedy", "apply", ["--limit", ",".join(hosts)])
+    assert (program, command, words) == ("remedy", "apply", ["--limit", fold(hosts)])
     assert inventory == str(site.inventory)
     cured = site.remedy(command, *words, "--yes", "--no-verify")
     assert cured.code == 0, cured.stderr

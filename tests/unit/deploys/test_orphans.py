@@ -172,6 +172,13 @@ def test_only_what_holds_something_is_looked_at() -> None:
     assert plan_of(host(port=8080, gpu=4242), END).findings == ()
 
 
+@pytest.mark.parametrize("port", [8118, 8090, 29513, 60000])
+def test_an_orphan_is_found_on_the_port_of_any_launcher(port: int) -> None:
+    (finding,) = plan_of(host(ORPHAN, port=port)).findings
+    assert finding.title == f"an orphaned process holds port {port}"
+    assert not plan_of(host(ORPHAN, port=port), OrphansSpec(ports=(4711,))).findings
+
+
 def test_a_wrong_port_is_refused_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "remedy.yaml"
     path.write_text("orphans: {ports: [70000]}\n")

@@ -175,6 +175,16 @@ def test_only_what_explains_the_evidence_confirms(name: str) -> None:
         assert decided == diagnosis, "the log's own cause stays as it is"
 
 
+@pytest.mark.parametrize(
+    ("port", "status"), [("29500", REFUTED), ("29513", REFUTED), ("8118", REFUTED), ("12345", OPEN)]
+)
+def test_a_port_that_nobody_looked_at_is_not_refuted(port: str, status: ConfirmationStatus) -> None:
+    diagnosis = diagnose_lines({"log": [TAKEN.replace("29500", port)]})
+    (first, *_) = confirm(diagnosis, plan_with(), HOSTS, ADDRESSES)
+    assert (first.label, first.status) == ("master-port-in-use", status)
+    assert any(f"sport = :{port}" in line for line in first.evidence) is (status is OPEN)
+
+
 def test_a_report_beside_it_does_not_push_the_logs_own_cause_aside() -> None:
     diagnosis = diagnose_lines({"log": [TAKEN]})
     assert diagnosis.label == "master-port-in-use"
