@@ -76,9 +76,12 @@ _PLACES: tuple[tuple[str, Syntax, str], ...] = (
     ("*/modulefiles/*", Syntax.MODULE, "jobs that load the module"),
     ("*/privatemodules/*", Syntax.MODULE, "jobs that load the module"),
     ("/etc/slurm*rolog*", Syntax.PROLOG, "tasks of Slurm"),
+    ("/etc/enroot/environ.d/*", Syntax.PLAIN, "containers of enroot, and of Slurm by pyxis"),
+    ("/var/spool/pbs/pbs_environment", Syntax.PLAIN, "jobs of PBS"),
 )
 _UNIT = re.compile(r"/systemd/(?P<whose>system|user)/(?P<unit>[^/]+\.service)(?:\.d/[^/]+)?\Z")
 _NAMED = re.compile(r"^\s*(?P<key>EnvironmentFile|TaskProlog)\s*=\s*[\"']?-?(?P<path>/[^\s\"']*)")
+_SOURCED = re.compile(r"""^(?:[^#]*[\s;])?(?:\.|source)\s+["']?(?P<path>/[^\s"';]+)""")
 _PAM_FILE = re.compile(r"\b(?P<key>envfile|conffile)=(?P<path>/\S*)")
 # systemd's link to /etc/environment, which has a reader of its own.
 LINK_TO_SESSION = "/environment.d/99-environment.conf"
@@ -168,6 +171,10 @@ def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, Place]:
             for match in _PAM_FILE.finditer(mention.text):
                 syntax = Syntax.PLAIN if match["key"] == "envfile" else Syntax.PAM_ENV
                 result[match["path"]] = Place(syntax, f"sessions by {mention.path}")
+        elif (match := _SOURCED.match(mention.text)) and _place_of(match["path"]) is None:
+            place = _place_of(mention.path)
+            if place is not None and place.syntax in (Syntax.SHELL, Syntax.CSH):
+                result[match["path"]] = Place(place.syntax, f"{place.reach} (by {mention.path})")
     # /etc/environment has its own reader, which can change it.
     result.pop("/etc/environment", None)
     return result

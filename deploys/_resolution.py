@@ -8,6 +8,7 @@ addresses in their order, and waits its whole time for one that is silent.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.edit.nsswitch import files_first
 from remedy.plan import Change, CommandAction, Fleet, Workbench
 from remedy.probe import File, HostState, Names
+from remedy.probe.names import hosts_order
 from remedy.values import Unknown
 
 HOSTS = "/etc/hosts"
@@ -28,6 +30,11 @@ HARMLESS = frozenset((
     "files", "resolve", "db", "mymachines", "libvirt", "libvirt_guest",
     "mdns4_minimal", "mdns6_minimal", "mdns_minimal",
 ))  # fmt: skip
+
+
+# What a host says of itself goes to all others, so it has to look like a name (RFC 1123).
+_LONG = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?")
+MOST_LONGS = 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ def target_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[Hosts
     inventory itself says otherwise: the address that ssh uses may not be the one on the cluster network.
     """
     present = {name: line.address for line in block_entries(content) for name in line.names}
+    known = {name.lower() for name in fleet.inventory.names}
     shorts = [name.split(".")[0].lower() for name in fleet.inventory.names]
     entries = []
     for name in fleet.inventory.names:
@@ -55,24 +63,40 @@ def target_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[Hosts
         if address is None:
             continue
         short = name.split(".")[0]
-        names = [name]
-        if name == host.host:
-            names = [*_long_forms(name, content), name]
+        longs = dict.fromkeys(_long_forms(name, _own_file(fleet, host, name, content)))
+        names = [*(long for long in list(longs)[:MOST_LONGS] if long not in known), name]
         if short != name and shorts.count(short.lower()) == 1:
             names.append(short)
         entries.append(HostsEntry(address, tuple(dict.fromkeys(names))))
     return tuple(entries)
 
 
+def _own_file(fleet: Fleet, host: HostState, name: str, content: bytes) -> bytes:
+    """Return the hosts file that says what a node calls itself: its own, else the block of this host."""
+    if name == host.host:
+        return content
+    state = fleet.states.get(name)
+    file = None if state is None else state.file(HOSTS)
+    if isinstance(file, File):
+        return file.content
+    return b"\n".join(
+        b" ".join([line.address.encode(), *map(str.encode, line.names)])
+        for line in block_entries(content)
+    )
+
+
 def _long_forms(name: str, content: bytes) -> Iterator[str]:
     """Yield the fully qualified names that the file gives ``name`` already.
 
-    The first name of a line is the canonical one that getfqdn() and `hostname -f` return: it must not
-    change because the line moves into the block.
+    The first name of a line is the canonical one that getfqdn() and `hostname -f` return: it must not change
+    because the line moves into the block. Peers need it too: with c10d's rendezvous, rank 0 tells them its
+    getfqdn() as MASTER_ADDR (PyTorch 2.13, elastic/rendezvous/api.py).
     """
     for line in (*block_entries(content), *foreign_entries(content)):
         if name.lower() in line.names:
-            yield from (long for long in line.names if long.startswith(f"{name.lower()}."))
+            for long in line.names:
+                if long.startswith(f"{name.lower()}.") and _LONG.fullmatch(long):
+                    yield long
 
 
 def addresses_of(entries: Sequence[HostsEntry]) -> dict[str, str]:
@@ -133,12 +157,19 @@ def services_before_files(names: Names) -> tuple[str, ...]:
     return tuple(services)
 
 
+def _usual_services(host: HostState) -> tuple[str, ...]:
+    """Return what glibc asks before the hosts file where nsswitch.conf has no line for hosts."""
+    file = host.file(NSSWITCH)
+    said = isinstance(file, Unknown) or hosts_order(file.content.decode("utf-8", "replace"))
+    return () if said else ("dns",)
+
+
 def asked_too_late(host: HostState, addresses: Mapping[str, str]) -> tuple[WrongAnswer, ...]:
     """Return the wrong answers that come from a service which is asked before the hosts file."""
     file = host.file(HOSTS)
     if isinstance(host.names, Unknown) or isinstance(file, Unknown):
         return ()
-    before = services_before_files(host.names)
+    before = services_before_files(host.names) or _usual_services(host)
     if not before:
         return ()
     closed = not readable(file) and host.names.user not in ("", "root")

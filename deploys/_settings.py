@@ -100,6 +100,11 @@ def settings(host: HostState, among: tuple[Target, ...]) -> tuple[Setting, ...]:
                 for setting in _in_target(host, Target(path, Dialect.NCCL))
             ]
     result += [
+        Setting(s.path, s.line, s.name, s.value, reach="this user's jobs by mpirun")
+        for path in _in_homes(host, ".openmpi/mca-params.conf")
+        for s in _in_target(host, Target(path, Dialect.MCA, MCA_PREFIX))
+    ]
+    result += [
         Setting(v.path, v.line, v.name, v.value, reach=v.place.reach, inert=v.place.inert)
         for v in placed_variables(host)
         if v.path != PROFILE
@@ -126,8 +131,12 @@ def _in_target(host: HostState, target: Target) -> Iterator[Setting]:
 
 
 def _user_conf(host: HostState) -> tuple[str, ...]:
+    return _in_homes(host, ".nccl.conf")
+
+
+def _in_homes(host: HostState, name: str) -> tuple[str, ...]:
     homes = () if isinstance(host.session, Unknown) else host.session.homes
-    return tuple(path for home in homes if _there(host, path := f"{home}/.nccl.conf"))
+    return tuple(path for home in homes if _there(host, path := f"{home}/{name}"))
 
 
 def _there(host: HostState, path: str) -> bool:

@@ -6,7 +6,8 @@ there while its peers come by IPv4; entries that point to a host that was replac
 root can read.
 
 What counts is what getaddrinfo gives first, in both families, to the user who runs the jobs (cluster.user, else
-the user of ssh). An IPv6 line of a host stays as long as it does not come first.
+the user of ssh). An IPv6 line of a host stays as long as it does not come first. The long name that a host's
+own file gives it (gpu01.example.org) is on its line everywhere: c10d tells it to the peers.
 """
 
 from __future__ import annotations
@@ -214,6 +215,9 @@ def _way_out(host: HostState) -> str:
     if before:
         late = " ".join(before)
         return f"Put `files` first in the line `hosts:` of {resolution.NSSWITCH}, before {late}."
+    if host.names.user and not any(host.names.peers.values()):
+        who = host.names.user
+        return f"Check what keeps {who} from reading {PATH}: namei -l, getfacl and ls -Z of it."
     caches = [path for path in CACHES if path in _present(host)]
     if caches:
         return f"A cache answers ({caches[0]}): empty it with `nscd -i hosts`, or restart it."

@@ -79,9 +79,10 @@ def _put_files_first(bench: Bench) -> bool:
     if not wrong:
         return False
     names = bench.known(bench.host.names)
-    before = ", ".join(resolution.services_before_files(names))
+    before = ", ".join(resolution.services_before_files(names)) or "dns"
     title = f"{before} is asked before the hosts file, and gives other addresses than the cluster's"
-    evidence = (f"{NSSWITCH}: hosts: {' '.join(names.order)}", *map(str, wrong[:8]))
+    line = f"hosts: {' '.join(names.order)}" if names.order else "no line for hosts"
+    evidence = (f"{NSSWITCH}: {line}", *map(str, wrong[:8]))
     file = bench.file(NSSWITCH)
     if not bench.settings.manage or resolution.is_authselects(file):
         fix = f"Put `files` first in the line `hosts:` of {NSSWITCH}."

@@ -19,6 +19,7 @@ OF_FAULT = {
 WITHOUT_A_LOG = {
     "docker-small-shm": "its words are those of a small /dev/shm, which the logs shm-* hold",
     "old-environment-of-slurmd": "only what slurmd starts has it, and that is no slurmd",
+    "loopback-long-name": "its words are those of lab-loopback-name",
     "wrong-device-of-ucx-and-hccl": "gloo reads neither",
     "wrong-ifname-of-containers": "only containers, tasks of Slurm and who loads the module have it",
     "wrong-ifname-of-services": "only services of systemd have it",

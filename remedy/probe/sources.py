@@ -154,6 +154,8 @@ SCAN_FILES = (
     "/etc/cdi/*.yaml",
     "/etc/cdi/*.json",
     "/run/cdi/*.yaml",
+    "/etc/enroot/environ.d/*.env",
+    "/var/spool/pbs/pbs_environment",
     # Environment modules, conda
     "/etc/modulefiles/*",
     "/etc/modulefiles/*/*",
@@ -264,6 +266,7 @@ SCAN_PATTERN = "|".join(
         f'"({VARIABLES})"[[:space:]]*:',
         "^[[:space:]]*EnvironmentFile[[:space:]]*=",
         "^[^#]*pam_env",
+        r"^([^#]*[[:space:];])?(\.|source)[[:space:]]+[\"']?/[^[:space:]]",
         f"^[[:space:]]*({_CLOUD_KEYS})[[:space:]]*:",
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,10 @@ SAID = {
     "gpu03": ("/etc/hosts has mode 0600", "no answer, expected"),
     "gpu04": ("dns is asked before the hosts file", "hosts: dns files"),
 }
+SUM = (
+    "import torch, torch.distributed as d; d.init_process_group('gloo'); t = torch.ones(1); "
+    "d.all_reduce(t); print('SUM', int(t[0]))"
+)
 FAMILIES = "ss1.ss_family == ss2.ss_family"
 
 
@@ -94,3 +99,28 @@ def test_gloo_meets_two_families_before_and_one_after(site: Site) -> None:
     fixed = site.remedy("apply", "--yes", "--json", *both)
     assert fixed.code == 0, fixed.text
     assert FAMILIES not in fixed.text
+
+
+def test_peers_reach_the_long_name_that_rank_0_tells_them(site: Site) -> None:
+    """c10d publishes getfqdn() of rank 0 as MASTER_ADDR, and Debian's installer makes that a long name."""
+    python = site.cluster.lab.record().python
+    if not python:
+        pytest.skip("no torch for the hosts")
+    one, two = site.cluster.hosts[:2]
+    for host in (one, two):
+        site.cluster.fault(host, "loopback-long-name")
+    fixed = site.remedy("apply", "--yes", "--no-verify", "--json")
+    assert fixed.code == 0, fixed.text
+    address = site.addresses()[one]
+    long = site.cluster.host(one).must("hostname -f").strip()
+    assert long == f"{one}.lab.example"
+    assert site.cluster.host(two).must(f"getent ahosts {long}").split()[0] == address
+    torchrun = (
+        f'cd /tmp; echo "{SUM}" > sum.py; PYTHONWARNINGS=ignore timeout 60 '
+        f"{python} -m torch.distributed.run --nnodes 2 --nproc-per-node 1 --rdzv-backend c10d "
+        f"--rdzv-endpoint {one}:29400 --rdzv-id names sum.py 2>&1"
+    )
+    with ThreadPoolExecutor() as pool:
+        runs = list(pool.map(lambda host: site.cluster.run(host, torchrun), (one, two)))
+    for run in runs:
+        assert "SUM 2\n" in run.stdout, [r.stdout for r in runs]

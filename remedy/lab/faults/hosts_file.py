@@ -119,3 +119,13 @@ def hosts_symlink(host: Host) -> None:
 @fault("hosts-immutable", "the hosts file cannot be changed or replaced (chattr +i)")
 def hosts_immutable(host: Host) -> None:
     host.must(["chattr", "+i", HOSTS])
+
+
+@fault(
+    "loopback-long-name",
+    "the own name, with a domain in front, resolves to 127.0.1.1, as Debian's installer writes it",
+)
+def loopback_long_name(host: Host) -> None:
+    line = f"127.0.1.1\t{host.name}.lab.example {host.name}".encode()
+    lines = [entry for entry in _lines(host) if not entry.startswith(b"127.0.1.1")]
+    host.write(HOSTS, b"\n".join([*lines[:1], line, *lines[1:]]))

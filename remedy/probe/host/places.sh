@@ -28,8 +28,8 @@ mentions() {
     esac
 }
 
-# The files that systemd's units, PAM and Slurm read: EnvironmentFile=, envfile=, conffile=, TaskProlog=. Only below
-# directories of the system: another path may be one that is mounted when it is looked at.
+# The files that systemd's units, PAM, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, TaskProlog=, and
+# what is sourced. Only below directories of the system: another path may be mounted when it is looked at.
 name_further_files() {
     further= number=0
     set -f
@@ -40,11 +40,13 @@ name_further_files() {
             *envfile=*) path=${line#*envfile=} ;;
             *conffile=*) path=${line#*conffile=} ;;
             *TaskProlog=*) path=${line#*TaskProlog=} ;;
+            *source\ /*) path=/${line#*source /} ;;
+            *.\ /*) path=/${line#*. /} ;;
             *) continue ;;
         esac
-        path=${path#"${path%%[! ]*}"} path=${path#[\"\']} path=${path#-} path=${path%%[\"\' ]*}
+        path=${path#"${path%%[! ]*}"} path=${path#[\"\']} path=${path#-} path=${path%%[\"\' \;]*}
         case $path in
-            *[!A-Za-z0-9/._*@+-]* | */../*) ;;
+            *[!A-Za-z0-9/._*@+-]* | */../* | /usr/share/*) ;;
             /etc/* | /usr/* | /opt/* | /run/* | /var/*)
                 set +f
                 for path in $path; do

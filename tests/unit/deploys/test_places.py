@@ -91,6 +91,8 @@ PLACES = [
     ("/opt/conda/envs/t/conda-meta/state", '{"env_vars": {"GLOO_SOCKET_IFNAME": "eth9"}}', "conda"),
     ("/etc/modulefiles/nccl/2.27.lua", 'setenv("GLOO_SOCKET_IFNAME", "eth9")', "load the module"),
     ("/etc/slurm/task_prolog.sh", 'echo "export GLOO_SOCKET_IFNAME=eth9"', "tasks of Slurm"),
+    ("/etc/enroot/environ.d/10-x.env", "GLOO_SOCKET_IFNAME=eth9", "containers of enroot"),
+    ("/var/spool/pbs/pbs_environment", "GLOO_SOCKET_IFNAME=eth9", "jobs of PBS"),
     ("/etc/supervisor/conf.d/x.conf", 'environment=GLOO_SOCKET_IFNAME="eth9"', "supervisord"),
 ]  # fmt: skip
 
@@ -136,6 +138,13 @@ def test_what_can_work_is_no_finding(path: str, text: str, who: str) -> None:
             ],
             "sessions by /etc/pam.d/sshd",
         ),
+        (
+            [
+                ("/etc/profile", "[ -r /opt/site.sh ] && . /opt/site.sh"),
+                ("/opt/site.sh", "export GLOO_SOCKET_IFNAME=eth9"),
+            ],
+            "login shells, and batch scripts that start one (by /etc/profile)",
+        ),
     ],
 )
 def test_files_that_others_name_are_read_as_these_read_them(
@@ -180,6 +189,16 @@ def test_what_no_job_gets_is_only_reported(lines: list[tuple[str, str]], *, live
     assert (len(blocked), len(reports)) == ((1, 0) if live else (0, 1))
     if not live:
         assert reports[0].evidence[1].startswith("no job gets it: ")
+
+
+def test_the_users_own_settings_of_open_mpi_are_named() -> None:
+    path = f"{HOME}/.openmpi/mca-params.conf"
+    file = File(path=path, real_path=path, exists=True, content=b"btl_tcp_if_include = eth9\n")
+    state = host()
+    state = state.model_copy(update={"files": {**state.files, path: file}})
+    (finding,) = findings(state, FindingKind.BLOCKED)
+    assert finding.evidence[0] == f"{path}:1: OMPI_MCA_btl_tcp_if_include=eth9"
+    assert finding.label == "mpi-nic-mismatch"
 
 
 def test_systemds_link_to_the_session_file_is_not_named_twice() -> None:

@@ -202,6 +202,51 @@ def test_a_name_that_the_inventory_does_not_know_has_to_lead_to_the_address_too(
         assert all("node17" in title for _, title in blocked)
 
 
+def test_without_a_line_for_hosts_dns_is_asked_first_so_a_line_is_written() -> None:
+    file = File(path=NSSWITCH, real_path=NSSWITCH, exists=True, content=b"passwd: files\n")
+    found = two({"a": ("10.9.9.9",)}, order="", nsswitch=file)
+    plan = plan_of(found)
+    assert written(plan, NSSWITCH) == b"passwd: files\nhosts: files dns\n"
+    assert of_a(plan_of(promised(found, plan)), *FindingKind) == []
+
+
+# --- long names ---
+
+
+def test_the_long_name_that_a_host_gives_itself_is_known_to_all() -> None:
+    """c10d tells peers getfqdn() of rank 0."""
+    hosts = b"127.0.0.1 localhost\n127.0.1.1 b.example.org b\n"
+    a = host_state("a", "10.0.0.1", hosts=LINES, peers=RIGHT)
+    b = host_state("b", "10.0.0.2", hosts=hosts, peers={**RIGHT, "b": ("127.0.1.1",)})
+    found = fleet(a, b)
+    plan = plan_of(found, "hosts_file")
+    for name in ("a", "b"):
+        (action,) = (c.action for c in plan.for_host(name))
+        assert isinstance(action, FileAction)
+        assert action.after is not None
+        assert b"10.0.0.2\tb.example.org b\n" in plan.contents[action.after]
+    settled = promised(found, plan)
+    assert plan_of(settled, "hosts_file").changes == ()
+    alone = Fleet(settled.inventory, {"a": settled.states["a"]}, settled.spec, {"b": "down"})
+    assert plan_of(alone, "hosts_file").changes == ()
+
+
+@pytest.mark.parametrize("word", ["b.$(id)", "b.{{7*7}}", "b.", "b.x;y", "b.c"])
+def test_what_is_no_name_and_what_another_host_is_called_goes_to_nobody(word: str) -> None:
+    hosts = b"10.0.0.2 " + word.encode() + b" b\n"
+    states = [
+        host_state("a", "10.0.0.1", hosts=LINES),
+        host_state("b", "10.0.0.2", hosts=hosts),
+        host_state("b.c", "10.0.0.3", hosts=LINES),
+    ]
+    plan = plan_of(fleet(*states), "hosts_file")
+    for change in plan.for_host("a"):
+        assert isinstance(change.action, FileAction)
+        assert change.action.after is not None
+        block = plan.contents[change.action.after].partition(b"# BEGIN remedy")[2]
+        assert b"10.0.0.2\tb\n" in block
+
+
 # --- for whom ---------------------------------------------------------------------------------------------
 
 

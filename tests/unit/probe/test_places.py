@@ -76,8 +76,11 @@ def test_files_that_are_named_are_searched_where_they_are_the_systems(
     named = Path("/var/tmp") / f"remedy-test-{shell}-{os.getpid()}.env"
     named.write_text("NCCL_DEBUG=INFO\nX=1\n")
     (tmp_path / "elsewhere.env").write_text("NCCL_DEBUG=INFO\n")
+    sourced = named.with_suffix(".sh")
+    sourced.write_text("export NCCL_ALGO=Ring\n")
     unit = tmp_path / "unit"
     unit.write_text(
+        f"[ -r {sourced} ] && . {sourced}; true\nsource /usr/share/x\n"
         f"EnvironmentFile = -{named}\nEnvironmentFile={tmp_path}/elsewhere.env\n"
         "EnvironmentFile=/var/$(touch x)\nEnvironmentFile=/etc/../proc/kmsg\nEnvironmentFile=/dev/zero\n"
     )
@@ -86,11 +89,13 @@ def test_files_that_are_named_are_searched_where_they_are_the_systems(
         state, _ = probe(in_place(render_probe(request), "/etc/bashrc", unit), request, shell)
     finally:
         named.unlink()
+        sourced.unlink()
     assert not isinstance(state.mentions, Unknown)
     texts = {(m.path, m.line, m.text) for m in state.mentions}
     assert (str(named), 1, "NCCL_DEBUG=INFO") in texts
+    assert (str(sourced), 1, "export NCCL_ALGO=Ring") in texts
     assert not [m for m in state.mentions if m.path.endswith("elsewhere.env")]
-    assert Mention(path=str(unit), line=5, text="EnvironmentFile=/dev/zero") in state.mentions
+    assert Mention(path=str(unit), line=7, text="EnvironmentFile=/dev/zero") in state.mentions
 
 
 def section(body: bytes, status: str = "ok", detail: str = "") -> Sections:
