@@ -8,7 +8,7 @@ to wait for one that never comes, and no launcher says a word about it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from remedy.deploys._environment import Surroundings, Wish
@@ -27,7 +27,7 @@ EFFECT = "only a launcher sets it, for its own processes; in a file every later 
 def left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> Iterator[Setting]:
     """Yield the lines of a host's files that give its sessions what only a launcher sets.
 
-    What belongs to a job (where its ranks meet, how many they are) may be meant where every host says the same.
+    What belongs to a job (where its ranks meet, how many they are) may be meant where most hosts say the same.
     """
     fleet = around.bench.fleet
     mine = fleet.addresses[around.bench.host.host].address
@@ -36,9 +36,8 @@ def left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> Iterator[Se
             continue
         if setting.name in _OWN_ADDRESS and setting.value == mine:
             continue
-        if of_process(setting.name) or (
-            of_launcher(setting.name) and setting.name not in _agreed(fleet)
-        ):
+        chosen = (setting.name, setting.value) in _agreed(fleet)
+        if of_process(setting.name) or (of_launcher(setting.name) and not chosen):
             yield setting
 
 
@@ -70,28 +69,36 @@ def name_left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
 
 
 @once_a_fleet
-def _agreed(fleet: Fleet) -> Mapping[str, str]:
-    """Return the variables of a job that files of every host set, each to one value."""
-    hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
+def _agreed(fleet: Fleet) -> Mapping[tuple[str, str], Sequence[str]]:
+    """Return the values of variables of a job that files of more than half of the hosts set, with those hosts.
+
+    Those are somebody's choice; what a few hosts say besides is left over.
+    """
+    hosts: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for name, state in fleet.states.items():
         for setting in settings(state, targets(state, user_files=False)):
             if of_launcher(setting.name) and not of_process(setting.name):
-                hosts[setting.name, setting.value].add(name)
-    return {
-        name: value for (name, value), names in hosts.items() if len(names) == len(fleet.states)
-    }
+                hosts[setting.name, setting.value][name] = None
+    most = len(fleet.states) / 2
+    return {value: tuple(names) for value, names in hosts.items() if len(names) > most}
 
 
 def report_agreed(bench: FleetBench[Any]) -> None:
-    """Report the variables of a job that files of every host set alike."""
-    if len(bench.fleet.states) < 2:
+    """Report the variables of a job that files of most hosts set alike, and which hosts lack them."""
+    states = bench.fleet.states
+    if len(states) < 2:
         return
     wished = getattr(bench.fleet.spec.sections.get("environment"), "variables", {})
-    for name, value in sorted(_agreed(bench.fleet).items()):
-        if name not in wished and name != "RANK_TABLE_FILE":
+    for (name, value), hosts in sorted(_agreed(bench.fleet).items()):
+        others = [host for host in states if host not in hosts]
+        if name not in wished and (name != "RANK_TABLE_FILE" or others):
+            where = "all hosts" if not others else f"{len(hosts)} of {len(states)} hosts"
             bench.report(
-                f"{name} is set in files of all hosts, and a launcher sets it for each job",
-                f"{fold(bench.fleet.states)}: {name}={value}",
-                "Remove it there unless every job is to have it: it counts where a launcher sets none.",
+                f"{name} is set in files of {where}, and a launcher sets it for each job",
+                [
+                    f"{fold(hosts)}: {name}={value}",
+                    *([f"{fold(others)}: not so"] if others else []),
+                ],
+                "Set it alike on all hosts, or remove it: it counts where a launcher sets none.",
                 label=LABEL,
             )

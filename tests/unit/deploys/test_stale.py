@@ -77,6 +77,18 @@ def test_what_every_host_says_alike_is_reported_and_left() -> None:
     assert {change.host for change in other.changes} == {"gpu01", "gpu02"}
 
 
+def test_what_most_hosts_say_stays_and_what_one_says_besides_goes() -> None:
+    table = b"RANK_TABLE_FILE=/etc/site.json\n"
+    most = [host(number, {ENV: table}) for number in (1, 2, 3)]
+    plan = planned(*most, host(4))
+    assert not plan.changes
+    (report,) = (f for f in plan.findings if f.kind is FindingKind.REPORT)
+    assert report.title.startswith("RANK_TABLE_FILE is set in files of 3 of 4 hosts")
+    assert report.evidence == ("gpu[01-03]: RANK_TABLE_FILE=/etc/site.json", "gpu04: not so")
+    odd = planned(*most, host(4, {ENV: b"RANK_TABLE_FILE=/tmp/old.json\n"}))
+    assert {change.host for change in odd.changes} == {"gpu04"}
+
+
 def test_a_rank_is_wrong_on_every_host_also_where_all_say_the_same() -> None:
     text = b"RANK=0\n"
     assert {c.host for c in planned(host(1, {ENV: text}), host(2, {ENV: text})).changes} == {
