@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from signal import SIGPIPE
 from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
@@ -18,9 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from remedy.cli.interrupt import NAMES
+from remedy.cli.progress import StandardError
 from remedy.text import counted, fold
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from remedy.runs.activity import Interruption
     from remedy.runs.outcome import RunOutcome
     from remedy.transport import HostEvent
@@ -35,36 +37,9 @@ class StandardOutput(Console):
         raise BrokenPipeError(errno.EPIPE, "standard output is closed")
 
 
-class StandardError(io.TextIOBase):
-    """Standard error, for progress: that nobody reads it any more stops no work on hosts."""
-
-    def write(self, text: str) -> int:
-        """Write text, as far as somebody reads it."""
-        with suppress(OSError, ValueError):
-            sys.stderr.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush what was written."""
-        with suppress(OSError, ValueError):
-            sys.stderr.flush()
-
-    def isatty(self) -> bool:
-        """Say whether a person may be reading."""
-        return sys.stderr.isatty()
-
-    def fileno(self) -> int:
-        """Return the number of standard error, whose width counts."""
-        return sys.stderr.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of standard error."""
-        return sys.stderr.encoding
-
-
+_stderr = StandardError()
 out = StandardOutput(highlight=False, soft_wrap=True)
-err = Console(file=cast(IO[str], StandardError()), highlight=False, soft_wrap=True)
+err = Console(file=cast(IO[str], _stderr), highlight=False, soft_wrap=True)
 
 
 def print_json(document: Any) -> None:
@@ -119,24 +94,27 @@ class Terminal:
         """Show ``title`` and, on a terminal, the live table while the block runs."""
         self._steps.clear()
         self._title = title
-        if not err.is_terminal or self.verbose:
-            err.print(Text(f"{title} ...", style="dim"))
-            yield
-            self._title = ""
-            return
+        with _stderr.hurried():
+            if not err.is_terminal or self.verbose:
+                err.print(Text(f"{title} ...", style="dim"))
+                yield
+            else:
+                err.print(Text(title, style="dim"))
+                with self._live():
+                    yield
+        self._title = ""
+
+    def _live(self) -> Live:
+        """Return the live table; it is drawn a few times a second, as 2,000 hosts have 10,000 events."""
         from rich.live import Live
 
-        err.print(Text(title, style="dim"))
-        # Drawn a few times a second, not at each event: 2,000 hosts have 10,000 of those.
-        with Live(
+        return Live(
             console=err,
             transient=True,
             refresh_per_second=4,
             get_renderable=self._table,
             redirect_stderr=False,  # the console itself writes there
-        ):
-            yield
-        self._title = ""
+        )
 
     def host(self, event: HostEvent) -> None:
         """Take a host's next step: for the live table, or as a line where that is not shown."""

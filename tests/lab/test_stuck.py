@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import select
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -13,7 +18,7 @@ from remedy.lab.rootfs import GUARDED_PASSWORD
 from remedy.runs.session import open_session
 from tests.lab.conftest import Cluster, clusters
 from tests.lab.runs import LOCKOUT, plan_of
-from tests.lab.site import RemedyOutput, Site
+from tests.lab.site import RemedyOutput, Site, wait_for
 
 pytestmark = pytest.mark.lab
 
@@ -108,8 +113,7 @@ def test_where_a_host_waits_is_shown_while_it_does(stuck: Stuck) -> None:
 
 
 def test_the_journal_has_how_each_ended(stuck: Stuck) -> None:
-    lines = (stuck.site.folder / ".remedy" / "journal.jsonl").read_text().splitlines()
-    (ended,) = (r["data"] for r in map(json.loads, lines) if r["event"] == "ended")
+    (ended,) = (r["data"] for r in journal(stuck.site) if r["event"] == "ended")
     assert ended["hosts"] == {
         name: host["status"] for name, host in stuck.applied.document["hosts"].items()
     }
@@ -137,3 +141,41 @@ def test_a_host_that_freezes_in_a_change_lets_no_guard_of_the_others_expire(
     assert reports["gpu01"].reverted == ""
     assert "no sign of life" in str(reports["gpu02"].error)
     assert "dport 2222" in cluster.run("gpu01", "nft list ruleset").stdout
+
+
+def test_output_that_nobody_reads_holds_up_no_change(cluster: Cluster) -> None:
+    """The pipe of all output is full from when hosts are changed until the run is on record."""
+    site = Site(cluster)
+    (site.folder / "remedy.yaml").write_text("apply: {confirm_seconds: 20}\n")
+    cluster.fault("gpu01", "firewall-nftables")
+    read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+    command = site.command("apply", "--yes", "--no-verify", "-v", "--limit", "gpu01")
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=write, stderr=write) as process:
+        shown = b""
+        while b"Changing 1 host" not in shown:
+            shown += os.read(read, 4096)
+        fill(write)
+        os.close(write)
+        wait_for(lambda: any(r["event"] == "ended" for r in journal(site)), 120)
+        while piece := os.read(read, 4096):
+            shown += piece
+    os.close(read)
+    (ended,) = (record["data"] for record in journal(site) if record["event"] == "ended")
+    assert (process.returncode, ended["hosts"]) == (0, {"gpu01": "changed"})
+    assert b"zero drift" in shown  # the outcome comes whole, to whoever reads on
+    assert cluster.run("gpu01", "ls /var/lib/remedy/pending 2>/dev/null").stdout == ""
+
+
+def fill(number: int) -> None:
+    """Write to a pipe until it takes no more."""
+    poll = select.poll()
+    poll.register(number, select.POLLOUT)
+    while poll.poll(0):
+        os.write(number, b"." * 4096)
+
+
+def journal(site: Site) -> list[dict[str, Any]]:
+    """Return the records of a site's journal."""
+    path = site.folder / ".remedy" / "journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

@@ -115,14 +115,21 @@ def at_the_question(folder: Path, action: str) -> tuple[int, str]:
     words = ["apply", question(folder), "--plan", folder / "plan.json"]
     bench = Path(__file__).with_name("at_a_terminal.py")
     done = subprocess.run(
-        [sys.executable, str(bench), "Change 1 host?", action, str(COMMAND), *map(str, words)],
+        [
+            sys.executable,
+            str(bench),
+            "Change 1 host, 1 not reachable?",
+            action,
+            str(COMMAND),
+            *map(str, words),
+        ],
         capture_output=True,
         text=True,
         check=True,
         timeout=2 * LONG,
     )
     answer = json.loads(done.stdout)
-    assert "Change 1 host?" in answer["text"]
+    assert "Change 1 host, 1 not reachable?" in answer["text"]
     assert "Traceback" not in answer["text"]
     assert not (folder / ".remedy").exists()
     return answer["code"], answer["text"]

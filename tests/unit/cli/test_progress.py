@@ -1,0 +1,59 @@
+"""Progress that nobody takes is dropped; what is printed outside of a stage comes whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+# In a process of its own, whose standard error is a pipe that nobody reads, or only after a while.
+SCRIPT = """
+import sys
+from remedy.cli.terminal import Terminal, err
+from remedy.transport import HostEvent
+terminal = Terminal(verbose=True)
+with terminal.stage("Reading many hosts"):
+    for number in range(20_000):
+        terminal.host(HostEvent(f"gpu{number}", "connecting"))
+print("the stage is over", flush=True)
+err.print("the end" * 20_000)
+print("all is written", flush=True)
+"""
+
+
+def test_a_full_pipe_stops_no_stage_and_what_comes_after_it_waits_for_its_reader() -> None:
+    read, write = os.pipe()
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=write)
+    os.close(write)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"the stage is over\n"
+        shown: list[bytes] = []
+        reader = threading.Thread(target=_drain, args=(read, shown))
+        reader.start()
+        assert process.stdout.readline() == b"all is written\n"
+        assert process.wait(60) == 0
+        reader.join(60)
+    finally:
+        process.kill()
+        os.close(read)
+    text = b"".join(shown)
+    assert text.startswith(b"Reading many hosts ...\ngpu0: connecting\n")
+    assert b"gpu19999: connecting" not in text
+    assert text.endswith(b"the end" * 20_000 + b"\n")
+
+
+def test_a_pipe_that_is_read_gets_every_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.replace("20_000", "50")],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr.count(b"connecting") == 50
+
+
+def _drain(number: int, into: list[bytes]) -> None:
+    while piece := os.read(number, 65536):
+        into.append(piece)
