@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 from remedy.errors import UsageError
 
+# Whoever agrees to a plan agrees to this as well.
+TAKEN_BACK = (
+    "a wave whose proof fails is taken back by itself, and the run stops; that is part of this plan"
+)
+
 
 def waves(hosts: Sequence[str], sizes: str) -> tuple[tuple[str, ...], ...]:
     """Cut the hosts of a plan into waves.

@@ -36,12 +36,13 @@ class Agreement:
     of: str = ""
     by: str = ""
 
-    def record(self, part: Plan, *, waves: int) -> dict[str, Any]:
+    def record(self, part: Plan, *, waves: int, proving: bool = False) -> dict[str, Any]:
         """Return the record of the journal before anything is changed.
 
         Args:
             part: the part of the plan that is carried out now.
             waves: in how many steps.
+            proving: whether each of them ends with a proof.
         """
         data: dict[str, Any] = {
             "by": self.by or self.plan.author,
@@ -54,6 +55,7 @@ class Agreement:
             "digest": self.plan.digest,
             "changes": titles(part),
             "waves": waves,
+            "prove_waves": proving,
         }
         if self.approvals:
             data["approvals"] = [

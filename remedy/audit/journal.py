@@ -45,7 +45,7 @@ class RecordDocument(Document):
         run: the run that it belongs to.
         mode: what that run does: plan, check, rehearsal, apply, rollback, verify, unlock.
         event: what happened: planned, began, changed, stopped, verified, ended, saved, checked, rehearsed,
-            unlocking, unlocked, settling, settled.
+            unlocking, unlocked, settling, settled, wave, red.
         data: what happened, by event.
         prev: the ``hash`` of the record before.
         hash: SHA-256 (hex) of this record in canonical JSON without this field.

@@ -30,6 +30,9 @@ class Story:
         words: for each host and change the host's own words, where there are any.
         refused: hosts that refused the run as a whole, with the reason.
         settled: what became of changes that waited for a confirmation when the run was cut off, by host.
+        waves: of a run in several waves, what the journal has of the proof of each.
+        unproved: in how many waves the run was to be made without a proof of each; 0 for none.
+        red: of a wave that was taken back because its proof failed, what the journal has; empty for none.
         proved: what verification showed; None where there was none.
         hosts: how each host ended, in words; empty where the run did not end.
         exit_code: of the command; None where the run did not end.
@@ -51,6 +54,9 @@ class Story:
     words: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     settled: dict[str, str] = field(default_factory=dict)
+    waves: list[Mapping[str, Any]] = field(default_factory=list)
+    unproved: int = 0
+    red: Mapping[str, Any] = field(default_factory=dict)
     proved: bool | None = None
     reason: str = ""
     hosts: dict[str, str] = field(default_factory=dict)
@@ -109,24 +115,11 @@ def hosts_of_plan(path: Path, digest: str) -> set[str]:
 def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
     """Add one record to the story of its run."""
     if event in ("planned", "saved", "checked", "rehearsed"):
-        story.by = str(data.get("by", ""))
-        story.digest = str(data.get("digest", ""))
-        story.of = str(data.get("of", ""))
-        story.resumes = str(data.get("resumes", ""))
-        story.approvals = tuple(approval["principal"] for approval in data.get("approvals", ()))
-        changes = data.get("changes") or {}
-        story.planned = {host: tuple(titles) for host, titles in changes.items()}
-        story.exit_code = data.get("exit_code")
+        _add_plan(story, data)
     elif event == "began":
         story.began |= set(data.get("hosts", ()))
     if event in ("changed", "rehearsed"):
-        for host, report in data.get("hosts", {}).items():
-            if report.get("refused"):
-                story.refused[host] = str(report["refused"])
-            for result in report.get("results", ()):
-                story.results.setdefault(host, {})[result["id"]] = result["status"]
-                if result.get("detail"):
-                    story.words.setdefault(host, {})[result["id"]] = result["detail"]
+        _add_reports(story, data.get("hosts", {}))
     elif event == "checked":
         story.hosts = dict(data.get("hosts", {}))
     elif event == "verified":
@@ -137,7 +130,37 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.exit_code = data.get("exit_code")
         story.hosts = dict(data.get("hosts", {}))
         story.boots = dict(data.get("boots", {}))
+    elif event == "wave":
+        story.waves.append(data)
+    elif event == "red":
+        story.red, story.proved = data, False
+        story.reason = str(data.get("reason", ""))
     elif event == "settled":
         story.settled |= dict(data.get("hosts", {}))
     elif event == "unlocked":
         story.by = str(data.get("by", ""))
+
+
+def _add_plan(story: Story, data: Mapping[str, Any]) -> None:
+    """Add who does what, from the first record of a run."""
+    story.by = str(data.get("by", ""))
+    story.digest = str(data.get("digest", ""))
+    story.of = str(data.get("of", ""))
+    story.resumes = str(data.get("resumes", ""))
+    story.approvals = tuple(approval["principal"] for approval in data.get("approvals", ()))
+    changes = data.get("changes") or {}
+    story.planned = {host: tuple(titles) for host, titles in changes.items()}
+    story.exit_code = data.get("exit_code")
+    waves = int(data.get("waves") or 1)
+    story.unproved = waves if waves > 1 and data.get("prove_waves") is False else 0
+
+
+def _add_reports(story: Story, reports: Mapping[str, Any]) -> None:
+    """Add what hosts reported of their changes."""
+    for host, report in reports.items():
+        if report.get("refused"):
+            story.refused[host] = str(report["refused"])
+        for result in report.get("results", ()):
+            story.results.setdefault(host, {})[result["id"]] = result["status"]
+            if result.get("detail"):
+                story.words.setdefault(host, {})[result["id"]] = result["detail"]

@@ -36,6 +36,11 @@ from remedy.cli.proof import proof_options
 @proof_options
 @click.option("--waves", help="How many hosts to change at a time, such as 1,10%,100%.")
 @click.option(
+    "--prove-waves/--no-prove-waves",
+    default=None,
+    help="Prove each of several waves by an all-reduce, and take a wave back whose proof fails (the default).",
+)
+@click.option(
     "--max-failures",
     type=click.IntRange(min=0),
     help="Start no further wave after more failed hosts.",
@@ -57,6 +62,7 @@ def apply(
     rehearse: bool,
     accept_high_risk: bool,
     waves: str | None,
+    prove_waves: bool | None,
     max_failures: int | None,
     proof: dict[str, object],
     **options: Any,
@@ -66,7 +72,11 @@ def apply(
     Shows the plan and asks for consent; then changes the hosts, probes them again, and verifies. A second run
     changes nothing.
     """
-    limits: dict[str, object] = {"waves": waves, "max_failures": max_failures}
+    limits: dict[str, object] = {
+        "waves": waves,
+        "prove_waves": prove_waves,
+        "max_failures": max_failures,
+    }
     with opened(Options(**options), apply=limits, verify=proof) as (session, terminal):
         from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal

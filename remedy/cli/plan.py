@@ -19,6 +19,7 @@ from remedy.cli.common import Options, host_options, opened
 def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
     """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
     with opened(Options(**options)) as (session, terminal):
+        from remedy.apply.waves import TAKEN_BACK
         from remedy.report.plan import render_plan
         from remedy.runs.plan import plan
 
@@ -28,4 +29,5 @@ def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
             if output is not None:
                 command = f"remedy apply {session.inventory.path} --plan {output}"
                 terminal.show(f"written to {output}; carry it out: {command}")
+                terminal.show(f"with --waves, {TAKEN_BACK}")
         terminal.finish(outcome)

@@ -60,6 +60,7 @@ def show(
 
 
 def _show_plan(path: Path, *, as_json: bool) -> None:
+    from remedy.apply.waves import TAKEN_BACK
     from remedy.plan import read_plan
     from remedy.plan.seal import secret_lines
     from remedy.report.plan import render_plan
@@ -70,6 +71,8 @@ def _show_plan(path: Path, *, as_json: bool) -> None:
         return
     out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
     out.print(render_plan(plan))
+    if plan.changes:
+        out.print(f"with --waves, {TAKEN_BACK}", markup=False)
     for line in secret_lines(plan):
         out.print(line, markup=False)
 

@@ -97,6 +97,7 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
         yield Text(f"  {'not known':<12}{fold(unknown)}: {NO_ANSWER}", style="yellow")
     if story.mode in ("apply", "rollback") and (rest := story.not_begun):
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
+    yield from _waves(story)
     for host, state in story.settled.items():
         word = SETTLED.get(state, state)
         yield Text(f"  {word:<12}{host}: what waited for a confirmation, by a later command")
@@ -107,3 +108,33 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
         by_status[status].append(host)
     for status, hosts in by_status.items():
         yield Text(f"  {status:<12}{fold(hosts)}")
+
+
+def _waves(story: Story) -> Iterator[Text]:
+    """Yield the proofs of a run's waves, and of one that was taken back what is suspected."""
+    if story.unproved:
+        yield Text(f"  {story.unproved} waves, without a proof of each", style="yellow")
+    for wave in story.waves:
+        passed: bool | None = wave.get("passed")
+        hosts = fold(wave.get("hosts", ()))
+        partners = fold(wave.get("partners", ())) or "nobody"
+        style = "yellow" if passed is None else "green" if passed else "red"
+        number = f"wave {wave.get('wave')}"
+        yield Text(
+            f"  {number:<12}{hosts} with {partners}: {PROVED[passed]}: {wave.get('reason')}",
+            style=style,
+        )
+    if not story.red:
+        return
+    red = story.red
+    yield Text(
+        f"  {'taken back':<12}wave {red.get('wave')} by run {red.get('rollback')}", style="yellow"
+    )
+    yield Text(f"  {'as before':<12}{fold(red.get('as_before', ())) or 'no host'}, byte for byte")
+    for host, reason in red.get("not_as_before", {}).items():
+        yield Text(f"  {'NOT before':<12}{host}: {reason}", style="red")
+    if red.get("proved_again") is not None:
+        yield Text(f"  {'again':<12}{PROVED[red['proved_again']]}")
+    for suspect in red.get("suspects", ()):
+        change = f"{suspect['host']}: {suspect['change']} ({suspect['title']})"
+        yield Text(f"  {'suspected':<12}{change}: {suspect['reason']}", style="red")

@@ -78,6 +78,7 @@ class RunDocument(Document):
         verdict: of the verification; None where there was none.
         explanation: the cause of a verdict that is not passed; None where none can be named.
         after_reboot: by host, with ``check --after-reboot``; else None.
+        waves: what is known of each wave, in sentences; empty where all hosts were changed at a time.
         warnings: what else the user has to know.
         exit_code: of the command.
     """
@@ -96,6 +97,7 @@ class RunDocument(Document):
     verdict: Verdict | None
     explanation: Explanation | None
     after_reboot: Mapping[str, SurvivalDocument] | None
+    waves: tuple[str, ...]
     warnings: tuple[str, ...]
     exit_code: int
 
@@ -117,6 +119,7 @@ def run_document(outcome: RunOutcome) -> dict[str, Any]:
         "verdict": None if outcome.verdict is None else verdict_document(outcome.verdict),
         "explanation": explanation and explanation.model_dump(mode="json"),
         "after_reboot": {name: _survival(host) for name, host in outcome.survival.items()} or None,
+        "waves": list(outcome.waves),
         "warnings": list(outcome.warnings),
         "exit_code": outcome.exit_code,
     }

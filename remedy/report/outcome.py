@@ -58,10 +58,17 @@ def render_outcome(outcome: RunOutcome) -> RenderableType:
     parts += _survival_lines(outcome.survival)
     if outcome.converged is not None:
         parts.append(_convergence(outcome))
+    parts += [Text(f"  {line}", style=_wave_style(line)) for line in outcome.waves]
     if outcome.verdict is not None:
         parts.append(render_verdict(outcome.verdict, outcome.explanation))
     parts += _last_lines(outcome)
     return Group(*parts)
+
+
+def _wave_style(line: str) -> str:
+    if "NOT" in line or line.startswith("suspected"):
+        return "red"
+    return "green" if "proved" in line and "not proved" not in line else "yellow"
 
 
 def _by_status(outcome: RunOutcome) -> dict[HostStatus, list[str]]:

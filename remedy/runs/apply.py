@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from remedy.apply.report import HostReport
-from remedy.apply.waves import waves
+from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
 from remedy.errors import UsageError
 from remedy.plan import Plan
@@ -19,6 +19,7 @@ from remedy.runs.probe import ProbeResult, probe, read_hosts
 from remedy.runs.saved import changed_since, read_saved, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
+from remedy.runs.wave import Waves, ground_of, with_pair
 from remedy.text import counted
 from remedy.values import Unknown
 
@@ -64,10 +65,19 @@ def propose(
     result, notes = settled.result, settled.notes
     if agreement is None:
         plan = result.marked(result.plan)
-        return Proposal("apply", Agreement(plan), plan, result, notes)
+        return Proposal("apply", Agreement(plan), plan, result, notes + _wave_notes(session, plan))
     plan = agreement.plan.restricted(host for host in hosts if host not in result.unsettled)
+    notes += _wave_notes(session, plan)
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
     return Proposal("apply", agreement, plan, result, notes + changed_since(session, plan, result))
+
+
+def _wave_notes(session: Session, plan: Plan) -> tuple[str, ...]:
+    """Return what somebody who agrees to a plan agrees to as well, where it is carried out in waves."""
+    count = len(waves(plan.hosts, session.spec.apply.waves))
+    if count < 2 or not session.spec.apply.prove_waves:
+        return ()
+    return (f"changed in {count} waves, each of them proved; {TAKEN_BACK}",)
 
 
 def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool) -> RunOutcome:
@@ -86,22 +96,57 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
     plan, before = proposal.plan, proposal.probe
     assert before is not None, "apply is proposed from hosts as they were read"
     sizes = waves(plan.hosts, session.spec.apply.waves)
-    work = begin(session, proposal, consent, waves=len(sizes))
+    proving = prove and len(sizes) > 1 and session.spec.apply.prove_waves
+    ground = ground_of(session, before, plan)
+    sizes = with_pair(sizes, ground) if proving else sizes
+    work = begin(session, proposal, consent, waves=len(sizes), proving=proving)
     before = before.accepted if proposal.claims else before
     with session.progress.stage(_stage(plan, prove=prove)):
         result = before
+        proofs = Waves(session, proposal.agreement, work.run, before, ground)
         for wave in sizes:
             if _too_many_failures(session, work, result):
                 break
             result = _converge(session, result, work.carry(plan.restricted(wave)))
-        outcome = _outcome(session, work, proposal, result)
-        if prove:
+            if proving:
+                hosts = _outcome(session, work, proposal, result).hosts
+                result = proofs.prove(work.journal, result, hosts, wave)
+            if proofs.red is not None:
+                break
+        outcome = _waves(_outcome(session, work, proposal, result), proofs, sizes, proving=proving)
+        if prove and proofs.red is None:
             outcome = _prove(session, work, outcome, result)
         outcome = work.end(outcome, _boots(result))
         warnings = list(outcome.warnings)
         with unrecorded(warnings):
             machines.save(session.home, result.fleet)
         return replace(outcome, warnings=tuple(warnings))
+
+
+def _waves(
+    outcome: RunOutcome, proofs: Waves, sizes: Sequence[Sequence[str]], *, proving: bool
+) -> RunOutcome:
+    """Return an outcome with what is known of its waves; a red one ends as failed, as those after it do."""
+    lines = tuple(proofs.lines)
+    if len(sizes) > 1 and not proving:
+        lines = ("waves: changed without a proof of each (--no-prove-waves, or --no-verify)",)
+    red = proofs.red
+    if red is None:
+        return replace(outcome, waves=lines)
+    hosts = dict(outcome.hosts)
+    for name, error in proofs.errors.items():
+        hosts[name] = replace(hosts[name], status=HostStatus.FAILED, error=error)
+    for name in (n for n, o in hosts.items() if o.status is HostStatus.NOT_REACHED):
+        hosts[name] = replace(hosts[name], error=host.after_red_wave(name, outcome.run))
+    proof = red.proof
+    return replace(
+        outcome,
+        hosts=hosts,
+        waves=lines,
+        converged=False,
+        verdict=None if proof is None else proof.verdict,
+        explanation=None if proof is None else proof.explanation,
+    )
 
 
 def _stage(plan: Plan, *, prove: bool) -> str:

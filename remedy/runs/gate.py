@@ -102,7 +102,14 @@ def require_approval(
     return require(plan, path, folder / spec.allowed_signers, count, revoked)
 
 
-def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int = 1) -> ChangeRun:
+def begin(
+    session: Session,
+    proposal: Proposal,
+    consent: Consent,
+    *,
+    waves: int = 1,
+    proving: bool = False,
+) -> ChangeRun:
     """Ask for consent to a proposal and record what was agreed to; nothing is changed yet.
 
     Args:
@@ -110,6 +117,7 @@ def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int 
         proposal: what is to be done.
         consent: asks; it is not called where nothing is to be changed, and each machine is at its place.
         waves: in how many steps the hosts are changed.
+        proving: whether each of them ends with a proof.
 
     Raises:
         RefusedError: nobody consented.
@@ -118,7 +126,9 @@ def begin(session: Session, proposal: Proposal, consent: Consent, *, waves: int 
     if proposal.plan.changes or proposal.claims:
         consent(proposal)
     work = ChangeRun(session, proposal, new_run_id())
-    work.journal.write("planned", **proposal.agreement.record(proposal.plan, waves=waves))
+    work.journal.write(
+        "planned", **proposal.agreement.record(proposal.plan, waves=waves, proving=proving)
+    )
     if proposal.plan.changes:
         keep(proposal.agreement, session.home, work.run)
         work.hold()

@@ -25,6 +25,14 @@ def not_reached(name: str, run: str) -> HostOutcome:
     return HostOutcome(HostStatus.NOT_REACHED, error=error)
 
 
+def after_red_wave(name: str, run: str) -> RemedyError:
+    """Return why a host was not changed after a wave whose proof failed."""
+    return RemedyError(
+        f"{name}: not reached, because the proof of an earlier wave failed; nothing was changed here",
+        next_step=f"See which change is suspected: remedy show {run}",
+    )
+
+
 def probed(name: str, plan: Plan) -> HostOutcome:
     """Return the outcome of a host that was only read, from the plan for it."""
     status = HostStatus.PENDING if plan.for_host(name) else HostStatus.OK

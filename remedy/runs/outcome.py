@@ -80,6 +80,7 @@ class RunOutcome:
         survival: what survived the last boot; empty where it was not asked for.
         pending_counts: whether planned changes count for the exit code (``--exit-code``).
         unread: how many hosts could not be read, so that what they need is unknown.
+        waves: what is known of each wave, in sentences; empty where all hosts were changed at a time.
         warnings: what the user has to know beside the hosts: a record that could not be written.
     """
 
@@ -95,6 +96,7 @@ class RunOutcome:
     survival: Mapping[str, Survival] = field(default_factory=dict)
     pending_counts: bool = False
     unread: int = 0
+    waves: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

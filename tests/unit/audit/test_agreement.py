@@ -64,7 +64,7 @@ def story(results: dict[str, dict[str, str]], **fields: str) -> Story:
 
 def test_the_journal_is_told_what_was_agreed_to_and_by_whom() -> None:
     whole = plan()
-    record = Agreement(whole).record(whole.restricted(["b"]), waves=2)
+    record = Agreement(whole).record(whole.restricted(["b"]), waves=2, proving=True)
     assert record == {
         "by": "ann@ops",
         "author": "ann@ops",
@@ -76,6 +76,7 @@ def test_the_journal_is_told_what_was_agreed_to_and_by_whom() -> None:
         "digest": whole.digest,
         "changes": {"b": ["step 1 of b", "step 2 of b"]},
         "waves": 2,
+        "prove_waves": True,
     }
 
 

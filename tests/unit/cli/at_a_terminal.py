@@ -12,6 +12,7 @@ import json
 import os
 import pty
 import select
+import signal
 import sys
 import time
 
@@ -39,10 +40,14 @@ def main() -> None:
     else:
         os.close(terminal)
     while kind != "close" and time.monotonic() < end:
+        if not select.select([terminal], [], [], 0.2)[0]:
+            continue
         try:
             text += os.read(terminal, 65536).decode()
         except OSError:  # how the end of a terminal shows on Linux
             break
+    signal.alarm(int(LONG))  # whatever hangs is ended with this process, and fails the test
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     sys.stdout.write(json.dumps({"code": code, "text": text}))
 

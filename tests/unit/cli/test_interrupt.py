@@ -51,7 +51,10 @@ def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[s
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    out, err = process.communicate(timeout=LONG)
+    try:
+        out, err = process.communicate(timeout=LONG)
+    finally:
+        process.kill()
     assert "Traceback" not in out + err, out + err
     return process.returncode, out + err
 

@@ -1,0 +1,194 @@
+"""Plans for a proved fleet that look right and break it: each is one change a host, with its way back."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from remedy.apply.start import origin
+from remedy.inventory import Inventory
+from remedy.plan import Change, CommandAction, Plan
+
+# For one host: its own address, and those of its peers by name.
+Make = Callable[[str, str, Mapping[str, str]], CommandAction]
+
+
+@dataclass(frozen=True)
+class BadPlan:
+    """A plan that breaks what it is made on.
+
+    Args:
+        name: of the case.
+        make: the change of one host.
+        waves: how many hosts are changed at a time; two where only changed hosts break each other.
+    """
+
+    name: str
+    make: Make
+    waves: str = "1,100%"
+
+
+def command(observe: str, before: str, after: str, do: str, undo: str) -> CommandAction:
+    return CommandAction(observe=observe, before=before, after=after, do=do, undo=undo)
+
+
+def rules(text: str, *, family: str = "inet") -> Make:
+    """Rules in a table of their own; PEERS in ``text`` are the addresses of the peers."""
+
+    def make(_: str, __: str, peers: Mapping[str, str]) -> CommandAction:
+        table = f"{family} tuning"
+        body = text.replace("PEERS", f"{{ {', '.join(peers.values())} }}")
+        return command(
+            f"nft list table {table} >/dev/null 2>&1 && echo there || echo gone",
+            "gone",
+            "there",
+            f"nft {shlex.quote(f'table {table} {{ {body} }}')}",
+            f"nft delete table {table}",
+        )
+
+    return make
+
+
+def each_peer(do: str, undo: str, observe: str) -> Make:
+    """A command for each peer; PEER in it is the peer's address. ``observe`` prints a line for each."""
+
+    def make(_: str, __: str, peers: Mapping[str, str]) -> CommandAction:
+        addresses = list(peers.values())
+        return command(
+            f"{observe} | grep -c . || :",
+            "0",
+            str(len(addresses)),
+            " && ".join(do.replace("PEER", address) for address in addresses),
+            " && ".join(undo.replace("PEER", address) for address in addresses),
+        )
+
+    return make
+
+
+def line_in(
+    path: str, line: Callable[[str, Mapping[str, str]], str], *, first: bool = False
+) -> Make:
+    """A line more in a file of the host."""
+
+    def make(host: str, _: str, peers: Mapping[str, str]) -> CommandAction:
+        text = shlex.quote(line(host, peers))
+        add = f"{{ printf '%s\\n' {text}; cat {path}; }} >/root/new && cat /root/new >{path} && rm /root/new"
+        if not first:
+            add = f"printf '%s\\n' {text} >>{path}"
+        take = f"grep -vxF -- {text} {path} >/root/new; cat /root/new >{path} && rm /root/new"
+        return command(f"grep -cxF -- {text} {path} || :", "0", "1", add, take)
+
+    return make
+
+
+def mtu(_: str, __: str, ___: Mapping[str, str]) -> CommandAction:
+    set_to = "ip link set eth0 mtu {}"
+    return command(
+        "cat /sys/class/net/eth0/mtu", "1500", "9000", set_to.format(9000), set_to.format(1500)
+    )
+
+
+def read_only_tmp(_: str, __: str, ___: Mapping[str, str]) -> CommandAction:
+    return command(
+        "findmnt -n -o FSTYPE --mountpoint /tmp | grep -c ramfs || :",
+        "0",
+        "1",
+        "mount -t ramfs -o ro ramfs /tmp",
+        "umount /tmp",
+    )
+
+
+ROUTES = "ip -4 route show | grep -E '^{} '"
+INPUT = "chain c {{ type filter hook input priority -10; policy accept; {} }}"
+OUTPUT = "chain c {{ type filter hook output priority -10; policy accept; {} }}"
+
+BAD_PLANS = (
+    BadPlan("mtu-beyond-the-bridge", mtu, waves="2,100%"),
+    BadPlan("rule-too-narrow", rules(INPUT.format("ip saddr PEERS tcp dport != { 22, 29400-29560 } drop"))),
+    BadPlan("only-the-first-ports", rules(INPUT.format("ip saddr PEERS tcp dport 1024-65535 drop"))),
+    BadPlan("input-rejects", rules(INPUT.format("ip saddr PEERS reject"))),
+    BadPlan("output-drops", rules(OUTPUT.format("ip daddr PEERS drop"))),
+    BadPlan("output-rejects", rules(OUTPUT.format("ip daddr PEERS reject"))),
+    BadPlan(
+        "raw-table",
+        rules("chain c { type filter hook prerouting priority -300; ip saddr PEERS tcp dport > 1024 drop; }"),
+    ),
+    BadPlan(
+        "redirected",
+        rules("chain c { type nat hook prerouting priority -100;"
+            " ip saddr PEERS tcp dport > 1024 redirect to :9; }"),
+    ),
+    BadPlan(
+        "source-rewritten",
+        rules("chain c { type nat hook postrouting priority 100; ip daddr PEERS snat ip to 10.255.255.9; }"),
+    ),
+    BadPlan("first-packets-only", rules(INPUT.format("ip saddr PEERS meta length > 600 drop"))),
+    *(
+        BadPlan(
+            kind,
+            each_peer(f"ip route add {kind} PEER/32", f"ip route del {kind} PEER/32", ROUTES.format(kind)),
+        )
+        for kind in ("blackhole", "unreachable", "prohibit")
+    ),
+    BadPlan(
+        "policy-rule",
+        each_peer(
+            "ip rule add to PEER/32 prohibit pref 77", "ip rule del to PEER/32 prohibit pref 77",
+            "ip rule show pref 77",
+        ),
+    ),
+    BadPlan(
+        "dead-gateway",
+        each_peer(
+            "ip route add PEER/32 via 169.254.9.9 dev eth0 onlink", "ip route del PEER/32",
+            "ip -4 route show | grep 169.254.9.9",
+        ),
+    ),
+    BadPlan(
+        "wrong-neighbour",
+        each_peer(
+            "ip neigh replace PEER lladdr 02:00:00:00:00:99 nud permanent dev eth0",
+            "ip neigh del PEER dev eth0",
+            "ip neigh show nud permanent",
+        ),
+    ),
+    BadPlan("interface-lo", line_in("/etc/environment", lambda *_: "GLOO_SOCKET_IFNAME=lo")),
+    BadPlan("interface-that-is-not-there", line_in("/etc/environment", lambda *_: "GLOO_SOCKET_IFNAME=eth7")),
+    BadPlan(
+        "own-name-elsewhere",
+        line_in("/etc/hosts", lambda host, _: f"10.255.255.1 {host}", first=True),
+    ),
+    BadPlan("read-only-tmp", read_only_tmp),
+)  # fmt: skip
+
+
+def plan_of(inventory: Inventory, hosts: Sequence[str], bad: BadPlan) -> Plan:
+    """Return the plan of a remedy that means well, for all hosts."""
+    who = origin()
+    addresses = {
+        node.name: str(node.cluster_address or node.ssh_address) for node in inventory.nodes
+    }
+    changes = tuple(
+        Change(
+            id="01-tuning",
+            host=host,
+            remedy="tuning",
+            title=bad.name,
+            reason="it looked right",
+            label="firewall-ports",
+            action=bad.make(
+                host, addresses[host], {n: a for n, a in addresses.items() if n != host}
+            ),
+        )
+        for host in hosts
+    )
+    return Plan(
+        tool_version="test",
+        created=who.created,
+        author=who.author,
+        inventory=inventory.path.name,
+        inventory_digest=inventory.digest,
+        spec_digest="",
+        changes=changes,
+    )

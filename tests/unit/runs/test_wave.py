@@ -1,0 +1,168 @@
+"""Who proves a wave, what is suspected where that fails, and what is shown and recorded of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from unittest.mock import Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from remedy.audit.journal import JournalRecord
+from remedy.audit.story import stories
+from remedy.diagnose.diagnosis import Explanation
+from remedy.plan import Change, CommandAction
+from remedy.report.audit import render_run
+from remedy.runs.wave import Ground, WaveProof, suspects, with_pair
+from remedy.verify.verdict import Culprit, Verdict
+from tests.unit.build import record
+
+HOSTS = tuple(f"gpu{number:02d}" for number in range(1, 9))
+ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
+
+
+def ground(
+    held: Sequence[str] = (), planned: Sequence[str] = HOSTS, once: Sequence[str] = ()
+) -> Ground:
+    return Ground(tuple(held), frozenset([*once, *held]), frozenset(planned))
+
+
+@pytest.mark.parametrize(
+    ("wave", "partners", "known", "proved_now"),
+    [
+        # nobody was ever proved
+        (HOSTS[:1], (), ground(), ()),
+        (HOSTS[2:4], ("gpu02", "gpu01"), ground(), ("gpu01", "gpu02")),
+        # a fleet whose proof holds: as many partners as the wave has hosts, from the middle of the rest
+        (HOSTS[:1], ("gpu05",), ground(HOSTS), ()),
+        (HOSTS[:2], ("gpu06", "gpu07"), ground(HOSTS), ()),
+        # a host that changed since its proof was proved with the others once
+        (HOSTS[:1], ("gpu03",), ground(HOSTS[1:4], once=HOSTS), ()),
+        # of a new host only those are partners that this run changed, or does not change
+        (("new",), (), ground(HOSTS), ()),
+        (("new",), ("gpu08",), ground(HOSTS, planned=(*HOSTS[:7], "new")), ()),
+        (("new",), ("gpu01",), ground(HOSTS), ("gpu01",)),
+    ],
+)
+def test_who_proves_a_wave(
+    wave: Sequence[str], partners: tuple[str, ...], known: Ground, proved_now: Sequence[str]
+) -> None:
+    assert known.partners(wave, proved_now) == partners
+
+
+@given(
+    st.lists(st.sampled_from(HOSTS), unique=True, min_size=1),
+    st.lists(st.sampled_from(HOSTS), unique=True),
+    st.lists(st.sampled_from(HOSTS), unique=True),
+)
+def test_partners_are_others_and_not_more_than_the_wave(
+    wave: list[str], held: list[str], now: list[str]
+) -> None:
+    partners = ground(held).partners(wave, now)
+    assert not set(partners) & set(wave)
+    assert set(partners) <= {*held, *now}
+    assert len(partners) == len(set(partners)) <= len(wave)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known", "expected"),
+    [
+        ([("a",), ("b", "c")], ground(), (("a", "b"), ("c",))),
+        ([("a",), ("b",)], ground(), (("a", "b"),)),
+        ([("a",), ("b",), ("c",)], ground(), (("a", "b"), ("c",))),
+        ([("a", "b"), ("c",)], ground(), (("a", "b"), ("c",))),
+        ([("gpu01",), ("gpu02",)], ground(HOSTS), (("gpu01",), ("gpu02",))),
+        ([("a",)], ground(), (("a",),)),
+        ([], ground(), ()),
+    ],
+)
+def test_the_first_wave_has_two_hosts_where_nobody_else_can_prove_it(
+    sizes: list[tuple[str, ...]], known: Ground, expected: tuple[tuple[str, ...], ...]
+) -> None:
+    assert with_pair(sizes, known) == expected
+
+
+def change(
+    host: str, number: int, label: str = "ports-blocked", *, guarded: bool = False
+) -> Change:
+    made: Change = record(
+        Change, id=f"0{number}-x", host=host, title="t", label=label, guarded=guarded, action=ACTION
+    )
+    return made
+
+
+def verdict(*accused: str) -> Verdict:
+    culprits = tuple(Culprit(name=name, hosts=(name,), reason="silent") for name in accused)
+    return Verdict(passed=False, reason="r", culprits=culprits)
+
+
+def cause(label: str) -> Explanation:
+    explanation: Explanation = Mock()
+    explanation.diagnosis.label = label  # type: ignore[misc]
+    return explanation
+
+
+@pytest.mark.parametrize(
+    ("accused", "label", "first"),
+    [
+        ((), "", "01-x of a"),  # in the order in which they were made
+        (("b",), "", "02-x of b"),  # the host that the proof names
+        (("b",), "mtu", "03-x of a"),  # what the cause is about comes before that
+    ],
+)
+def test_the_first_suspect(accused: tuple[str, ...], label: str, first: str) -> None:
+    made = [change("a", 1), change("b", 2), change("a", 3, "mtu")]
+    ranked = suspects(made, verdict(*accused), cause(label) if label else None)
+    assert f"{ranked[0].change.id} of {ranked[0].host}" == first
+    assert len(ranked) == 3
+    assert all(suspect.reason for suspect in ranked)
+
+
+def test_a_change_that_can_cut_connections_is_suspected_before_others() -> None:
+    ranked = suspects([change("a", 1), change("a", 2, guarded=True)], None, None)
+    assert ranked[0].change.id == "02-x"
+    assert ranked[0].record()["reason"] == "it can cut connections"
+
+
+def test_a_red_wave_is_in_the_story_and_is_shown() -> None:
+    proof = WaveProof(("gpu01",), ("gpu05",), None, "gpu01: no answer", passed=False)
+    red = {
+        "wave": 1,
+        "reason": "gpu01: no answer",
+        "suspects": [suspects([change("gpu01", 1)], None, None)[0].record()],
+        "rollback": "r2",
+        "as_before": ["gpu01"],
+        "not_as_before": {},
+        "proved_again": True,
+    }
+    body = {"run": "r1", "mode": "apply", "time": "2026-01-01"}
+    (story,) = stories(
+        [
+            JournalRecord(0, {**body, "event": "wave", "data": proof.record(1)}),
+            JournalRecord(1, {**body, "event": "red", "data": red}),
+        ]
+    ).values()
+    assert (story.proved, story.reason) == (False, "gpu01: no answer")
+    text = io.StringIO()
+    Console(file=text, width=200).print(render_run(story, None, ""))
+    for words in (
+        "wave 1      gpu01 with gpu05: NOT proved: gpu01: no answer",
+        "taken back  wave 1 by run r2",
+        "as before   gpu01, byte for byte",
+        "again       proved",
+        "suspected   gpu01: 01-x (t)",
+    ):
+        assert words in text.getvalue()
+
+
+def test_a_run_whose_waves_were_not_proved_says_so() -> None:
+    body = {"run": "r1", "mode": "apply", "time": "2026-01-01", "event": "planned"}
+    (story,) = stories(
+        [JournalRecord(0, {**body, "data": {"waves": 3, "prove_waves": False}})]
+    ).values()
+    text = io.StringIO()
+    Console(file=text, width=200).print(render_run(story, None, ""))
+    assert "3 waves, without a proof of each" in text.getvalue()
