@@ -102,7 +102,7 @@ def peer_routes(bench: Bench) -> None:
     place = place_of(bench.fleet, bench.host)
     if place is None:
         return
-    if not (place.carrier.up and place.carrier.running):
+    if place.carrier.state and not (place.carrier.up and place.carrier.running):
         _note_down(bench, place)
         return
     routing = bench.need(bench.host.routing, "the routes and routing rules")

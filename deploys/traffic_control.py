@@ -107,6 +107,9 @@ def _without_tc(bench: Bench, place: Place, reason: Unknown) -> None:
     shown = {
         i.name: i.discipline for i in place.network.interfaces if i.name in interfaces_of(place)
     }
+    if not all(shown.values()):
+        bench.unknown("could not read what queues packets on the cluster interface", reason.reason)
+        return
     odd = {name: kind for name, kind in shown.items() if kind not in HARMLESS}
     evidence = (reason.reason, *(f"qdisc {kind} on {name}" for name, kind in odd.items()))
     if odd:

@@ -162,7 +162,7 @@ def host(
     assert isinstance(state.network, Network)
     update = {
         "kind": "physical", "mac": f"02:00:00:00:00:0{address[-1]}", "up": up, "running": up, "arp": arp,
-        "xdp": xdp, "discipline": "fq_codel",
+        "xdp": xdp, "discipline": "fq_codel", "state": "UP" if up else "DOWN",
     }  # fmt: skip
     interface = state.network.interfaces[0].model_copy(update=update)
     network = state.network.model_copy(update={"interfaces": (interface,)})
