@@ -47,6 +47,22 @@ WITHOUT_A_LOG |= dict.fromkeys(
     ),
     "a job runs as before; it is the way by ssh that is stuck",
 )
+WITHOUT_A_LOG |= dict.fromkeys(
+    (
+        *("boots-into-nftables", "boots-into-iptables", "boots-into-ufw", "boots-into-firewalld"),
+        *("boots-with-other-ports", "boots-without-a-peer", "boots-without-ssh"),
+        "boots-with-another-name",
+    ),
+    "a job runs as before; it is the next boot that is wrong",
+)
+WITHOUT_A_LOG |= dict.fromkeys(
+    (
+        *("route-unreachable", "route-elsewhere", "route-gone", "rule-prohibits", "ipsec-blocks"),
+        *("rule-for-some-ports", "neighbour-wrong", "interface-without-arp", "queue-blackhole"),
+        "filter-redirects",
+    ),
+    "its words are those of a firewall that drops or rejects, which the logs lab-firewall-* hold",
+)
 SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from remedy.lab.faults import fault, get
-from remedy.lab.host import Host
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
@@ -15,32 +13,6 @@ pytestmark = pytest.mark.lab
 
 APPLY = ("--yes", "--no-verify", "--json")
 PORT = 29500
-
-
-@fault("boots-into-nftables", "nftables will let ssh in at boot, nothing else; nothing is in force")
-def boots_into_nftables(host: Host) -> None:
-    get("firewall-nftables").inject(host)
-    host.must("nft flush ruleset")
-
-
-@fault(
-    "boots-into-iptables", "saved rules reject peers; those in force let the cluster in, by hand"
-)
-def boots_into_iptables(host: Host) -> None:
-    get("firewall-iptables").inject(host)
-    host.must(f"iptables-nft -I INPUT 1 -s {host.lab.cluster} -j ACCEPT")
-
-
-@fault("boots-into-ufw", "ufw is enabled and lets ssh in, nothing else; its rules were flushed")
-def boots_into_ufw(host: Host) -> None:
-    get("firewall-ufw").inject(host)
-    host.must("/lib/ufw/ufw-init force-stop; iptables-nft -F; iptables-nft -X; true")
-
-
-@fault("boots-into-firewalld", "firewalld is enabled and stopped")
-def boots_into_firewalld(host: Host) -> None:
-    get("firewall-firewalld").inject(host)
-    host.must("systemctl stop firewalld")
 
 
 FAULTS: Mapping[str, tuple[str, str]] = {

@@ -4,52 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.lab.faults import fault
-from remedy.lab.host import Host
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
 
 APPLY = ("--yes", "--no-verify", "--json")
-UNIT = """\
-[Unit]
-Description=Sets up this host's network by hand
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sh /etc/rc.local
-[Install]
-WantedBy=multi-user.target
-"""
-
-
-@fault(
-    "boots-with-other-ports",
-    "a file gives new sockets other ports at the next boot, a launcher's among them",
-)
-def boots_with_other_ports(host: Host) -> None:
-    host.write("/etc/sysctl.d/99-ports.conf", b"net.ipv4.ip_local_port_range = 29000 31000\n")
-
-
-@fault("boots-without-a-peer", "a script drops what goes to the first peer, from the next boot on")
-def boots_without_a_peer(host: Host) -> None:
-    peer = host.peers[0].cluster_address
-    host.write("/etc/rc.local", f"#!/bin/sh\nip route add blackhole {peer}/32\n".encode())
-    host.write("/etc/systemd/system/by-hand.service", UNIT.encode())
-    host.must("systemctl enable --quiet by-hand")
-
-
-@fault("boots-without-ssh", "sshd runs, and is not started at the next boot")
-def boots_without_ssh(host: Host) -> None:
-    host.must("systemctl disable --quiet ssh")
-
-
-@fault("boots-with-another-name", "a kernel setting gives the host another name at the next boot")
-def boots_with_another_name(host: Host) -> None:
-    host.write("/etc/sysctl.d/98-name.conf", b"kernel.hostname = node\n")
-
-
 FAULTS = {
     "gpu01": "boots-with-other-ports",
     "gpu02": "boots-without-a-peer",

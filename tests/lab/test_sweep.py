@@ -45,6 +45,13 @@ NOT_CURED = {
     "firewall-random": "accepted_rules",
     "firewall-rate": "accepted_rules",
     "firewall-raw": "iptables -t raw -S",
+    # What may be right is accepted by its text, and what the next boot does by hand is its owner's.
+    "rule-for-some-ports": "peer_routes.accept",
+    "filter-redirects": "traffic_control.accept",
+    "slow-link": "Mbit/s",
+    "boots-without-a-peer": "Remove that route",
+    "boots-without-ssh": "enable ssh",
+    "boots-with-another-name": "/etc/hostname",
     # The address of a device is the network's affair.
     "wrong-hccn-conf": "hccn_tool",
 }

@@ -1,0 +1,75 @@
+"""Faults of the next boot: the host is right now, and its files make something else of it then."""
+
+from __future__ import annotations
+
+from remedy.lab.faults import fault
+from remedy.lab.faults.firewall import (
+    firewall_firewalld,
+    firewall_iptables,
+    firewall_nftables,
+    firewall_ufw,
+)
+from remedy.lab.host import Host
+
+_UNIT = """\
+[Unit]
+Description=Sets up this host's network by hand
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh /etc/rc.local
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@fault(
+    "boots-with-other-ports",
+    "a file gives new sockets other ports at the next boot, a launcher's among them",
+)
+def boots_with_other_ports(host: Host) -> None:
+    host.write("/etc/sysctl.d/99-ports.conf", b"net.ipv4.ip_local_port_range = 29000 31000\n")
+
+
+@fault("boots-without-a-peer", "a script drops what goes to the first peer, from the next boot on")
+def boots_without_a_peer(host: Host) -> None:
+    peer = host.peers[0].cluster_address
+    host.write("/etc/rc.local", f"#!/bin/sh\nip route add blackhole {peer}/32\n".encode())
+    host.write("/etc/systemd/system/by-hand.service", _UNIT.encode())
+    host.must("systemctl enable --quiet by-hand")
+
+
+@fault("boots-without-ssh", "sshd runs, and is not started at the next boot")
+def boots_without_ssh(host: Host) -> None:
+    host.must("systemctl disable --quiet ssh")
+
+
+@fault("boots-with-another-name", "a kernel setting gives the host another name at the next boot")
+def boots_with_another_name(host: Host) -> None:
+    host.write("/etc/sysctl.d/98-name.conf", b"kernel.hostname = node\n")
+
+
+@fault("boots-into-nftables", "nftables will let ssh in at boot, nothing else; nothing is in force")
+def boots_into_nftables(host: Host) -> None:
+    firewall_nftables(host)
+    host.must("nft flush ruleset")
+
+
+@fault(
+    "boots-into-iptables", "saved rules reject peers; those in force let the cluster in, by hand"
+)
+def boots_into_iptables(host: Host) -> None:
+    firewall_iptables(host)
+    host.must(f"iptables-nft -I INPUT 1 -s {host.lab.cluster} -j ACCEPT")
+
+
+@fault("boots-into-ufw", "ufw is enabled and lets ssh in, nothing else; its rules were flushed")
+def boots_into_ufw(host: Host) -> None:
+    firewall_ufw(host)
+    host.must("/lib/ufw/ufw-init force-stop; iptables-nft -F; iptables-nft -X; true")
+
+
+@fault("boots-into-firewalld", "firewalld is enabled and stopped")
+def boots_into_firewalld(host: Host) -> None:
+    firewall_firewalld(host)
+    host.must("systemctl stop firewalld")

@@ -1,0 +1,76 @@
+"""Faults of the ways to peers: routes, rules, neighbours, IPsec, traffic control; all end with a reboot."""
+
+from __future__ import annotations
+
+from remedy.lab.faults import fault
+from remedy.lab.host import Host
+
+
+def _peer(host: Host, place: int = 0) -> str:
+    """Return the cluster address of one of the other hosts; of the last where there are not so many."""
+    return host.peers[min(place, len(host.peers) - 1)].cluster_address
+
+
+@fault("route-unreachable", "a route of the type unreachable leads to the first peer")
+def route_unreachable(host: Host) -> None:
+    host.must(["ip", "route", "replace", "unreachable", _peer(host)])
+
+
+@fault("route-elsewhere", "the route to the second peer leads to the bridge of the containers")
+def route_elsewhere(host: Host) -> None:
+    host.must(["ip", "route", "replace", _peer(host, 1), "dev", "docker0"])
+
+
+@fault("route-gone", "the route of the cluster's own network is gone")
+def route_gone(host: Host) -> None:
+    host.must(f"ip route del {host.lab.cluster} 2>/dev/null; true")
+
+
+@fault("rule-prohibits", "a routing rule prohibits the first peer")
+def rule_prohibits(host: Host) -> None:
+    words = f"to {_peer(host)} prohibit priority 90"
+    host.must(f"ip rule del {words} 2>/dev/null; ip rule add {words}")
+
+
+@fault("rule-for-some-ports", "a routing rule drops what goes to some ports of the second peer")
+def rule_for_some_ports(host: Host) -> None:
+    words = f"to {_peer(host, 1)} ipproto tcp dport 40000-40010 blackhole priority 91"
+    host.must(f"ip rule del {words} 2>/dev/null; ip rule add {words}")
+
+
+@fault("neighbour-wrong", "the first peer's hardware address is fixed, and wrong")
+def neighbour_wrong(host: Host) -> None:
+    words = [
+        "lladdr",
+        "02:00:00:00:00:99",
+        "dev",
+        host.record.cluster_interface,
+        "nud",
+        "permanent",
+    ]
+    host.must(["ip", "neigh", "replace", _peer(host), *words])
+
+
+@fault("interface-without-arp", "the cluster interface does not answer who asks for its address")
+def interface_without_arp(host: Host) -> None:
+    host.must(["ip", "link", "set", "dev", host.record.cluster_interface, "arp", "off"])
+
+
+@fault("ipsec-blocks", "a policy of IPsec blocks what goes to the first peer")
+def ipsec_blocks(host: Host) -> None:
+    words = f"src {host.record.cluster_address}/32 dst {_peer(host)}/32 dir out action block"
+    host.must(f"ip xfrm policy update {words}")
+
+
+@fault("queue-blackhole", "the queue of the cluster interface drops everything")
+def queue_blackhole(host: Host) -> None:
+    host.must(["tc", "qdisc", "replace", "dev", host.record.cluster_interface, "root", "blackhole"])
+
+
+@fault("filter-redirects", "a filter sends what comes from the first peer elsewhere")
+def filter_redirects(host: Host) -> None:
+    interface = host.record.cluster_interface
+    host.must(
+        f"tc qdisc replace dev {interface} ingress; tc filter replace dev {interface} ingress protocol ip"
+        f" pref 7 handle 800::800 u32 match ip src {_peer(host)} action mirred egress redirect dev docker0"
+    )
