@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from remedy.causes import Cause
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
@@ -31,17 +32,21 @@ from remedy.probe import HostState, Kernel, LoginSession, Mention, Network, Sysc
 from remedy.spec import SpecSection
 from remedy.values import Unknown
 
+CAUSE = Cause(
+    name="boot-differs",
+    group="Launch",
+    cause="What the host's files and services make of it at boot is not what it is now.",
+    confirm="`remedy check` names the file and the line; after a boot, `remedy check --after-reboot`.",
+    fix="Change the file, or enable the service.",
+    silent="nothing fails before the next boot",
+)
 CLOCKS = ("chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntp.service")
 SSH = ("ssh.service", "sshd.service")
-SERVICES: Mapping[str, str] = {
-    "slurmd.service": "rank-mismatch",
-    "kubelet.service": "rank-mismatch",
-    "docker.service": "container-gpu-runtime",
-    "nvidia-fabricmanager.service": "fabricmanager-not-running",
-    "nvidia-imex.service": "fabricmanager-not-running",
-    "openibd.service": "ib-misconfig",
-}
-"""Services without which training does not start, and the cause that this would have."""
+SERVICES = (
+    *("slurmd.service", "kubelet.service", "docker.service", "openibd.service"),
+    *("nvidia-fabricmanager.service", "nvidia-imex.service"),
+)
+"""Services without which training does not start."""
 
 LOST = ("unreachable", "blackhole", "prohibit")
 NETWORK = (
@@ -71,16 +76,7 @@ Bench = Workbench[NextBootSpec]
 @remedy(
     "The next boot",
     NextBootSpec,
-    finds=(
-        "route-to-peer",
-        "mtu-mismatch",
-        "ipv6-issue",
-        "traffic-control",
-        "ssh-launch-failure",
-        "clock-skew",
-        "missing-library",
-        *dict.fromkeys(SERVICES.values()),
-    ),
+    finds=(CAUSE,),
     order=91,
 )
 def next_boot(bench: Bench) -> None:
@@ -107,20 +103,17 @@ def next_boot(bench: Bench) -> None:
 def _note_services(bench: Bench, units: Mapping[str, Unit]) -> None:
     session = bench.host.session
     present = session.present if isinstance(session, LoginSession) else frozenset[str]()
-    groups = {SSH: "ssh-launch-failure", CLOCKS: "clock-skew"}
-    groups |= {(name,): label for name, label in SERVICES.items()}
-    for names, label in groups.items():
+    for names in (SSH, CLOCKS, *((name,) for name in SERVICES)):
         known = [units[name] for name in names if name in units and units[name].load == "loaded"]
         running = [unit.name for unit in known if unit.running]
         if running and not any(_is_started(unit, present) for unit in known):
-            _off(bench, running[0], label)
+            _off(bench, running[0])
     sysctl = units.get("systemd-sysctl.service")
     if sysctl is not None and sysctl.load == "masked":
         bench.blocked(
             "after the next boot, no setting of /etc/sysctl.d is in force: systemd-sysctl is masked",
             "systemd-sysctl.service: masked",
             "Unmask it: systemctl --no-reload unmask systemd-sysctl.service",
-            label="missing-library",
         )
 
 
@@ -130,12 +123,11 @@ def _is_started(unit: Unit, present: Set[str]) -> bool:
     return unit.enabled in ("enabled", "static") or socket in present
 
 
-def _off(bench: Bench, name: str, label: str) -> None:
+def _off(bench: Bench, name: str) -> None:
     bench.blocked(
         f"after the next boot, {name} does not run: it runs now, and is not started at boot",
         f"{name}: active, not enabled",
         f"Have it started: systemctl --no-reload enable {name}",
-        label=label,
     )
 
 
@@ -157,7 +149,6 @@ def _note_ipv6(bench: Bench, sysctls: Sysctls) -> None:
                 f"after the next boot, IPv6 is {'off' if line.value == '1' else 'on'}, and now it is not",
                 f"{line.path}:{line.line}: {key} = {line.value}; now {live}",
                 "Remove that line, or say in remedy.yaml how it is to be: ipv6.mode",
-                label="ipv6-issue",
             )
             return
 
@@ -183,7 +174,6 @@ def _note_command_line(bench: Bench, mentions: Sequence[Mention]) -> None:
                     f"{when}, the kernel has no IPv6 ({word})",
                     f"{mention.path}:{mention.line}",
                     "If that is not meant, take the word out of there, and run update-grub.",
-                    label="ipv6-issue",
                 )
                 return
 
@@ -204,7 +194,6 @@ def _note_modules(bench: Bench, mentions: Sequence[Mention]) -> None:
                 f"after the next boot, the module {name} may not be loaded: it is now",
                 f"{mention.path}:{mention.line}: {' '.join(words)}",
                 "Remove that line if the module is needed, and make the initramfs again.",
-                label="missing-library",
             )
 
 
@@ -253,7 +242,6 @@ def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
         f"after the next boot, the MTU of {place.carrier.name} is {mtu}, and now it is {place.carrier.mtu}",
         (line.shown for _, line in by_file.values()),
         "Write the MTU of the other hosts there: remedy check compares what is in force.",
-        label="mtu-mismatch",
     )
 
 
@@ -281,7 +269,6 @@ def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> Non
                     f"after the next boot, this host drops what it sends to {names_of(bench.fleet, part)}",
                     line.shown,
                     "Remove that route or rule from the file, if nothing needs it.",
-                    label="route-to-peer",
                 )
 
 
@@ -293,7 +280,6 @@ def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
                 "after the next boot, traffic control loses or delays packets",
                 line.shown,
                 "Remove that line, if nothing needs it.",
-                label="traffic-control",
             )
 
 
