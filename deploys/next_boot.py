@@ -1,10 +1,10 @@
 """The next boot: what would be wrong after it, though it is right now.
 
 Finds what files say about the next boot and what runs now does not: a service that runs and is not started at
-boot (sshd, the batch system, the fabric manager of the GPUs, docker, a service for the clock), another MTU of
-the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6 switched off
-or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not be, a
-systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force.
+boot (sshd, the batch system, the fabric manager of the GPUs, docker, a service for the clock), another MTU or
+address of the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6
+switched off or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not
+be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force.
 
 Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
 rails, firewalls. This one reports what belongs to none of them, with file and line. It changes nothing: the
@@ -43,10 +43,12 @@ CAUSE = Cause(
 CLOCKS = ("chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntp.service")
 SSH = ("ssh.service", "sshd.service")
 SERVICES = (
-    *("slurmd.service", "kubelet.service", "docker.service", "openibd.service"),
+    *("slurmd.service", "kubelet.service", "openibd.service"),
     *("nvidia-fabricmanager.service", "nvidia-imex.service"),
 )
 """Services without which training does not start."""
+ON_DEMAND = ("docker.service",)
+"""Those that some start by hand, when they need them."""
 
 LOST = ("unreachable", "blackhole", "prohibit")
 NETWORK = (
@@ -54,6 +56,7 @@ NETWORK = (
     *("/etc/sysconfig/network-scripts/", "/etc/networkd-dispatcher/", "/etc/rc.local"),
 )
 BOOT_LOADER = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/loader/entries/")
+WITHOUT_PREFIX = ("/etc/network/", "/etc/sysconfig/network-scripts/")
 _ADDRESS = re.compile(r"(?<![\d.])(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?![\d.])")
 _MTU = re.compile(r"^\s*(?:mtu|MTU|MTUBytes)\s*[:=\s]\s*\"?(\d+)")
 _NAMES = re.compile(
@@ -61,6 +64,11 @@ _NAMES = re.compile(
 )
 
 
+_STATIC = re.compile(r"^\s*(?:-\s*\"?\d|addresses\s*:|address\d*[=\s]|Address\s*=|IPADDR\d*\s*=)")
+_DYNAMIC = re.compile(
+    r"^\s*(?:dhcp4\s*:\s*(?:true|yes)|DHCP\s*=\s*(?:yes|ipv4|true)|BOOTPROTO\s*=\s*\"?dhcp|method\s*=\s*auto"
+    r"|iface\s+\S+\s+inet\s+dhcp)"
+)
 _TYPE = re.compile(r"\s*(?:type|Type)\s*[:=]")
 
 
@@ -91,6 +99,7 @@ def next_boot(bench: Bench) -> None:
     place = place_of(bench.fleet, bench.host)
     if place is not None:
         _note_mtu(bench, mentions, place)
+        _note_address(bench, mentions, place)
         _note_routes(bench, mentions, place)
     _note_loss(bench, mentions)
     _note_command_line(bench, mentions)
@@ -103,7 +112,7 @@ def next_boot(bench: Bench) -> None:
 def _note_services(bench: Bench, units: Mapping[str, Unit]) -> None:
     session = bench.host.session
     present = session.present if isinstance(session, LoginSession) else frozenset[str]()
-    for names in (SSH, CLOCKS, *((name,) for name in SERVICES)):
+    for names in (SSH, CLOCKS, *((name,) for name in (*SERVICES, *ON_DEMAND))):
         known = [units[name] for name in names if name in units and units[name].load == "loaded"]
         running = [unit.name for unit in known if unit.running]
         if running and not any(_is_started(unit, present) for unit in known):
@@ -124,7 +133,8 @@ def _is_started(unit: Unit, present: Set[str]) -> bool:
 
 
 def _off(bench: Bench, name: str) -> None:
-    bench.blocked(
+    note = bench.report if name in (*ON_DEMAND, *CLOCKS) else bench.blocked
+    note(
         f"after the next boot, {name} does not run: it runs now, and is not started at boot",
         f"{name}: active, not enabled",
         f"Have it started: systemctl --no-reload enable {name}",
@@ -243,6 +253,29 @@ def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
         (line.shown for _, line in by_file.values()),
         "Write the MTU of the other hosts there: remedy check compares what is in force.",
     )
+
+
+def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
+    """Name a configuration that gives the cluster interface another address than the cluster's."""
+    found: dict[str, _Line] = {}
+    for line in _lines(bench.host, mentions):
+        text = line.mention.text
+        if line.interface != place.carrier.name:
+            continue
+        if _DYNAMIC.match(text):
+            return  # who gives it an address is asked at boot
+        # Where a prefix belongs to each address, one without is a name server or a gateway.
+        needs_prefix = not line.mention.path.startswith(WITHOUT_PREFIX)
+        for address in _ADDRESS.findall(text) if _STATIC.match(text) else ():
+            if "/" in address or not needs_prefix:
+                found.setdefault(address.partition("/")[0], line)
+    if found and place.address not in found:
+        bench.blocked(
+            f"after the next boot, {place.carrier.name} has {' and '.join(found)}, and not the cluster "
+            f"address {place.address}",
+            (line.shown for line in found.values()),
+            "Write the address there that peers know, or correct the inventory.",
+        )
 
 
 def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:

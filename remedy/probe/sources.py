@@ -249,7 +249,7 @@ _SSHD_KEYS = (
 # networks stay on the host.
 _NETWORK_KEYS = (
     "iface|Name|OriginalName|interface-name|DEVICE|mtu|MTU|MTUBytes|to|type|Type|Destination|To|Action|action"
-    "|route[0-9]+|ADDRESS[0-9]+"
+    "|route[0-9]+|ADDRESS[0-9]+|addresses|address[0-9]*|Address|IPADDR[0-9]*|dhcp4|DHCP|BOOTPROTO|method"
 )
 _NETWORK_COMMANDS = "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
 _BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
@@ -273,6 +273,7 @@ SCAN_PATTERN = "|".join(
         f"^[[:space:]]*({_SLURM_KEYS})[[:space:]]*=",
         f"^[[:space:]]*-?[[:space:]]*({_NETWORK_KEYS})([[:space:]:=]|$)",
         "^[[:space:]]*[A-Za-z0-9_.-]+:[[:space:]]*$",
+        r"^[[:space:]]*-[[:space:]]*\"?[0-9.]+/[0-9]+",
         _NETWORK_COMMANDS,
         f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*({_BOOT_WORDS})=",
         f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",

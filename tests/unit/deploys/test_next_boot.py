@@ -115,6 +115,32 @@ def test_the_mtu_of_files_is_held_against_that_in_force(
 
 
 @pytest.mark.parametrize(
+    ("lines", "address"),
+    [
+        (((NETPLAN, "    eth0:"), (NETPLAN, "      addresses: [10.0.0.9/24]")), "10.0.0.9"),
+        (((NETPLAN, "    eth0:"), (NETPLAN, "      addresses: [10.0.0.1/24]")), None),
+        (((NETPLAN, "    eth0:"), (NETPLAN, "      - 10.0.0.9/24"), (NETPLAN, "      dhcp4: true")), None),
+        (((NETPLAN, "    eth0:"), (NETPLAN, "      - 10.0.0.9/24"), (NETPLAN, "      - 10.0.0.1/24")), None),
+        (((NETPLAN, "    eth0:"), (NETPLAN, "        addresses: [8.8.8.8]")), None),
+        (((NETPLAN, "    eth0:"), (NETPLAN, "        - to: 10.9.0.0/16")), None),
+        (((NETPLAN, "    eth1:"), (NETPLAN, "      addresses: [10.0.0.9/24]")), None),
+        (((NETWORKD, "Name=eth0"), (NETWORKD, "Address=10.0.0.9/24")), "10.0.0.9"),
+        (((KEYFILE, "interface-name=eth0"), (KEYFILE, "address1=10.0.0.9/24,10.0.0.254")), "10.0.0.9"),
+        (((IFUPDOWN, "iface eth0 inet static"), (IFUPDOWN, "  address 10.0.0.9")), "10.0.0.9"),
+        (((IFUPDOWN, "iface eth0 inet dhcp"), (IFUPDOWN, "  address 10.0.0.9")), None),
+        (((IFCFG, 'IPADDR="10.0.0.9"'),), "10.0.0.9"),
+        (((IFCFG, "BOOTPROTO=dhcp"), (IFCFG, "IPADDR=10.0.0.9")), None),
+    ],
+)  # fmt: skip
+def test_the_address_of_files_is_held_against_the_cluster_address(
+    lines: tuple[tuple[str, str], ...], address: str | None
+) -> None:
+    titles = [finding.title for finding in found(host(*lines))]
+    expected = f"after the next boot, eth0 has {address}, and not the cluster address 10.0.0.1"
+    assert titles == ([expected] if address else [])
+
+
+@pytest.mark.parametrize(
     ("lines", "loses"),
     [
         (((NETPLAN, "        - to: 10.0.0.2/32"), (NETPLAN, "          type: unreachable")), True),
