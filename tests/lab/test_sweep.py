@@ -42,6 +42,7 @@ NOT_CURED = {
     "wrong-ifname-of-sessions": "Correct or remove line",
     # Tables that remedy does not change, and rules that only their owner can judge.
     "firewall-arp": "nft list table arp",
+    "firewall-firewalld-direct": "--remove-rule",
     "firewall-random": "accepted_rules",
     "firewall-rate": "accepted_rules",
     "firewall-raw": "iptables -t raw -S",

@@ -210,6 +210,19 @@ def firewall_notrack(host: Host) -> None:
     )
 
 
+@fault(
+    "firewall-firewalld-direct",
+    "a direct rule of firewalld drops what comes in on a launcher's port",
+)
+def firewall_firewalld_direct(host: Host) -> None:
+    host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
+    rule = "ipv4 filter INPUT 0 -p tcp --dport 29500 -j DROP"
+    host.must(
+        f"firewall-cmd --quiet --set-default-zone=trusted && "
+        f"firewall-cmd --quiet --permanent --direct --add-rule {rule} && firewall-cmd --quiet --reload"
+    )
+
+
 # --- rules that their text does not decide -----------------------------------------------------------------
 
 
