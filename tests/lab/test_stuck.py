@@ -6,7 +6,9 @@ import fcntl
 import json
 import os
 import select
+import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -165,6 +167,26 @@ def test_output_that_nobody_reads_holds_up_no_change(cluster: Cluster) -> None:
     assert (process.returncode, ended["hosts"]) == (0, {"gpu01": "changed"})
     assert b"zero drift" in shown  # the outcome comes whole, to whoever reads on
     assert cluster.run("gpu01", "ls /var/lib/remedy/pending 2>/dev/null").stdout == ""
+
+
+@pytest.mark.full
+def test_a_controller_that_was_stopped_finds_no_host_late(cluster: Cluster) -> None:
+    """As with Ctrl-Z or a closed lid: what came meanwhile is read before a deadline counts."""
+    site = Site(cluster)
+    (site.folder / "remedy.yaml").write_text(DEADLINES)
+    command = site.command("check", "--json", "-v")
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        while "connecting" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(25)
+        process.send_signal(signal.SIGCONT)
+        stdout, _ = process.communicate(timeout=120)
+    hosts = json.loads(stdout)["hosts"]
+    assert {name: host["error"] for name, host in hosts.items()} == dict.fromkeys(cluster.hosts)
 
 
 def fill(number: int) -> None:
