@@ -60,8 +60,15 @@ WITHOUT_A_LOG |= dict.fromkeys(
         *("route-unreachable", "route-elsewhere", "route-gone", "rule-prohibits", "ipsec-blocks"),
         *("rule-for-some-ports", "neighbour-wrong", "interface-without-arp", "queue-blackhole"),
         "filter-redirects",
+        *("firewall-arp", "firewall-ingress", "firewall-notrack", "firewall-raw"),
+        *("firewall-firewalld-direct", "firewall-firewalld-outgoing", "firewall-iptables-outgoing"),
+        *("firewall-nftables-outgoing", "firewall-ufw-outgoing"),
     ),
     "its words are those of a firewall that drops or rejects, which the logs lab-firewall-* hold",
+)
+WITHOUT_A_LOG |= dict.fromkeys(
+    ("firewall-random", "firewall-rate"),
+    "whether a job notices is a matter of chance, and of how many connections it makes",
 )
 SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it
 
