@@ -152,9 +152,17 @@ def _saved_nftables(
     armed = armed_nftables(host, AT_BOOT, question, native)
     places = {chain[:3] for chain in native}
     chains = [*native, *(chain for chain in armed.chains if chain[:3] not in places)]
-    if chains or armed.doubts or _is_there(host.files.get(nftables.INCLUDED)):
+    if chains or armed.arp or armed.doubts or _is_there(host.files.get(nftables.INCLUDED)):
         propose = partial(nftables.propose_saved, host, chains)
-        yield Wall(AT_BOOT, armed.incoming, armed.outgoing, doubts=armed.doubts, propose=propose)
+        yield Wall(
+            AT_BOOT,
+            armed.incoming,
+            armed.outgoing,
+            armed.arp,
+            armed.doubts,
+            propose=propose,
+            show=f"cat {' '.join(nftables.MAIN_FILES)}",
+        )
 
 
 def with_the_next_boot(
@@ -177,7 +185,9 @@ def with_the_next_boot(
     for later in armed(host, question, handled):
         doubts = () if is_doubted else later.doubts
         known.append(
-            Wall(later.name, later.incoming, later.outgoing, doubts=doubts, propose=later.propose)
+            Wall(
+                later.name, later.incoming, later.outgoing, later.arp, doubts, propose=later.propose
+            )
         )
     return tuple(known)
 

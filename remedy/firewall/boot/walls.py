@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -46,6 +46,7 @@ class Armed:
         name: what the user knows it as.
         incoming: what it drops of packets from the peers.
         outgoing: what it drops of packets to them.
+        arp: what it drops of ARP.
         doubts: rules of which it is not known whether they drop such packets, or why it cannot be read.
         propose: how its files come to hold an opening; None where remedy does not change them.
         chains: the base chains of nftables that drop packets.
@@ -54,6 +55,7 @@ class Armed:
     name: str
     incoming: Dropped = NOTHING
     outgoing: Dropped = NOTHING
+    arp: Dropped = NOTHING
     doubts: tuple[Doubt, ...] = ()
     propose: Callable[[Opening], Amendment] | None = None
     chains: tuple[NftChain, ...] = ()
@@ -120,7 +122,7 @@ def _if_started(host: HostState, firewall: Armed) -> Armed:
     if not isinstance(host.units, Unknown):
         return firewall
     reason = f"whether the next boot starts it: {host.units.reason}"
-    words = (*firewall.incoming.words, *firewall.outgoing.words)[:1]
+    words = (*firewall.incoming.words, *firewall.outgoing.words, *firewall.arp.words)[:1]
     doubts = [Doubt(text, (reason,)) for text in words]
     doubts += [Doubt(doubt.words, (*doubt.unread, reason)) for doubt in firewall.doubts]
     return Armed(firewall.name, doubts=tuple(doubts))
@@ -133,6 +135,7 @@ def _named(what: str, passed: Sequence[Gate], accepted: frozenset[str]) -> Armed
         what,
         _dropped([gate for gate in passed if gate.way == "in" and not gate.arp]),
         _dropped([gate for gate in passed if gate.way == "out" and not gate.arp]),
+        _dropped([gate for gate in passed if gate.arp]),
         tuple(doubt for doubt in doubts if doubt.words not in accepted),
     )
 
@@ -194,14 +197,18 @@ def armed_nftables(
         places = {(chain.family, chain.table, chain.name) for chain in known}
         news = [gate for gate in passed if gate.chain is not None and gate.chain[:3] not in places]
         return _if_started(host, _named(name, news, question.accepted))
+    # A rule for TCP in a chain of ARP would keep the whole file from being loaded.
     chains = dict.fromkeys(
-        gate.chain for gate in passed if gate.chain is not None and gate.judgement.dropped
+        gate.chain
+        for gate in passed
+        if gate.chain is not None and gate.judgement.dropped and not gate.arp
     )
     own = (chain for chain in ruleset.chains if chain.hook and nftables.own_rules(chain))
     return Armed(
         name,
         found.incoming,
         found.outgoing,
+        found.arp,
         found.doubts,
         chains=tuple(dict.fromkeys((*chains, *own))),
     )
@@ -285,7 +292,7 @@ def _present_in_ufw(content: bytes) -> Opening | None:
 
 
 def _with(found: Armed, propose: Callable[[Opening], Amendment]) -> Armed:
-    return Armed(found.name, found.incoming, found.outgoing, found.doubts, propose)
+    return replace(found, propose=propose)
 
 
 def _edited(

@@ -173,6 +173,15 @@ def test_what_cannot_be_read_is_unknown_with_the_reason(
     assert said(accepted) == []
 
 
+def test_a_chain_of_arp_is_named_and_gets_no_rule() -> None:
+    conf = b"table arp filter {\n chain input {\n  type filter hook input priority 0; policy drop;\n }\n}\n"
+    plan = settled(with_peer(host({CONF: conf}, "nftables")))
+    ((kind, title),) = said(plan)
+    assert kind == "blocked"
+    assert title.startswith("what nftables loads at boot drops ARP")
+    assert plan.changes == ()
+
+
 def test_includes_are_read_where_the_probe_has_them() -> None:
     files = {
         CONF: b'include "/etc/nftables.d/*.nft"\n',
