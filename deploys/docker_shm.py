@@ -50,8 +50,13 @@ write() { # path digest base64
     if [ "$2" = absent ]; then rm -f -- "$1"; return; fi
     printf %s "$3" | base64 -d >"$DIR/daemon.json" && put "$1" 644 "$DIR/daemon.json" "$2"
 }
+moment() { # to the nanosecond where date can: whole seconds would hide what happened in this one
+    now=$(date +%s.%N)
+    case $now in *[!0-9.]*) now=${now%%.*} ;; esac
+}
 reload() { # bytes: dockerd reads the file, and says that new containers get so much
-    since=$(date +%s)
+    moment
+    since=$now
     if [ -d /run/systemd/system ]; then
         systemctl reload docker.service
     else
@@ -59,10 +64,11 @@ reload() { # bytes: dockerd reads the file, and says that new containers get so 
     fi || return 1
     n=0
     while [ $n -lt 50 ]; do
-        docker events --since "$since" --until "$(date +%s)" --filter type=daemon --filter event=reload \\
+        sleep 0.1 # it reads the file some time after the signal; asking costs more than waiting
+        moment
+        docker events --since "$since" --until "$now" --filter type=daemon --filter event=reload \\
             --format '{{index .Actor.Attributes "default-shm-size"}}' | tail -n 1 | grep -qx "$1" && return 0
         n=$((n + 1))
-        sleep 0.1
     done
     echo "dockerd was reloaded, and does not say that it has $1 bytes"
     return 1

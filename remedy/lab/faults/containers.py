@@ -46,7 +46,7 @@ def start_docker(host: Host) -> None:
             f"There is no Docker on {host.name}.",
             next_step="Bring the lab up with it: remedy lab up --docker",
         )
-    host.must(["systemctl", "start", "docker.service"])
+    host.must(["systemctl", "enable", "--now", "docker.service"])
     host.must(_MAKE_IMAGE)
 
 
