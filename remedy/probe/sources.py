@@ -113,6 +113,9 @@ SCAN_FILES = (
     "/etc/security/pam_env.conf",
     "/etc/pam.d/*",
     "/etc/default/locale",
+    "/etc/default/ssh",
+    "/etc/sysconfig/sshd",
+    "/etc/crypto-policies/back-ends/opensshserver.config",
     "/etc/crontab",
     "/etc/cron.d/*",
     # systemd: environment.d(5), systemd-system.conf(5), systemd.exec(5)

@@ -19,19 +19,30 @@ names() {
     give_up=$name_limit
     [ "$give_up" -lt "$left" ] || give_up=$left
     give_up=$((${up%.*} + give_up))
-    ask $own
-    if ! came_through 0.0.0.0; then
-        choose_way || { status=failed:1 detail="getent could not be started as $asker"; return; }
-        ask_each $own
+    # Mostly one process is enough for the own name and for the first group.
+    first=${name_groups%%"$nl"*} late= answered=
+    ask $own $first
+    if came_through "${first##* }" && came_through 0.0.0.0; then
+        printf 'asked %s\n' "$asker"
+        print_differences $first
+        answered=$first
     else
-        printf '%s\n' "$answers"
+        ask $own
+        if came_through 0.0.0.0; then
+            printf '%s\n' "$answers"
+            late=$first
+        else
+            choose_way || { status=failed:1 detail="getent could not be started as $asker"; return; }
+            ask_each $own
+        fi
+        printf 'asked %s\n' "$asker"
     fi
-    printf 'asked %s\n' "$asker"
     IFS=$nl
     for group in $name_groups; do
         unset IFS
+        [ "$group" != "$answered" ] || continue
         in_time || break
-        ask $group
+        [ "$group" = "$late" ] || ask $group
         if came_through "${group##* }"; then print_differences $group; else ask_each $group; fi
     done
     unset IFS RES_OPTIONS
@@ -87,6 +98,7 @@ choose_way() {
 # What is no more than the only address that the hosts file has for a name is not printed: the answer of a host
 # that is right does not grow with the fleet.
 print_differences() {
+    [ $# -gt 0 ] || { printf '%s\n' "$answers"; return; }
     last=
     for last; do :; done
     printf 'whole %s %s\n' "$2" "$last"
