@@ -319,6 +319,17 @@ def test_hosts_left_out_are_told() -> None:
     assert outcomes(excused)["gpu09"] == "not-tested"
 
 
+def test_hosts_left_out_are_named_by_their_reasons_and_not_by_the_first_alone() -> None:
+    plan = make_plan()
+    verdict = judge(plan, answers(plan, good_records(plan)))
+    down = {name: f"{name} (10.0.0.{name[-1]}:22): no connection" for name in ("gpu07", "gpu08")}
+    excused = verdict.excusing({**down, "gpu09": "gpu09 (10.0.0.9:22): the key has CHANGED"})
+    left_out = "not tested: gpu07, gpu08 (no connection), gpu09 (the key has CHANGED)"
+    assert excused.reason.endswith(left_out)
+    four = verdict.excusing({f"gpu1{n}": f"gpu1{n}: reason {n}" for n in range(5)})
+    assert four.reason.endswith("gpu12 (reason 2) and 2 more")
+
+
 def test_a_plan_without_hosts_is_not_possible() -> None:
     from remedy.verify.allreduce.run import verify
 
