@@ -20,12 +20,21 @@ from remedy.cli.proof import proof_options
     help="Test only hosts that changed since the last proof, then the whole fleet.",
 )
 @click.option(
+    "--explain",
+    "closer",
+    is_flag=True,
+    help="Look at each host closely before and after: what moved, what it says, and where it "
+    "differs from the others. For a few hosts: --limit.",
+)
+@click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
     metavar="FILE",
     help="Write the verdict as a page, with a map of the links between hosts.",
 )
-def verify(incremental: bool, html: Path | None, proof: dict[str, object], **options: Any) -> None:
+def verify(
+    incremental: bool, closer: bool, html: Path | None, proof: dict[str, object], **options: Any
+) -> None:
     """Run an all-reduce across the hosts of INVENTORY and report what it proved; change nothing.
 
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; where that fails, the
@@ -36,7 +45,7 @@ def verify(incremental: bool, html: Path | None, proof: dict[str, object], **opt
         from remedy.runs.verify import verify
 
         terminal.show_rungs()
-        outcome = verify(session, incremental=incremental)
+        outcome = verify(session, incremental=incremental, closer=closer)
         if html is not None and outcome.verdict is not None:
             html.write_text(page(outcome.verdict, session.inventory.path.stem), encoding="utf-8")
         terminal.finish(outcome)

@@ -23,6 +23,9 @@ from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted, limited
 
+# A switch or a router on the way can be the place of these, and no host would show it.
+BETWEEN = frozenset(("mtu-mismatch", "network-unreachable"))
+
 __all__ = ["Confirmation", "command_for", "confirm", "explain", "remedy_for", "settled"]
 
 
@@ -86,6 +89,32 @@ def settled(
     return diagnosis.model_copy(update=update), first
 
 
+def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now: bool) -> Diagnosis:
+    """Return a diagnosis that is no surer than the hosts allow.
+
+    Args:
+        diagnosis: with what the hosts confirm first.
+        confirmations: of its candidates.
+        now: whether its lines were written at the time at which the hosts were read: then a cause of which the
+            hosts show nothing is not the cause. What an older log shows may be mended by now.
+    """
+    by_label = {confirmation.label: confirmation.status for confirmation in confirmations}
+    status = by_label.get(diagnosis.label)
+    refuted, left = ConfirmationStatus.REFUTED, ConfirmationStatus.OPEN
+    if status is refuted and not now:
+        return diagnosis.model_copy(update={"confidence": "possible"})
+    if status is refuted:
+        # Those that nothing speaks against come first, and none of them is more than possible.
+        ordered = sorted(diagnosis.candidates, key=lambda c: by_label.get(c.label) is refuted)
+        open_ = [c for c in ordered if by_label.get(c.label) is not refuted]
+        first = {"label": open_[0].label, "confidence": "possible"} if open_ else None
+        update = first or {"label": UNKNOWN, "confidence": "none"}
+        return diagnosis.model_copy(update={**update, "candidates": tuple(ordered)})
+    if status is left and now and diagnosis.confidence == "certain":
+        return diagnosis.model_copy(update={"confidence": "likely"})
+    return diagnosis
+
+
 def command_for(inventory: str, confirmations: Iterable[Confirmation], label: str) -> str | None:
     """Return the command to type against a cause, None where remedy can do nothing against it.
 
@@ -117,6 +146,8 @@ def explain(
     read: Iterable[str],
     inventory: str,
     addresses: Mapping[str, str] | None = None,
+    *,
+    now: bool = False,
 ) -> Explanation:
     """Compare a diagnosis with the hosts, and find the command to type next. Pure.
 
@@ -126,9 +157,12 @@ def explain(
         read: the hosts that could be read.
         inventory: as it is to be typed.
         addresses: the host of each cluster address.
+        now: whether the lines were written at the time at which the hosts were read.
     """
     confirmations = confirm(diagnosis, plan, read, addresses)
     decided, _ = settled(diagnosis, confirmations)
+    if confirmations:
+        decided = weighed(decided, confirmations, now=now)
     return Explanation(
         diagnosis=decided,
         confirmations=confirmations,
@@ -149,6 +183,12 @@ def _confirmation(
         return _confirmed(label, explaining, plan.changes)
     # What is wrong elsewhere, and what could not be read, leave it open; what is worth knowing does not.
     others = [finding for finding in findings if finding.kind is not FindingKind.REPORT]
+    if label in BETWEEN and hosts and not others:
+        return Confirmation(
+            label=label,
+            status=ConfirmationStatus.OPEN,
+            evidence=(f"no sign of it on {counted(len(hosts), 'host')}: it may be between them",),
+        )
     unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
     if others or unseen or not hosts or not (_curing(label) or _reporting(label)):
         evidence = tuple(_sentence(finding) for finding in others[:3])

@@ -35,7 +35,12 @@ _PLAIN = frozenset(
     )
 )
 # These are about the link to a host: a finding on any other host does not explain them.
-_OF_HOSTS = frozenset(("firewall-ports", "network-unreachable", "mtu-mismatch"))
+_OF_HOSTS = frozenset(
+    (
+        *("firewall-ports", "network-unreachable", "mtu-mismatch", "route-to-peer"),
+        *("neighbour-entry", "traffic-control", "ipsec-policy"),
+    )
+)
 # These are about an interface, or a name: what is wrong with another of its kind does not explain them.
 _OF_THINGS = frozenset(("wrong-interface", "mpi-nic-mismatch", "duplicate-hostname"))
 _THINGS = ("interface", "host")

@@ -36,7 +36,13 @@ def explain_verdict(
     if diagnosis.label == HEALTHY:
         # What was proved to fail is not healthy, whatever its logs show.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "confidence": "none"})
-    return explain(diagnosis, plan, read, inventory, addresses)
+    explanation = explain(diagnosis, plan, read, inventory, addresses, now=True)
+    if explanation.command and explanation.command.startswith("remedy apply"):
+        return explanation
+    # What only reads the hosts again says no more than stands here: the step of the first culprit does.
+    steps = (culprit.next_step for culprit in verdict.culprits)
+    step = next((step for step in steps if step.endswith("--explain")), None)
+    return explanation.model_copy(update={"command": step})
 
 
 def logs_of(verdict: Verdict) -> dict[str, list[str]]:

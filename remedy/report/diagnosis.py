@@ -224,7 +224,13 @@ def render_explanation(explanation: Explanation) -> RenderableType:
     label = diagnosis.label
     line = Text("cause        ", style="bold red").append(label, style="bold")
     if label == "unknown":
-        labels = ", ".join(candidate.label for candidate in diagnosis.candidates[:OTHERS])
+        refuted = {
+            confirmation.label
+            for confirmation in explanation.confirmations
+            if confirmation.status is ConfirmationStatus.REFUTED
+        }
+        left = [c.label for c in diagnosis.candidates if c.label not in refuted]
+        labels = ", ".join(left[:OTHERS])
         line.append(f"  (possible: {labels})" if labels else "", style="default")
     else:
         line.append(f"  {diagnosis.confidence}", style="default")
@@ -234,7 +240,9 @@ def render_explanation(explanation: Explanation) -> RenderableType:
         parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
     # That of the cause first, whatever it is; of the others those that the hosts confirm.
     for confirmation in sorted(explanation.confirmations, key=lambda c: c.label != label):
-        if confirmation.label == label or confirmation.status is ConfirmationStatus.CONFIRMED:
+        ruled_out = label == "unknown" and confirmation.status is ConfirmationStatus.REFUTED
+        confirmed = confirmation.status is ConfirmationStatus.CONFIRMED
+        if confirmation.label == label or confirmed or ruled_out:
             parts.append(Text("             ").append_text(_confirmation(confirmation)))
     if explanation.command:
         parts.append(Text("run          ", style="bold").append(explanation.command, style="cyan"))

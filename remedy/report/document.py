@@ -13,6 +13,7 @@ from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, Finding, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.values import Document
+from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Verdict
 
 
@@ -77,6 +78,7 @@ class RunDocument(Document):
         converged: whether a second probe found nothing left to change; None where there was none.
         verdict: of the verification; None where there was none.
         explanation: the cause of a verdict that is not passed; None where none can be named.
+        views: what a close look at each host showed, with ``verify --explain``.
         after_reboot: by host, with ``check --after-reboot``; else None.
         waves: what is known of each wave, in sentences; empty where all hosts were changed at a time.
         warnings: what else the user has to know.
@@ -96,6 +98,7 @@ class RunDocument(Document):
     converged: bool | None
     verdict: Verdict | None
     explanation: Explanation | None
+    views: tuple[HostView, ...]
     after_reboot: Mapping[str, SurvivalDocument] | None
     waves: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -118,6 +121,7 @@ def run_document(outcome: RunOutcome) -> dict[str, Any]:
         "converged": outcome.converged,
         "verdict": None if outcome.verdict is None else verdict_document(outcome.verdict),
         "explanation": explanation and explanation.model_dump(mode="json"),
+        "views": [view.model_dump(mode="json") for view in outcome.views],
         "after_reboot": {name: _survival(host) for name, host in outcome.survival.items()} or None,
         "waves": list(outcome.waves),
         "warnings": list(outcome.warnings),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remedy.verify.verdict import Culprit, Rung, SlowHost, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
-FACTS = 4
+FACTS = 6
 CULPRITS = 12
 DEAD_LINKS = 8
 

@@ -61,6 +61,10 @@ def render_outcome(outcome: RunOutcome) -> RenderableType:
     parts += [Text(f"  {line}", style=_wave_style(line)) for line in outcome.waves]
     if outcome.verdict is not None:
         parts.append(render_verdict(outcome.verdict, outcome.explanation))
+    if outcome.views:
+        from remedy.report.look import render_views
+
+        parts.append(render_views(outcome.views))
     parts += _last_lines(outcome)
     return Group(*parts)
 

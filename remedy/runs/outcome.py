@@ -12,6 +12,7 @@ from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding
 from remedy.plan.plan import Plan
+from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Verdict
 
 OK, FAILED, REFUSED, NOT_PROVED, UNREACHABLE, PENDING = 0, 1, 4, 3, 5, 10
@@ -77,6 +78,7 @@ class RunOutcome:
             such probe.
         verdict: of the verification; None where there was none.
         explanation: the cause of a verdict that is NOT PROVED, where one can be named.
+        views: what a close look at each host of a failed verification showed (``--explain``).
         survival: what survived the last boot; empty where it was not asked for.
         pending_counts: whether planned changes count for the exit code (``--exit-code``).
         unread: how many hosts could not be read, so that what they need is unknown.
@@ -93,6 +95,7 @@ class RunOutcome:
     converged: bool | None = None
     verdict: Verdict | None = None
     explanation: Explanation | None = None
+    views: tuple[HostView, ...] = ()
     survival: Mapping[str, Survival] = field(default_factory=dict)
     pending_counts: bool = False
     unread: int = 0

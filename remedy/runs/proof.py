@@ -9,7 +9,7 @@ from pathlib import Path
 
 from remedy.audit import Journal
 from remedy.diagnose.diagnosis import Explanation
-from remedy.errors import RemedyError
+from remedy.errors import RemedyError, UsageError
 from remedy.inventory import Inventory
 from remedy.plan import Fleet, Plan
 from remedy.probe import HostState, fingerprint
@@ -22,6 +22,8 @@ from remedy.values import Unknown
 from remedy.verify.hosts import Participant, Participants
 from remedy.verify.ladder import climb
 from remedy.verify.last import increment, load, save
+from remedy.verify.look.compare import HostView
+from remedy.verify.look.run import MOST, CloseLook
 from remedy.verify.verdict import Rung, Verdict
 
 
@@ -47,19 +49,27 @@ class Proof:
     Args:
         verdict: of the verification.
         explanation: the cause that its logs and the state of the hosts show; None where there is none to name.
+        views: what a close look at each host showed, where there was one and something failed.
     """
 
     verdict: Verdict
     explanation: Explanation | None = None
+    views: tuple[HostView, ...] = ()
 
 
-def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Proof:
+def prove(
+    session: Session, scene: Scene, *, incremental: bool = False, closer: bool = False
+) -> Proof:
     """Verify every host that is right; ``record`` records the verdict.
 
     Args:
         session: the last verdict is kept in its home.
         scene: the fleet.
         incremental: whether the last verdict is built on, where only a few hosts changed since.
+        closer: whether each host is looked at closely before and after.
+
+    Raises:
+        UsageError: there are too many hosts for a close look.
     """
     candidates = [
         candidate
@@ -72,6 +82,7 @@ def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Proof
         session.progress.host(HostEvent(name, "verifying"))
     fingerprints = {name: fingerprint(scene.fleet.states[name]) for name in names}
     section = session.spec.section("verify", VerifySpec)
+    look = _close_look(session, candidates, scene) if closer else None
     pairs: tuple[tuple[str, str], ...] = ()
     if incremental:
         pairs = _pairs(session, fingerprints, section.engine)
@@ -88,8 +99,27 @@ def prove(session: Session, scene: Scene, *, incremental: bool = False) -> Proof
         if name not in names
     }
     explanation = _explain(session.inventory, verdict, scene)
+    views = look.views() if look is not None and not verdict.passed else ()
     verdict = verdict.excusing(excused).model_copy(update={"fingerprints": fingerprints})
-    return Proof(verdict, explanation)
+    return Proof(verdict, explanation, views)
+
+
+def _close_look(session: Session, hosts: Sequence[Participant], scene: Scene) -> CloseLook:
+    """Take the first look at each host."""
+    if len(hosts) > MOST:
+        raise UsageError(
+            f"--explain compares {MOST} hosts at most, and {len(hosts)} are selected",
+            next_step="Name the hosts that a verification accuses, and one beside them: --limit A,B,C",
+        )
+    names = {name: name for name in session.inventory.names}
+    for name, state in scene.fleet.states.items():
+        if not isinstance(state.network, Unknown):
+            addresses = (a for i in state.network.interfaces for a in i.addresses)
+            names |= {
+                a.address: name for a in addresses if not a.address.startswith(("127.", "::1"))
+            }
+    names |= scene.fleet.host_by_address
+    return CloseLook(session.transport.run, hosts, names)
 
 
 def _pairs(

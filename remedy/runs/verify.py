@@ -15,12 +15,13 @@ from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
 
 
-def verify(session: Session, *, incremental: bool) -> RunOutcome:
+def verify(session: Session, *, incremental: bool, closer: bool = False) -> RunOutcome:
     """Verify every host that can be read, and record the verdict.
 
     Args:
         session: the hosts.
         incremental: whether the last verdict is built on, where only a few hosts changed since.
+        closer: whether each host is looked at closely before and after.
     """
     settled = settle(session, probe(session), Purpose.READ)
     result = settled.result
@@ -33,10 +34,11 @@ def verify(session: Session, *, incremental: bool) -> RunOutcome:
     with unrecorded(warnings):
         activity.journal = Journal(session.home, run=run, mode="verify")
     with session.progress.stage("Verifying"):
-        proof = prove(session, scene, incremental=incremental)
+        proof = prove(session, scene, incremental=incremental, closer=closer)
     with unrecorded(warnings):
         record(proof, Journal(session.home, run=run, mode="verify"), session.home)
     outcome = replace(hosts, run=run, verdict=proof.verdict, explanation=proof.explanation)
+    outcome = replace(outcome, views=proof.views)
     code, statuses = outcome.exit_code, outcome.statuses
     activity.ended = True
     ended = note(session, "verify", "ended", run=run, hosts=statuses, exit_code=code)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remedy.probe import HostState
-from remedy.text import limited
+from remedy.text import limited, listed
 from remedy.values import Record
 from remedy.verify.verdict import Culprit
 
@@ -50,9 +50,29 @@ class Participants:
         return {host.name: self.states[host.name] for host in self.hosts}
 
     def with_facts(self, culprit: Culprit) -> Culprit:
-        """Add to a culprit the facts that explain it, and what to do next."""
-        facts = tuple(line for host in culprit.hosts for line in self.known.get(host, ()))
-        command = "apply" if self.curable.intersection(culprit.hosts) else "check"
-        typed = f"remedy {command} {self.inventory} --limit {limited(culprit.hosts)}"
-        step = culprit.next_step or typed
-        return culprit.model_copy(update={"facts": facts, "next_step": step})
+        """Add to a culprit the facts that explain it, and what to do next.
+
+        Where a plan would change its hosts, that is to apply it. Elsewhere ``check`` says no more than stands
+        here, so the next step looks closer, beside hosts that are not accused.
+        """
+        known = tuple(line for host in culprit.hosts for line in self.known.get(host, ()))
+        if not known and culprit.hosts and self.states:
+            known = (f"check finds nothing wrong on {listed(culprit.hosts)}",)
+        step = culprit.next_step or (
+            f"remedy apply {self.inventory} --limit {limited(culprit.hosts)}"
+            if self.curable.intersection(culprit.hosts)
+            else self.closer(culprit.hosts)
+        )
+        return culprit.model_copy(update={"facts": (*culprit.facts, *known), "next_step": step})
+
+    def closer(self, hosts: Sequence[str]) -> str:
+        """Return the command that looks closer at hosts, and compares them with others.
+
+        Args:
+            hosts: that are accused; none where nobody is.
+        """
+        names = [host.name for host in self.hosts]
+        chosen = list(hosts) or names[:2]
+        others = [name for name in names if name not in chosen]
+        sound = others[: max(1, 3 - len(chosen))]
+        return f"remedy verify {self.inventory} --limit {limited([*chosen, *sound])} --explain"

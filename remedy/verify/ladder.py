@@ -32,6 +32,7 @@ from remedy.verify.verdict import (
     Verdict,
     accused,
     because_of,
+    culprit,
     summary,
 )
 
@@ -55,9 +56,19 @@ def climb(
     """
     started = time.monotonic()
     verdict = _Climb(run, participants, spec, on_rung).verdict(pairs)
-    culprits = tuple(map(participants.with_facts, verdict.culprits))
+    named = verdict.culprits if verdict.passed or verdict.culprits else _of_outcomes(verdict)
+    culprits = tuple(map(participants.with_facts, named))
     seconds = round(time.monotonic() - started, 3)
     return verdict.model_copy(update={"culprits": culprits, "seconds": seconds})
+
+
+def _of_outcomes(verdict: Verdict) -> tuple[Culprit, ...]:
+    """The hosts that failed as culprits, those with one reason together, where no rung named any."""
+    by_reason: dict[str, list[str]] = {}
+    for host in verdict.outcomes:
+        if host.outcome == "fail":
+            by_reason.setdefault(host.reason, []).append(host.host)
+    return tuple(culprit(reason, *hosts) for reason, hosts in by_reason.items())
 
 
 class _Climb:

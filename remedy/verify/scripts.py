@@ -51,6 +51,66 @@ def why_silent(output: Output | None) -> str:
     return output.error.message if output.error else silence(output.stderr)
 
 
+# What keeps each interpreter from being taken is collected in `why`, without a character that JSON or a shell
+# reads as more than a letter. By the shell alone: a host on which Python is broken may lack more.
+_INTERPRETERS = """\
+found= bare= why= nl='
+'
+limit=
+! command -v timeout >/dev/null 2>&1 || limit='timeout {seconds}'
+for python in {choices}; do
+  place=$(command -v "$python" 2>/dev/null) || place=
+  if [ -z "$place" ]; then
+    [ ! -e "$python" ] || why="$why$python may not be executed by $(id -un); "
+    continue
+  fi
+  said=$($limit "$python" {options} -c {test} </dev/null 2>&1)
+  status=$?
+  last=${{said##*"$nl"}}
+  case $status$last in
+    0{word}) found=$python; break ;;
+    0bare) bare=${{bare:-$python}} why="$why$place has no {word}; " ;;
+    124*) why="$why$place gave no answer in {seconds} s; " ;;
+    *) why="$why$place ended with $status: $last; " ;;
+  esac
+done
+why=$(
+  LC_ALL=C clean=
+  why=${{why:-none is installed}}
+  while [ "$why" ] && [ ${{#clean}} -lt 300 ]; do
+    rest=${{why#?}}
+    letter=${{why%"$rest"}} why=$rest
+    case $letter in [!A-Za-z0-9\\ ./_:\\;,=+-]) letter=' ' ;; esac
+    clean=$clean$letter
+  done
+  printf %s "$clean"
+)
+"""
+
+
+def interpreter_text(
+    choices: str, test: str, word: str, options: str = "", seconds: int = 20
+) -> str:
+    """Render the shell text that looks for an interpreter.
+
+    It sets ``found``, or ``bare`` to one that runs and says so, and ``why`` to what is wrong with the others.
+
+    Args:
+        choices: shell words, the first that does is taken.
+        test: Python text that prints ``word``, or "bare".
+        word: what a good one prints.
+        options: for the interpreter.
+        seconds: after which one that has said nothing is given up.
+    """
+    return _INTERPRETERS.format(
+        choices=choices,
+        test=shlex.quote(test),
+        word=word,
+        options=options,
+        seconds=seconds,
+    )
+
+
 def interpreter_word(python: str) -> str:
     """Quote a named interpreter as a shell word; ``~/`` is the home folder, as in an interactive shell."""
     if python.startswith("~/"):

@@ -28,7 +28,7 @@ LinkOutcome = Literal[
 ENDINGS: Mapping[LinkOutcome, str] = {
     "refused": "refused (reset by a firewall)",
     "rejected": "rejected (by a firewall, or no route)",
-    "dropped": "no answer (dropped by a firewall)",
+    "dropped": "no answer (dropped on the way)",
     "stalled": "small messages arrive, large ones do not (MTU)",
     "no listener": "no listener",
     "no name": "resolves its name wrongly",
@@ -86,7 +86,7 @@ class Culprit(Record):
         name: "gpu07", or "gpu07 -> gpu19"; "" where something is wrong that no host can be named for.
         hosts: that it concerns.
         reason: a sentence.
-        facts: what is known of the state of these hosts that explains it.
+        facts: what was seen of it, and what is known of the state of these hosts.
         next_step: the command to type, or what to do.
     """
 

@@ -14,7 +14,7 @@ from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import RankPlan, join_seconds
 from remedy.verify.onhost.agent import GRACE, MARK
 from remedy.verify.packing import start
-from remedy.verify.scripts import INTERPRETERS, interpreter_word
+from remedy.verify.scripts import INTERPRETERS, interpreter_text, interpreter_word
 from remedy.verify.verdict import Backend
 
 # Beyond the agent's own deadline: finding the interpreter, killing, and the last lines on their way.
@@ -84,21 +84,15 @@ def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
     python = start(engine.cargo, {**config(plan, node), "only_look": only_look})
     word = engine.needs[0] if engine.needs else "bare"
     probe = _PROBE.format(needs=engine.needs, word=word)
-    none = json.dumps({"kind": "end", "how": "no-python", "detail": host.python or ""})
+    # ``why`` is put in by the shell: it holds no character that JSON reads as more than a letter.
+    none = json.dumps({"kind": "end", "how": "no-python", "detail": ""}).removesuffix('"}')
     choices = interpreter_word(host.python) if host.python else " ".join(INTERPRETERS)
     return "\n".join(
         (
-            "found= ; bare=",
-            f"for python in {choices}; do",
-            '  command -v "$python" >/dev/null 2>&1 || continue',
-            f'  case $("$python" -c {shlex.quote(probe)} </dev/null 2>/dev/null) in',
-            f"    {word}) found=$python; break ;;",
-            "    bare) bare=${bare:-$python} ;;",
-            "  esac",
-            "done",
+            interpreter_text(choices, probe, word),
             "found=${found:-$bare}",
             '[ -n "$found" ] || {',
-            f"  printf '%s\\n' {shlex.quote(f'{MARK} {plan.nonce} {none}')}",
+            f'  printf \'%s%s"}}\\n\' {shlex.quote(f"{MARK} {plan.nonce} {none}")} "$why"',
             "  exit 0",
             "}",
             # The shell becomes the agent: one process less between it and whoever reads the result.

@@ -43,7 +43,11 @@ HEADER = struct.Struct("!16sII")
 # An abortive close (socket(7), SO_LINGER with no time): no TIME_WAIT keeps a port when we are gone.
 ABORT = struct.pack("ii", 1, 0)
 SILENCE = {"connect": "dropped", "answer": "mute", "large": "stalled"}  # by stage
-REJECTED = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM, errno.EPROTO)
+# EINVAL is what a route of the type blackhole gives (fib_props, net/ipv4/fib_semantics.c).
+REJECTED = (
+    *(errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM, errno.EPROTO),
+    *(errno.EINVAL, errno.EADDRNOTAVAIL),
+)
 
 
 class Call:
@@ -162,7 +166,7 @@ class Knocker:
             self.flying += 1
             if code not in (0, errno.EINPROGRESS):
                 self.close(call)
-                self.failed(call, code)
+                self.failed(call, code, " at once, before a packet left this host")
                 continue
             self.selector.register(call.sock, selectors.EVENT_WRITE, call)
 
@@ -173,7 +177,7 @@ class Knocker:
         call.sock.close()
         self.flying -= 1
 
-    def failed(self, call: Call, code: int) -> None:
+    def failed(self, call: Call, code: int, more: str = "") -> None:
         """Judge a call that ended with an error; a reset while others still start is tried again."""
         now = time.monotonic()
         if code in (errno.ECONNREFUSED, errno.ECONNRESET) and now + AGAIN < self.end - 1.0:
@@ -182,7 +186,8 @@ class Knocker:
         outcome = "rejected" if code in REJECTED else "refused"
         if code == errno.ETIMEDOUT:
             outcome = "dropped"
-        self.bad.append([call.target, call.port, outcome, errno.errorcode.get(code, str(code))])
+        detail = errno.errorcode.get(code, str(code)) + (more if outcome == "rejected" else "")
+        self.bad.append([call.target, call.port, outcome, detail])
 
     def step(self, call: Call, mask: int) -> None:
         """Take a call one step on."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from remedy.answers import read_answer
+from remedy.answers import EXCERPT, read_answer
 from remedy.transport import Output
 from remedy.verify.onhost.knock import MARK
 from remedy.verify.onhost.mtu import PEERS
@@ -47,6 +47,14 @@ class ReachAnswer(BaseModel):
     ended: Literal["answered", "time"]
     mtu: MtuAnswer
     seconds: float
+
+
+class ReachLack(BaseModel):
+    """What a host printed that has no Python to answer with: what is wrong with each that it has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    lacks: str
 
 
 # By host: its answer, or why it gave none that counts.
@@ -154,8 +162,11 @@ def _read(plan: ReachPlan, me: int, outputs: Mapping[str, Output]) -> ReachAnswe
     output = outputs.get(plan.hosts[me].name)
     printed = read_answer(output.stdout if output else "", plan.nonce, mark=MARK)
     if printed.fault or not printed.lines:
-        return printed.fault or why_silent(output)
+        return printed.fault or why_silent(output).removeprefix(f"{plan.hosts[me].name}: ")
     try:
+        if printed.lines[0].startswith('{"lacks"'):
+            lack = ReachLack.model_validate_json(printed.lines[0]).lacks.strip(" ;")[:EXCERPT]
+            return f"no Python 3.8 or newer runs there: {lack}"
         answer = ReachAnswer.model_validate_json(printed.lines[0])
     except ValueError:
         return "its report cannot be read"

@@ -14,7 +14,7 @@ from remedy.values import Record
 from remedy.verify.verdict import ENDINGS, Culprit, DeadLink, LinkOutcome
 
 Link = tuple[str, str]
-Side = Literal["in", "out"]
+Side = Literal["in", "out", "host"]
 
 # A host is named for its links, rather than each link for itself, where at least this share of them fails:
 # a host with a closed firewall may still be reached by the few that had a connection open.
@@ -26,7 +26,7 @@ PORTS_SHOWN = 4
 _PLURAL: dict[LinkOutcome, str] = {
     "refused": "are refused (reset by a firewall)",
     "rejected": "are rejected (by a firewall, or no route)",
-    "dropped": "get no answer (dropped by a firewall)",
+    "dropped": "get no answer (dropped on the way)",
     "stalled": "carry small messages and no large ones (MTU)",
     "no listener": "find no listener",
     "no name": "are not tried, because the name resolves wrongly",
@@ -37,7 +37,9 @@ _PLURAL: dict[LinkOutcome, str] = {
 
 
 class DeadEnd(Record):
-    """A host that most others do not reach ("in"), one that does not reach most others ("out"), or one link.
+    """A host, or one link.
+
+    Most others do not reach the host ("in"), it does not reach most others ("out"), it took no part ("host").
 
     Args:
         host: the host, or the source of the link.
@@ -48,7 +50,7 @@ class DeadEnd(Record):
         detail: why they were not tested, where that is one reason.
     """
 
-    kind: Literal["in", "out", "link"]
+    kind: Literal["in", "out", "host", "link"]
     host: str
     target: str = ""
     count: int = 1
@@ -70,11 +72,13 @@ class DeadEnd(Record):
         ports = sorted(port for port in self.ports if port)
         listing = ", ".join(map(str, ports[:PORTS_SHOWN])) + ", ..." * (len(ports) > PORTS_SHOWN)
         on = f" on port{'s' * (len(ports) > 1)} {listing}" if ports else ""
+        if self.kind == "host":
+            return f"{self.host}: took no part in the test of the links: {self.detail}"
         if self.kind == "link":
             return f"{self.name}{on}: {' and '.join(ENDINGS[end] for end in self.outcomes)}"
         if self.outcomes == ("dropped",) and self.kind == "in":
             hosts = self._hosts(peers, "any of the")
-            return f"{self.host}: no answer{on} from {hosts} (dropped by a firewall)"
+            return f"{self.host}: no answer{on} from {hosts} (dropped on the way)"
         if self.outcomes == ("no name",) and self.kind == "in":
             verb = "resolves" if self.count == 1 else "resolve"
             return f"{self.host}: {self._hosts(peers)} {verb} its name wrongly"

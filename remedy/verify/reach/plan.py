@@ -18,8 +18,9 @@ from remedy.spec import EngineName
 from remedy.spec.verify import PORTS
 from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
+from remedy.verify.onhost.knock import MARK
 from remedy.verify.packing import KNOCK, start
-from remedy.verify.scripts import INTERPRETERS, interpreter_word
+from remedy.verify.scripts import INTERPRETERS, interpreter_text, interpreter_word
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
@@ -27,6 +28,9 @@ USUAL_RANGE = (32768, 60999)
 GROUP = 128
 # Seconds: interpreters start, the last SYN is lost, and a few hundred calls a second are made.
 BASE, PER_HOST, MOST = 9.0, 0.08, 120.0
+
+
+_TEST = "import sys; print('fit' if sys.version_info >= (3, 8) else 'old')"
 
 
 class ReachHost(Record):
@@ -189,10 +193,12 @@ def script(plan: ReachPlan, me: int) -> str:
     end = f"REMEDY_{plan.nonce}"
     return "\n".join(
         (
-            f"for python in {choices}; do",
-            '  command -v "$python" >/dev/null 2>&1 && break',
-            "done",
-            f"exec \"$python\" -I -S - <<'{end}'",
+            interpreter_text(choices, _TEST, "fit", "-I -S", 8),
+            '[ -n "$found" ] || {',
+            f'  printf \'%s%s"}}\\n\' \'{MARK} {plan.nonce} {{"lacks": "\' "$why"',
+            "  exit 0",
+            "}",
+            f"exec \"$found\" -I -S - <<'{end}'",
             f"{start(('knock', 'mtu'), config, KNOCK)}{end}",
             "",
         )

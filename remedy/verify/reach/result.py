@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from pydantic import Field
@@ -10,6 +10,8 @@ from pydantic import Field
 from remedy.values import Record
 from remedy.verify.reach.explain import DeadEnd, culprits_of, explain
 from remedy.verify.verdict import Culprit, DeadLink, Rung
+
+SEEN = 3  # attempts that are shown of each culprit
 
 
 class NarrowLink(Record):
@@ -61,12 +63,43 @@ class Reach(Record):
     @cached_property
     def dead_ends(self) -> tuple[DeadEnd, ...]:
         """The fewest hosts and links that explain what does not work."""
-        return (*self.worst, *explain(self.dead, len(self.hosts) - 1))
+        absent = tuple(
+            DeadEnd(kind="host", host=host, outcomes=("not tested",), ports=(), detail=why)
+            for host, why in self.failures.items()
+        )
+        # What a host did not do explains every link to it and from it, unless packets to it are lost besides.
+        rest = [link for link in self.dead if not self._absent(link)]
+        peers = len(self.hosts) - 1 - len(self.failures)
+        return (*self.worst, *absent, *explain(rest, max(peers, 1)))
+
+    def _absent(self, link: DeadLink) -> bool:
+        """Whether a link has no other fault than that one of its ends took no part."""
+        if link.source in self.failures:
+            return link.outcome != "no name"
+        return link.target in self.failures and link.outcome in ("no listener", "not tested")
 
     @cached_property
     def culprits(self) -> list[Culprit]:
-        """The hosts and links that are named for it."""
-        return culprits_of(self.dead_ends, len(self.hosts) - 1)
+        """The hosts and links that are named for it, each with what was seen of it."""
+        return [
+            culprit.model_copy(update={"facts": tuple(self._seen(culprit))})
+            for culprit in culprits_of(self.dead_ends, len(self.hosts) - 1)
+        ]
+
+    def _seen(self, culprit: Culprit) -> Iterator[str]:
+        """The first attempts on a culprit's links that ended each in its way."""
+        kinds = set()
+        for link in self.dead:
+            ends = (link.source, link.target)
+            concerned = ends == culprit.hosts or (
+                culprit.hosts[1:] == () and culprit.hosts[0] in ends
+            )
+            kind = (link.outcome, link.source in culprit.hosts, link.detail)
+            if concerned and link.outcome != "not tested" and kind not in kinds:
+                kinds.add(kind)
+                yield f"tried: {link.message}"
+            if len(kinds) == SEEN:
+                return
 
     @property
     def mtu(self) -> str:

@@ -22,7 +22,7 @@ CONFIRMED, OPEN, REFUTED = (
     ConfirmationStatus.REFUTED,
 )
 
-LINK = "gpu01 -> gpu02 port 41235: no answer (dropped by a firewall): 4.0 s"
+LINK = "gpu01 -> gpu02 port 41235: no answer (dropped on the way): 4.0 s"
 BY_ADDRESS = "NCCL WARN socketStartConnect: Connect to 10.0.0.12<41235> failed : No route to host"
 TAKEN = "the rendezvous port 29500 on gpu01 is held by process 812"
 ONE_NAME = "2 hosts call themselves 'node'"

@@ -1,0 +1,1 @@
+"""A close look at a few hosts, before and after a test: what moved on each, and where it differs."""
