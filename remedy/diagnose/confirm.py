@@ -18,7 +18,7 @@ from remedy.diagnose.diagnosis import (
     Diagnosis,
     Explanation,
 )
-from remedy.diagnose.objects import explains, of_quotes
+from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted, limited
@@ -181,27 +181,30 @@ def _confirmation(
     explaining = [finding for finding in evident if explains(finding, quotes, names)]
     if explaining:
         return _confirmed(label, explaining, plan.changes)
-    # What is wrong elsewhere, and what could not be read, leave it open; what is worth knowing does not.
-    others = [finding for finding in findings if finding.kind is not FindingKind.REPORT]
-    if label in BETWEEN and hosts and not others:
-        return Confirmation(
-            label=label,
-            status=ConfirmationStatus.OPEN,
-            evidence=(f"no sign of it on {counted(len(hosts), 'host')}: it may be between them",),
-        )
-    unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
-    if others or unseen or not hosts or not (_curing(label) or _reporting(label)):
-        evidence = tuple(_sentence(finding) for finding in others[:3])
-        evidence += tuple(
-            f"port {port} is no launcher's usual one, and was not looked at: ss -ltnp 'sport = :{port}'"
-            for port in unseen[:3]
-        )
+    evidence = _open_evidence(label, findings, quotes, len(hosts))
+    if evidence or not hosts or not (_curing(label) or _reporting(label)):
         return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
     return Confirmation(
         label=label,
         status=ConfirmationStatus.REFUTED,
         evidence=(f"no sign of it on {counted(len(hosts), 'host')}",),
     )
+
+
+def _open_evidence(
+    label: str, findings: Sequence[Finding], quotes: Named, number: int
+) -> tuple[str, ...]:
+    """What leaves a cause open that no finding explains: what is wrong elsewhere, or was not looked at."""
+    # What is only worth knowing does not.
+    others = [finding for finding in findings if finding.kind is not FindingKind.REPORT]
+    if label in BETWEEN and number and not others:
+        return (f"no sign of it on {counted(number, 'host')}: it may be between them",)
+    unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
+    ports = tuple(
+        f"port {port} is no launcher's usual one, and was not looked at: ss -ltnp 'sport = :{port}'"
+        for port in unseen[:3]
+    )
+    return (*(_sentence(finding) for finding in others[:3]), *ports)
 
 
 def _confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]) -> Confirmation:

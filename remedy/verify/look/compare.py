@@ -164,21 +164,30 @@ def _differs(host: str, plain: Mapping[str, Mapping[str, Mapping[str, str]]]) ->
     if not others or not any(plain[host].values()):
         return
     for section, (title, most) in _SECTIONS.items():
-        mine = plain[host][section]
-        counted = Counter(key for name in others for key in plain[name][section])
-        only = [line for key, line in mine.items() if not counted[key]]
-        lost = [key for key, number in counted.items() if number == len(others) and key not in mine]
+        only, lost = _apart(plain[host][section], [plain[name][section] for name in others])
         if section == "file":
             yield from _files(title, only, lost, most)
             continue
-        for line in only[:most]:
-            yield f"{title}, here only: {line}"
+        yield from (f"{title}, here only: {line}" for line in only[:most])
         if len(only) > most:
             yield f"{title}: {len(only) - most} more here only"
         # What only one other host has is told there.
-        for key in lost[:most] if len(others) > 1 else ():
-            line = next(plain[name][section][key] for name in others if key in plain[name][section])
-            yield f"{title}, not here: {line}"
+        if len(others) > 1:
+            yield from (f"{title}, not here: {line}" for line in lost[:most])
+
+
+def _apart(
+    mine: Mapping[str, str], theirs: Sequence[Mapping[str, str]]
+) -> tuple[list[str], list[str]]:
+    """The lines that no other host has, and those that all others have and this one has not."""
+    counted = Counter(key for lines in theirs for key in lines)
+    only = [line for key, line in mine.items() if not counted[key]]
+    lost = [
+        next(lines[key] for lines in theirs if key in lines)
+        for key, number in counted.items()
+        if number == len(theirs) and key not in mine
+    ]
+    return only, lost
 
 
 def _files(title: str, only: Sequence[str], lost: Sequence[str], most: int) -> Iterator[str]:
