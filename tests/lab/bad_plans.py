@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from remedy.apply.start import origin
 from remedy.inventory import Inventory
 from remedy.plan import Change, CommandAction, Plan
 
-# For one host: its own address, and those of its peers by name.
+# For one host: its name, its interface in the cluster, and the addresses of its peers by name.
 Make = Callable[[str, str, Mapping[str, str]], CommandAction]
 
 
@@ -51,17 +51,14 @@ def rules(text: str, *, family: str = "inet") -> Make:
 
 
 def each_peer(do: str, undo: str, observe: str) -> Make:
-    """A command for each peer; PEER in it is the peer's address. ``observe`` prints a line for each."""
+    """A command for each peer: PEER is its address, DEV the interface; ``observe`` prints a line for each."""
 
-    def make(_: str, __: str, peers: Mapping[str, str]) -> CommandAction:
-        addresses = list(peers.values())
-        return command(
-            f"{observe} | grep -c . || :",
-            "0",
-            str(len(addresses)),
-            " && ".join(do.replace("PEER", address) for address in addresses),
-            " && ".join(undo.replace("PEER", address) for address in addresses),
-        )
+    def make(_: str, interface: str, peers: Mapping[str, str]) -> CommandAction:
+        def each(text: str) -> str:
+            commands = (text.replace("PEER", address) for address in peers.values())
+            return " && ".join(commands).replace("DEV", interface)
+
+        return command(f"{observe} | grep -c . || :", "0", str(len(peers)), each(do), each(undo))
 
     return make
 
@@ -82,20 +79,14 @@ def line_in(
     return make
 
 
-def mtu(_: str, __: str, ___: Mapping[str, str]) -> CommandAction:
-    set_to = "ip link set eth0 mtu {}"
+def mtu(_: str, interface: str, ___: Mapping[str, str]) -> CommandAction:
+    # One segment a packet, as it is on a wire: the lab's links hand packets of many segments on as a whole.
     return command(
-        "cat /sys/class/net/eth0/mtu", "1500", "9000", set_to.format(9000), set_to.format(1500)
-    )
-
-
-def read_only_tmp(_: str, __: str, ___: Mapping[str, str]) -> CommandAction:
-    return command(
-        "findmnt -n -o FSTYPE --mountpoint /tmp | grep -c ramfs || :",
-        "0",
-        "1",
-        "mount -t ramfs -o ro ramfs /tmp",
-        "umount /tmp",
+        f"cat /sys/class/net/{interface}/mtu",
+        "1500",
+        "9000",
+        f"ip link set {interface} gso_max_segs 1 && ip link set {interface} mtu 9000",
+        f"ip link set {interface} mtu 1500 && ip link set {interface} gso_max_segs 65535",
     )
 
 
@@ -141,15 +132,15 @@ BAD_PLANS = (
     BadPlan(
         "dead-gateway",
         each_peer(
-            "ip route add PEER/32 via 169.254.9.9 dev eth0 onlink", "ip route del PEER/32",
+            "ip route add PEER/32 via 169.254.9.9 dev DEV onlink", "ip route del PEER/32",
             "ip -4 route show | grep 169.254.9.9",
         ),
     ),
     BadPlan(
         "wrong-neighbour",
         each_peer(
-            "ip neigh replace PEER lladdr 02:00:00:00:00:99 nud permanent dev eth0",
-            "ip neigh del PEER dev eth0",
+            "ip neigh replace PEER lladdr 02:00:00:00:00:99 nud permanent dev DEV",
+            "ip neigh del PEER dev DEV",
             "ip neigh show nud permanent",
         ),
     ),
@@ -159,12 +150,21 @@ BAD_PLANS = (
         "own-name-elsewhere",
         line_in("/etc/hosts", lambda host, _: f"10.255.255.1 {host}", first=True),
     ),
-    BadPlan("read-only-tmp", read_only_tmp),
+    BadPlan(
+        "peers-elsewhere",
+        line_in("/etc/hosts", lambda _, peers: f"10.255.255.2 {' '.join(peers)}", first=True),
+    ),
 )  # fmt: skip
 
 
-def plan_of(inventory: Inventory, hosts: Sequence[str], bad: BadPlan) -> Plan:
-    """Return the plan of a remedy that means well, for all hosts."""
+def plan_of(inventory: Inventory, interfaces: Mapping[str, str], bad: BadPlan) -> Plan:
+    """Return the plan of a remedy that means well.
+
+    Args:
+        inventory: the fleet.
+        interfaces: in the cluster's network, by host.
+        bad: what the remedy does.
+    """
     who = origin()
     addresses = {
         node.name: str(node.cluster_address or node.ssh_address) for node in inventory.nodes
@@ -177,11 +177,9 @@ def plan_of(inventory: Inventory, hosts: Sequence[str], bad: BadPlan) -> Plan:
             title=bad.name,
             reason="it looked right",
             label="firewall-ports",
-            action=bad.make(
-                host, addresses[host], {n: a for n, a in addresses.items() if n != host}
-            ),
+            action=bad.make(host, interface, {n: a for n, a in addresses.items() if n != host}),
         )
-        for host in hosts
+        for host, interface in interfaces.items()
     )
     return Plan(
         tool_version="test",

@@ -55,7 +55,9 @@ def test_a_bad_plan_stops_at_its_first_wave(proved: Site, bad: BadPlan) -> None:
     before = states(proved)
     session = open_session(proved.inventory, settings={"apply": {"waves": bad.waves}})
     read = probe(session)
-    plan = plan_of(session.inventory, session.hosts, bad)
+    record = proved.cluster.lab.record()
+    interfaces = {host.name: host.cluster_interface for host in record.hosts}
+    plan = plan_of(session.inventory, interfaces, bad)
     proposal = Proposal("apply", Agreement(plan), plan, read)
     outcome = apply(session, proposal, consent=lambda _: None, prove=True)
     after = states(proved)
