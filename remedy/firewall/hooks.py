@@ -258,6 +258,7 @@ def _parts(way: str, traffic: Traffic) -> tuple[Part, ...]:
     return (
         Part(traffic.peers, *asked, NEW),
         Part(traffic.peers, *asked, ESTABLISHED),
+        Part(traffic.peers, *answered, ESTABLISHED, reply=True, opens=True),
         Part(traffic.peers, *answered, ESTABLISHED, reply=True),
     )
 

@@ -126,6 +126,7 @@ OPTIONS: Mapping[str, Callable[[Sequence[str], bool], Test]] = {
         "packet-type", frozenset({values[0].lower().replace("unicast", "host")}), negated
     ),
     "--syn": _syn,
+    "--mss": _ports("mss"),
     "--tcp-flags": _tcp_flags,
     **dict.fromkeys(
         ("--physdev-in", "--physdev-out", "--physdev-is-in", "--physdev-is-out"),

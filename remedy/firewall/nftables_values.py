@@ -29,9 +29,11 @@ _OTHERS = frozenset(
     {"udp", "icmp", "icmpv6", "igmp", "ip6", "sctp", "dccp", "udplite", "ah", "esp", "comp"}
 )
 _ADDRESSES = {"saddr", "daddr", "arp-saddr", "arp-daddr"}
-_NUMBERS = {"sport": spans.ALL_PORTS, "dport": spans.ALL_PORTS} | dict.fromkeys(
-    _ADDRESSES, spans.ALL_ADDRESSES
-)
+_NUMBERS = {
+    "sport": spans.ALL_PORTS,
+    "dport": spans.ALL_PORTS,
+    "mss": spans.ALL_PORTS,
+} | dict.fromkeys(_ADDRESSES, spans.ALL_ADDRESSES)
 _MARKS = {"mark", "connection-mark"}
 
 
@@ -87,6 +89,8 @@ def field_of(left: Any) -> tuple[str, int]:
         return _CT.get(key, f"ct {key}"), mask
     if kind == "fib" and isinstance(value, dict):
         return _fib(value), mask
+    if kind == "tcp option" and value == {"name": "maxseg", "field": "size"}:
+        return "mss", mask
     return str(kind or "something"), mask
 
 
@@ -176,6 +180,8 @@ def tests_of(left: Any, operation: str, right: Any, sets: Sets) -> tuple[Test, .
 
 def _compared(name: str, mask: int, operation: str, right: Any, sets: Sets) -> Condition:
     negated = operation == "!="
+    if name == "mss" and negated:
+        return Condition("tcp option", None)  # where there is none, it is neither equal nor unequal
     if name == "flags" and operation == "in":
         return Condition("flags", ((0, 0),), True, mask & _bits(right))
     if operation in ("<", ">", "<=", ">="):

@@ -43,7 +43,8 @@ class Part(NamedTuple):
 
     ``state``: what connection tracking says of them; of ARP the operation. ``reply``: whether they answer, so
     that ``sports`` are the ports of the service. ``mark``: None where it is not known. ``why``: the rule on
-    which it depends whether they get here at all; "" where they do.
+    which it depends whether they get here at all; "" where they do. ``opens``: whether they
+    are the first answer of a connection.
     """
 
     peers: Spans
@@ -53,6 +54,7 @@ class Part(NamedTuple):
     reply: bool = False
     mark: int | None = 0
     why: str = ""
+    opens: bool = False
 
     @property
     def ports(self) -> Spans:
@@ -116,7 +118,7 @@ class Flow:
 Answer: TypeAlias = "tuple[int, Spans] | bool | None"
 """The dimension that a condition narrows and to what; or whether it holds; None: that is not known."""
 
-OF_PARTS = frozenset({"mark", "state", "direction", "flags", "arp-operation"})
+OF_PARTS = frozenset({"mark", "state", "direction", "flags", "mss", "arp-operation"})
 """Conditions that hold for some parts and fail for others, see ``check``."""
 
 
@@ -221,17 +223,32 @@ def _checked(condition: Condition, part: Part) -> bool | None:
         numbers = _numbers(values)
         answers = {spans.holds(numbers, flags & condition.mask) for flags in _flags(part)}
         return answers.pop() if len(answers) == 1 else None
+    if condition.field == "mss":
+        return _largest_segment(_numbers(values), part)
     if condition.field == "direction":
         return ("reply" if part.reply else "original") in _words(values)
     return part.state in _words(values)
+
+
+SEGMENTS = ((536, 65495),)
+"""Largest segments that hosts offer: of the least MTU to be expected (RFC 9293), and of the largest."""
+
+
+def _largest_segment(numbers: Spans, part: Part) -> bool | None:
+    """Return whether the largest segment that packets offer is among some numbers; most packets offer none."""
+    if part.state != NEW and not part.opens:
+        return False if part.state == ESTABLISHED else None
+    common = spans.meet(numbers, SEGMENTS)
+    return True if common == SEGMENTS else None if common else False
 
 
 def _flags(part: Part) -> frozenset[int]:
     """Return the flags of TCP that packets of a part can have."""
     if part.state == NEW:
         return frozenset({SYN})
-    later = _LATER | {SYN | ACK} if part.reply else _LATER
-    return later if part.state == ESTABLISHED else later | {SYN}
+    if part.opens:
+        return frozenset({SYN | ACK})
+    return _LATER if part.state == ESTABLISHED else _LATER | {SYN, SYN | ACK}
 
 
 def arp(flow: Flow) -> Flow:

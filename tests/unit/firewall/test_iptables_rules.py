@@ -218,7 +218,10 @@ def test_of_a_host_that_was_not_read_nothing_is_certain(condition: str) -> None:
         ("--ctstate RELATED,ESTABLISHED", False, True, True),
         ("-p tcp --syn", True, False, False),
         ("-p tcp ! --syn", False, True, True),
-        ("--tcp-flags SYN,ACK SYN,ACK", False, False, None),
+        ("--tcp-flags SYN,ACK SYN,ACK", False, False, False),
+        ("-m tcpmss --mss 1000:65535", None, False, False),
+        ("-m tcpmss ! --mss 536:65535", False, True, True),
+        ("-m tcpmss --mss 1:500", False, False, False),
         ("--tcp-flags RST RST", False, None, None),
         ("-m conntrack --ctdir REPLY", False, False, True),
     ],
@@ -227,6 +230,15 @@ def test_packets_of_a_connection_differ(
     condition: str, first: bool | None, later: bool | None, reply: bool | None
 ) -> None:
     assert [answer(condition, part) for part in (FIRST, LATER, ANSWER)] == [first, later, reply]
+
+
+def test_the_first_answer_has_flags_and_a_largest_segment_of_its_own() -> None:
+    """Rules against odd segments are about no packet of a host like others."""
+    opens = ANSWER._replace(opens=True)
+    assert answer("--tcp-flags SYN,ACK SYN,ACK", opens) is True
+    for part in (FIRST, LATER, ANSWER, opens):
+        odd = "-p tcp -m tcp --tcp-flags SYN,RST SYN -m tcpmss ! --mss 536:65535"
+        assert answer(odd, part) is False
 
 
 def test_of_what_leaves_the_host_the_peer_is_the_destination() -> None:

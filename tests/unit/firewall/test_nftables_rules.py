@@ -226,10 +226,20 @@ def test_packets_of_a_connection_differ() -> None:
     assert [answer(syn, part) for part in (FIRST, later, later._replace(reply=True))] == [
         True,
         False,
-        None,
+        False,
     ]
     reply = match({"ct": {"key": "direction"}}, "reply")
     assert [answer(reply, part) for part in (FIRST, later._replace(reply=True))] == [False, True]
+
+
+def test_a_largest_segment_that_no_host_offers_is_about_no_packet() -> None:
+    size = {"tcp option": {"name": "maxseg", "field": "size"}}
+    opens = FIRST._replace(state=ESTABLISHED, reply=True, opens=True)
+    for part in (FIRST, opens):
+        assert answer(match(size, {"range": [1, 500]}), part) is False
+        assert answer(match(size, 536, "<"), part) is False
+        assert answer(match(size, 1460, "!="), part) is None
+        assert answer(match(size, {"range": [1, 1459]}), part) is None
 
 
 def test_of_what_leaves_the_host_the_peer_is_the_destination() -> None:
