@@ -22,7 +22,7 @@ class AuditRow:
     Args:
         object: the file, or the command that looks at what is changed.
         before: the digest of the file, or the state, that was there; ``after``: what is to be there.
-        status: how it ended; "planned" where that is not known.
+        status: how it ended; "planned" where it was not begun, "not known" where no answer is on record.
         proved: yes, no, or "" where there was no verification.
     """
 
@@ -68,7 +68,8 @@ def rows(runs: Iterable[Story], plans: Mapping[str, Plan]) -> Iterator[AuditRow]
 def _row(story: Story, host: str, change_id: str, change: Change | None) -> AuditRow:
     action = change.action if change is not None else None
     look = action.observe if isinstance(action, CommandAction) else ""
-    default = "planned" if change_id else ""
+    waiting = "not known" if host in story.not_known else "planned"
+    default = waiting if change_id else ""
     return AuditRow(
         time=story.time,
         run=story.run,

@@ -85,6 +85,7 @@ def test_what_is_not_known_is_empty() -> None:
     row = table(story(planned={"a": ("t",)}))[0]
     assert (row.exit_code, row.host_ended, row.proved, row.of, row.detail) == ("", "", "", "", "")
     assert row.status == "planned"
+    assert table(story(planned={"a": ("t",)}, began={"a"}))[0].status == "not known"
 
 
 @pytest.mark.parametrize(("proved", "word"), [(True, "yes"), (False, "no"), (None, "")])
