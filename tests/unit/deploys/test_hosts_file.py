@@ -249,3 +249,19 @@ def test_a_host_whose_address_nobody_knows_has_no_entry() -> None:
     a = host_state("a", "10.0.0.1")
     found = Fleet(Inventory(path=Path("i.py"), nodes=nodes), {"a": a}, fleet(a).spec, {"b": "down"})
     assert block(plan_of(found)) == ["10.0.0.1\ta"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_replaced"),
+    [("manage_etc_hosts: true\n", True), ("manage_etc_hosts: false\n", False), ("", False)],
+)
+def test_a_file_that_cloud_init_replaces_at_each_boot_is_blocked(
+    text: str, is_replaced: bool
+) -> None:
+    path = "/etc/cloud/cloud.cfg"
+    file = File(path=path, real_path=path, exists=True, content=text.encode())
+    before = two()
+    files = {**before.states["a"].files, path: file}
+    blocked = findings(plan_of(changed(before, files=files)), FindingKind.BLOCKED)
+    titles = [finding.title for finding in blocked]
+    assert ("cloud-init replaces /etc/hosts at each boot" in titles) is is_replaced

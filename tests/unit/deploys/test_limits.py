@@ -101,7 +101,7 @@ def test_bad_values_are_refused_with_their_path(tmp_path: Path, text: str, words
         load_spec(path, section_models())
 
 
-SIZES = [("64g", 64 << 30), ("unlimited", -1), ("8 MiB", 8 << 20)]
+SIZES = [("64g", 64 << 30), ("unlimited", -1), ("infinity", -1), ("8 MiB", 8 << 20)]
 
 
 @pytest.mark.parametrize(("text", "value"), SIZES)
