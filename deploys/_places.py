@@ -90,7 +90,7 @@ _NO_JOB = frozenset(("docker.service", "containerd.service", "crio.service", "po
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """What a file is: its syntax, who gets what it sets, and why nobody does ("" where somebody does)."""
 
     syntax: Syntax
@@ -106,7 +106,7 @@ class PlacedVariable:
     line: int
     name: str
     value: str
-    place: Place
+    place: FilePlace
 
 
 def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
@@ -124,7 +124,7 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
         )
         syntax = _syntax_of(mention, place.syntax)
         for name, value in variables(mention.text, syntax):
-            shown = Place(syntax, place.reach, reason)
+            shown = FilePlace(syntax, place.reach, reason)
             yield PlacedVariable(mention.path, mention.line, name, value, shown)
 
 
@@ -155,48 +155,52 @@ def _permits_user_environment(mentions: tuple[Mention, ...]) -> bool:
     return bool(values) and any(value != "no" for value in values)
 
 
-def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, Place]:
+def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, FilePlace]:
     """Return the files that lines name, with what reads them."""
     result = {}
     for mention in mentions:
         if match := _NAMED.match(mention.text):
             if match["key"] == "TaskProlog":
-                result[match["path"]] = Place(Syntax.PROLOG, "tasks of Slurm")
+                result[match["path"]] = FilePlace(Syntax.PROLOG, "tasks of Slurm")
                 continue
             unit = _unit_place(mention.path)
-            result[match["path"]] = Place(
+            result[match["path"]] = FilePlace(
                 Syntax.PLAIN, unit.reach if unit else SERVICES, unit.inert if unit else ""
             )
         elif mention.path.startswith("/etc/pam.d/") and not mention.text.lstrip().startswith("#"):
             for match in _PAM_FILE.finditer(mention.text):
                 syntax = Syntax.PLAIN if match["key"] == "envfile" else Syntax.PAM_ENV
-                result[match["path"]] = Place(syntax, f"sessions by {mention.path}")
+                result[match["path"]] = FilePlace(syntax, f"sessions by {mention.path}")
         elif (match := _SOURCED.match(mention.text)) and _place_of(match["path"]) is None:
             place = _place_of(mention.path)
             if place is not None and place.syntax in (Syntax.SHELL, Syntax.CSH):
-                result[match["path"]] = Place(place.syntax, f"{place.reach} (by {mention.path})")
+                result[match["path"]] = FilePlace(
+                    place.syntax, f"{place.reach} (by {mention.path})"
+                )
     # /etc/environment has its own reader, which can change it.
     result.pop("/etc/environment", None)
     return result
 
 
 @lru_cache(maxsize=4096)
-def _place_of(path: str) -> Place | None:
+def _place_of(path: str) -> FilePlace | None:
     if unit := _unit_place(path):
         return unit
     for pattern, syntax, reach in _PLACES:
         if fnmatchcase(path, pattern):
-            return Place(syntax, reach)
+            return FilePlace(syntax, reach)
     if path.startswith(("/etc/default/", "/etc/sysconfig/")):
-        return Place(Syntax.PLAIN, f"{path.rpartition('/')[2]} and what it starts")
+        return FilePlace(Syntax.PLAIN, f"{path.rpartition('/')[2]} and what it starts")
     return None
 
 
-def _unit_place(path: str) -> Place | None:
+def _unit_place(path: str) -> FilePlace | None:
     match = _UNIT.search(path)
     if match is None:
         return None
     unit = match["unit"]
     whose = "user service " if match["whose"] == "user" else ""
     inert = "no container gets what its daemon has" if unit in _NO_JOB else ""
-    return Place(Syntax.UNIT, f"{whose}{unit.removesuffix('.service')} and what it starts", inert)
+    return FilePlace(
+        Syntax.UNIT, f"{whose}{unit.removesuffix('.service')} and what it starts", inert
+    )

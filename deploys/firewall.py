@@ -37,7 +37,7 @@ from remedy.deploys._walls import (
     report_powerless,
 )
 from remedy.firewall import firewalld, iptables, nftables, spans
-from remedy.firewall.boot.walls import Question
+from remedy.firewall.boot.walls import PacketQuestion
 from remedy.firewall.hooks import Path
 from remedy.firewall.ports import (
     RANGE_KEY,
@@ -296,7 +296,7 @@ def _walls(
     )
     accepted = frozenset(text.strip() for text in bench.settings.accepted_rules)
     walls = tuple(walls_of(host, firewalls, traffic, path, accepted))
-    return with_the_next_boot(host, walls, Question(traffic, path, accepted))
+    return with_the_next_boot(host, walls, PacketQuestion(traffic, path, accepted))
 
 
 def _open(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from remedy.firewall import firewalld, iptables, iptables_rules, nftables, ufw
-from remedy.firewall.boot.walls import Question, armed, armed_nftables, is_armed
+from remedy.firewall.boot.walls import PacketQuestion, armed, armed_nftables, is_armed
 from remedy.firewall.hooks import Gate, Path, Tables, gates
 from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.spans import merge
@@ -142,11 +142,11 @@ def walls_of(
         group = [gate for gate in passed if gate.kind == kind]
         if group:
             yield _wall(name, group, None, show=f"{name}-legacy -L")
-    yield from _saved_nftables(host, native, Question(traffic, path, accepted))
+    yield from _saved_nftables(host, native, PacketQuestion(traffic, path, accepted))
 
 
 def _saved_nftables(
-    host: HostState, native: Sequence[NftChain], question: Question
+    host: HostState, native: Sequence[NftChain], question: PacketQuestion
 ) -> Iterator[Wall]:
     """Yield what nftables loads at boot, where it holds rules that matter here."""
     armed = armed_nftables(host, AT_BOOT, question, native)
@@ -166,7 +166,7 @@ def _saved_nftables(
 
 
 def with_the_next_boot(
-    host: HostState, walls: Sequence[Wall], question: Question
+    host: HostState, walls: Sequence[Wall], question: PacketQuestion
 ) -> tuple[Wall, ...]:
     """Return the firewalls in force and those that only the next boot starts, or starts with other rules.
 

@@ -61,9 +61,9 @@ def claims(fleet: Fleet) -> tuple[Claim, ...]:
     return tuple(found[name] for name in fleet.inventory.names if name in found)
 
 
-def findings(inventory: Inventory, found: Iterable[Claim]) -> tuple[Finding, ...]:
+def findings(inventory: Inventory, claims: Iterable[Claim]) -> tuple[Finding, ...]:
     """Return a finding for each claim, with both ways out."""
-    every = {claim.host: claim for claim in found}
+    every = {claim.host: claim for claim in claims}
     return tuple(_finding(inventory, claim, every) for claim in every.values())
 
 

@@ -21,7 +21,7 @@ _SIGN_OF_LIFE = "keepalive@openssh.com"
 
 
 @dataclass
-class Answer:
+class CommandAnswer:
     """What a command printed, as far as it came, and how it ended.
 
     Args:
@@ -41,7 +41,7 @@ class Answer:
 
 
 def execute(
-    client: Any, watch: Watch, line: str, text: str, answer: Answer, seconds: float
+    client: Any, watch: Watch, line: str, text: str, answer: CommandAnswer, seconds: float
 ) -> None:
     """Run a command and fill ``answer`` while it prints.
 
@@ -93,12 +93,12 @@ def execute(
     channel.close()
 
 
-def marked(marks: Marks) -> Answer:
+def marked(marks: Marks) -> CommandAnswer:
     """Return an answer that nothing is in yet, of a command that prints ``marks``."""
-    return Answer(Stream(marks.shell, marks.script), Stream(marks.shell))
+    return CommandAnswer(Stream(marks.shell, marks.script), Stream(marks.shell))
 
 
-def _follow(watch: Watch, answer: Answer, seconds: float) -> None:
+def _follow(watch: Watch, answer: CommandAnswer, seconds: float) -> None:
     """Enter the stage that the marks show."""
     if watch.stage is not Stage.COMMAND:
         return

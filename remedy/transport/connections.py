@@ -25,7 +25,7 @@ from remedy.errors import InventoryError, RemedyError
 from remedy.inventory import Inventory, Node
 from remedy.spec import SshSpec
 from remedy.transport import client
-from remedy.transport.command import Answer, execute, marked
+from remedy.transport.command import CommandAnswer, execute, marked
 from remedy.transport.failures import (
     explain_connect_error,
     explain_exit,
@@ -145,7 +145,7 @@ class Transport:
         return Output(name, out, err, code, seconds, error, time.time_ns())
 
     def _try(
-        self, node: Node, script: Script, stage: str, marks: Marks, answer: Answer
+        self, node: Node, script: Script, stage: str, marks: Marks, answer: CommandAnswer
     ) -> RemedyError | None:
         """Run a script on a host and fill ``answer``; return why that did not come to its end."""
         try:
@@ -187,7 +187,7 @@ class Transport:
         )
 
     def _execute(
-        self, node: Node, watch: Watch, script: Script, marks: Marks, answer: Answer
+        self, node: Node, watch: Watch, script: Script, marks: Marks, answer: CommandAnswer
     ) -> RemedyError | None:
         password = self._sudo_password or _as_secret(node.data.get("_sudo_password"))
         line, text = command_line(
@@ -208,7 +208,7 @@ class Transport:
         return None
 
 
-def _explain_code(node: Node, answer: Answer) -> RemedyError | None:
+def _explain_code(node: Node, answer: CommandAnswer) -> RemedyError | None:
     """Return what the exit status of a command means that did not end well."""
     if not answer.out.shell:
         return explain_no_start(node, f"{answer.out.text}\n{answer.err.text}")

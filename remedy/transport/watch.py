@@ -35,7 +35,7 @@ class Overdue(BaseException):
         self.stuck = stuck
 
 
-class Clock:
+class AwakeClock:
     """Counts the seconds in which this process could have seen an answer."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -59,7 +59,7 @@ class Watch:
         clock: what they are measured by.
     """
 
-    def __init__(self, host: str, spec: SshSpec, clock: Clock) -> None:
+    def __init__(self, host: str, spec: SshSpec, clock: AwakeClock) -> None:
         self.host = host
         self.spec = spec
         self.stage: Stage | None = None
@@ -163,7 +163,7 @@ class Watchman:
     def __init__(self, spec: SshSpec, on_slow: Callable[[Watch], None]) -> None:
         self._spec = spec
         self._on_slow = on_slow
-        self._clock = Clock()
+        self._clock = AwakeClock()
         self._watches: set[Watch] = set()
         self._round: gevent.Greenlet | None = None
 

@@ -90,6 +90,30 @@ def imported_tests(text: str) -> list[str]:
     return [name for name in names if re.search(r"^tests\.(.*\.)?test_\w+", name)]
 
 
+def owners_of_classes(paths: list[Path]) -> dict[str, list[str]]:
+    """Return the files that define each public class."""
+    owners: dict[str, list[str]] = {}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                owners.setdefault(node.name, []).append(str(path))
+    return owners
+
+
+def test_a_class_has_one_owner(tmp_path: Path) -> None:
+    """One word for a thing, one thing for a word (docs/words.md)."""
+    twins = [tmp_path / "a.py", tmp_path / "b.py"]
+    for path in twins:
+        path.write_text("class Place: ...\nclass _Line: ...\n")
+    assert owners_of_classes(twins) == {"Place": list(map(str, twins))}
+    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
+    owners = owners_of_classes(
+        sorted(path for path in paths if not path.is_relative_to(ROOT / "remedy" / "deploys"))
+    )
+    assert len(owners) > 300
+    assert {name: files for name, files in owners.items() if len(files) > 1} == {}
+
+
 def test_no_test_module_imports_another() -> None:
     """What two of them need is in a bench; so a test can be moved or deleted without a look around."""
     assert imported_tests("from tests.unit.firewall import test_ufw\nimport tests.lab.test_sudo")

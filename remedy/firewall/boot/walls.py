@@ -62,7 +62,7 @@ class Armed:
 
 
 @dataclass(frozen=True)
-class Question:
+class PacketQuestion:
     """What is asked of each firewall: the packets, their way, and the rules that the user has accepted."""
 
     traffic: Traffic
@@ -92,7 +92,7 @@ def is_armed(host: HostState) -> bool:
     )
 
 
-def armed(host: HostState, question: Question, handled: Sequence[str]) -> Iterator[Armed]:
+def armed(host: HostState, question: PacketQuestion, handled: Sequence[str]) -> Iterator[Armed]:
     """Yield every firewall but nftables that the next boot starts.
 
     Args:
@@ -104,7 +104,7 @@ def armed(host: HostState, question: Question, handled: Sequence[str]) -> Iterat
         yield _if_started(host, firewall)
 
 
-def _armed(host: HostState, question: Question, handled: Sequence[str]) -> Iterator[Armed]:
+def _armed(host: HostState, question: PacketQuestion, handled: Sequence[str]) -> Iterator[Armed]:
     if not any(name.startswith("iptables") for name in handled):
         for path, service in SAVED.items():
             if starts(host, service) and _exists(host, path):
@@ -158,7 +158,7 @@ def _text(file: File) -> str:
     return file.content.decode("utf-8", "replace")
 
 
-def _unread(name: str, path: str, reason: str, question: Question) -> Armed:
+def _unread(name: str, path: str, reason: str, question: PacketQuestion) -> Armed:
     """Return a firewall of which it is not known what it does at boot."""
     words = f"{path}: {reason}"
     doubts = () if words in question.accepted else (Doubt(words, ("the file",)),)
@@ -174,7 +174,7 @@ def _nft_file(host: HostState) -> File | None:
 
 
 def armed_nftables(
-    host: HostState, name: str, question: Question, known: Sequence[NftChain]
+    host: HostState, name: str, question: PacketQuestion, known: Sequence[NftChain]
 ) -> Armed:
     """Return what nftables does at the next boot, with the base chains that drop packets.
 
@@ -243,7 +243,7 @@ def _is_looked_at(pattern: str) -> bool:
 # --- iptables and ufw --------------------------------------------------------------------------------------
 
 
-def _saved(host: HostState, path: str, question: Question) -> Armed:
+def _saved(host: HostState, path: str, question: PacketQuestion) -> Armed:
     """Return what saved rules of iptables do."""
     name = f"iptables after the next boot ({path})"
     file = host.file(path)
@@ -261,7 +261,7 @@ def _starts_ufw(host: HostState) -> bool:
     return is_on and starts(host, "ufw.service")
 
 
-def _ufw(host: HostState, question: Question) -> Armed:
+def _ufw(host: HostState, question: PacketQuestion) -> Armed:
     """Return what ufw does."""
     name = "ufw after the next boot"
     texts = {}
@@ -291,8 +291,8 @@ def _present_in_ufw(content: bytes) -> Opening | None:
     return opening_of(known) if known else None
 
 
-def _with(found: Armed, propose: Callable[[Opening], Amendment]) -> Armed:
-    return replace(found, propose=propose)
+def _with(wall: Armed, propose: Callable[[Opening], Amendment]) -> Armed:
+    return replace(wall, propose=propose)
 
 
 def _edited(
@@ -315,7 +315,7 @@ def _edited(
 # --- firewalld ---------------------------------------------------------------------------------------------
 
 
-def _firewalld(host: HostState, question: Question, configuration: str) -> Armed:
+def _firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:
     """Return what firewalld does."""
     name = "firewalld after the next boot"
     default = firewalld.default_zone(configuration)

@@ -60,7 +60,7 @@ STUCK = {
 }
 
 
-class Case(NamedTuple):
+class FailedRun(NamedTuple):
     """All that is known of a failed run."""
 
     plan: RankPlan
@@ -110,7 +110,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def missing_hosts(case: Case) -> frozenset[str]:
+def missing_hosts(case: FailedRun) -> frozenset[str]:
     """Collect the hosts that a failed group itself reports as absent, or that show it by themselves."""
     missing: set[str] = set()
     for witness in (_silent, _unfit, _died, _failed_itself, _stuck, _missed, _absent):
@@ -119,7 +119,7 @@ def missing_hosts(case: Case) -> frozenset[str]:
     return frozenset(missing)
 
 
-def unanswered_links(case: Case) -> frozenset[tuple[str, str]]:
+def unanswered_links(case: FailedRun) -> frozenset[tuple[str, str]]:
     """Collect the links on which a host got no answer."""
     known = {host.name for host in case.plan.hosts}
     return frozenset(
@@ -131,9 +131,9 @@ def unanswered_links(case: Case) -> frozenset[tuple[str, str]]:
     )
 
 
-def find(case: Case) -> Culprit | None:
+def find(case: FailedRun) -> Culprit | None:
     """Name the culprit of the first witness that has one; without a host where none stands out."""
-    witnesses: tuple[Callable[[Case], Culprit | None], ...] = (
+    witnesses: tuple[Callable[[FailedRun], Culprit | None], ...] = (
         _silent,
         _unfit,
         _died,
@@ -149,7 +149,7 @@ def find(case: Case) -> Culprit | None:
     return next((named for witness in witnesses if (named := witness(case))), None)
 
 
-def _silent(case: Case) -> Culprit | None:
+def _silent(case: FailedRun) -> Culprit | None:
     failures = {name: report.failure for name, report in case.reports.items() if report.end is None}
     if not failures:
         return None
@@ -160,7 +160,7 @@ def _silent(case: Case) -> Culprit | None:
     )
 
 
-def _unfit(case: Case) -> Culprit | None:
+def _unfit(case: FailedRun) -> Culprit | None:
     unfit = {
         name: report.end
         for name, report in case.reports.items()
@@ -173,7 +173,7 @@ def _unfit(case: Case) -> Culprit | None:
     return culprit(f"{listed(unfit)} {_NEVER_RAN[first.how]}{detail}", *unfit)
 
 
-def _died(case: Case) -> Culprit | None:
+def _died(case: FailedRun) -> Culprit | None:
     for name, report in case.reports.items():
         for rank in report.ranks:
             if rank.exit_code is not None and rank.exit_code < 0:
@@ -188,7 +188,7 @@ def _died(case: Case) -> Culprit | None:
     return None
 
 
-def _failed_itself(case: Case) -> Culprit | None:
+def _failed_itself(case: FailedRun) -> Culprit | None:
     guilty: dict[str, str] = {}
     for name, report in case.reports.items():
         for rank in report.ranks:
@@ -207,7 +207,7 @@ def _failed_itself(case: Case) -> Culprit | None:
     return culprit(f"{listed(guilty)} failed by itself: {next(iter(guilty.values()))}", *guilty)
 
 
-def _stuck(case: Case) -> Culprit | None:
+def _stuck(case: FailedRun) -> Culprit | None:
     """Processes that do not run, where others do: the rest of the group only waits for these."""
     stuck = {
         name: STUCK[rank.state]
@@ -222,7 +222,7 @@ def _stuck(case: Case) -> Culprit | None:
     )
 
 
-def _unanswered(case: Case) -> Culprit | None:
+def _unanswered(case: FailedRun) -> Culprit | None:
     pairs = {
         (name, case.host_at(address)): port
         for name, report in case.reports.items()
@@ -232,7 +232,7 @@ def _unanswered(case: Case) -> Culprit | None:
     return _explain(case, pairs, "no answer (packets, or the answers to them, are dropped)")
 
 
-def _refused(case: Case) -> Culprit | None:
+def _refused(case: FailedRun) -> Culprit | None:
     pairs: dict[tuple[str, str], int] = {}
     for name, report in case.reports.items():
         # Errors alone: a refusal in a log may only say that the store was not up yet.
@@ -250,7 +250,7 @@ def _refused(case: Case) -> Culprit | None:
     return _explain(case, pairs, "refused (by a firewall, or no listener)")
 
 
-def _explain(case: Case, pairs: Mapping[tuple[str, str], int], ending: str) -> Culprit | None:
+def _explain(case: FailedRun, pairs: Mapping[tuple[str, str], int], ending: str) -> Culprit | None:
     """Name a host when all the failed links share it, else the hosts of the links themselves."""
     known = {host.name for host in case.plan.hosts}
     pairs = {pair: port for pair, port in pairs.items() if pair[1] in known and pair[0] != pair[1]}
@@ -265,7 +265,7 @@ def _explain(case: Case, pairs: Mapping[tuple[str, str], int], ending: str) -> C
     return culprit(text, *(host for pair in pairs for host in pair))
 
 
-def _loopback(case: Case) -> Culprit | None:
+def _loopback(case: FailedRun) -> Culprit | None:
     guilty: dict[str, str] = {}
     for name, report in case.reports.items():
         # Only where the group was being made: gloo publishes the address that its own name leads to.
@@ -283,7 +283,7 @@ def _loopback(case: Case) -> Culprit | None:
     )
 
 
-def _missed(case: Case) -> Culprit | None:
+def _missed(case: FailedRun) -> Culprit | None:
     """The hosts that NCCL itself misses; those that are only behind count where none is worse off."""
     hosts = case.plan.rank_hosts
     reported = {
@@ -301,7 +301,7 @@ def _missed(case: Case) -> Culprit | None:
     return culprit(f"NCCL waits for {listed(missed)} (its RAS service reports: {ranks})", *missed)
 
 
-def _absent(case: Case) -> Culprit | None:
+def _absent(case: FailedRun) -> Culprit | None:
     hosts = case.plan.rank_hosts
     ranks: set[int] = set()
     for report in case.reports.values():
@@ -317,7 +317,7 @@ def _absent(case: Case) -> Culprit | None:
     return culprit(f"{listed(absent)} did not join the others{more}", *absent)
 
 
-def _behind(case: Case) -> Culprit | None:
+def _behind(case: FailedRun) -> Culprit | None:
     phases = {name: report.least_phase for name, report in case.reports.items()}
     least = min(phases.values(), key=phase_index)
     behind = [name for name, phase in phases.items() if phase == least]
@@ -332,12 +332,12 @@ def _behind(case: Case) -> Culprit | None:
     return culprit(f"all hosts came as far as {word}, and none any farther{more}")
 
 
-def is_starting(case: Case, phase: str) -> bool:
+def is_starting(case: FailedRun, phase: str) -> bool:
     """Say whether a rank in a phase cannot meet others yet; without a sum inside its host it may be at that."""
     return phase == "" or (phase == "started" and ENGINES[case.plan.engine].inside)
 
 
-def _slow_start(case: Case, hosts: Iterable[str]) -> str:
+def _slow_start(case: FailedRun, hosts: Iterable[str]) -> str:
     """What slow hosts were at, and what gives them more time: a cold file system is no fault of a network."""
     ends: list[EndReport] = [end for name in hosts if (end := case.reports[name].end)]
     title = ENGINES[case.plan.engine].title

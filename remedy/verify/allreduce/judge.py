@@ -160,7 +160,7 @@ def _not_proved(
         missing: what keeps the run from being a proof.
         whole: whether every rank came to its end, so that what is missing speaks for itself.
     """
-    culprit = None if whole else blame.find(blame.Case(plan, reports))
+    culprit = None if whole else blame.find(blame.FailedRun(plan, reports))
     if culprit:
         accused, reason = culprit.hosts, blame.swap_ports(culprit.reason)
     else:

@@ -6,7 +6,7 @@ A group that fails because of such a host says nothing of it: on a busy machine 
 from __future__ import annotations
 
 from remedy.verify.allreduce.answers import AgentReport, RankReport
-from remedy.verify.allreduce.blame import STUCK, Case, is_starting
+from remedy.verify.allreduce.blame import STUCK, FailedRun, is_starting
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import join_seconds
 
@@ -14,7 +14,7 @@ from remedy.verify.allreduce.plan import join_seconds
 _ENDINGS = ("deadline", "exited")
 
 
-def late_hosts(case: Case) -> frozenset[str]:
+def late_hosts(case: FailedRun) -> frozenset[str]:
     """Find the hosts of a failed group that might have joined it, given more time.
 
     Only where each host starts its ranks by itself; elsewhere one that is broken keeps all from starting.
@@ -24,7 +24,7 @@ def late_hosts(case: Case) -> frozenset[str]:
     return frozenset(name for name, report in case.reports.items() if _is_late(case, report))
 
 
-def _is_late(case: Case, report: AgentReport) -> bool:
+def _is_late(case: FailedRun, report: AgentReport) -> bool:
     if report.end is None or report.end.how not in _ENDINGS:
         return False
     code = report.launcher.exit_code if report.launcher else None
@@ -35,7 +35,7 @@ def _is_late(case: Case, report: AgentReport) -> bool:
     return any(_rank_is_late(case, rank) for rank in report.ranks)
 
 
-def _rank_is_late(case: Case, rank: RankReport) -> bool:
+def _rank_is_late(case: FailedRun, rank: RankReport) -> bool:
     """Whether a rank was still starting at the end, or was ready only when others no longer waited."""
     if rank.error is None and rank.exit_code is None and is_starting(case, rank.phase):
         return True

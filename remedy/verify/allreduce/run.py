@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remedy.verify.allreduce.answers import AgentReport, read_reports
-from remedy.verify.allreduce.blame import Case, missing_hosts, unanswered_links
+from remedy.verify.allreduce.blame import FailedRun, missing_hosts, unanswered_links
 from remedy.verify.allreduce.judge import impossible, judge_reports
 from remedy.verify.allreduce.late import late_hosts
 from remedy.verify.allreduce.plan import RankPlan
@@ -64,7 +64,7 @@ def launch(plans: Sequence[RankPlan], run: Run) -> list[GroupRun]:
             runs.append(GroupRun(impossible(plan, TOO_FEW)))
             continue
         reports = read_reports(plan, outputs)
-        case = Case(plan, reports)
+        case = FailedRun(plan, reports)
         verdict = judge_reports(plan, reports, seconds)
         late = frozenset[str]() if verdict.passed else late_hosts(case)
         hints = missing_hosts(case), unanswered_links(case)

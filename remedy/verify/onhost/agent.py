@@ -33,7 +33,7 @@ import time
 from typing import Any
 
 from remedy.verify.onhost import procs
-from remedy.verify.onhost.watch import Watch, tail
+from remedy.verify.onhost.watch import RunWatch, tail
 
 MARK = "REMEDY-VERIFY"  # first word of each line that we print
 MARKER = "REMEDY_VERIFY_RUN"  # the environment variable that all processes of a run carry
@@ -195,7 +195,9 @@ def unload(cargo: dict[str, str], config: dict[str, Any], worker: str) -> None:
         file.write(json.dumps(config))
 
 
-def watch(config: dict[str, Any], out: Out, observed: Watch, run: subprocess.Popen[bytes]) -> str:
+def watch(
+    config: dict[str, Any], out: Out, observed: RunWatch, run: subprocess.Popen[bytes]
+) -> str:
     """Wait for the end of the run, and return how it came: the first of what ends it."""
     parent = config["parent"]
     end = config["began"] + config["deadline"]
@@ -226,7 +228,7 @@ def watch(config: dict[str, Any], out: Out, observed: Watch, run: subprocess.Pop
 
 
 def report(
-    out: Out, observed: Watch, config: dict[str, Any], engine: Any, code: int | None
+    out: Out, observed: RunWatch, config: dict[str, Any], engine: Any, code: int | None
 ) -> None:
     """Queue a record for each rank, and one for the launcher."""
     phases, results, errors = (
@@ -267,7 +269,7 @@ def report(
 
 
 def take_part(
-    config: dict[str, Any], out: Out, observed: Watch, cargo: dict[str, str], engine: Any
+    config: dict[str, Any], out: Out, observed: RunWatch, cargo: dict[str, str], engine: Any
 ) -> str:
     """Run the engine to its end, whichever it is, and queue what the ranks left; returns how it ended."""
     config["directory"] = observed.directory
@@ -304,7 +306,7 @@ def main(config: dict[str, Any], cargo: dict[str, str]) -> None:
     procs.prctl(procs.PR_SET_CHILD_SUBREAPER, 1)
     engine = importlib.import_module(f"remedy.verify.onhost.engines.{config['engine']}")
     how, detail = unfit(config, engine) or ("ready" if config["only_look"] else "", "")
-    observed = Watch("")
+    observed = RunWatch("")
     remaining: list[int] = []
     if not how:
         marker = f"{MARKER}={config['nonce']}"

@@ -89,23 +89,23 @@ def end_all(root: int, marker: str, spare: set[int], grace: float) -> list[int]:
         what is left after all: processes that the kernel does not let go.
     """
 
-    def there() -> set[int]:
+    def remaining() -> set[int]:
         return {*descendants(root), *marked(marker)} - spare - {os.getpid()}
 
     def send(number: int) -> None:
-        for pid in there():
+        for pid in remaining():
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
 
-    if grace and there():
+    if grace and remaining():
         send(signal.SIGTERM)
-        wait_until(lambda: not there(), grace)
+        wait_until(lambda: not remaining(), grace)
     # Again and again: a process may have forked between the look and the blow.
     end = time.monotonic() + 5.0
-    while there() and time.monotonic() < end:
+    while remaining() and time.monotonic() < end:
         send(signal.SIGKILL)
         time.sleep(0.02)
-    return sorted(there())
+    return sorted(remaining())
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> None:

@@ -28,7 +28,7 @@ LOG_WIDTH = 400
 SHARED = ("nccl-", "torch_", "vader_segment")
 
 
-class Watch:
+class RunWatch:
     """What is seen of the run while it lasts: phases, connections, shared memory."""
 
     def __init__(self, directory: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from remedy.spec import SshSpec
 from remedy.transport.stages import Stage, Stuck
-from remedy.transport.watch import LONGEST_TICK, QUIET, SLOW, Clock, Overdue, Watch, Watchman
+from remedy.transport.watch import LONGEST_TICK, QUIET, SLOW, AwakeClock, Overdue, Watch, Watchman
 
 SPEC = SshSpec(login=20, silence=30)
 
@@ -17,7 +17,7 @@ class Hand:
 
     def __init__(self) -> None:
         self.at = 100.0
-        self.clock = Clock(lambda: self.at)
+        self.clock = AwakeClock(lambda: self.at)
 
     def move(self, seconds: float) -> None:
         """Let time pass, in ticks."""

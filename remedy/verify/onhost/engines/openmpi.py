@@ -339,7 +339,7 @@ def follow(directory: str) -> None:
         line.say({"trouble": trouble})
         sys.exit(trouble)
     try:
-        daemon = subprocess.Popen(own(words), stdin=subprocess.DEVNULL)
+        daemon = subprocess.Popen(without_choice(words), stdin=subprocess.DEVNULL)
     except OSError as error:
         line.say({"trouble": str(error)})
         sys.exit(str(error))
@@ -368,7 +368,7 @@ def connected(config: dict[str, Any]) -> SignedLine:
             return SignedLine(link)
 
 
-def own(words: list[str]) -> list[str]:
+def without_choice(words: list[str]) -> list[str]:
     """Leave out of a daemon's command the interface that the first host chose for itself."""
     if CHOSEN not in os.environ:
         return words

@@ -89,10 +89,10 @@ def test_a_daemons_words_are_never_an_error(words: list[str]) -> None:
 
 def test_each_host_uses_its_own_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(_openmpi.CHOSEN, raising=False)
-    assert _openmpi.own(ORTED) == ORTED
+    assert _openmpi.without_choice(ORTED) == ORTED
     monkeypatch.setenv(_openmpi.CHOSEN, "oob")
-    assert "oob_tcp_if_include" not in _openmpi.own(ORTED)
-    assert _openmpi.odd(_openmpi.own(ORTED)) == ""
+    assert "oob_tcp_if_include" not in _openmpi.without_choice(ORTED)
+    assert _openmpi.odd(_openmpi.without_choice(ORTED)) == ""
     assert _openmpi.named("127.0.0.1") == "lo"
     assert _openmpi.named("192.0.2.77") == "192.0.2.77/31"
 

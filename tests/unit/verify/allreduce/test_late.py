@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remedy.verify.allreduce.answers import read_reports
-from remedy.verify.allreduce.blame import Case
+from remedy.verify.allreduce.blame import FailedRun
 from remedy.verify.allreduce.late import late_hosts
 from remedy.verify.allreduce.plan import RankPlan
 from tests.unit.verify.proof_bench import (
@@ -25,7 +25,7 @@ STOPPED = "gpu03"
 
 
 def late(records: Records, plan: RankPlan = PLAN) -> frozenset[str]:
-    return late_hosts(Case(plan, read_reports(plan, answers(plan, records))))
+    return late_hosts(FailedRun(plan, read_reports(plan, answers(plan, records))))
 
 
 def group(phase: str, *, how: str = "deadline", code: int | None = None, **rank: Any) -> Records:
