@@ -1,7 +1,7 @@
 """The places where a variable of jobs can be set, and which ways of starting a job get it from there.
 
 Not a remedy: what ``environment`` names and does not change. The probe searches these files line by line
-(``remedy.probe.sources.SCAN_FILES``) and those that they name: EnvironmentFile=, envfile=, conffile=,
+(``remedy.probe.searched.SCAN_FILES``) and those that they name: EnvironmentFile=, envfile=, conffile=,
 TaskProlog=.
 
 Sources: bash(1), zsh(1), tcsh(1), fish(1); pam_env(8), sshd_config(5), sshd(8) AUTHORIZED_KEYS FILE FORMAT;

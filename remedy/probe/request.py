@@ -10,7 +10,7 @@ from importlib import resources
 
 from pydantic import Field, field_validator
 
-from remedy.probe import sources
+from remedy.probe import searched, sources
 from remedy.spec.cluster import USER
 from remedy.values import Record
 
@@ -115,8 +115,8 @@ def _assignments(values: dict[str, str]) -> list[str]:
 def _fixed_assignments() -> str:
     lines = {
         "home_files": sources.HOME_FILES,
-        "scan_files": sources.SCAN_FILES,
-        "scan_home_files": sources.SCAN_HOME_FILES,
+        "scan_files": searched.SCAN_FILES,
+        "scan_home_files": searched.SCAN_HOME_FILES,
         "kernel_files": sources.KERNEL_FILES,
         "link_files": sources.LINK_FILES,
         "rdma_files": sources.RDMA_FILES,
@@ -134,7 +134,7 @@ def _fixed_assignments() -> str:
         _assignments(
             {name: "\n".join(items) for name, items in lines.items()}
             | {name: " ".join(items) for name, items in words.items()}
-            | {"scan_pattern": sources.SCAN_PATTERN, "variable_names": sources.VARIABLES}
+            | {"scan_pattern": searched.SCAN_PATTERN, "variable_names": searched.VARIABLES}
         )
     )
 

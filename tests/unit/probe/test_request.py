@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from pydantic import ValidationError
 
-from remedy.probe import ProbeRequest, render_probe, sources
+from remedy.probe import ProbeRequest, render_probe, searched, sources
 from remedy.probe.request import NAMES_A_CALL, mark
 
 EVIL = "/x/$(touch pwned)`id`'\"{{ 7*7 }}\\"
@@ -89,15 +89,12 @@ def test_the_script_is_sent_without_its_comments() -> None:
 
 
 def test_the_lists_name_nothing_twice() -> None:
-    for name in (
-        "FILES",
-        "KERNEL_FILES",
-        "SCAN_FILES",
-        "UNITS",
-        "PROGRAMS",
-        "PACKAGES",
-        "DAEMONS",
-        "SYSCTLS",
-    ):
-        items = getattr(sources, name)
+    lists = {
+        name: items
+        for module in (sources, searched)
+        for name, items in vars(module).items()
+        if isinstance(items, tuple)
+    }
+    assert {"FILES", "SCAN_FILES", "SYSCTLS", "UNITS", "PROGRAMS"} <= set(lists)
+    for name, items in lists.items():
         assert len(set(items)) == len(items), name

@@ -1,0 +1,200 @@
+"""The files of which the probe takes only lines, and what those lines have in them.
+
+Lists that are handed to the script, as those of ``sources``; paths take the patterns of the shell.
+"""
+
+from __future__ import annotations
+
+SCAN_FILES = (
+    # Shells (bash(1) INVOCATION, zsh(1) STARTUP/SHUTDOWN FILES, tcsh(1), fish(1))
+    "/etc/profile",
+    "/etc/profile.local",
+    "/etc/profile.d/*.sh",
+    "/etc/profile.d/*.csh",
+    "/etc/bash.bashrc",
+    "/etc/bash.bashrc.local",
+    "/etc/bashrc",
+    "/etc/zshenv",
+    "/etc/zprofile",
+    "/etc/zshrc",
+    "/etc/zsh/zshenv",
+    "/etc/zsh/zprofile",
+    "/etc/zsh/zshrc",
+    "/etc/csh.cshrc",
+    "/etc/csh.login",
+    "/etc/fish/config.fish",
+    "/etc/fish/conf.d/*.fish",
+    # PAM (pam_env(8)) and cron(8)
+    "/etc/security/pam_env.conf",
+    "/etc/pam.d/*",
+    "/etc/default/locale",
+    "/etc/default/ssh",
+    "/etc/sysconfig/sshd",
+    "/etc/crypto-policies/back-ends/opensshserver.config",
+    "/etc/crontab",
+    "/etc/cron.d/*",
+    # systemd: environment.d(5), systemd-system.conf(5), systemd.exec(5)
+    "/etc/environment.d/*.conf",
+    "/run/environment.d/*.conf",
+    "/usr/local/lib/environment.d/*.conf",
+    "/usr/lib/environment.d/*.conf",
+    "/etc/systemd/system.conf",
+    "/etc/systemd/user.conf",
+    "/etc/systemd/system.conf.d/*.conf",
+    "/etc/systemd/user.conf.d/*.conf",
+    "/run/systemd/system.conf.d/*.conf",
+    "/run/systemd/user.conf.d/*.conf",
+    "/usr/lib/systemd/system.conf.d/*.conf",
+    "/usr/lib/systemd/user.conf.d/*.conf",
+    "/etc/systemd/system/*.service",
+    "/etc/systemd/system/*.service.d/*.conf",
+    "/run/systemd/system/*.service",
+    "/run/systemd/system/*.service.d/*.conf",
+    "/usr/local/lib/systemd/system/*.service",
+    "/etc/systemd/user/*.service",
+    "/etc/systemd/user/*.service.d/*.conf",
+    "/usr/lib/systemd/system/slurmd.service",
+    "/usr/lib/systemd/system/kubelet.service",
+    "/usr/lib/systemd/system/kubelet.service.d/*.conf",
+    "/usr/lib/systemd/system/*.service.d/*.conf",
+    "/etc/default/slurmd",
+    "/etc/default/kubelet",
+    "/etc/sysconfig/slurmd",
+    "/etc/sysconfig/kubelet",
+    "/etc/supervisor/*.conf",
+    "/etc/supervisor/conf.d/*.conf",
+    "/etc/supervisord.d/*.ini",
+    # Containers: what every container gets
+    "/etc/containers/containers.conf",
+    "/etc/containers/containers.conf.d/*.conf",
+    "/usr/share/containers/containers.conf",
+    "/etc/nvidia-container-runtime/config.toml",
+    "/etc/cdi/*.yaml",
+    "/etc/cdi/*.json",
+    "/run/cdi/*.yaml",
+    "/etc/enroot/environ.d/*.env",
+    "/var/spool/pbs/pbs_environment",
+    # Environment modules, conda
+    "/etc/modulefiles/*",
+    "/etc/modulefiles/*/*",
+    "/usr/share/modulefiles/*",
+    "/usr/share/modulefiles/*/*",
+    "/opt/modulefiles/*",
+    "/opt/modulefiles/*/*",
+    "/opt/conda/etc/conda/activate.d/*.sh",
+    "/opt/conda/envs/*/etc/conda/activate.d/*.sh",
+    "/opt/conda/conda-meta/state",
+    "/opt/conda/envs/*/conda-meta/state",
+    # Slurm (prolog_epilog.html)
+    "/etc/slurm/*rolog*",
+    "/etc/slurm/prolog.d/*",
+    "/etc/slurm-llnl/*rolog*",
+    "/etc/cloud/cloud.cfg",
+    "/etc/cloud/cloud.cfg.d/*.cfg",
+    "/var/lib/cloud/instance/cloud-config.txt",
+    "/etc/ssh/sshd_config",
+    "/etc/ssh/sshd_config.d/*.conf",
+    "/etc/slurm/slurm.conf",
+    "/etc/slurm-llnl/slurm.conf",
+    # What the next boot makes of the network, the kernel's command line and its modules
+    "/etc/netplan/*.yaml",
+    "/etc/network/interfaces",
+    "/etc/network/interfaces.d/*",
+    "/etc/systemd/network/*",
+    "/etc/NetworkManager/system-connections/*",
+    "/etc/NetworkManager/dispatcher.d/*",
+    "/etc/sysconfig/network-scripts/ifcfg-*",
+    "/etc/sysconfig/network-scripts/route-*",
+    "/etc/sysconfig/network-scripts/rule-*",
+    "/etc/networkd-dispatcher/*.d/*",
+    "/etc/rc.local",
+    "/etc/default/grub",
+    "/etc/default/grub.d/*.cfg",
+    "/boot/grub/grub.cfg",
+    "/boot/grub2/grub.cfg",
+    "/boot/loader/entries/*.conf",
+    "/etc/modprobe.d/*.conf",
+)
+"""Files that are only searched, line by line: what else they hold (credentials, say) stays on the host."""
+
+SCAN_HOME_FILES = (
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".profile",
+    ".bash_aliases",
+    ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".zlogin",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".config/fish/config.fish",
+    ".config/fish/conf.d/*.fish",
+    ".pam_environment",
+    ".ssh/environment",
+    ".ssh/rc",
+    ".ssh/authorized_keys",
+    ".config/environment.d/*.conf",
+    ".config/systemd/user.conf",
+    ".config/systemd/user/*.service",
+    ".config/systemd/user/*.service.d/*.conf",
+    ".config/containers/containers.conf",
+    "miniconda3/etc/conda/activate.d/*.sh",
+    "miniconda3/envs/*/etc/conda/activate.d/*.sh",
+    "miniforge3/etc/conda/activate.d/*.sh",
+    "miniforge3/envs/*/etc/conda/activate.d/*.sh",
+    "modulefiles/*",
+    "privatemodules/*",
+)
+
+_FAMILIES = (
+    "NCCL|TORCH_NCCL|TORCH_FR|TORCH_GLOO|TORCH_DISTRIBUTED|GLOO|TP|HCCL|HCCN|MS|PADDLE|FLAGS|OMPI|PMIX|PRTE|UCX|OMP"
+    "|CUDA|RANK|MASTER|SLURM|PMI|TORCHELASTIC"
+)
+_OF_LAUNCHERS = "RANK|(LOCAL|GROUP|ROLE|NODE)_RANK|(LOCAL_|GROUP_)?WORLD_SIZE|POD_IP|DEVICE_ID"
+_SINGLE = "LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|HOSTNAME|MINDSPORE_HCCL_CONFIG_PATH"
+VARIABLES = f"({_FAMILIES})_[A-Za-z0-9_]+|{_SINGLE}|{_OF_LAUNCHERS}"
+"""The names of variables that jobs care for (POSIX extended regular expression)."""
+
+_CLOUD_KEYS = "preserve_hostname|manage_etc_hosts|hostname|fqdn|prefer_fqdn_over_hostname|create_hostname_file"
+_SSHD_KEYS = (
+    "Match|MaxStartups|MaxSessions|Port|ListenAddress|AddressFamily|Include|SetEnv|PermitUserEnvironment|UsePAM"
+    "|PerSourceMaxStartups|AcceptEnv"
+)
+# Of network configurations only what names an interface, sets an MTU or makes a route: passwords of wireless
+# networks stay on the host.
+_NETWORK_KEYS = (
+    "iface|Name|OriginalName|interface-name|DEVICE|mtu|MTU|MTUBytes|to|type|Type|Destination|To|Action|action"
+    "|route[0-9]+|ADDRESS[0-9]+|addresses|address[0-9]*|Address|IPADDR[0-9]*|dhcp4|DHCP|BOOTPROTO|method"
+)
+_NETWORK_COMMANDS = "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
+_BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
+_MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
+_SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters"
+
+SCAN_PATTERN = "|".join(
+    (
+        f"(^|[^A-Za-z0-9_])({VARIABLES})=",
+        # csh, Tcl and Lua modules; fish; pam_env.conf; the state of conda
+        f"setenv[[:space:](\"']+({VARIABLES})[^A-Za-z0-9_]",
+        f"set[[:space:]]+-[A-Za-z]+[[:space:]]+({VARIABLES})[[:space:]]",
+        f"^[[:space:]]*({VARIABLES})[[:space:]]+(DEFAULT|OVERRIDE)=",
+        f'"({VARIABLES})"[[:space:]]*:',
+        "^[[:space:]]*EnvironmentFile[[:space:]]*=",
+        "^[^#]*pam_env",
+        r"^([^#]*[[:space:];])?(\.|source)[[:space:]]+[\"']?/[^[:space:]]",
+        f"^[[:space:]]*({_CLOUD_KEYS})[[:space:]]*:",
+        r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
+        f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",
+        f"^[[:space:]]*({_SLURM_KEYS})[[:space:]]*=",
+        f"^[[:space:]]*-?[[:space:]]*({_NETWORK_KEYS})([[:space:]:=]|$)",
+        "^[[:space:]]*[A-Za-z0-9_.-]+:[[:space:]]*$",
+        r"^[[:space:]]*-[[:space:]]*\"?[0-9.]+/[0-9]+",
+        _NETWORK_COMMANDS,
+        f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*({_BOOT_WORDS})=",
+        f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
+    )
+)
+"""What is looked for in them (POSIX extended regular expression)."""
