@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 
 from tests.lab.conftest import Cluster
@@ -15,6 +16,12 @@ AT_WORK = "[s]h -s"
 VERIFYING = "[r]emedy-verify"
 
 
+def heed_signals() -> None:
+    """Take signals as a command at a terminal does; below nohup, or in the background of a script, tests do not."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(site: Site, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         site.command(*words),
@@ -23,6 +30,7 @@ def start(site: Site, *words: str) -> subprocess.Popen[str]:
         stdin=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_signals,
     )
 
 

@@ -24,6 +24,8 @@ def main() -> None:
     words, action, *command = sys.argv[1:]
     child, terminal = pty.fork()
     if child == 0:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)  # the tests may run where some are ignored
         os.execv(command[0], command)  # noqa: S606 - the command is the test's own
     text, end = "", time.monotonic() + LONG
     while words not in text and time.monotonic() < end:

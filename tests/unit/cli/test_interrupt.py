@@ -35,7 +35,10 @@ def silent_port() -> Iterator[int]:
 
 
 def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[str]:
-    def ignore() -> None:
+    def set_signals() -> None:
+        # Below nohup, or in the background of a script, the tests themselves ignore some of them.
+        for number in CODES:
+            signal.signal(number, signal.SIG_DFL)
         if ignoring is not None:
             signal.signal(ignoring, signal.SIG_IGN)
 
@@ -46,7 +49,7 @@ def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[s
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=ignore,
+        preexec_fn=set_signals,
     )
 
 
