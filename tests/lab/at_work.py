@@ -17,7 +17,7 @@ VERIFYING = "[r]emedy-verify"
 
 
 def heed_signals() -> None:
-    """Take signals as a command at a terminal does; below nohup, or in the background of a script, tests do not."""
+    """Take signals as a command at a terminal does; tests below nohup, or in the background, ignore some."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
