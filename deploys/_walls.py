@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from remedy.firewall import spans
 from remedy.firewall.ports import Need
-from remedy.firewall.step import Amendment, FileStep
+from remedy.firewall.step import Amendment, FileStep, Opening, Way
 from remedy.firewall.traffic import Dropped
 from remedy.firewall.walls import AT_BOOT, Wall
 from remedy.plan import FindingKind, Workbench
@@ -36,6 +36,16 @@ class Reasons:
     here: Sequence[Need]
     anywhere: Sequence[Need]
     leaves: bool
+
+
+def ways_of(wall: Wall, now: Opening | None) -> tuple[Way, ...]:
+    """Return the directions in which remedy has to have rules in a firewall."""
+    if wall.name == AT_BOOT:
+        return ("in", "out")
+    has_out = now is not None and bool(now.targets)
+    has_in = now is not None and (bool(now.sources) or not has_out)
+    ways: list[Way] = ["in"] if wall.incoming or has_in else []
+    return (*ways, "out") if wall.outgoing or has_out else tuple(ways)
 
 
 def explain(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> None:

@@ -21,10 +21,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from ipaddress import IPv4Network
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from remedy.deploys import _frameworks
 from remedy.deploys._packets import all_client_ports, client_ports, path_of
@@ -35,6 +34,7 @@ from remedy.deploys._walls import (
     note_leftover,
     note_stuck,
     report_powerless,
+    ways_of,
 )
 from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.boot.walls import PacketQuestion
@@ -45,20 +45,13 @@ from remedy.firewall.ports import (
     Framework,
     Need,
     Ports,
+    Sender,
     boot_range,
     kernel_range,
     parse_ports,
 )
 from remedy.firewall.spans import Spans
-from remedy.firewall.step import (
-    Amendment,
-    CommandStep,
-    FileStep,
-    Opening,
-    Side,
-    Way,
-    opening_of,
-)
+from remedy.firewall.step import Amendment, CommandStep, FileStep, Opening, Side, Way, opening_of
 from remedy.firewall.traffic import NOTHING, Traffic
 from remedy.firewall.walls import (
     AT_BOOT,
@@ -69,16 +62,7 @@ from remedy.firewall.walls import (
     walls_of,
     with_the_next_boot,
 )
-from remedy.plan import (
-    Change,
-    CommandAction,
-    Finding,
-    FindingKind,
-    Fleet,
-    Risk,
-    Workbench,
-    remedy,
-)
+from remedy.plan import Change, CommandAction, Finding, FindingKind, Fleet, Risk, Workbench, remedy
 from remedy.plan.fleet import once_a_fleet
 from remedy.probe import Firewalls, HostState, Sysctls
 from remedy.spec import SpecSection
@@ -88,13 +72,6 @@ from remedy.values import Unknown
 def _mode(value: object) -> object:
     """Take YAML's word: a bare ``off`` is read as false."""
     return "off" if value is False else value
-
-
-def _source(text: str) -> str:
-    network = IPv4Network(text, strict=False)
-    if network.prefixlen == 0:
-        raise ValueError("0.0.0.0/0 is everybody; to switch the firewall off, write mode: off")
-    return str(network)
 
 
 _LIMITED = "-A INPUT -m hashlimit --hashlimit-above 9/sec --hashlimit-name peers -j DROP"
@@ -114,7 +91,7 @@ class FirewallSpec(SpecSection):
     mode: Annotated[Literal["open", "leave", "off"], BeforeValidator(_mode)] = "open"
     frameworks: tuple[Framework, ...] | None = Field(None, examples=[["torch", "mpi"]])
     ports: tuple[Ports, ...] = ()
-    also_from: tuple[Annotated[str, AfterValidator(_source)], ...] = ()
+    also_from: tuple[Sender, ...] = ()
     accepted_rules: tuple[str, ...] = Field((), examples=[(_LIMITED,)])
 
 
@@ -249,22 +226,12 @@ def _settle(bench: Bench, wall: Wall, reasons: Reasons, present: Opening | None)
     now = wall.propose(Opening()).present
     present = present or now
     if wall.drops or now is not None or wall.name == AT_BOOT:
-        ways = _ways(wall, now)
+        ways = ways_of(wall, now)
         opening = target_opening(bench.fleet, bench.host, bench.settings, now or present, ways)
         _open(bench, wall, wall.propose(opening), reasons)
     if wall.arp:
         note_stuck(bench, replace(wall, incoming=NOTHING, outgoing=NOTHING), reasons)
     return present
-
-
-def _ways(wall: Wall, now: Opening | None) -> tuple[Way, ...]:
-    """Return the directions in which remedy has to have rules in a firewall."""
-    if wall.name == AT_BOOT:
-        return ("in", "out")
-    has_out = now is not None and bool(now.targets)
-    has_in = now is not None and (bool(now.sources) or not has_out)
-    ways: list[Way] = ["in"] if wall.incoming or has_in else []
-    return (*ways, "out") if wall.outgoing or has_out else tuple(ways)
 
 
 def _peers(bench: Bench) -> Spans:

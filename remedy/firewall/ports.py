@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -116,6 +117,16 @@ def _checked(text: str) -> str:
     parse_ports(text)
     return text
 
+
+def _network(text: str) -> str:
+    network = IPv4Network(text, strict=False)
+    if network.prefixlen == 0:
+        raise ValueError("0.0.0.0/0 is everybody; to switch the firewall off, write mode: off")
+    return str(network)
+
+
+Sender = Annotated[str, AfterValidator(_network)]
+"""An address or a network that is let in besides the hosts; never everybody."""
 
 Ports = Annotated[
     str, BeforeValidator(str), AfterValidator(_checked), Field(examples=["9000-9100"])

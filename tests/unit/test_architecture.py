@@ -151,3 +151,10 @@ def test_a_function_fits_a_screen_and_a_head(folder: str, most: int) -> None:
         if f.endline - f.lineno >= 60
     ]
     assert long == []
+
+
+def test_no_file_of_the_house_is_longer_than_four_hundred_lines() -> None:
+    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in paths}
+    assert len(lengths) > 300
+    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
