@@ -170,7 +170,8 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
         raise ProbeError(
             f"{host}: the probe gave no answer that can be read"
             + (f"; the host printed: {excerpt!r}" if excerpt else ", the host printed nothing"),
-            next_step=f"Log in to {host} by hand and see that `sh` and `grep` work for this user.",
+            next_step=f"Log in to {host} by hand and see that `sh` and `grep` work for this user, and that no"
+            " start-up file (~/.bashrc, ~/.zshenv, ~/.ssh/rc) reads standard input or becomes a program.",
         )
     return Sections(by_name, complete=complete)
 

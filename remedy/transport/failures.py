@@ -51,7 +51,8 @@ def explain_no_start(node: Node, said: str) -> RemedyError:
     printed = f"; it printed: {_shown(lines[-1].strip())}" if lines else ", and printed nothing"
     return UnreachableError(
         f"{_at(node)}: the login was accepted, and the login shell ended before the command began{printed}",
-        next_step="Look at the user's shell in /etc/passwd, at an `exit` in its start-up files, and at a "
+        next_step="Look at the user's shell in /etc/passwd, at an `exit` or `exec` in its start-up files "
+        "(~/.bashrc, ~/.zshenv, ~/.ssh/rc), and at a "
         "`command=` in ~/.ssh/authorized_keys or ForceCommand in sshd_config.",
     )
 

@@ -61,7 +61,7 @@ limit=
 for python in {choices}; do
   place=$(command -v "$python" 2>/dev/null) || place=
   if [ -z "$place" ]; then
-    [ ! -e "$python" ] || why="$why$python may not be executed by $(id -un); "
+    [ ! -e "$python" ] || why="$why$python may not be executed by ${{USER:-this user}}; "
     continue
   fi
   said=$($limit "$python" {options} -c {test} </dev/null 2>&1)

@@ -98,7 +98,11 @@ def compare(
             moved=tuple(_moved(look, after.get(look.host)))[:MOVED],
             stopped=tuple(dict.fromkeys(_stopped(look, after.get(look.host))))[:STOPPED],
             says=tuple(_says(look))[:WORDS],
-            differs=tuple(_differs(look.host, plain)),
+            differs=tuple(
+                line
+                for line in _differs(look.host, plain)
+                if line.partition(", here only: ")[2] not in set(_says(look))
+            ),
         )
         for look in before
     )

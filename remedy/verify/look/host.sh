@@ -108,7 +108,7 @@ grep -v ' /\(proc\|sys\|run\)[/ ]' /proc/mounts | while read -r _ place kind opt
 done | put mount
 for place in / /tmp /dev/shm /var/tmp "${TMPDIR:-/tmp}" "${HOME:-/}"; do
     [ -d "$place" ] || { echo "$place: no such directory"; continue; }
-    [ -w "$place" ] || echo "$place: may not be written by $(id -un)"
+    [ -w "$place" ] || echo "$place: may not be written by ${USER:-this user}"
     for what in k i; do
         used=$($soon df -P$what "$place" 2>/dev/null | sed -n '2s/.* \([0-9]*\)% .*/\1/p')
         case $used in 9[5-9] | 100) case $what in k) echo "$place: $used% of its room is used" ;; *) echo "$place: $used% of its inodes are used" ;; esac ;; esac
@@ -139,33 +139,35 @@ for file in /etc/hosts /etc/hosts.allow /etc/hosts.deny /etc/nsswitch.conf /etc/
     [ ! -f "$file" ] || [ ! -r "$file" ] || sed "s#^#$file: #" "$file" | head -n 200
 done 2>/dev/null | grep -v ': *\(#.*\)\{0,1\}$' | head -n 700 | put line
 find /etc /usr/local/bin /usr/local/lib /usr/local/sbin -xdev -type f -size -256k \
-    ! -path '/etc/ssl/*' ! -path '/etc/ssh/ssh_host*' ! -name machine-id ! -name '*shadow*' \
+    ! -path '/etc/ssl/*' ! -path '/etc/ssh/ssh_host*' ! -name machine-id ! -name hostname ! -name '*shadow*' \
     -exec cksum {} + 2>/dev/null | head -n 4000 | sed "s#^\([0-9]* [0-9]*\) \(.*\)#\2 \1#" | cut -c1-300 | sed "s#^#$nonce file #"
 
 # --- what an interpreter says by itself ----------------------------------------------------------------------
 
-# tried WORDS...: how a command ended, and its last words. A Python that hangs says where it does when it is ended.
+# tried NAME WORDS...: how a command ended, and its last words. A Python that hangs says where it does when it is ended.
 tried() {
+    name=$1
+    shift
     said=$($late "$@" </dev/null 2>&1)
     status=$?
-    echo "$*: ended with $status$(printf '%s\n' "$said" | grep -v '^$' | tail -n 12 | sed 's/^/; /' | tr '\n' ' ')"
+    echo "$name: ended with $status$(printf '%s\n' "$said" | grep -v '^$' | tail -n 12 | sed 's/^/; /' | tr '\n' ' ')"
 }
 late=
 ! has timeout || late='timeout -k 2 -s ABRT 6'
-for name in $python python3 python; do
-    place=$(command -v "$name") || { [ ! -e "$name" ] || ls -ld "$name" | sed 's/^/may not be executed: /'; continue; }
-    ls -ldL "$place" | sed 's/^\([^ ]*\) .*/\1/' | sed "s#\$# $place#"
-    tried "$place" -X faulthandler -c 'pass'
-    tried "$place" -I -S -c 'pass'
-    tried "$place" -X faulthandler -c 'import importlib.util as u, sys
+for word in $python python3 python; do
+    place=$(command -v "$word") || { [ ! -e "$word" ] || ls -ldn "$word" | sed 's/^/may not be executed: /'; continue; }
+    ls -ldnL "$place" | sed 's/^\([^ ]*\) .*/\1/' | sed "s#\$# $place#"
+    tried "$place" "$place" -X faulthandler -c 'pass'
+    tried "$place -I -S" "$place" -I -S -c 'pass'
+    tried "$place, where its modules are" "$place" -X faulthandler -c 'import importlib.util as u, sys
 for n in ("torch", "sitecustomize", "usercustomize"):
     s = u.find_spec(n)
     print(n, s.origin if s else "is not there")'
     # The libraries with which it starts, by the loader's own list.
-    [ ! -r /proc/self/maps ] || tried "$place" -I -S -c 'print(*sorted({l.split()[-1] for l in open("/proc/self/maps") if "/" in l and ".so" in l}))'
+    [ ! -r /proc/self/maps ] || tried "$place, its libraries" "$place" -I -S -c 'print(*sorted({l.split()[-1] for l in open("/proc/self/maps") if "/" in l and ".so" in l}))'
     late_before=$late
     ! has timeout || late='timeout -k 2 -s ABRT 25'
-    "$place" -I -S -c 'pass' </dev/null >/dev/null 2>&1 && tried "$place" -X faulthandler -c 'import torch'
+    "$place" -I -S -c 'pass' </dev/null >/dev/null 2>&1 && tried "$place, import torch" "$place" -X faulthandler -c 'import torch'
     late=$late_before
 done 2>&1 | put python
 date +%s | put clock

@@ -137,6 +137,11 @@ def test_a_failure_is_never_healthy() -> None:
     assert explained(failed(logs=logs)).diagnosis.label == "unknown"
 
 
+def test_what_ranks_raise_is_no_error_of_the_users_program() -> None:
+    logs = {"gpu01/rank0": ("RuntimeError: ranks [1] did not join the rendezvous",)}
+    assert explained(failed(logs=logs)).diagnosis.label == "unknown"
+
+
 def test_what_the_hosts_confirm_comes_first_with_its_command() -> None:
     found = explained(
         failed(dead_links=(way("rejected"),)),
