@@ -10,6 +10,7 @@ import click
 from remedy.cli.common import errors_shown
 from remedy.cli.terminal import out
 from remedy.errors import UsageError
+from remedy.files import create_whole
 
 if TYPE_CHECKING:
     from remedy.report.starter import StarterHost
@@ -45,7 +46,7 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
             if path.exists():
                 out.print(f"{path} exists already and was left alone", markup=False)
                 continue
-            path.write_text(text, encoding="utf-8")
+            create_whole(path, text)
             out.print(f"wrote {path}", markup=False)
         out.print(
             f"Next: remedy trust {directory / 'inventory.py'}, then remedy check {directory / 'inventory.py'}",

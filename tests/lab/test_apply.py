@@ -31,7 +31,7 @@ FAULTS = {
 }
 RUN_KEYS = {
     *("schema", "mode", "run", "of", "inventory", "hosts", "plan", "converged", "verdict"),
-    *("explanation", "after_reboot", "warnings", "exit_code"),
+    *("explanation", "views", "waves", "after_reboot", "warnings", "exit_code"),
     "findings",  # of the fleet as a whole
 }
 
