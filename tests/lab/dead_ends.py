@@ -17,9 +17,10 @@ LONGEST = 300
 HEAD = """\
 # Faults, and what is said of them
 
-Written by `tests/lab/test_dead_ends.py` with `REMEDY_FAULTS_PAGE=docs/faults.md` from a run on three lab hosts:
-one of them broken, one fault at a time. The faults are those of `tests/lab/unknown_faults.py`, for which no
-remedy was written; what `remedy lab break --list` has is seen, mended and taken back by tests of its remedies.
+Each row is written by `tests/lab/dead_ends.py` from a walk over three lab hosts, one of them broken.
+`REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py -m full` writes all of them anew.
+The faults are some of those of `tests/lab/unknown_faults.py`, for which no remedy was written. Those of
+`remedy lab break --list` are seen, mended and taken back by tests of their remedies, and have no row.
 
 | Fault | What check says | What verify says | What its next step shows | What apply does |
 | --- | --- | --- | --- | --- |

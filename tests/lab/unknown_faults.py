@@ -211,11 +211,6 @@ FAULTS: Mapping[str, UnknownFault] = {
         "rm -f /etc/ld.so.preload",
         r"odd-connect\.so",
     ),
-    "few-files": UnknownFault(
-        "a session may open fourteen files",
-        *_limits("- nofile 14"),
-        r"limits\.d/odd\.conf|nofiles?\W+14",
-    ),
     "little-memory": UnknownFault(
         "a session may have 60 MB of address space",
         *_limits("- as 60000"),
