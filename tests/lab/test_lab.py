@@ -111,6 +111,7 @@ EVIDENCE = {
     "hostile-text": "uname -n | grep -q '{{' && [ ! -e /tmp/pwned ] && echo broken",
     "hostname-lost-at-reboot": "[ $(uname -n) = gpu01 ] && [ $(cat /etc/hostname) = node ] && echo broken",
     "hostname-reset-by-cloud-init": "systemctl is-enabled cloud-init-local && echo broken",
+    "loopback-long-name": "getent hosts gpu01.lab.example | grep -q '^127.0.1.1' && echo broken",
     "hosts-crlf": "[ $(grep -c '\r$' /etc/hosts) = $(wc -l </etc/hosts) ] && echo broken",
     "hosts-huge": "[ $(wc -l </etc/hosts) -gt 50000 ] && echo broken",
     "hosts-immutable": "touch /etc/h; mv /etc/h /etc/hosts 2>/dev/null || echo broken",
