@@ -20,7 +20,7 @@ HEAD = """\
 Each row is written by `tests/lab/dead_ends.py` from a walk over three lab hosts, one of them broken.
 `REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py -m full` writes all of them anew.
 The faults are some of those of `tests/lab/unknown_faults.py`, for which no remedy was written. Those of
-`remedy lab break --list` are seen, mended and taken back by tests of their remedies, and have no row.
+`remedy lab break --list` have tests beside their remedies, and no row here yet.
 
 | Fault | What check says | What verify says | What its next step shows | What apply does |
 | --- | --- | --- | --- | --- |
