@@ -167,6 +167,16 @@ def install() -> None:
         setattr(module, name, ours)
 
 
+def forget() -> None:
+    """Have pyinfra read ssh_config and known_hosts anew: it keeps both for the life of the process.
+
+    Raises:
+        AttributeError: this pyinfra has no such memory.
+    """
+    pyinfra_client.get_ssh_config.cache.clear()
+    pyinfra_client.get_host_keys.cache.clear()
+
+
 def _dial(watch: Watch, hostname: str, port: int) -> socket.socket:
     """Return a connection to the first address of a name that takes one; each has its share of the time."""
     watch.enter(Stage.NAME)

@@ -232,6 +232,7 @@ def _make_state(inventory: Inventory) -> State:
         PARALLEL=min(PARALLEL, len(inventory.nodes)),
         FAIL_PERCENT=100,
     )
+    client.forget()
     try:
         return State(source, config, check_for_changes=False)
     except Exception as error:

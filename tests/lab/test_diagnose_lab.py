@@ -33,7 +33,7 @@ def site(cluster: Cluster) -> Site:
         ("firewall-nftables", -1, "firewall-ports"),
         pytest.param("firewall-firewalld", -1, "firewall-ports", marks=pytest.mark.full),
         pytest.param("firewall-iptables", 0, "firewall-ports", marks=pytest.mark.full),
-        ("stale-peer-entry", 0, "hostname-unresolvable"),
+        pytest.param("stale-peer-entry", 0, "hostname-unresolvable", marks=pytest.mark.full),
         pytest.param("no-peer-entries", -1, "hostname-unresolvable", marks=pytest.mark.full),
         pytest.param("wrong-socket-ifname", -1, "wrong-interface", marks=pytest.mark.full),
     ],

@@ -40,6 +40,7 @@ def spec(site: Site, text: str) -> None:
     Path(site.folder, "remedy.yaml").write_text(text, encoding="utf-8")
 
 
+@pytest.mark.full
 def test_a_name_that_is_not_there_stops_gloo_until_it_is_replaced(site: Site) -> None:
     if not site.cluster.lab.record().python:
         pytest.skip("no torch for the hosts")

@@ -111,6 +111,7 @@ def test_several_firewalls_at_once_and_none(site: Site) -> None:
     }
 
 
+@pytest.mark.full
 def test_what_others_write_later_stays_and_off_is_asked_for_twice(site: Site) -> None:
     first, second, *_ = site.cluster.hosts
     site.cluster.fault(first, "firewall-ufw")
@@ -142,6 +143,7 @@ def test_what_others_write_later_stays_and_off_is_asked_for_twice(site: Site) ->
     assert "8081/tcp" in site.cluster.host(second).must("firewall-cmd --list-ports")
 
 
+@pytest.mark.full
 def test_a_firewalld_that_refuses_keeps_the_rules_that_it_had(site: Site) -> None:
     """A reload that fails would leave the host without any rule, open to everybody."""
     first, *_ = site.cluster.hosts
