@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remedy.transport import Output
@@ -122,6 +122,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 @given(st.text(max_size=400))
+@example("²")
 def test_what_a_host_prints_is_bounded_and_never_raises(text: str) -> None:
     output = Output("a", stdout=f"{NONCE} nft {text}\n{NONCE} count {text}\n")
     seen = read("a", NONCE, output)
