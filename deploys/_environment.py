@@ -26,6 +26,7 @@ from remedy.edit.assignments import Assignment, Dialect, assignments, untrimmed
 from remedy.plan import FleetBench, Workbench
 from remedy.probe import Interface
 from remedy.probe.services import MANAGER
+from remedy.text import is_number
 from remedy.values import Fact, Unknown
 
 IFNAMES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
@@ -189,7 +190,7 @@ def advise(around: Surroundings, sole_values: Mapping[str, str | None]) -> None:
                 label=label,
             )
     for setting in around.settings:
-        large = setting.value.isdigit() and int(setting.value) > HCCL_BUFFER_USUAL
+        large = is_number(setting.value) and int(setting.value) > HCCL_BUFFER_USUAL
         if setting.name == HCCL_BUFFER and large and not setting.ours:
             around.bench.report(
                 f"{setting.path} sets {HCCL_BUFFER}={setting.value}: each communicator takes twice as many MB "

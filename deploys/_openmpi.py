@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._settings import MCA_PREFIX, settings, targets
 from remedy.probe import HostState, Interface, Network
+from remedy.text import is_number
 from remedy.values import Unknown
 
 INCLUDE = f"{MCA_PREFIX}btl_tcp_if_include"
@@ -37,9 +38,9 @@ def chosen_ports(host: HostState) -> tuple[int, int] | None:
         if not setting.ours and setting.name in (FIRST_PORT, PORT_COUNT)
     }
     first, count = values.get(FIRST_PORT, ""), values.get(PORT_COUNT, "")
-    if not first.isdigit() or not 1 <= int(first) <= HIGHEST:
+    if not is_number(first) or not 1 <= int(first) <= HIGHEST:
         return None
-    last = int(first) + int(count) - 1 if count.isdigit() and int(count) > 0 else HIGHEST
+    last = int(first) + int(count) - 1 if is_number(count) and int(count) > 0 else HIGHEST
     return int(first), min(last, HIGHEST)
 
 

@@ -18,7 +18,7 @@ from remedy.edit.fstab import mount_option, set_mount_option
 from remedy.plan import Change, CommandAction, Workbench, command, remedy
 from remedy.probe import File, HostState, Identity, Kernel, SharedMemory
 from remedy.spec import SpecSection
-from remedy.text import amount
+from remedy.text import amount, is_number
 
 POINT = "/dev/shm"  # noqa: S108 - the mount point, no file in it
 FSTAB = "/etc/fstab"
@@ -120,7 +120,7 @@ def _stored(host: HostState) -> tuple[int | None, str]:
         return None, ""
     number, text = line
     size = parse_size(text)
-    if text.endswith("%") and text[:-1].isdigit() and isinstance(host.kernel, Kernel):
+    if text.endswith("%") and is_number(text[:-1]) and isinstance(host.kernel, Kernel):
         size = host.kernel.memory * int(text[:-1]) // 100
     return size, f"{FSTAB}:{number}: size={text}"
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
 from remedy.probe import HostState, Mention
 from remedy.spec import SpecSection
-from remedy.text import counted, fold
+from remedy.text import counted, fold, is_number
 from remedy.values import Unknown
 
 SSHD = "/etc/ssh/sshd_config"
@@ -86,7 +86,7 @@ def value(line: Mention) -> str:
 
 
 def _number(line: Mention) -> bool:
-    return value(line).split(":")[0].isdigit()
+    return is_number(value(line).split(":")[0])
 
 
 def proxy_variables(host: HostState) -> tuple[list[tuple[str, str]], tuple[str, str]]:

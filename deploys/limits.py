@@ -26,6 +26,7 @@ from remedy.plan import Workbench, remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
+from remedy.text import is_number
 from remedy.values import Unknown
 
 PAM_MAIN = "/etc/security/limits.conf"
@@ -209,7 +210,7 @@ def _is_too_high(bench: Bench, target: Mapping[str, int]) -> bool:
     if not nofile:
         return False
     sysctls = bench.host.sysctls
-    if isinstance(sysctls, Unknown) or not sysctls.live.get(MOST_FILES, "").isdigit():
+    if isinstance(sysctls, Unknown) or not is_number(sysctls.live.get(MOST_FILES, "")):
         reason = sysctls.reason if isinstance(sysctls, Unknown) else "it was not read"
         bench.unknown(
             f"whether {MOST_FILES} allows nofile {nofile} is not known, so no limit is written",
@@ -224,7 +225,7 @@ def _is_too_high(bench: Bench, target: Mapping[str, int]) -> bool:
         ("", sysctls.live[MOST_FILES], f"{MOST_FILES} = {sysctls.live[MOST_FILES]}"),
         ("after the next boot, ", line.value if line else "", place),
     ):
-        if most.isdigit() and int(most) < nofile:
+        if is_number(most) and int(most) < nofile:
             bench.blocked(
                 f"{when}nofile {nofile} is more than {MOST_FILES} allows",
                 evidence,

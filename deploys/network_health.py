@@ -21,7 +21,7 @@ from remedy.plan import Fleet, FleetBench, Workbench, remedy
 from remedy.plan.compare import differences, groups
 from remedy.probe import HostState, Interface, Network
 from remedy.spec import SpecSection
-from remedy.text import fold
+from remedy.text import fold, is_number
 
 STRICT = 1
 # The headers of IPv4 and ICMP: what a ping of a full packet does not carry as data (RFC 791, RFC 792).
@@ -62,7 +62,7 @@ def network_health(bench: Workbench[NetworkHealthSpec]) -> None:
     for interface in (local, *beside):
         name = interface.name.replace(".", "/")
         keys = ("net.ipv4.conf.all.rp_filter", f"net.ipv4.conf.{name}.rp_filter")
-        values = [int(live[key]) for key in keys if live.get(key, "").isdigit()]
+        values = [int(live[key]) for key in keys if is_number(live.get(key, ""))]
         if values and max(values) == STRICT:
             strict.append(interface.name)
     if strict:

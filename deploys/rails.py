@@ -30,6 +30,7 @@ from remedy.plan import Risk, Workbench, remedy
 from remedy.plan.kernel import SettingsFile, live_command, observation, wrong_now
 from remedy.probe import Address, HostState, Interface, Network, Sysctls
 from remedy.spec import SpecSection
+from remedy.text import is_number
 
 FILE = SettingsFile("/etc/sysctl.d/90-remedy-rails.conf", "each rail answers for its own address")
 CAUSE = Cause(
@@ -176,7 +177,7 @@ def at_boot(sysctls: Sysctls, name: str, setting: str) -> int:
     """Return the value that will count after a reboot; the kernel's default is 0 for all of them."""
     lines = [sysctls.winner(key_of(place, setting)) for place in ("all", name, "default")]
     everywhere, local, new = (
-        int(line.value) if line and line.value.isdigit() else None for line in lines
+        int(line.value) if line and is_number(line.value) else None for line in lines
     )
     return max(everywhere or 0, (new or 0) if local is None else local)
 

@@ -15,8 +15,17 @@ MOST_NAMES = 1_000_000
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 
 
+# str.isdigit takes digits that int() does not, such as a superscript, and int() takes no 5,000 digits.
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
+
 class BracketError(ValueError):
     """A text with brackets is no list of names; the message says why."""
+
+
+def is_number(text: str) -> bool:
+    """Say whether ``int`` may be called on text from elsewhere: up to 20 digits of ASCII, as of 64 bits."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def fold(names: Iterable[str]) -> str:

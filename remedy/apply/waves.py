@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from remedy.errors import UsageError
+from remedy.text import is_number
 
 # Whoever agrees to a plan agrees to this as well.
 TAKEN_BACK = (
@@ -38,7 +39,7 @@ def waves(hosts: Sequence[str], sizes: str) -> tuple[tuple[str, ...], ...]:
 
 def _size(text: str, count: int) -> int:
     number = text.removesuffix("%")
-    if not number.isdigit() or int(number) == 0:
+    if not is_number(number) or int(number) == 0:
         raise UsageError(
             f"{text!r} is no size of a wave",
             next_step="Give numbers or percentages above 0, such as 1,10%,100%.",

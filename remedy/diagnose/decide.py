@@ -11,6 +11,7 @@ from remedy.diagnose.events import events_that_count, without_echoes
 from remedy.diagnose.progress import failure_lines, makes_progress, went_well
 from remedy.diagnose.ranking import SHOWN, confidence, quote, ranked
 from remedy.diagnose.scan import Event, LogScan
+from remedy.text import is_number
 
 LEAST = 0.55  # below it a cause is a candidate, and not the answer
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
@@ -107,7 +108,7 @@ def _undecided(
 def _by_exit_code(traces: Sequence[Event]) -> Diagnosis | None:
     """Answer where a launcher reports an exit code that only the program itself can have chosen."""
     codes = {event.details.get("code") or "" for event in traces}
-    if not any(code.isdigit() and 1 < int(code) < 126 for code in codes):
+    if not any(is_number(code) and 1 < int(code) < 126 for code in codes):
         return None
     lead = quote(traces[0])
     candidate = Candidate(

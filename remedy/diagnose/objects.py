@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from remedy.diagnose.diagnosis import Quote
 from remedy.plan import Finding, FindingKind
+from remedy.text import is_number
 
 _ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
@@ -98,7 +99,7 @@ def of_quotes(
     words: set[str] = set()
     for quote in quotes:
         ports |= _ports(quote.text)
-        if (port := quote.details.get("port", "")).isdigit():
+        if is_number(port := quote.details.get("port", "")):
             ports.add((int(port), int(port)))
         words |= _words(quote, hosts)
     named = {*words, *(addresses[word] for word in words if word in addresses)}

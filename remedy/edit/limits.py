@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from remedy.text import is_number
+
 UNLIMITED = -1
 KIB_ITEMS = frozenset(("memlock", "stack", "as", "core", "data", "fsize", "rss"))
 """Items that the file gives in KiB."""
@@ -39,7 +41,7 @@ def parse_limits_file(path: str, content: bytes) -> tuple[LimitLine, ...]:
         domain, kind, item, text = match.groups()
         if text in ("unlimited", "infinity", "-1"):
             value = UNLIMITED
-        elif text.isdigit():
+        elif is_number(text):
             value = int(text) * (1024 if item in KIB_ITEMS else 1)
         else:
             continue

@@ -31,6 +31,7 @@ from remedy.firewall.step import (
 from remedy.plan.change import CommandAction, FindingKind, command
 from remedy.plan.workbench import Command
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset
+from remedy.text import is_number
 from remedy.values import Unknown
 
 INCLUDED = "/etc/nftables.d/remedy.nft"
@@ -164,7 +165,7 @@ def items(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def _value(word: str) -> int | str:
-    return int(word) if word.isdigit() else word
+    return int(word) if is_number(word) else word
 
 
 # --- proposing ---------------------------------------------------------------------------------------------

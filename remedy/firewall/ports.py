@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from remedy.probe import Sysctls
 from remedy.spec.verify import PORTS
+from remedy.text import is_number
 
 RANGE_KEY = "net.ipv4.ip_local_port_range"
 PORTS_FILE = "/etc/sysctl.d/90-remedy-ports.conf"
@@ -105,7 +106,7 @@ def parse_ports(text: str) -> tuple[int, int]:
         ValueError: it is neither, or not between 1 and 65535.
     """
     low, dash, high = text.partition("-")
-    if not low.isdigit() or (dash and not high.isdigit()):
+    if not is_number(low) or (dash and not is_number(high)):
         raise ValueError(f"{text!r} is no port such as 8000 and no range such as 9000-9100")
     first, last = int(low), int(high or low)
     if not 1 <= first <= last <= 65535:
@@ -144,4 +145,4 @@ def boot_range(sysctls: Sysctls) -> tuple[int, int] | None:
     """Return the ports that a file of others gives to new sockets after the next boot; None where none does."""
     lines = [x for x in sysctls.persisted if x.key == RANGE_KEY and x.path != PORTS_FILE]
     low, _, high = lines[-1].value.partition(" ") if lines else ("", "", "")
-    return (int(low), int(high)) if low.isdigit() and high.isdigit() else None
+    return (int(low), int(high)) if is_number(low) and is_number(high) else None

@@ -12,6 +12,7 @@ from typing import Any
 
 from remedy.errors import InventoryError
 from remedy.inventory.hosts import Inventory, Node
+from remedy.text import is_number
 
 # RFC 1123, section 2.1: letters, digits and hyphens, no hyphen at an end of a label.
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
@@ -62,7 +63,7 @@ def _port(path: Path, name: str, value: object) -> int:
     if value is None:
         return 22
     text = str(value)
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+    if not (is_number(text) and 0 < int(text) < 65536):
         raise InventoryError(
             f"{path}: ssh_port {value!r} of {name} is not a port",
             next_step="Give a number, 1 to 65535.",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from remedy.probe.frames import NoAnswerError, Sections, fact
+from remedy.text import is_number
 from remedy.values import Fact, Record
 
 NVIDIA, AMD, HUAWEI = "10de", "1002", "19e5"
@@ -227,7 +228,7 @@ def _links(sections: Sections) -> Mapping[int, float]:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+    return int(text) if is_number(text) else None
 
 
 def _word(text: str) -> str:

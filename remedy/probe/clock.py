@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from remedy.probe.frames import Sections
+from remedy.text import is_number
 from remedy.values import Record
 
 
@@ -28,7 +29,7 @@ def parse_clock(sections: Sections, asked_at: int = 0, heard_at: int = 0) -> Clo
         heard_at: when it had the whole answer, by the same clock; 0 for not noted.
     """
     seconds, _, fraction = sections.text("clock").strip().partition(".")
-    nanoseconds = int(fraction) if len(fraction) == 9 and fraction.isdigit() else 0
+    nanoseconds = int(fraction) if len(fraction) == 9 and is_number(fraction) else 0
     began = sections.by_name["clock"].began
     # The host has worked since then, by its own uptime: the moment is at least that long ago.
     elapsed = max(section.ended for section in sections.by_name.values()) - began

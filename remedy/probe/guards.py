@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from remedy.probe.frames import NoAnswerError, Sections
+from remedy.text import is_number
 from remedy.values import Record
 
 LONGEST_TITLE = 200
@@ -82,7 +83,7 @@ def _at_work(values: dict[str, list[str]], now: float, boot: str) -> RunAtWork |
     """Return the run that holds the lock; None where its process is gone, or of an earlier boot."""
     words = values.get("owner", [""])[0].split(" ")
     started = values.get("started", [""])[0]
-    if len(words) < 6 or not started.isdigit() or (words[2], words[4]) != (boot, started):
+    if len(words) < 6 or not is_number(started) or (words[2], words[4]) != (boot, started):
         return None
     seconds = max(0.0, now - int(started) / TICKS_A_SECOND)
     by = words[6] if len(words) > 6 else ""
@@ -100,7 +101,7 @@ def _pending(
     run = _run(values["pending"][0])
     fires, _, of_boot = values.get("fires", [""])[0].partition(" ")
     seconds = None
-    if fires.isdigit():
+    if is_number(fires):
         # After a boot the unit for that takes it back at once.
         seconds = max(0.0, int(fires) - now) if of_boot == boot else 0.0
     titles = tuple(map(_plain, values.get("takes", ())))

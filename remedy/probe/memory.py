@@ -9,6 +9,7 @@ from typing import NamedTuple
 from remedy.probe.frames import NoAnswerError, Sections, fact
 from remedy.probe.processes import Process
 from remedy.probe.space import Space
+from remedy.text import is_number
 from remedy.values import Fact, Record, Unknown
 
 _FILE = re.compile(r"(\d+) (\d+) (\d+) (\d+) (\d+) (\d+) ([0-9a-f]+) (-?\d+) (-?\d+) (\d+) (/.*)")
@@ -212,7 +213,7 @@ def _holders(sections: Sections, *, root: bool) -> Mapping[int, tuple[int, ...]]
     holders: dict[int, set[int]] = {}
     for line in lines:
         pid, _, inode = line.partition(" ")
-        if pid.isdigit() and inode.isdigit():
+        if is_number(pid) and is_number(inode):
             holders.setdefault(int(inode), set()).add(int(pid))
     return {inode: tuple(sorted(pids)) for inode, pids in holders.items()}
 

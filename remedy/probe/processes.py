@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from remedy.probe.clock import Clock
 from remedy.probe.frames import NoAnswerError, Sections, as_text
+from remedy.text import is_number
 from remedy.values import Fact
 
 TICKS = 100
@@ -175,7 +176,7 @@ def _details(sections: Sections) -> tuple[dict[str, int], Mapping[str, list[str]
         return owners, {}
     for line in as_text(body).splitlines():
         uid, _, path = line.partition(" ")
-        if not uid.isdigit():
+        if not is_number(uid):
             break
         owners[path] = int(uid)
     return owners, sections.lines("process-details")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remedy.probe.frames import NoAnswerError, Sections
+from remedy.text import is_number
 from remedy.values import Fact, Record, Unknown
 
 MOST = 1_000_000
@@ -286,7 +287,7 @@ def _policy(block: Sequence[str]) -> IpsecPolicy | None:
     direction = words[words.index("dir") + 1] if "dir" in words[:-1] else ""
     action = "ipsec" if "tmpl" in words else "block" if "block" in words else "allow"
     known = {"dir", "action", "priority", "ptype", direction, action, "block", "main"}
-    unread = [word for word in words if word not in known and not word.isdigit()]
+    unread = [word for word in words if word not in known and not is_number(word)]
     plain = not selector[3].strip() and not unread and "index" not in words
     return IpsecPolicy(
         source=selector[1],

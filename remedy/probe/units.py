@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from remedy.probe.frames import Sections
 from remedy.probe.session import UNLIMITED
+from remedy.text import is_number
 from remedy.values import Record
 
 _LIMIT = re.compile(r"(/proc/\d+/limits):Max (locked memory|open files) +\w+ +(\w+)")
@@ -72,4 +73,4 @@ def parse_units(sections: Sections) -> Mapping[str, Unit]:
 def _unit_limit(text: str | None) -> int | None:
     if text is None:
         return None
-    return int(text) if text.isdigit() else UNLIMITED
+    return int(text) if is_number(text) else UNLIMITED

@@ -158,3 +158,17 @@ def test_no_file_of_the_house_is_longer_than_four_hundred_lines() -> None:
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in paths}
     assert len(lengths) > 300
     assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+
+
+# Digits that str.isdigit() takes and int() does not ended a parser: ask is_number() of remedy.text instead.
+# What travels to hosts has the standard library alone; names in /proc are safe; two look at one character.
+DIGITS = {
+    *("remedy/verify/onhost/procs.py", "remedy/verify/onhost/nccl_ras.py", "remedy/lab/machine.py"),
+    *("remedy/firewall/boot/nft_rule.py", "deploys/_ways.py"),
+}
+
+
+def test_text_from_elsewhere_is_a_number_by_one_rule() -> None:
+    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
+    users = {str(p.relative_to(ROOT)) for p in paths if ".isdigit()" in p.read_text()}
+    assert {user for user in users if "remedy/deploys/" not in user} == DIGITS

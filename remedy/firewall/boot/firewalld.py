@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remedy.probe import NftChain, NftRule, NftRuleset
+from remedy.text import is_number
 
 TABLE = ("inet", "firewalld at boot")
 INPUT, OUTPUT = "input", "output"
@@ -162,7 +163,7 @@ def _is_about(policy: Element, side: str) -> bool:
 def port_range(port: Element) -> tuple[int, int]:
     """Return the first and last port of an element ``port``; (0, 0) where it names none."""
     low, dash, high = port.get("port").partition("-")
-    if not low.isdigit() or (dash and not high.isdigit()):
+    if not is_number(low) or (dash and not is_number(high)):
         return 0, 0
     return int(low), int(high or low)
 
@@ -174,7 +175,7 @@ def _entries(ipset: Element) -> list[Any]:
 
 def _address(text: str) -> Any:
     address, slash, length = text.partition("/")
-    if slash and length.isdigit():
+    if slash and is_number(length):
         return {"prefix": {"addr": address, "len": int(length)}}
     low, dash, high = text.partition("-")
     return {"range": [low, high]} if dash else text

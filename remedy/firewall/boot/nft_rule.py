@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from remedy.text import is_number
+
 
 class NotReadError(Exception):
     """A configuration cannot be read here; the text says why."""
@@ -335,7 +337,7 @@ def _is_number(text: str) -> bool:
 
 
 def _single(text: str) -> Any:
-    if text.isdigit():
+    if is_number(text):
         return int(text)
     if text.startswith("0x"):
         return int(text, 16)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from remedy.text import listed
+from remedy.text import is_number, listed
 from remedy.verify.allreduce.answers import AgentReport, ProcessIdentity
 from remedy.verify.allreduce.bandwidth import shortfall
 from remedy.verify.allreduce.checks import bad_ends, shared_machines
@@ -93,7 +93,7 @@ def _figures(plan: RankPlan, table: PrintedTable, known: Mapping[int, ProcessIde
     listed_ranks = {d.rank for d in table.devices if _is(d, known.get(d.rank))}
     rows = tuple(_bandwidth(plan, row) for row in table.rows if row.in_place.time > 0)
     library = table.library
-    if library.isdigit() and len(library) > 4:
+    if is_number(library) and len(library) > 4:
         library = f"{library[:-4]}.{int(library[-4:-2])}.{int(library[-2:])}"
     else:
         library = ""

@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib import resources
 
 from remedy.answers import read_answer
+from remedy.text import is_number
 from remedy.transport import Output
 from remedy.values import Record
 from remedy.verify.scripts import why_silent
@@ -25,8 +26,6 @@ _COUNTS = re.compile(r"\bcounter packets (\d+) bytes \d+")
 _SAVED = re.compile(r"^\[(\d+):\d+\] (.*)$")
 _POLICY = re.compile(r"^:(\S+ (?:DROP|REJECT)) \[(\d+):\d+\]$")
 _DROPPED = re.compile(r"\(?\b(?:dropped|overlimits) (\d+)")
-# A 64-bit counter; other digits than these, and longer numbers, int() does not take.
-_COUNT = re.compile(r"[0-9]{1,20}")
 
 
 class Look(Record):
@@ -48,7 +47,7 @@ class Look(Record):
         counts: dict[str, int] = {}
         for line in self.lines.get("count", ()):
             name, _, number = line.rpartition(" ")
-            counts[name] = int(number) if _COUNT.fullmatch(number) else 0
+            counts[name] = int(number) if is_number(number) else 0
         for section in ("iptables", "ip6tables"):
             counts |= _saved(section, self.lines.get(section, ()))
         counts |= _nft(self.lines.get("nft", ()))

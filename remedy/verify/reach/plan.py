@@ -16,6 +16,7 @@ from remedy.firewall.ports import ENGINES, needs_of
 from remedy.probe import HostState
 from remedy.spec import EngineName
 from remedy.spec.verify import PORTS
+from remedy.text import is_number
 from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
 from remedy.verify.onhost.knock import MARK
@@ -138,7 +139,9 @@ def _ports_of(state: HostState | None) -> tuple[tuple[int, int], set[int]]:
 def _range(text: str) -> tuple[int, int] | None:
     """The setting ip_local_port_range."""
     words = text.split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 and words[0].isdigit() else None
+    return (
+        (int(words[0]), int(words[1])) if len(words) == 2 and all(map(is_number, words)) else None
+    )
 
 
 def _spans(text: str) -> set[int]:
@@ -146,7 +149,7 @@ def _spans(text: str) -> set[int]:
     ports: set[int] = set()
     for span in filter(None, text.strip().split(",")):
         first, _, last = span.partition("-")
-        if first.isdigit() and (last or first).isdigit():
+        if is_number(first) and is_number(last or first):
             ports.update(range(int(first), int(last or first) + 1))
     return ports
 
