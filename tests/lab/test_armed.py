@@ -52,6 +52,7 @@ def findings(site: Site) -> dict[str, list[tuple[str, str]]]:
     }
 
 
+@pytest.mark.full
 def test_what_is_armed_is_opened_before_it_closes(cluster: Cluster) -> None:
     site = Site(cluster)
     assert site.remedy("apply", *APPLY).code == 0

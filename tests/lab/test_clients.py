@@ -71,7 +71,13 @@ def cases(*names: str) -> list[object]:
     chosen = [job for job in JOBS if job.framework in names]
     assert chosen
     return [
-        pytest.param(job, by_name, id=f"{job.name}, {BY[by_name]}")
+        # By name is what apply makes work; by address is left to --full where a name will do.
+        pytest.param(
+            job,
+            by_name,
+            id=f"{job.name}, {BY[by_name]}",
+            marks=pytest.mark.full if job.names and not by_name else (),
+        )
         for job in chosen
         for by_name in ((True, False) if job.names else (False,))
     ]

@@ -46,6 +46,7 @@ def test_the_command_that_a_failed_verification_prints_cures(
     cure(site, host, label=label)
 
 
+@pytest.mark.full
 def test_an_own_name_that_leads_to_loopback(site: Site) -> None:
     # Without the search by tests of groups, which makes this the longest of all; others here have it.
     spec = "verify: {deadline: 24, isolate: false}\n"

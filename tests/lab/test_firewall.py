@@ -76,6 +76,7 @@ def test_each_firewall_lets_peers_in_and_nobody_else(site: Site) -> None:
         assert state(site, host).split() == before[host].split(), kind
 
 
+@pytest.mark.full
 def test_several_firewalls_at_once_and_none(site: Site) -> None:
     first, second, *quiet = site.cluster.hosts
     site.cluster.fault(first, "firewall-nftables", "firewall-iptables-legacy")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from tests import stub
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
 
 
-def test_each_wave_is_proved_by_those_before_it(cluster: Cluster) -> None:
-    if cluster.lab.record().python is None:
-        pytest.skip("no torch for the hosts")
+@pytest.mark.parametrize("ranks", ["stub", pytest.param("torch", marks=pytest.mark.full)])
+def test_each_wave_is_proved_by_those_before_it(cluster: Cluster, ranks: str) -> None:
     site = Site(cluster)
+    if ranks == "stub":
+        own = {name: {"python": stub.install(cluster.host(name))} for name in cluster.hosts}
+        site.edit_inventory(own)
+    elif cluster.lab.record().python is None:
+        pytest.skip("no torch for the hosts")
     applied = site.remedy("apply", "--waves", "1,100%", "--yes", seconds=300)
     assert applied.code == 0, applied.text
     assert (
