@@ -64,6 +64,7 @@ def bad(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         site = Site(cluster)
         # What carries the sum does not matter here: the ranks run a stub of torch (docs/tests.md).
         site.edit_inventory({name: {"python": stub.install(cluster.host(name))} for name in FAULTS})
+        (site.folder / "remedy.yaml").write_text("verify: {sizes: [8]}\n", encoding="utf-8")
         for host, faults in FAULTS.items():
             if faults and host in REACHED:
                 cluster.fault(host, *faults)
