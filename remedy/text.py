@@ -1,11 +1,13 @@
-"""Words that every room uses: lists of hosts, numbers and sizes, as people write them."""
+"""Words that every room uses: hosts, numbers and sizes as people write them, and foreign text made visible."""
 
 from __future__ import annotations
 
 import math
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -18,6 +20,17 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 # str.isdigit takes digits that int() does not, such as a superscript, and int() takes no 5,000 digits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
+# What may be part of a folded name. ClusterShell reads more as operators, and expands what is in brackets.
+_FOLDABLE = re.compile(r"(?!.*[0-9]{19})[A-Za-z0-9._-]{1,255}")
+# Letters and symbols that show nothing: the fillers of Hangul, the empty pattern of Braille.
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# Marks that show nothing (Unicode, Default_Ignorable_Code_Point); others change the letter before.
+_HIDDEN_MARKS = re.compile(
+    "[\u034f\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+MOST_MARKS = 2
+"""Accents on one letter; Vietnamese has two."""
+
 
 class BracketError(ValueError):
     """A text with brackets is no list of names; the message says why."""
@@ -28,12 +41,62 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
+def visible(text: str) -> str:
+    """Return text from elsewhere as one line in which every character shows, as an escape where it must.
+
+    That is everything that moves the cursor, hides, reverses or colours what is around it, or shows nothing:
+    controls (also DEL and C1), format characters such as those of bidi and zero-width ones, line separators,
+    blanks that are no space, unpaired surrogates, accents without a letter (The Unicode Standard, 4.5, 5.21).
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    shown: list[str] = []
+    marks = MOST_MARKS
+    for character in text:
+        kind = _kind(character)
+        marks = marks + 1 if kind == "mark" else 0 if kind == "letter" else MOST_MARKS
+        is_shown = marks <= MOST_MARKS if kind == "mark" else kind != "hidden"
+        shown.append(character if is_shown else _escape(character))
+    return "".join(shown)
+
+
+def visible_lines(text: str) -> str:
+    """Return a text of several lines with each of them ``visible``."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+@lru_cache(maxsize=4096)
+def _kind(character: str) -> str:
+    """Return whether a character is a letter (or digit), a mark on a letter, hidden, or other."""
+    if not character.isprintable() or character in _BLANK or _HIDDEN_MARKS.match(character):
+        return "hidden"
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return "mark"
+    return "letter" if character.isalnum() or unicodedata.category(character) == "Mc" else "other"
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if character in "\n\r\t":
+        return {"\n": r"\n", "\r": r"\r", "\t": r"\t"}[character]
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
+
+
 def fold(names: Iterable[str]) -> str:
-    """Return host names as one folded text, such as ``gpu[001-064],login1``."""
+    """Return host names as one folded text, such as ``gpu[001-064],login1``; what is no name comes last."""
     # Where all hosts are as they should be there is nothing to fold.
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-    return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
+    every = dict.fromkeys(names)
+    known = [name for name in every if _FOLDABLE.fullmatch(name)]
+    folded = str(NodeSet.fromlist(known, resolver=RESOLVER_NOGROUP)) if known else ""
+    return ",".join([folded] * bool(known) + sorted(every.keys() - known))
 
 
 def expand(text: str) -> list[str]:

@@ -13,6 +13,10 @@ from remedy.audit.agreement import plan_path
 from remedy.audit.story import Story
 from remedy.errors import PlanFileError, UsageError
 from remedy.plan import Change, CommandAction, Plan, read_plan
+from remedy.text import visible
+
+# What begins a formula (OWASP, CSV Injection), also as East Asian keyboards write it; "" is an empty field.
+FORMULA = frozenset("=+-@|%\uff1d\uff0b\uff0d\uff20")
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,9 @@ def as_csv(table: Iterable[AuditRow]) -> str:
 
 
 def _harmless(value: str) -> str:
-    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    """Return a field of one line that no spreadsheet computes; blanks in front of a formula make it no text."""
+    shown = visible(value)
+    return f"'{shown}" if shown.lstrip()[:1] in FORMULA else shown
 
 
 def plans_of(home: Path, runs: Iterable[Story]) -> dict[str, Plan]:

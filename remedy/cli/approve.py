@@ -29,4 +29,4 @@ def approve(plan_file: Path, key: Path) -> None:
         plan = read_plan(plan_file)
         out.print(render_plan(plan))
         signature = sign(plan, plan_file, key.expanduser())
-        out.print(f"approved: {signature}", markup=False)
+        out.print(f"approved: {signature}")

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from remedy.cli.common import Options, errors_shown, home_of, host_options, opened
-from remedy.cli.terminal import out, print_json
+from remedy.cli.plain import print_csv, print_json
+from remedy.cli.terminal import out
 from remedy.text import counted
 
 
@@ -48,13 +49,13 @@ def verify(hosts: bool, **options: Any) -> None:
             print_json({"records": count, "problems": problems, "hosts": sorted(witnesses)})
         else:
             for line in problems:
-                out.print(line, markup=False)
+                out.print(line)
             if not problems and not files_of(path):
-                out.print(f"no journal {path}: nothing was recorded yet", markup=False)
+                out.print(f"no journal {path}: nothing was recorded yet")
             elif not problems:
                 hosts_agree = f"; {counted(len(witnesses), 'host')} agree" if witnesses else ""
                 records = counted(count, "record")
-                out.print(f"{path}: {records}, the chain is whole{hosts_agree}", markup=False)
+                out.print(f"{path}: {records}, the chain is whole{hosts_agree}")
     sys.exit(1 if problems else 0)
 
 
@@ -96,4 +97,4 @@ def export(
         if form == "json":
             print_json([asdict(row) for row in chosen])
         else:
-            click.echo(as_csv(chosen), nl=False)
+            print_csv(as_csv(chosen))

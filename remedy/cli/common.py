@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from remedy.cli import plain
 from remedy.errors import InventoryError, RemedyError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
         deliveries[:] = [hand_on]
         password = None
         if options.ask_sudo_password:
-            password = SecretStr(click.prompt("sudo password", hide_input=True, err=True))
+            password = SecretStr(plain.password("sudo password"))
         session = open_session(
             options.inventory,
             spec=options.spec,
@@ -158,7 +159,6 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
         if error.next_step:
             err.print(Text(f"  {error.next_step}", style="cyan"))
         if verbose and error.__cause__ is not None:
-            import traceback
-
-            err.print("".join(traceback.format_exception(error.__cause__)), markup=False)
+            for line in plain.traceback_lines(error.__cause__):
+                err.print(line)
         sys.exit(error.exit_code)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from remedy.cli.plain import confirmed
 from remedy.errors import RefusedError, UsageError
 from remedy.text import counted, fold
 
@@ -104,7 +105,7 @@ def _confirmed(question: str) -> bool:
     from remedy.cli.interrupt import Interrupted, received
 
     try:
-        return click.confirm(question, err=True)
+        return confirmed(question)
     except click.Abort:
         number = received()
         if number is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import Options, errors_shown, opened
-from remedy.cli.terminal import err, out, print_json
+from remedy.cli.plain import print_json
+from remedy.cli.terminal import err, out
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from remedy.cli.common import errors_shown
+from remedy.cli.plain import say
 
 
 @click.command()
@@ -15,4 +16,4 @@ def explain(name: str | None) -> None:
         from remedy.report import explain as words
 
         text = words.overview() if name is None else words.explain(name)
-        click.echo(text)  # plain text: rich would take longer to load than the text to make
+        say(text)  # plain text: rich would take longer to load than the text to make

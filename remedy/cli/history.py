@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from remedy.cli.common import errors_shown, home_of
-from remedy.cli.terminal import out, print_json
+from remedy.cli.plain import print_json
+from remedy.cli.terminal import out
 
 
 @click.command()
@@ -44,6 +45,6 @@ def history(inventory: Path, host: str | None, as_json: bool) -> None:
             print_json(documents)
             return
         if not runs:
-            out.print(f"no runs are recorded in {path}", markup=False)
+            out.print(f"no runs are recorded in {path}")
         for story in runs:
-            out.print(run_line(story), markup=False)
+            out.print(run_line(story))

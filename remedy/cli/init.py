@@ -44,13 +44,12 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
         ):
             path = directory / name
             if path.exists():
-                out.print(f"{path} exists already and was left alone", markup=False)
+                out.print(f"{path} exists already and was left alone")
                 continue
             create_whole(path, text)
-            out.print(f"wrote {path}", markup=False)
+            out.print(f"wrote {path}")
         out.print(
-            f"Next: remedy trust {directory / 'inventory.py'}, then remedy check {directory / 'inventory.py'}",
-            markup=False,
+            f"Next: remedy trust {directory / 'inventory.py'}, then remedy check {directory / 'inventory.py'}"
         )
 
 

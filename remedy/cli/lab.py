@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from remedy.cli.common import errors_shown
+from remedy.cli.plain import print_json, say
+from remedy.cli.terminal import out
 from remedy.errors import LabError
 from remedy.lab import faults, machine
 from remedy.lab.cluster import Lab
@@ -25,7 +25,7 @@ from remedy.lab.status import LabStatus
 
 def _say(event: LabEvent) -> None:
     """Print one step of a lab command, on stderr."""
-    click.echo(f"{event.host}: {event.text}" if event.host else event.text, err=True)
+    say(f"{event.host}: {event.text}" if event.host else event.text, err=True)
 
 
 class Explained(click.Group):
@@ -86,8 +86,8 @@ def up(
     record = this.up(options)
     names = [host.name for host in record.hosts]
     several = f"{len(names)} hosts are up: {names[0]} to {names[-1]}."
-    click.echo(several if len(names) > 1 else f"1 host is up: {names[0]}.")
-    click.echo(f"Inventory: {this.paths.inventory}")
+    say(several if len(names) > 1 else f"1 host is up: {names[0]}.")
+    say(f"Inventory: {this.paths.inventory}")
 
 
 @lab.command()
@@ -95,7 +95,7 @@ def up(
 def down(this: Lab) -> None:
     """Remove the lab and everything it made, also after a crash."""
     if not this.down():
-        click.echo(f"No lab {this.paths.name!r} is running.", err=True)
+        say(f"No lab {this.paths.name!r} is running.", err=True)
 
 
 @lab.command()
@@ -106,13 +106,13 @@ def status(this: Lab, as_json: bool) -> None:
     current = this.status()
     if as_json:
         document = {"schema": "remedy.lab-status/1", **current.model_dump(mode="json")}
-        click.echo(json.dumps(document, indent=1))
+        print_json(document)
     elif not current.running:
-        click.echo(f"No lab {current.name!r} is running. Start it: remedy lab up")
+        say(f"No lab {current.name!r} is running. Start it: remedy lab up")
     else:
-        Console().print(_table(current))
-        click.echo(f"Inventory: {current.inventory}")
-        click.echo(f"Python with torch in the hosts: {current.python or 'none'}")
+        out.print(_table(current), soft_wrap=False)
+        say(f"Inventory: {current.inventory}")
+        say(f"Python with torch in the hosts: {current.python or 'none'}")
 
 
 def _table(current: LabStatus) -> Table:
@@ -161,7 +161,7 @@ def break_(
         table.add_column()
         for fault in faults.catalogue():
             table.add_row(fault.name, fault.text)
-        Console().print(table)
+        out.print(table, soft_wrap=False)
         return
     if host is None or not fault_names:
         raise click.UsageError("Name a host and at least one fault; --list lists the faults.")
@@ -193,7 +193,7 @@ def reboot(this: Lab, host: str) -> None:
     """Reboot HOST and wait until it answers."""
     machine.require()
     this.reboot(host)
-    click.echo(f"{host} is up again.")
+    say(f"{host} is up again.")
 
 
 @lab.command()
@@ -203,7 +203,7 @@ def replace(this: Lab, host: str) -> None:
     """Replace HOST by a new machine: same addresses, fresh disk, new ssh host key."""
     machine.require()
     this.replace(host)
-    click.echo(f"{host} is a different machine now; its ssh host key is not trusted yet.")
+    say(f"{host} is a different machine now; its ssh host key is not trusted yet.")
 
 
 @lab.command()
@@ -213,4 +213,4 @@ def reset(this: Lab, host: str) -> None:
     """Bring HOST back to the state of a fresh installation; its ssh host key stays."""
     machine.require()
     this.reset(host)
-    click.echo(f"{host} is fresh again.")
+    say(f"{host} is fresh again.")

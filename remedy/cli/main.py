@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from remedy import __version__
+from remedy.cli import plain
 from remedy.cli.interrupt import NAMES, interruptible, leave, number_of, received
+from remedy.text import visible
 
 # Each command with its line in the help, in the order of a first use; its module in remedy.cli has its name.
 # The lines stand here so that the help imports none of these modules.
@@ -41,7 +43,7 @@ REFUSED = 4
 
 def _say(text: str) -> None:
     with suppress(OSError):
-        click.echo(text, err=True)
+        plain.say(text, err=True)
 
 
 class LazyGroup(click.Group):
@@ -61,6 +63,7 @@ class LazyGroup(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line; signals end it in an orderly way."""
+        plain.install()
         with interruptible():
             return super().main(*args, **options)
 
@@ -68,6 +71,10 @@ class LazyGroup(click.Group):
         """Run a command; what a signal ended before any host was at work ends in a line."""
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            # The name of a file can be in it; click fills it in once.
+            error.message = visible(error.message)  # type: ignore[misc]
+            raise
         except (KeyboardInterrupt, click.Abort, OSError) as stop:
             number = received() if isinstance(stop, click.Abort) else number_of(stop)
             if number is None and not isinstance(stop, click.Abort):

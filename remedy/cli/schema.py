@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from remedy.cli.common import errors_shown
-from remedy.cli.terminal import print_json
+from remedy.cli.plain import print_json
 
 KINDS = ("plan", "run", "diagnosis", "journal")
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import Options, errors_shown, home_of, opened
-from remedy.cli.terminal import out, print_json
+from remedy.cli.plain import print_json
+from remedy.cli.terminal import out
 from remedy.errors import PlanFileError, UsageError
 
 if TYPE_CHECKING:
@@ -69,12 +70,12 @@ def _show_plan(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"digest": plan.digest, "plan": plan.model_dump(mode="json")})
         return
-    out.print(f"made {plan.created} by {plan.author} for {plan.inventory}", markup=False)
+    out.print(f"made {plan.created} by {plan.author} for {plan.inventory}")
     out.print(render_plan(plan))
     if plan.changes:
-        out.print(f"with --waves, {TAKEN_BACK}", markup=False)
+        out.print(f"with --waves, {TAKEN_BACK}")
     for line in secret_lines(plan):
-        out.print(line, markup=False)
+        out.print(line)
 
 
 def _show_run(run: str, home: Path, options: Options | None) -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import errno
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from signal import SIGPIPE
 from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
-import click
-from rich.console import Console, RenderableType
+import rich.text
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from remedy.cli.interrupt import NAMES
+from remedy.cli.plain import print_json
 from remedy.cli.progress import StandardError
-from remedy.text import counted, fold
+from remedy.text import counted, fold, visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -29,7 +30,40 @@ if TYPE_CHECKING:
     from remedy.verify.verdict import Rung
 
 
-class StandardOutput(Console):
+def _one_line(text: str) -> str:
+    """Return text as one line of which every character shows; tabs stay, as rich makes spaces of them."""
+    return "\t".join(map(visible, text.split("\t")))
+
+
+# A rich ``Text`` is one line, whatever is put into it. Not only when it is rendered: before that rich takes out
+# some controls, which nobody would see, and makes lines of newlines.
+getattr(rich.text, "strip_control_codes")  # noqa: B009 - an AttributeError, where rich has it no more
+rich.text.strip_control_codes = _one_line  # type: ignore[assignment, attr-defined]
+
+
+class VisibleConsole(Console):
+    """A console that shows every character of what it is given, and sends no code but rich's own.
+
+    Args:
+        file: what it writes to; None for standard output.
+        options: as rich's own has them.
+    """
+
+    def __init__(self, file: IO[str] | None = None, **options: Any) -> None:
+        # No string is ever read as markup, or as the name of a symbol.
+        plain = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+        super().__init__(file=file, **{**plain, **options})
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what anything is made of, with text of which every character shows."""
+        for segment in super().render(renderable, options):
+            is_shown = segment.control or segment.text.isprintable()
+            yield segment if is_shown else Segment(visible_lines(segment.text), segment.style)
+
+
+class StandardOutput(VisibleConsole):
     """Standard output; whoever reads it may have gone, which ends the command (``remedy.cli.interrupt``)."""
 
     def on_broken_pipe(self) -> None:
@@ -38,13 +72,8 @@ class StandardOutput(Console):
 
 
 _stderr = StandardError()
-out = StandardOutput(highlight=False, soft_wrap=True)
-err = Console(file=cast(IO[str], _stderr), highlight=False, soft_wrap=True)
-
-
-def print_json(document: Any) -> None:
-    """Print one JSON document on standard output, and nothing else."""
-    click.echo(json.dumps(document, indent=2, sort_keys=True))
+out = StandardOutput()
+err = VisibleConsole(file=cast(IO[str], _stderr))
 
 
 class Terminal:

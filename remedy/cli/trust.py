@@ -55,10 +55,7 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         if accepted:
             ask(f"Record the keys of {counted(len(accepted), 'host')}?", yes=yes)
             record(accepted)
-            out.print(
-                f"recorded {counted(len(accepted), 'host')} in {accepted[0].known_hosts}",
-                markup=False,
-            )
+            out.print(f"recorded {counted(len(accepted), 'host')} in {accepted[0].known_hosts}")
         _refuse(
             [h.host for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced],
             inventory,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
-from html import escape
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from remedy.text import counted, fold
+from remedy.text import counted, fold, visible
 
 if TYPE_CHECKING:
     from remedy.verify.verdict import Verdict
@@ -40,6 +40,11 @@ table { border-collapse: collapse; } th, td { padding: .2rem .8rem .2rem 0; text
 .key span { display: inline-block; width: 1rem; height: 1rem; vertical-align: -.15rem;
   margin: 0 .3rem 0 1rem; border: 1px solid #0002; }
 """
+
+
+def escape(text: str) -> str:
+    """Return text from elsewhere for HTML: every character shows, and none is markup."""
+    return html.escape(visible(text))
 
 
 def page(verdict: Verdict, title: str) -> str:

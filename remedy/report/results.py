@@ -20,6 +20,8 @@ REPAIR = (
     "Repair that on the host, then run the same command again: changes that were made are kept."
 )
 INDENT = 14
+QUOTED = "| "
+"""Before a host's own words that are lines of their own: none of them passes for a line of ours."""
 
 
 class HostResult(NamedTuple):
@@ -49,9 +51,9 @@ def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Ite
         line.append(f"{change} ({title})" if title else change, style="default")
         if status == ChangeStatus.FAILED.value and not detail:
             detail = "no reason was given"
-        first, *rest = detail.splitlines() or [""]
+        first, *rest = detail.rstrip("\n").split("\n")
         yield line.append(f": {first}" if first else "", style=style)
-        yield from (Text(f"{'':{INDENT}}{text}", style=style) for text in rest)
+        yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest)
 
 
 def host_result(host: str, result: ChangeResult) -> HostResult:

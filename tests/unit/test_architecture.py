@@ -172,3 +172,26 @@ def test_text_from_elsewhere_is_a_number_by_one_rule() -> None:
     paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
     users = {str(p.relative_to(ROOT)) for p in paths if ".isdigit()" in p.read_text()}
     assert {user for user in users if "remedy/deploys/" not in user} == DIGITS
+
+
+# What writes to the terminal, beside the console of remedy.cli.terminal, which shows every character.
+_WRITES = re.compile(
+    r"click\.(?:echo|secho|confirm|prompt|style|pager|edit)|(?<![\w.])print\(|(?<!\w)input\(|"
+    r"\bConsole\(|sys\.std(?:out|err)\.write|RichHandler"
+)
+
+
+def test_one_module_writes_to_the_terminal_beside_the_console() -> None:
+    """What runs on hosts writes there; in the text of a program ``print`` is no call of ours."""
+    found = set()
+    for path in sorted([*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "deploys").glob("*.py")]):
+        name = str(path.relative_to(ROOT))
+        if "/onhost/" in name or "remedy/lab/" in name:
+            continue
+        calls = [
+            ast.unparse(node)
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Call)
+        ]
+        found |= {name for call in calls if _WRITES.match(call)}
+    assert found == {"remedy/cli/plain.py"}

@@ -127,7 +127,7 @@ def test_a_host_for_which_nothing_was_planned_has_no_rows_of_the_plan() -> None:
 # --- CSV ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@"])
 def test_what_a_spreadsheet_would_compute_is_text(start: str) -> None:
     row = replace(table(story(planned={"a": ("t",)}))[0], detail=f"{start}cmd", title=f"a{start}b")
     (read,) = csv.DictReader(io.StringIO(as_csv([row]), newline=""))

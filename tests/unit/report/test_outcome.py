@@ -48,7 +48,7 @@ def told(*results: ChangeResult, findings: tuple[Finding, ...] = ()) -> str:
 @pytest.mark.parametrize(
     ("detail", "words"),
     [
-        ("no such zone\nsee the log", ": no such zone\n              see the log\n"),
+        ("no such zone\nsee the log", ": no such zone\n              | see the log\n"),
         ("", ": no reason was given\n"),
     ],
 )

@@ -1,0 +1,75 @@
+"""Values with a given text in every field that takes text, made from the type alone: no field is forgotten."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from pydantic import BaseModel
+
+from remedy.errors import RemedyError, UnreachableError
+
+DEPTH = 12
+
+
+def filled(hint: Any, text: str, depth: int = DEPTH, **given: Any) -> Any:
+    """Return a value of a type with ``text`` for each text in it.
+
+    Args:
+        hint: a type as annotations have it.
+        text: what each text is.
+        depth: how deep a type may hold itself.
+        given: fields that have other values.
+    """
+    origin, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin is typing.Annotated:
+        return filled(parts[0], text, depth)
+    if origin in (typing.Union, types.UnionType):
+        kinds = [part for part in parts if part is not type(None)]
+        return filled(kinds[0], text, depth)
+    if origin is typing.Literal:
+        return parts[0]
+    if isinstance(origin, type) and issubclass(origin, RemedyError):
+        return UnreachableError(text, next_step=text)
+    is_model = isinstance(origin, type) and issubclass(origin, BaseModel)
+    if is_model or dataclasses.is_dataclass(origin):
+        return _record(origin, text, depth, given)
+    return _plain(origin, parts, text, depth)
+
+
+def _record(kind: Any, text: str, depth: int, given: Mapping[str, Any]) -> Any:
+    hints = typing.get_type_hints(kind)
+    if issubclass(kind, BaseModel):
+        names = list(kind.model_fields)
+        values = {
+            name: given[name] if name in given else filled(hints[name], text, depth - 1)
+            for name in names
+        }
+        return kind.model_construct(**values)
+    names = [field.name for field in dataclasses.fields(kind) if field.init]
+    return kind(**{n: given[n] if n in given else filled(hints[n], text, depth - 1) for n in names})
+
+
+def _plain(origin: Any, parts: tuple[Any, ...], text: str, depth: int) -> Any:
+    if depth <= 0:
+        return ()
+    if origin in (str, Any):
+        return text
+    if isinstance(origin, type) and issubclass(origin, enum.Enum):
+        return next(iter(origin))
+    if origin in (bool, int, float, bytes):
+        return origin(text.encode("utf-8", "surrogatepass") if origin is bytes else 1)
+    if origin is tuple and parts and parts[-1] is not Ellipsis:
+        return tuple(filled(part, text, depth - 1) for part in parts)
+    inner = [filled(part, text, depth - 1) for part in parts if part is not Ellipsis]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return dict([tuple(inner)])
+    if isinstance(origin, type) and issubclass(origin, Set):
+        return frozenset(inner)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return tuple(inner)
+    raise TypeError(f"no example of {origin!r}")
