@@ -26,9 +26,9 @@ def _interface(around: Surroundings) -> dict[str, Wish]:
     if subnet is None or isinstance(host.network, Unknown) or isinstance(carrier, Unknown):
         return {}
     reason = _openmpi.goes_astray(host.network, carrier)
-    others = _openmpi.others(host.network, carrier)
-    if reason is None and others and _is_walled(host):
-        reason = f"Open MPI takes {', '.join(others)} too, and peers are let in by their cluster addresses only"
+    further = _openmpi.further_interfaces(host.network, carrier)
+    if reason is None and further and _is_walled(host):
+        reason = f"Open MPI takes {', '.join(further)} too, and peers get in by their cluster addresses only"
     if reason is None or len(fleet.inventory.nodes) < 2:
         return {}
     foreign = {setting.name for setting in around.settings if not setting.ours}

@@ -50,7 +50,7 @@ def confinement(bounds: tuple[int, int]) -> Mapping[str, str]:
     return {FIRST_PORT: str(first), PORT_COUNT: str(last - first + 1)}
 
 
-def others(network: Network, carrier: Interface) -> tuple[str, ...]:
+def further_interfaces(network: Network, carrier: Interface) -> tuple[str, ...]:
     """Return the interfaces besides the cluster's that Open MPI connects over unless it is told not to.
 
     Whether one has a carrier does not count: docker0 often has none, and peers get its address all the same.
@@ -64,8 +64,8 @@ def others(network: Network, carrier: Interface) -> tuple[str, ...]:
 
 def goes_astray(network: Network, carrier: Interface) -> str | None:
     """Return what Open MPI would connect over that leads nowhere; None where all leads to peers."""
-    found = others(network, carrier)
-    astray = [i.name for i in network.interfaces if i.name in found and nic.internal(i, network)]
+    further = further_interfaces(network, carrier)
+    astray = [i.name for i in network.interfaces if i.name in further and nic.internal(i, network)]
     if not astray:
         return None
     return f"Open MPI takes {', '.join(astray)} too, which does not leave the host"

@@ -28,13 +28,13 @@ class Reasons:
     """What ports are needed for, and whether a firewall that closes them is only reported.
 
     Args:
-        here: on this host.
-        anywhere: on any host of the fleet.
+        at_this_host: on this host.
+        in_fleet: on any host of the fleet.
         leaves: whether the spec says ``mode: leave``.
     """
 
-    here: Sequence[Need]
-    anywhere: Sequence[Need]
+    at_this_host: Sequence[Need]
+    in_fleet: Sequence[Need]
     leaves: bool
 
 
@@ -54,13 +54,13 @@ def explain(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> 
         (
             wall.incoming,
             f"{wall.name} keeps the cluster's hosts out of ports that training needs",
-            reasons.here,
+            reasons.at_this_host,
             f"{wall.name} keeps the cluster's hosts out, by a rule that comes before remedy's",
         ),
         (
             wall.outgoing,
             f"{wall.name} keeps this host from connecting to the cluster's hosts, or from answering them",
-            reasons.anywhere,
+            reasons.in_fleet,
             f"{wall.name} drops what this host sends to the cluster's, by a rule that comes before remedy's",
         ),
     ):
@@ -92,8 +92,8 @@ def note_stuck(bench: Bench, wall: Wall, reasons: Reasons) -> None:
     """Say what a table drops that remedy does not change."""
     fix = f"Remove that rule, or let the cluster's addresses through ahead of it. To see all: {wall.show}"
     for dropped, what, closed in (
-        (wall.incoming, "what the cluster's hosts send to this host", reasons.here),
-        (wall.outgoing, "what this host sends to the cluster's", reasons.anywhere),
+        (wall.incoming, "what the cluster's hosts send to this host", reasons.at_this_host),
+        (wall.outgoing, "what this host sends to the cluster's", reasons.in_fleet),
         (wall.arp, "ARP, without which this host and the cluster's find no way to each other", ()),
     ):
         if dropped:

@@ -29,7 +29,7 @@ class Story:
         results: for each host and change how it ended.
         words: for each host and change the host's own words, where there are any.
         refused: hosts that refused the run as a whole, with the reason.
-        settled: what became of changes that waited for a confirmation when the run was cut off, by host.
+        settled: how changes ended that waited for a confirmation when the run was cut off, by host.
         waves: of a run in several waves, what the journal has of the proof of each.
         unproved: in how many waves the run was to be made without a proof of each; 0 for none.
         red: of a wave that was taken back because its proof failed, what the journal has; empty for none.

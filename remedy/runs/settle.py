@@ -242,7 +242,7 @@ class _Settling:
         time.sleep(max(nap, min(timers)) if timers and len(timers) == len(pending) else nap)
 
     def _after_waiting(self, result: ProbeResult) -> None:
-        """Note what became of the runs that were waited for, by the receipts of their hosts."""
+        """Note how the runs ended that were waited for, by the receipts of their hosts."""
         over = {n: run for n, run in self._waited_for.items() if n in result.fleet.states}
         if not over:
             return
@@ -266,7 +266,7 @@ def run_of(guards: Guards) -> str:
 
 
 def settled_words(guard: PendingGuard, answer: Settled) -> str:
-    """Return what became of changes that waited on a host, in words."""
+    """Return how changes ended that waited on a host, in words."""
     changes = fold_titles(guard.titles)
     words = {
         "confirmed": "confirmed, since they are part of this plan and a new connection works",

@@ -45,9 +45,14 @@ def explain_flood(node: Node, text: str) -> RemedyError:
     )
 
 
-def explain_no_start(node: Node, said: str) -> RemedyError:
-    """Return the error of a login shell that ended before it began the command."""
-    lines = [line for line in said.splitlines() if line.strip()]
+def explain_no_start(node: Node, output: str) -> RemedyError:
+    """Return the error of a login shell that ended before it began the command.
+
+    Args:
+        node: the host.
+        output: what the shell printed, of both streams.
+    """
+    lines = [line for line in output.splitlines() if line.strip()]
     printed = f"; it printed: {_shown(lines[-1].strip())}" if lines else ", and printed nothing"
     return UnreachableError(
         f"{_at(node)}: the login was accepted, and the login shell ended before the command began{printed}",
