@@ -28,7 +28,8 @@ def _interface(around: Surroundings) -> dict[str, Wish]:
     reason = _openmpi.goes_astray(host.network, carrier)
     further = _openmpi.further_interfaces(host.network, carrier)
     if reason is None and further and _is_walled(host):
-        reason = f"Open MPI takes {', '.join(further)} too, and peers get in by their cluster addresses only"
+        names = ", ".join(further)
+        reason = f"Open MPI takes {names} too, and peers are let in by their cluster addresses only"
     if reason is None or len(fleet.inventory.nodes) < 2:
         return {}
     foreign = {setting.name for setting in around.settings if not setting.ours}
