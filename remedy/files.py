@@ -42,6 +42,24 @@ def create_whole(path: Path, content: str | bytes, *, mode: int | None = None) -
     _write(path, content, mode, lambda part, target: target.hardlink_to(part))
 
 
+def make_folder(folder: Path, *, mode: int = 0o700) -> None:
+    """Create a folder, and those above it, where they are missing, and return once their names are on disk.
+
+    Args:
+        folder: where it is there already, nothing is done, whatever its permissions.
+        mode: of each that is made.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if folder.is_dir():
+        return
+    make_folder(folder.parent, mode=mode)
+    with suppress(FileExistsError):  # another process was quicker
+        folder.mkdir(mode=mode)
+    flush_folder(folder.parent)
+
+
 def flush_folder(folder: Path) -> None:
     """Have the names in a folder on disk, where its file system can do that."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -48,9 +48,17 @@ class Carrier:
         transport: the connections.
         guard: how changes that can cut them are guarded.
         listener: hears of each host's stages.
+        keep_days: after which a host that is changed forgets earlier runs; None for never.
     """
 
-    def __init__(self, transport: Transport, guard: Guard, listener: Listener) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        guard: Guard,
+        listener: Listener,
+        keep_days: int | None = None,
+    ) -> None:
+        self._keep_days = keep_days
         self._transport = transport
         self._guard = guard
         self._listen = listener
@@ -64,7 +72,7 @@ class Carrier:
             by: who does it, "" for the plan's author.
             head: of the journal, for the hosts to keep.
         """
-        job = Job(run=run, nonce=secrets.token_hex(8), by=by or plan.author, head=head)
+        job = self._job(run, by or plan.author, head)
         texts = {
             name: render_changes(job, plan.for_host(name), plan.blobs, self._guard)
             for name in plan.hosts
@@ -83,10 +91,13 @@ class Carrier:
             by: who does it.
             head: of the journal, for the hosts to keep.
         """
-        job = Job(run=run, nonce=secrets.token_hex(8), by=by, head=head)
+        job = self._job(run, by, head)
         changes = {name: plan.for_host(name) for name in plan.hosts}
         texts = {name: render_undo(job, steps, of, self._guard) for name, steps in changes.items()}
         return self._carry(job, texts, changes)
+
+    def _job(self, run: str, by: str, head: str) -> Job:
+        return Job(run, secrets.token_hex(8), by, head, self._keep_days)
 
     def look(self, plan: Plan, *, of: str) -> dict[str, HostReport]:
         """See which changes of a run can be taken back; what can is ``SKIPPED`` in the reports."""
@@ -98,10 +109,15 @@ class Carrier:
         job = Job(run=run, nonce=secrets.token_hex(8), by="")
         return self._ask(job, plan, lambda changes: render_rehearsal(job, changes, self._guard))
 
-    def tell(self, hosts: Iterable[str], head: str) -> None:
-        """Have hosts keep the journal's last record; one that cannot be reached is no reason to stop."""
+    def tell(self, hosts: Iterable[str], head: str) -> dict[str, RemedyError]:
+        """Have hosts keep the journal's last record.
+
+        Returns:
+            why a host does not keep it; at the end of a run that is no reason to stop.
+        """
         script = Script(heads.store(head), CONFIRM_DEADLINE, root=Root.REQUIRED)
-        self._transport.run(dict.fromkeys(hosts, script))
+        outputs = self._transport.run(dict.fromkeys(hosts, script))
+        return {name: output.error for name, output in outputs.items() if output.error is not None}
 
     def heads(self, hosts: Iterable[str]) -> dict[str, tuple[str, ...] | RemedyError | None]:
         """Return the heads that each host keeps, or why it could not be asked; None as in ``heads.parse``."""

@@ -16,7 +16,8 @@ LINES = 1000
 def store(head: str) -> str:
     """Return the sh text that has a host keep a head; run as root."""
     line, path = shlex.quote(head), shlex.quote(HEADS)
-    return f"printf '%s\\n' {line} >>{path} && {{ sync -- {path} 2>/dev/null || sync; }}\n"
+    both = f"{path} {shlex.quote(HEADS.rpartition('/')[0])}"  # the first line makes the file
+    return f"printf '%s\\n' {line} >>{path} && {{ sync -- {both} 2>/dev/null || sync; }}\n"
 
 
 def question(nonce: str) -> str:

@@ -14,12 +14,14 @@ class Job:
         nonce: marks the script's own lines among whatever else a host prints.
         by: who runs it, user@machine.
         head: of the controller's journal, for the host to keep; "" for none.
+        keep_days: after which the host forgets what taking a run back needs; None for never.
     """
 
     run: str
     nonce: str
     by: str
     head: str = ""
+    keep_days: int | None = None
 
 
 @dataclass(frozen=True)

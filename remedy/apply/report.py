@@ -16,6 +16,9 @@ from remedy.errors import RemedyError
 from remedy.plan.change import Change
 from remedy.values import Record
 
+# Of a host's words about one change, which are shown and kept: some screens of what a failing command printed.
+LONGEST_DETAIL = 4000
+
 
 class ChangeStatus(str, enum.Enum):
     """How a change ended."""
@@ -166,7 +169,12 @@ def _reported(job: Job, stdout: str) -> list[tuple[str, ...]]:
 
 
 def _decode(text: str) -> str:
+    """Return a host's words, up to their bound; a multiple of four letters of base64 stands for whole bytes."""
     try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "replace").strip()
+        words = base64.b64decode(text[: LONGEST_DETAIL * 4], validate=True).decode(
+            "utf-8", "replace"
+        )
     except ValueError:
         return ""
+    words = words.strip()
+    return words if len(words) <= LONGEST_DETAIL else f"{words[:LONGEST_DETAIL]} ..."

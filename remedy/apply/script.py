@@ -98,7 +98,7 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     It speaks to a person at a terminal of the host, who needs no guard against being locked out.
     """
     back = [c.model_copy(update={"guarded": False}) for c in inverse(changes)]
-    local = replace(job, nonce="remedy:", head="")
+    local = replace(job, nonce="remedy:", head="", keep_days=None)
     steps = [*_restores(back, job.run), *_steps(local, back, DEFAULT_GUARD, job.run)]
     return _program(local, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"]).encode()
 
@@ -172,6 +172,8 @@ def _program(job: Job, lines: Sequence[str], more: str = "") -> str:
     values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": by}
     if job.head:
         values["HEAD"] = job.head
+    if job.keep_days is not None:
+        values["KEEP_DAYS"] = str(job.keep_days)
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
     return "\n".join([*head, _library(), more, "main() {", *lines, "}", "main", ""])
 

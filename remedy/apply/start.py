@@ -32,11 +32,16 @@ def origin() -> Origin:
     return Origin(created=now, author=f"{user}@{socket.gethostname()}")
 
 
-def probe_request(inventory: Inventory, spec: Spec) -> ProbeRequest:
+def probe_request(inventory: Inventory, spec: Spec, heads_of: str = "") -> ProbeRequest:
     """Return what to read on each host: every name of the inventory, and the files that remedies need.
 
     Names are resolved as the user who runs the jobs. Interpreters that the inventory names (``python``, where
     torch is) are looked at too.
+
+    Args:
+        inventory: all hosts.
+        spec: the settings.
+        heads_of: by which the host knows the lines of this journal among those that it keeps, "" for none.
     """
     files = dict.fromkeys(path for remedy in remedies() for path in remedy.reads)
     pythons = {str(node.data["python"]) for node in inventory.nodes if "python" in node.data}
@@ -46,5 +51,6 @@ def probe_request(inventory: Inventory, spec: Spec) -> ProbeRequest:
         files=tuple(files),
         interpreters=tuple(sorted(pythons)),
         deadline=PROBE_SECONDS,
+        heads_of=heads_of,
         asked_at=time.time_ns(),
     )

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from remedy import __version__
 from remedy.audit.approval import Approval
+from remedy.audit.presence import is_at_work
 from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
-from remedy.files import write_whole
+from remedy.files import flush_folder, make_folder, write_whole
 from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
 from remedy.plan.plan import FORMAT
 
 PLAN_NAME = "plan.json"
+# An id begins with the time of its run, in UTC (apply/start.py).
+_RUN = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,9 @@ def keep(agreement: Agreement, home: Path, run: str) -> None:
     """
     path = plan_path(home, run)
     try:
-        path.parent.mkdir(parents=True, mode=0o700)
+        make_folder(path.parent.parent)
+        path.parent.mkdir(mode=0o700)
+        flush_folder(path.parent.parent)
         write_plan(agreement.plan, path)
         _copy((approval.signature for approval in agreement.approvals), path)
     except OSError as error:
@@ -92,6 +100,20 @@ def keep(agreement: Agreement, home: Path, run: str) -> None:
             f"{path.parent} cannot be written: {error.strerror}",
             next_step="Nothing was changed. Make room or give write access, and run the command again.",
         ) from error
+
+
+def forget(home: Path, days: int | None, now: datetime) -> None:
+    """Remove the plans of runs that are older than some days; None keeps all. The journal keeps what they did.
+
+    A run whose controller is at work keeps its own; what cannot be removed is left to the next run.
+    """
+    if days is None:
+        return
+    limit = f"{now - timedelta(days=days):%Y%m%dT%H%M%SZ}"
+    for folder in (home / "runs").iterdir():
+        is_run = _RUN.fullmatch(folder.name) is not None
+        if is_run and folder.name < limit and not is_at_work(home, folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def plan_path(home: Path, run: str) -> Path:

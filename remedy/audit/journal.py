@@ -15,7 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -25,7 +25,7 @@ from typing import IO, Any
 from pydantic import Field
 
 from remedy.errors import RefusedError, RemedyError
-from remedy.files import flush_folder, write_whole
+from remedy.files import flush_folder, make_folder, write_whole
 from remedy.values import Document
 
 GENESIS = "0" * 64
@@ -34,6 +34,8 @@ HEAD_NAME = "head"
 TORN_NAME = "journal.torn"
 # A file that every editor still opens; a run of 2,000 hosts writes about 1 MiB.
 ROTATE_BYTES = 16 << 20
+# Of one text in a record: a host's words, or a signature, which is the longest that belongs there.
+LONGEST_TEXT = 16 << 10
 
 
 class RecordDocument(Document):
@@ -43,9 +45,9 @@ class RecordDocument(Document):
         seq: its number from 0, across all files of the journal.
         time: RFC 3339 in UTC.
         run: the run that it belongs to.
-        mode: what that run does: plan, check, rehearsal, apply, rollback, verify, unlock.
+        mode: what that run does: plan, check, rehearsal, apply, rollback, verify, unlock, accept.
         event: what happened: planned, began, changed, stopped, verified, ended, saved, checked, rehearsed,
-            unlocking, unlocked, settling, settled, wave, red.
+            unlocking, unlocked, settling, settled, wave, red, accepted.
         data: what happened, by event.
         prev: the ``hash`` of the record before.
         hash: SHA-256 (hex) of this record in canonical JSON without this field.
@@ -97,7 +99,7 @@ class Journal:
         self.path = home / FILE_NAME
         self._common = {"run": run, "mode": mode}
         with _explained(self.path):
-            home.mkdir(mode=0o700, exist_ok=True)
+            make_folder(home)
 
     def write(self, event: str, **data: Any) -> Head:
         """Append one record and have it on disk before returning.
@@ -116,7 +118,7 @@ class Journal:
                 "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                 **self._common,
                 "event": event,
-                "data": data,
+                "data": _bounded(data),
                 "prev": last.hash if last else GENESIS,
             }
             digest = _digest(body)
@@ -179,6 +181,26 @@ def read_records(path: Path) -> Iterator[JournalRecord]:
         yield JournalRecord(number, body)
 
 
+def pick_hashes(path: Path, numbers: Collection[int]) -> dict[int, str]:
+    """Return the hashes of some records by number, and those of the first and of the last in any case.
+
+    Records that are not asked for are not parsed: a journal of years is read for each run.
+    """
+    lines: dict[int, bytes] = {}
+    last = -1
+    for last, line in enumerate(_lines(path)):
+        if last == 0 or last in numbers:
+            lines[last] = line
+        latest = line
+    if last >= 0:
+        lines[last] = latest
+    hashes: dict[int, str] = {}
+    for number, line in lines.items():
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            hashes[number] = str(json.loads(line)["hash"])
+    return hashes
+
+
 def read_head(path: Path) -> Head | None:
     """Return the head that is kept beside a journal; None where there is none that can be read."""
     try:
@@ -197,6 +219,17 @@ def files_of(path: Path) -> tuple[Path, ...]:
 def canonical(body: Mapping[str, Any]) -> str:
     """Return the one text that stands for a record."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _bounded(value: Any) -> Any:
+    """Return data with each text in it cut to its bound, and how much was left out in its place."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]} [{len(value) - LONGEST_TEXT} characters left out]"
+    if isinstance(value, Mapping):
+        return {key: _bounded(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bounded(part) for part in value]
+    return value
 
 
 def _line(body: Mapping[str, Any]) -> bytes:
@@ -229,6 +262,7 @@ def _end_of(path: Path) -> Iterator[tuple[IO[bytes], Head | None]]:
             body = _last_record(file)
         if body is not None:
             path.rename(path.with_name(f"{path.stem}-{body['seq']:09d}{path.suffix}"))
+            flush_folder(path.parent)
     head = read_head(path)
     with path.open("a+b") as file:
         body = _last_record(file)
@@ -284,7 +318,7 @@ def _last_record(file: IO[bytes]) -> dict[str, Any] | None:
         if lines and not lines[-1].endswith(b"\n"):
             if len(lines) == 1 and end > 0:
                 continue
-            Path(file.name).with_name(TORN_NAME).write_bytes(lines[-1])
+            write_whole(Path(file.name).with_name(TORN_NAME), lines[-1], mode=0o600)
             file.truncate(end + len(tail) - len(lines[-1]))
             tail = b"".join(lines[:-1])
             lines = lines[:-1]

@@ -6,15 +6,19 @@ A journal that somebody wrote anew has a whole chain, and other records than tho
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from remedy.audit.journal import Head, read_records
+from remedy.audit.journal import FILE_NAME, Head, pick_hashes, read_records
+from remedy.text import is_number
 
 # So many hosts keep the last record of a run as well, when all is done: one command each, side by side. Who
 # would change that record unnoticed has to be root on all of them.
 LAST_WITNESSES = 3
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def words(head: Head, home: Path, run: str) -> str:
@@ -31,6 +35,31 @@ def place(home: Path) -> str:
 def hashes(path: Path) -> Mapping[int, str]:
     """Return the hash of every record of a journal."""
     return {record.number: str(record.body.get("hash")) for record in read_records(path)}
+
+
+def lines_of(home: Path) -> str:
+    """Return by what a host knows its lines about the journal in a folder: the first record, or the place."""
+    first = pick_hashes(home / FILE_NAME, ()).get(0, "")
+    return f"^{first} | {place(home)} " if _DIGEST.fullmatch(first) else f" {place(home)} "
+
+
+def forgotten(heads: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Compare the last record that each host keeps with the journal, as it is now.
+
+    Each record holds the hash of the one before, so that the last one vouches for all before it.
+
+    Args:
+        heads: by host, the last line of this journal or its folder, "" where it keeps none.
+        home: the folder of the journal.
+
+    Returns:
+        for each host that remembers what the journal does not have, what that is.
+    """
+    kept = {name: head for name, head in heads.items() if head}
+    numbers = {int(head.split(" ")[1]) for head in kept.values()}
+    known, location = pick_hashes(home / FILE_NAME, numbers), place(home)
+    problems = {name: judge([head], known, location, ()) for name, head in kept.items()}
+    return {name: problem for name, problem in problems.items() if problem}
 
 
 def judge(
@@ -50,12 +79,12 @@ def judge(
     if heads is None:
         return "the host did not print which records it keeps"
     lines = [line.split(" ") for line in heads]
-    records = [words for words in lines if len(words) == 5 and words[1].isdecimal()]
+    records = [words for words in lines if len(words) == 5 and is_number(words[1])]
     for journal, number, claimed, where, run in records:
         seq = int(number)
         if journal != hashes.get(0):
             if where == location:
-                return f"run {run} is of another journal in this folder, so this one was rewritten"
+                return f"run {run} is of another journal in this folder: that was removed, or rewritten"
         elif seq not in hashes:
             return f"run {run} left record {seq} on it, and the journal ends with {max(hashes)}"
         elif hashes[seq] != claimed:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from remedy.cli.common import Options, errors_shown, home_of, host_options, opened
+from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.plain import print_csv, print_json
 from remedy.cli.terminal import out
 from remedy.text import counted
@@ -57,6 +58,34 @@ def verify(hosts: bool, **options: Any) -> None:
                 records = counted(count, "record")
                 out.print(f"{path}: {records}, the chain is whole{hosts_agree}")
     sys.exit(1 if problems else 0)
+
+
+@audit.command()
+@host_options
+@YES_OPTION
+def accept(yes: bool, **options: Any) -> None:
+    """Go on with INVENTORY's journal as it is, where hosts remember another, or more of it.
+
+    For a journal that was begun anew on purpose, or whose end is lost. What the hosts remember is shown, asked
+    about, and recorded; they keep it, and `remedy audit verify --hosts` still names it.
+    """
+    opts = Options(**options)
+    with errors_shown(verbose=opts.verbose):
+        from remedy.runs.journal import accept_journal
+        from remedy.runs.probe import probe
+
+        with opened(opts) as (session, _):
+            result = probe(session)
+            for host, text in result.forgotten.items():
+                out.print(f"{host}: {text}", markup=False)
+            if not result.forgotten:
+                out.print("no host that was read remembers more than the journal has", markup=False)
+                return
+            ask(f"Go on without that on {counted(len(result.forgotten), 'host')}?", yes=yes)
+            errors = accept_journal(session, result.forgotten)
+        for error in errors.values():
+            out.print(error.message, markup=False)
+    sys.exit(1 if errors else 0)
 
 
 @audit.command()

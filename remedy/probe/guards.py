@@ -14,6 +14,7 @@ TICKS_A_SECOND = 100
 
 _TIMER = "remedy-guard-"
 _RUN = re.compile(r"[A-Za-z0-9-]{1,80}")
+_HEAD = re.compile(r"[0-9a-f]{64} [0-9]{1,20} [0-9a-f]{64} [0-9a-f]{16} [A-Za-z0-9-]{1,80}")
 
 
 class RunAtWork(Record):
@@ -49,10 +50,17 @@ class PendingGuard(Record):
 
 
 class Guards(Record):
-    """What is about to change the host; None where there is no such thing."""
+    """What is about to change the host, and what it remembers of the journal.
+
+    Args:
+        at_work: None where there is no such thing.
+        pending: the same.
+        head: the last record of this controller's journal that the host keeps; "" where it keeps none.
+    """
 
     at_work: RunAtWork | None = None
     pending: PendingGuard | None = None
+    head: str = ""
 
     @property
     def unsettled(self) -> bool:
@@ -76,7 +84,12 @@ def parse_guards(sections: Sections) -> Guards:
     pending = _pending(values, timers, now, boot)
     if pending is None and "closed" in values:
         raise NoAnswerError("only root can read /var/lib/remedy, where a waiting change is noted")
-    return Guards(at_work=_at_work(values, now, boot), pending=pending)
+    head = values.get("head", [""])[0]
+    return Guards(
+        at_work=_at_work(values, now, boot),
+        pending=pending,
+        head=head if _HEAD.fullmatch(head) else "",
+    )
 
 
 def _at_work(values: dict[str, list[str]], now: float, boot: str) -> RunAtWork | None:

@@ -41,6 +41,8 @@ class ProbeRequest(Record):
         tool_seconds: seconds that any one foreign tool (nvidia-smi, docker, nft, ...) may take.
         name_seconds: seconds for resolving all the names.
         nonce: marks this run's sections; a new random one by default.
+        heads_of: what a line of the host's heads of journals holds where it is of this controller's, as an
+            extended regular expression (POSIX); "" for none.
         asked_at: when the controller asks, by its own clock (epoch nanoseconds), so that the hosts' clocks can
             be compared; 0: they will not be.
     """
@@ -53,6 +55,7 @@ class ProbeRequest(Record):
     tool_seconds: int = Field(default=10, ge=1)
     name_seconds: int = Field(default=10, ge=1)
     nonce: str = Field(default_factory=lambda: secrets.token_hex(16), pattern=r"^[0-9a-f]{32}$")
+    heads_of: str = Field(default="", pattern=r"^[0-9a-f ^|]*$")
     asked_at: int = Field(default=0, ge=0)
 
     @field_validator("names")
@@ -100,6 +103,7 @@ def render_probe(request: ProbeRequest) -> str:
         "tool_limit": str(request.tool_seconds),
         "name_limit": str(request.name_seconds),
         "jobs_user": request.user,
+        "heads_of": request.heads_of,
         "name_groups": "\n".join(" ".join(group) for group in groups),
         "files": "\n".join(request.all_files()),
         "interpreters": "\n".join(request.interpreters),

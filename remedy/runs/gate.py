@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id
 from remedy.audit import Journal, witness
-from remedy.audit.agreement import Agreement, keep
+from remedy.audit.agreement import Agreement, forget, keep
 from remedy.audit.approval import Approval, require
 from remedy.audit.presence import hold
 from remedy.errors import RefusedError, RemedyError
@@ -132,6 +133,7 @@ def begin(
     if proposal.plan.changes:
         keep(proposal.agreement, session.home, work.run)
         work.hold()
+        forget(session.home, session.spec.apply.keep_days, datetime.now(timezone.utc))
     session.activity.journal = work.journal
     return work
 

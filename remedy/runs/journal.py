@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from remedy.audit import Story, witness
+from collections.abc import Mapping
+
+from remedy.apply.start import new_run_id, origin
+from remedy.audit import Journal, Story, witness
 from remedy.audit.journal import FILE_NAME
 from remedy.errors import RemedyError
 from remedy.runs.session import Session
@@ -44,3 +47,21 @@ def compare_journal(session: Session) -> dict[str, str]:
         runs = [s.run for s in stories if "done" in s.results.get(name, {}).values()]
         problems[name] = witness.judge(heads, known, location, runs)
     return problems
+
+
+def accept_journal(session: Session, forgotten: Mapping[str, str]) -> dict[str, RemedyError]:
+    """Have hosts go on with the journal as it is, although they remember another, or more of it.
+
+    What they remembered stays on them, and is in the record that this writes.
+
+    Args:
+        session: the hosts.
+        forgotten: by host, what the journal does not have.
+
+    Returns:
+        why a host does not keep the new record.
+    """
+    run = new_run_id()
+    journal = Journal(session.home, run=run, mode="accept")
+    head = journal.write("accepted", by=origin().author, hosts=dict(forgotten))
+    return session.carrier.tell(forgotten, witness.words(head, session.home, run))

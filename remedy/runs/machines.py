@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from remedy.errors import RemedyError
-from remedy.files import write_whole
+from remedy.files import make_folder, write_whole
 from remedy.plan import Fleet
 from remedy.plan.identities import identity_of, machine_mark
 
@@ -55,7 +55,7 @@ def save(home: Path, fleet: Fleet) -> None:
         for kind, known in (("marks", marks), ("boots", boots))
     }
     try:
-        home.mkdir(parents=True, mode=0o700, exist_ok=True)
+        make_folder(home)
         write_whole(home / NAME, json.dumps(kept, indent=1), mode=0o600)
     except OSError as error:
         raise RemedyError(

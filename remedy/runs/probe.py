@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from remedy.apply.start import PROBE_SECONDS, origin, probe_request
+from remedy.audit import witness
 from remedy.errors import LockedError, ProbeError, RemedyError
 from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
 from remedy.plan.identities import Claim
@@ -30,11 +31,13 @@ class ProbeResult:
         fleet: the states of the hosts that could be read.
         errors: why the other hosts could not be read, or must not be judged.
         unsettled: the states of hosts that are about to change by themselves, which must not be judged.
+        forgotten: by host, what it remembers of the journal and the journal does not have.
     """
 
     fleet: Fleet
     errors: Mapping[str, RemedyError]
     unsettled: Mapping[str, HostState] = field(default_factory=dict)
+    forgotten: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
@@ -55,14 +58,16 @@ class ProbeResult:
             for name, state in self.fleet.states.items()
             if isinstance(guards := state.guards, Unknown)
         )
-        more = (*identities.findings(self.fleet.inventory, self.claims), *unread)
+        journal = tuple(_forgotten(name, what) for name, what in self.forgotten.items())
+        more = (*journal, *identities.findings(self.fleet.inventory, self.claims), *unread)
         return plan.model_copy(update={"findings": (*plan.findings, *more)}) if more else plan
 
     @cached_property
     def with_unsettled(self) -> ProbeResult:
         """The same hosts, with those that are about to change as they are now."""
         errors = {n: error for n, error in self.errors.items() if n not in self.unsettled}
-        return _result(self.fleet, {**self.fleet.states, **self.unsettled}, errors)
+        states = {**self.fleet.states, **self.unsettled}
+        return _result(self.fleet, states, errors, forgotten=self.forgotten)
 
     def marked(self, plan: Plan) -> Plan:
         """Return ``plan`` with the fingerprint of the state of each host that it changes.
@@ -87,6 +92,7 @@ class ProbeResult:
             ordered,
             merged(self.errors, newer.errors),
             merged(self.unsettled, newer.unsettled),
+            merged(self.forgotten, newer.forgotten),
         )
 
 
@@ -102,7 +108,7 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
     A host that cannot be read, or is about to change by itself, has an error in the result.
     """
     names = list(hosts)
-    request = probe_request(session.inventory, session.spec)
+    request = probe_request(session.inventory, session.spec, witness.lines_of(session.home))
     script = Script(render_probe(request), deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
     answers: dict[str, HostState | RemedyError] = {}
 
@@ -127,9 +133,12 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
         assert isinstance(state.guards, Guards)
         errors[name] = about_to_change(name, state.guards)
     settled = {name: state for name, state in states.items() if name not in unsettled}
+    # The journal is read after the hosts: a run that goes on meanwhile has written there first.
+    heads = {n: s.guards.head for n, s in states.items() if isinstance(s.guards, Guards)}
+    forgotten = witness.forgotten(heads, session.home)
     last = machines.load(session.home)
     fleet = Fleet(session.inventory, {}, session.spec, {}, last.marks, last.boots)
-    return _result(fleet, settled, errors, unsettled)
+    return _result(fleet, settled, errors, unsettled, forgotten)
 
 
 def about_to_change(name: str, guards: Guards) -> LockedError:
@@ -171,12 +180,26 @@ def _unread_guards(name: str, guards: Unknown) -> Finding:
     )
 
 
+def _forgotten(name: str, what: str) -> Finding:
+    return Finding(
+        host=name,
+        remedy="journal",
+        kind=FindingKind.BLOCKED,
+        label="",
+        title="the journal does not have what this host remembers of it",
+        evidence=(what,),
+        fix="Bring the folder .remedy back from where it is kept safe. If it was begun anew on purpose: "
+        "remedy audit accept INVENTORY",
+    )
+
+
 def _result(
     fleet: Fleet,
     states: Mapping[str, HostState],
     errors: Mapping[str, RemedyError],
     unsettled: Mapping[str, HostState] = MappingProxyType({}),
+    forgotten: Mapping[str, str] = MappingProxyType({}),
 ) -> ProbeResult:
     missing = {name: error.message for name, error in errors.items()}
     judged = replace(fleet, states=states, missing=missing)
-    return ProbeResult(judged, errors, unsettled)
+    return ProbeResult(judged, errors, unsettled, forgotten)

@@ -44,7 +44,13 @@ def propose(session: Session, run: str) -> Proposal:
         "rollback",
         agreement.Agreement(plan, of=run),
         plan,
-        notes=settled.notes,
+        notes=(
+            *settled.notes,
+            *(
+                f"{name}: the journal does not have what this host remembers of it: {what}"
+                for name, what in settled.result.forgotten.items()
+            ),
+        ),
         obstacles=obstacles,
         irreversible=agreement.irreversible(local, story),
     )

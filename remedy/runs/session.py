@@ -89,7 +89,7 @@ class Session:
         """Brings changes to the hosts."""
         settings = self.spec.apply
         guard = Guard(settings.confirm_seconds, needs_systemd=settings.without_systemd == "refuse")
-        return Carrier(self.transport, guard, self._hear)
+        return Carrier(self.transport, guard, self._hear, settings.keep_days)
 
     def _hear(self, event: HostEvent) -> None:
         self.activity.hear(event)

@@ -25,7 +25,9 @@ class ApplySpec(SpecSection):
     changed at a time, such as "1,10%,100%"; each wave is looked at again before the next. ``prove_waves``:
     each of several waves is proved by an all-reduce, with hosts whose last proof still holds; where that fails
     the wave is taken back and the run stops. ``max_failures``: no further wave is begun once more hosts of the
-    run have failed, unreachable ones included; null: go on.
+    run have failed, unreachable ones included; null: go on. ``keep_days``: what taking a run back needs, on the
+    hosts and beside the inventory, is removed by the first run after this many days; the journal and the hosts'
+    logs are not. null: it is kept.
     """
 
     confirm_seconds: int = Field(default=60, ge=10, le=3600)
@@ -33,3 +35,4 @@ class ApplySpec(SpecSection):
     prove_waves: bool = True
     waves: Annotated[str, AfterValidator(_wave_sizes)] = "100%"
     max_failures: int | None = Field(default=None, ge=0)
+    keep_days: int | None = Field(default=None, ge=7, le=36500)

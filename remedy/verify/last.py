@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from remedy.files import write_whole
+from remedy.files import make_folder, write_whole
 from remedy.verify.verdict import Verdict
 
 NAME = "verdict.json"
@@ -28,7 +28,7 @@ class Increment:
 
 def save(home: Path, verdict: Verdict) -> None:
     """Keep a verdict as the last one; a reader never sees half of it."""
-    home.mkdir(parents=True, mode=0o700, exist_ok=True)
+    make_folder(home)
     write_whole(home / NAME, verdict.model_dump_json(indent=1), mode=0o600)
 
 

@@ -18,7 +18,7 @@ arm() {
     # What takes back comes before the mark that something is to be taken back, so that no crash leaves the mark
     # without it: nothing but a person would remove that.
     if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
-        mkdir -p "$UNITS/multi-user.target.wants"
+        (umask 022 && mkdir -p "$UNITS/multi-user.target.wants")
         printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
             "$DIR/guard" >"$UNITS/$BOOT_UNIT"
         chmod 644 "$UNITS/$BOOT_UNIT"

@@ -11,7 +11,8 @@ fill() {
 put() {
     changed=
     folder=${1%/*}
-    [ -d "${folder:-/}" ] || mkdir -p -m 755 -- "$folder" || return 1
+    # Each of the folders, not the last one alone as with -m: the others would be for root only.
+    [ -d "${folder:-/}" ] || (umask 022 && mkdir -p -- "$folder") || return 1
     temp=$folder/.remedy.$RUN.$$
     printf '%s\n' "$temp" >"$ROOT/temps"
     old=

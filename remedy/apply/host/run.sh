@@ -23,12 +23,19 @@ begin() {
     note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
 }
 
+# What taking back needs is not kept for ever: it holds whole files as they were.
+forget() {
+    [ -z "${KEEP_DAYS-}" ] ||
+        find "$ROOT/runs" -mindepth 1 -maxdepth 1 -type d -mtime "+$KEEP_DAYS" ! -name "$RUN" -exec rm -rf -- {} +
+}
+
 finish() {
     if [ -n "${DRY-}" ]; then
         say - finished
         return 0
     fi
     note - ended || :
+    forget
     IFS=$nl
     set -f
     set -- $FOLDERS

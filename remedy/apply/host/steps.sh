@@ -62,7 +62,7 @@ settle() {
     set -- "$DIR"/pre/*
     [ -e "$1" ] || shift
     [ ! -e "$ROOT/heads" ] || set -- "$@" "$ROOT/heads"
-    flush "$@" "$DIR"/* "$DIR"
+    flush "$@" "$DIR"/* "$DIR" "$ROOT/runs" "$ROOT"
 }
 
 make() { # kind id args...

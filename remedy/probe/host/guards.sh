@@ -13,6 +13,13 @@ guards() {
     [ -x "$root" ] || { printf 'closed\n'; return 0; }
     [ ! -L "$root/owner" ] || lock_owner
     [ ! -e "$root/pending" ] || pending_guard
+    [ -z "$heads_of" ] || [ ! -e "$root/heads" ] || last_head
+}
+
+# Which record of the controller's journal came last when this host was changed (apply/heads.py).
+last_head() {
+    head=$(sed -n -E "/$heads_of/h;\${x;p;}" "$root/heads") || return 0
+    [ -z "$head" ] || printf 'head %s\n' "$head"
 }
 
 # TOKEN RUN BOOT-ID PID START SINCE BY (apply/host/lock.sh), and when the process with that number was started.

@@ -37,6 +37,7 @@ INTERNAL = {
     "Sysctls.excluded": "Sysctls.winner",
     "LoginSession.programs": "LoginSession.has",
     "Software.packages": "Software.versions",
+    "ProbeRequest.heads_of": "the script",
     "ProbeRequest.name_seconds": "the script",
     "ProbeRequest.tool_seconds": "the script",
 }
