@@ -11,11 +11,13 @@ exist:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 # A rank's report holds the end of its log; 2,048 hosts in one report of links take 1 MiB.
-LONGEST = 16 << 20
+LONGEST = 4 << 20
 MOST = 20_000
+LAST_WORDS = 1 << 16
 EXCERPT = 200
 """Characters of a host's own words that go into a message."""
 
@@ -68,7 +70,7 @@ def read_answer(stdout: str, nonce: str, *, mark: str = "") -> Answer:
     prefix = f"{mark} {nonce} " if mark else f"{nonce} "
     lines: list[str] = []
     foreign = fault = ""
-    for line in stdout.split("\n"):
+    for line in _lines(stdout):
         if not line.startswith(prefix):
             foreign = foreign or line.strip()[:EXCERPT]
         elif len(line) > LONGEST:
@@ -79,6 +81,15 @@ def read_answer(stdout: str, nonce: str, *, mark: str = "") -> Answer:
         else:
             lines.append(line[len(prefix) :].removesuffix("\r"))
     return Answer(tuple(lines), nonce in stdout, foreign, fault)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield lines one by one: a flood of short ones would be ten times itself as a list."""
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield text[at:end]
+        at = end + 1
+    yield text[at:]
 
 
 def read_block(stdout: str, nonce: str, mark: str, kinds: tuple[str, ...]) -> Block | None:
@@ -101,5 +112,5 @@ def read_block(stdout: str, nonce: str, mark: str, kinds: tuple[str, ...]) -> Bl
 
 def silence(stderr: str) -> str:
     """Return why a script that ended gave no answer: the last words of its errors."""
-    lines = stderr.strip().splitlines()
+    lines = stderr[-LAST_WORDS:].strip().splitlines()
     return lines[-1][:EXCERPT] if lines else "the script ended without an answer"

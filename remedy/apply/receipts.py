@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 from remedy.answers import read_block
 from remedy.apply.script import ROOT
+from remedy.bounds import read_json
 
 MARK = "remedy-receipts"
 # A run notes two lines a change and five of its own.
@@ -82,9 +82,9 @@ def summed_up(lines: Iterable[str]) -> Receipts:
     ended = False
     for line in lines:
         try:
-            entry = json.loads(line)
+            entry = read_json(line)
             moment, change, state = str(entry["time"]), str(entry["change"]), str(entry["state"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             continue
         if not (_ID.fullmatch(change) and _TIME.fullmatch(moment)):
             continue

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from remedy.bounds import fits
 from remedy.firewall import spans
 from remedy.firewall.nftables_rules import place, read_rule
 from remedy.firewall.reading import hosts_and_ports
@@ -264,7 +265,7 @@ def _text(file: File) -> str:
 def _defines(host: HostState, main: File, chain: NftChain) -> bool:
     """Return whether the service's file, or one that it includes, defines a chain."""
     texts = [_text(main)]
-    for pattern in re.findall(r'(?m)^\s*include\s+"([^"]+)"', texts[0]):
+    for pattern in filter(None, map(_included_by, texts[0].splitlines())):
         folder = pattern.rpartition("/")[0]
         texts += [
             _text(file)
@@ -272,23 +273,42 @@ def _defines(host: HostState, main: File, chain: NftChain) -> bool:
             if isinstance(file, File)
             and file.exists
             and file.path != INCLUDED
-            and re.fullmatch(re.escape(pattern).replace(r"\*", "[^/]*"), file.path)
+            and fits(file.path, pattern)
         ]
-    family = r"(?:ip\s+)?" if chain.family == "ip" else rf"{chain.family}\s+"
-    for text in texts:
-        text = re.sub(r"(?m)#.*$", "", text)
-        for table in re.finditer(rf"(?m)^\s*table\s+{family}{re.escape(chain.table)}\s*\{{", text):
-            body = _block(text, table.end())
-            if re.search(rf"(?m)\bchain\s+{re.escape(chain.name)}\s*\{{", body):
-                return True
-    return False
+    place = (chain.family, chain.table, chain.name)
+    return any(place in _chains_of(text) for text in texts)
 
 
-def _block(text: str, start: int) -> str:
-    """Return what stands between an opening brace, which ends at ``start``, and the one that closes it."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if depth == 0:
-            return text[start:at]
-    return text[start:]
+def _included_by(line: str) -> str:
+    """Return the pattern of files that a line includes, "" for none."""
+    words = line.split('"')
+    return words[1] if len(words) > 2 and words[0].strip() == "include" else ""
+
+
+@lru_cache(maxsize=64)
+def _chains_of(text: str) -> frozenset[tuple[str, str, str]]:
+    """Return the chains that a file defines, by family, table and name."""
+    found = set()
+    table: tuple[str, str] | None = None
+    depth = 0
+    words: list[str] = []
+    for word in _WORD.findall(text):
+        if word[0] == "#":
+            continue
+        if word == "{":
+            if depth == 0 and words[:1] == ["table"]:
+                table = (words[1], words[2]) if len(words) > 2 else ("ip", words[-1])
+            elif depth == 1 and table and words[:1] == ["chain"] and len(words) > 1:
+                found.add((*table, words[1]))
+            depth += 1
+        elif word == "}":
+            depth = max(0, depth - 1)
+        if word in ("{", "}", ";", "\n"):
+            words = []
+        elif len(words) < 4:
+            words.append(word)
+    return frozenset(found)
+
+
+# A statement of nft ends with its line or at a semicolon; a brace may stand right beside a word.
+_WORD = re.compile(r'#[^\n]*|"[^"\n]*"|[{};\n]|[^\s{};#"]+|"')

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from remedy import __version__
-from remedy.plan.change import Change, Finding
+from remedy.bounds import TooMuchError, work
+from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
-from remedy.plan.registry import remedies
+from remedy.plan.registry import Remedy, remedies
 from remedy.plan.splice import spliced
+from remedy.plan.workbench import Workbench
+from remedy.probe import HostState
+
+SECONDS = 20.0
+"""What the decisions about one host may take; usually it is some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,10 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         if state is None:
             continue
         of_host: list[Change] = []
-        for remedy in chosen:
-            bench = remedy.assess(fleet, state, sections[remedy.name])
+        for bench in _judge(chosen, fleet, state, sections):
+            if isinstance(bench, Finding):
+                findings.append(bench)
+                continue
             findings += bench.findings
             of_host += bench.changes
             contents.update(bench.contents)
@@ -69,4 +80,34 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         findings=tuple(findings),
         blobs=blobs,
         contents=contents,
+    )
+
+
+def _judge(
+    chosen: Sequence[Remedy[Any]], fleet: Fleet, host: HostState, sections: Mapping[str, Any]
+) -> list[Workbench[Any] | Finding]:
+    """Return what each remedy decides about a host; a finding where the host says too much to be judged."""
+    benches: list[Workbench[Any] | Finding] = []
+    while len(benches) < len(
+        chosen
+    ):  # an end that comes between two remedies is no reason to leave one out
+        with suppress(TooMuchError), work(SECONDS):
+            for remedy in chosen[len(benches) :]:
+                try:
+                    benches.append(remedy.assess(fleet, host, sections[remedy.name]))
+                except (TooMuchError, RecursionError, MemoryError) as error:
+                    benches.append(_not_judged(remedy.name, host.host, error))
+    return benches
+
+
+def _not_judged(remedy: str, host: str, error: Exception) -> Finding:
+    """Return the finding about a host that says more than a remedy can judge; the others are judged."""
+    return Finding(
+        host=host,
+        remedy=remedy,
+        kind=FindingKind.UNKNOWN,
+        label="",
+        title=f"{remedy} could not be judged: what the host says is too much",
+        evidence=(str(error) or type(error).__name__,),
+        fix="Look at the host itself: it may be broken, or mean harm.",
     )

@@ -6,12 +6,12 @@ than dockerd, ``docker inspect`` only where Docker keeps its files elsewhere.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from remedy.bounds import read_json
 from remedy.probe.files import File
 from remedy.probe.frames import NoAnswerError, Sections, as_text, fact
 from remedy.probe.processes import Process
@@ -83,7 +83,7 @@ def _docker(
         if arguments is None:
             raise NoAnswerError("the arguments of dockerd could not be read")
         return _configured(_settings(files), arguments)
-    info = json.loads(sections.tool("docker"))
+    info = read_json(sections.tool("docker"))
     if "ServerVersion" not in info or info.get("ServerErrors"):
         raise ValueError("; ".join(info.get("ServerErrors") or ["the daemon did not answer"]))
     return Docker(
@@ -96,7 +96,7 @@ def _settings(files: Mapping[str, Fact[File]]) -> Mapping[str, object]:
     file = files.get(DAEMON, Unknown(reason=f"the probe did not read {DAEMON}"))
     if isinstance(file, Unknown):
         raise NoAnswerError(file.reason)
-    settings = json.loads(as_text(file.content)) if file.content.strip() else {}
+    settings = read_json(as_text(file.content)) if file.content.strip() else {}
     if not isinstance(settings, dict):
         raise NoAnswerError(f"{DAEMON} holds no settings")
     return settings
@@ -181,8 +181,8 @@ def _podman_containers(
         return ()
     images = {}
     for lines in sections.lines("podman-containers").values():
-        for entry in json.loads("\n".join(lines)):
-            metadata = json.loads(entry.get("metadata") or "{}")
+        for entry in read_json("\n".join(lines)):
+            metadata = read_json(entry.get("metadata") or "{}")
             images[entry["id"]] = str(metadata.get("image-name", ""))
     sizes = _shm_mounts(sections)
     running = _known(processes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 from pydantic import ConfigDict
 
@@ -173,19 +172,16 @@ class _Contents:
         line also where the file does not: the size tells. Without a size, any line that was printed counts.
         """
         prefix = path + b":"
-        match = _file_lines(prefix).match(self.body, self.position)
-        if match is None:
+        begin = end = self.position
+        while self.body.startswith(prefix, end):
+            end = self.body.index(b"\n", end) + 1
+        if end == begin:
             return b"" if size == 0 else None
-        self.position = match.end()
-        content = match[0][len(prefix) :].replace(b"\n" + prefix, b"\n")
+        self.position = end
+        content = self.body[begin + len(prefix) : end].replace(b"\n" + prefix, b"\n")
         if size is not None and len(content) == size + 1:
             return content[:-1]
         return content if size in (None, len(content)) else None
-
-
-@lru_cache(maxsize=4096)
-def _file_lines(prefix: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"(?:" + re.escape(prefix) + rb"[^\n]*\n)+")
 
 
 def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) -> bytes | Unknown:

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from remedy.bounds import read_json
 from remedy.probe.frames import NoAnswerError, Sections, fact
 from remedy.values import Fact, Record
 
@@ -99,7 +100,7 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
 def _ruleset(sections: Sections) -> NftRuleset:
     if sections.absent("nft"):
         return NftRuleset(tables=(), chains=(), sets=())
-    document = json.loads(sections.text("nft"))
+    document = read_json(sections.text("nft"))
     tables: list[tuple[str, str]] = []
     chains: dict[tuple[str, str, str], dict[str, Any]] = {}
     rules: dict[tuple[str, str, str], list[NftRule]] = {}

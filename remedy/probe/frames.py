@@ -7,28 +7,44 @@ anything but ``NoAnswerError``, and ``ProbeError`` where there is no section at 
 from __future__ import annotations
 
 import binascii
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from remedy.answers import EXCERPT, read_block
+from remedy.bounds import read_json
 from remedy.errors import ProbeError
 from remedy.values import Unknown
 
 T = TypeVar("T")
 
-MOST = 256 * 1024 * 1024
-"""Bytes that a probe's answer can have, unpacked; it reads files up to 4 MiB each."""
+_BLANKS = dict.fromkeys(map(ord, " \t\r\n"))
+
+MOST = 12 << 20
+"""Bytes of a probe's answer that are unpacked, about eighty times what a busy host says."""
+
+LARGEST = 4 << 20
+"""Bytes of a section; the files are one section, and each may have as many."""
+
+MOST_LINES = 100_000
+"""Lines of a section, a hundred times those of a busy host."""
+
+MOST_SECTIONS = 200
+"""Sections of an answer; there are about sixty."""
 
 CHUNK = 1024
 """Bytes that are unpacked at a time: what one that is damaged costs."""
 
+WHOLE_FILES = frozenset({"file-contents"})
+"""Sections that hold files as they are; ``files`` bounds each of them."""
+
 _MARK = re.compile(
     rb"(begin|end) ([a-z0-9-]+) ([0-9]+(?:\.[0-9]+)?)(?: ([a-z]+(?::[0-9]+)?) (.*))?", re.DOTALL
 )
-_LINE = re.compile(rb"(?:(/sys/bus/pci/devices/[^/\n]+/[^:\n]+)|([^:\n]+)):(.*)")
+_HEX = re.compile(r"[0-9a-f]*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+_PCI = re.compile(rb"(/sys/bus/pci/devices/[^/]+/[^:]+):(.*)", re.DOTALL)
 
 
 class NoAnswerError(Exception):
@@ -73,9 +89,13 @@ class Sections:
         section = self.by_name.get(name)
         if section is None:
             raise NoAnswerError("the probe was cut off before it came to this")
-        if section.status in ("ok", "none"):
-            return section.body
-        raise NoAnswerError(_reason(section))
+        if section.status not in ("ok", "none"):
+            raise NoAnswerError(_reason(section))
+        if name not in WHOLE_FILES and len(section.body) > LARGEST:
+            raise NoAnswerError(f"it is longer than {LARGEST >> 20} MiB")
+        if name not in WHOLE_FILES and section.body.count(b"\n") > MOST_LINES:
+            raise NoAnswerError(f"it has more than {MOST_LINES:,} lines")
+        return section.body
 
     def text(self, name: str) -> str:
         """Return the section as text; bytes that are not UTF-8 are shown as escapes."""
@@ -101,7 +121,7 @@ class Sections:
         """Yield the JSON value of every line that is one."""
         for line in text.splitlines():
             if line[:1] in ("[", "{"):
-                yield json.loads(line)
+                yield read_json(line)
 
 
 def as_text(body: bytes) -> str:
@@ -112,8 +132,11 @@ def as_text(body: bytes) -> str:
 def by_path(body: bytes) -> dict[str, list[str]]:
     """Return lines of ``grep -H`` by their path (PCI addresses are the one kind of path with colons)."""
     lines: dict[str, list[str]] = {}
-    for pci, path, line in _LINE.findall(body):
-        lines.setdefault(as_text(pci or path), []).append(as_text(line))
+    for whole in body.split(b"\n"):
+        pci = _PCI.fullmatch(whole) if whole.startswith(b"/sys/bus/pci/") else None
+        path, colon, line = (pci[1], b":", pci[2]) if pci else whole.partition(b":")
+        if path and colon:
+            lines.setdefault(as_text(path), []).append(as_text(line))
     return lines
 
 
@@ -151,7 +174,7 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
     by_name: dict[str, Section] = {}
     name, content, began = b"", b"", 0.0
     # Only a line of its own is a mark; the first mark has nothing before it.
-    for piece in (b"\n" + body).split(b"\n@" + nonce.encode() + b" ")[1:]:
+    for piece in _pieces(body, b"\n@" + nonce.encode() + b" "):
         head, _, rest = piece.partition(b"\n")
         match = _MARK.fullmatch(head)
         if match is None:
@@ -176,17 +199,30 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
     return Sections(by_name, complete=complete)
 
 
+def _pieces(body: bytes, mark: bytes) -> Iterator[bytes]:
+    """Yield what follows each mark, up to the next; a mark is at the start of a line."""
+    at = len(mark) - 1 if body.startswith(mark[1:]) else body.find(mark) + len(mark)
+    for _ in range(2 * MOST_SECTIONS):
+        if at < len(mark) - 1:
+            return
+        end = body.find(mark, at)
+        yield body[at:] if end < 0 else body[at:end]
+        at = -1 if end < 0 else end + len(mark)
+
+
 def _decode(stdout: str, nonce: str) -> tuple[bytes, bool]:
     """Return the bytes between the outer marks, as far as they came, and whether the last mark is there."""
     block = read_block(stdout, nonce, "remedy-probe", ("gzip", "base64", "hex"))
     if block is None:
         return b"", False
-    packed = "".join(block.text.split())
+    packed = block.text.translate(_BLANKS)
     if block.kind == "hex":
-        digits = re.match(r"(?:[0-9a-f]{2})*", packed)
-        return binascii.unhexlify(digits[0] if digits else ""), block.complete
-    letters = re.match(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", packed)
-    data = binascii.a2b_base64(letters[0] if letters else "")
+        digits = _HEX.match(packed)
+        return binascii.unhexlify(packed[: digits.end() & ~1] if digits else ""), block.complete
+    letters = _BASE64.match(packed)
+    length = letters.end() if letters else 0
+    padded = packed[length : length + 2].startswith("=" * (-length % 4)) and length % 4 > 1
+    data = binascii.a2b_base64(packed[: length + -length % 4] if padded else packed[: length & ~3])
     return _unpacked(data) if block.kind == "gzip" else data, block.complete
 
 

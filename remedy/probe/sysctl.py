@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
+from remedy.bounds import fits_name
 from remedy.probe.files import File
 from remedy.probe.frames import Sections, as_text
 from remedy.values import Fact, Record, Unknown
@@ -52,7 +52,7 @@ class Sysctls(Record):
         patterns = [
             setting
             for setting in self.persisted
-            if "*" in setting.key and fnmatchcase(key, setting.key)
+            if "*" in setting.key and fits_name(key, setting.key)
         ]
         return patterns[-1] if patterns else None
 

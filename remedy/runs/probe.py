@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from remedy.apply.start import PROBE_SECONDS, origin, probe_request
 from remedy.audit import witness
+from remedy.bounds import TooMuchError, work
 from remedy.errors import LockedError, ProbeError, RemedyError
 from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
 from remedy.plan.identities import Claim
@@ -21,6 +22,8 @@ from remedy.transport import Output, Root, Script
 from remedy.values import Unknown
 
 T = TypeVar("T")
+PARSING = 20.0
+"""Seconds of work that reading one answer may take; usually it is some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,17 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
     def parse(output: Output) -> None:
         """Parse an answer while other hosts still work."""
         try:
-            answers[output.host] = output.error or parse_probe(
-                output.host, output.stdout, request, output.ended_at
-            )
+            with work(PARSING):
+                answers[output.host] = output.error or parse_probe(
+                    output.host, output.stdout, request, output.ended_at
+                )
         except ProbeError as error:
             answers[output.host] = error
+        except (TooMuchError, RecursionError, MemoryError) as error:
+            answers[output.host] = ProbeError(
+                f"{output.host}: what it answered cannot be read: {str(error) or type(error).__name__}",
+                next_step="Log in by hand and look at the host: it may be broken, or mean harm.",
+            )
 
     session.transport.run(dict.fromkeys(names, script), parse)
     states = {n: state for n in names if isinstance(state := answers[n], HostState)}

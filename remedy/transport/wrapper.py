@@ -19,8 +19,9 @@ KILL_AFTER = 5
 NO_SUDO = "this host has no sudo"
 # More than a message of the day is no greeting, but a start-up file that prints without end.
 MOST_NOISE = 1 << 18
-# The longest answers are the logs of a failed verification, some MB.
-MOST_OUTPUT = 1 << 25
+# The longest answers are of a host that calls thousands of others in vain (1 MiB for 2,048), and the logs of a
+# failed verification. As text they take up to four times as many bytes.
+MOST_OUTPUT = 1 << 22
 
 
 class Flood(BaseException):

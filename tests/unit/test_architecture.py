@@ -195,3 +195,33 @@ def test_one_module_writes_to_the_terminal_beside_the_console() -> None:
         ]
         found |= {name for call in calls if _WRITES.match(call)}
     assert found == {"remedy/cli/plain.py"}
+
+
+# Where a pattern is no constant: whose it is instead. None is a host's, of which any one may never end.
+PATTERNS = {
+    "remedy/answers.py": "the nonce and the words of our own script, escaped",
+    "remedy/verify/verdict.py": "a host's name in the inventory, escaped",
+    "remedy/diagnose/lines.py": "our own catalogue of symptoms",
+    "remedy/diagnose/scan.py": "our own catalogue of symptoms",
+    "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
+    "remedy/inventory/selection.py": "what the user types behind --limit",
+    "deploys/_places.py": "our own table of files",
+    "deploys/shm_leftovers.py": "the user's spec",
+}
+_COMPILES = re.compile(r"re\.(?:compile|search|match|fullmatch|sub|subn|split|findall|finditer)$")
+
+
+def test_no_pattern_of_a_host_becomes_a_regular_expression() -> None:
+    found = set()
+    for path in sorted([*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "deploys").glob("*.py")]):
+        name = str(path.relative_to(ROOT))
+        if "/onhost/" in name or "remedy/lab/" in name:
+            continue
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and call.args:
+                function = ast.unparse(call.func)
+                names = {n.id for n in ast.walk(call.args[0]) if isinstance(n, ast.Name)}
+                is_ours = all(known.isupper() or known == "re" for known in names)
+                compiles = _COMPILES.match(function) and not is_ours
+                found |= {name} if compiles or "fnmatch" in function else set()
+    assert found == PATTERNS.keys()

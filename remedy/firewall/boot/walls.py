@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 
+from remedy.bounds import fits
 from remedy.firewall import firewalld as live_firewalld
 from remedy.firewall import iptables as live_iptables
 from remedy.firewall import nftables, ufw
@@ -232,7 +232,7 @@ def _included(host: HostState, pattern: str) -> list[str]:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    return path.rpartition("/")[0] == pattern.rpartition("/")[0] and fnmatchcase(path, pattern)
+    return path.rpartition("/")[0] == pattern.rpartition("/")[0] and fits(path, pattern)
 
 
 def _is_looked_at(pattern: str) -> bool:

@@ -6,13 +6,13 @@ itself, is not a result.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from remedy.answers import read_answer
+from remedy.bounds import read_json
 from remedy.transport import Output
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.onhost.agent import MARK
@@ -222,7 +222,7 @@ def read_report(host: str, nonce: str, output: Output | None) -> AgentReport:
     answer = read_answer(output.stdout if output else "", nonce, mark=MARK)
     try:
         for text in answer.lines:
-            kind = json.loads(text)["kind"]
+            kind = read_json(text)["kind"]
             if kind == "rank":
                 rank = RankReport.model_validate_json(text)
                 if rank.local_rank in ranks:

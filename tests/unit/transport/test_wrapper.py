@@ -134,7 +134,7 @@ def test_a_shell_that_prints_without_end_is_a_flood() -> None:
 def test_a_script_that_prints_without_end_is_a_flood() -> None:
     stream = Stream(MARKS.shell, MARKS.script)
     stream.take(b"mark-of-the-shell\nmark-of-the-script\n" + b"o" * MOST_OUTPUT)
-    with pytest.raises(Flood, match="the script printed more than 32 MiB"):
+    with pytest.raises(Flood, match="the script printed more than 4 MiB"):
         stream.take(b"o")
 
 
