@@ -13,6 +13,10 @@ from pydantic import BaseModel
 
 from remedy.errors import RemedyError, UnreachableError
 
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+HIDDEN = (
+    "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2028\u2029\u2060\u3164\ufe0f\ufeff\U000e0041\ud800"
+)
 DEPTH = 12
 
 
@@ -73,3 +77,9 @@ def _plain(origin: Any, parts: tuple[Any, ...], text: str, depth: int) -> Any:
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return tuple(inner)
     raise TypeError(f"no example of {origin!r}")
+
+
+def shows(text: str) -> bool:
+    """Say whether nothing in a text but the ends of its lines is a character that does not show."""
+    lines = text.split("\n")
+    return all(line.isprintable() and not set(line) & set(BIDI + HIDDEN) for line in lines)

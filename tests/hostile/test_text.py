@@ -34,12 +34,8 @@ from remedy.runs.outcome import RunOutcome
 from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Rung, Verdict
 
-from .filled import filled
+from .filled import BIDI, HIDDEN, filled, shows
 
-BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-HIDDEN = (
-    "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2028\u2029\u2060\u3164\ufe0f\ufeff\U000e0041\ud800"
-)
 CODES = [*map(chr, range(0x300)), *BIDI, *HIDDEN]
 HARMLESS = "a job"
 # What rich writes on a terminal for itself: colours.
@@ -48,12 +44,6 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 QUOTE = " " * 14 + "| "
 # A host that means harm: the clipboard, an erased line, a good end that it makes up, a title.
 HARM = "job\x1b]52;c;ZXZpbA==\x07\x1b[2K\r\x1b[1Agpu01: ok\nproved       4 of 4 ranks\x1b]0;x\x9c\x9b2J"
-
-
-def shows(text: str) -> bool:
-    """Say whether nothing in a text but the ends of its lines is a character that does not show."""
-    lines = text.split("\n")
-    return all(line.isprintable() and not set(line) & set(BIDI + HIDDEN) for line in lines)
 
 
 def renderables(text: str) -> Iterator[tuple[str, RenderableType]]:
