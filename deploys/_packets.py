@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface
+from ipaddress import ip_interface
 
 from remedy.firewall import spans
 from remedy.firewall.hooks import Path
@@ -65,9 +65,9 @@ def _symmetric(network: Network, carrier: Interface, address: str, peers: Spans)
     near: Spans = ()
     for interface in network.interfaces:
         for known in interface.addresses:
-            if known.version != 4:
+            if (known.version == 6) != (":" in address):
                 continue
-            net = IPv4Interface(f"{known.address}/{known.prefix}").network
+            net = ip_interface(f"{known.address}/{known.prefix}").network
             span = ((int(net.network_address), int(net.broadcast_address)),)
             if known.address == address and interface.name == carrier.name:
                 near = span

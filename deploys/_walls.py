@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from remedy.firewall import spans
 from remedy.firewall.ports import Need
 from remedy.firewall.step import Amendment, FileStep, Opening, Way
-from remedy.firewall.traffic import Dropped
+from remedy.firewall.traffic import Doubt, Dropped
 from remedy.firewall.walls import AT_BOOT, Wall
 from remedy.plan import FindingKind, Workbench
 from remedy.probe import Firewalls
@@ -66,7 +66,7 @@ def explain(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> 
     ):
         if not dropped:
             continue
-        evidence = _evidence(dropped, needs_there)
+        evidence = evidence_of(dropped, needs_there)
         if reasons.leaves:
             fix = "Let the cluster's addresses through on these ports, or take firewall.mode: leave out."
             bench.report(title, evidence, fix)
@@ -82,7 +82,7 @@ def explain(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> 
         bench.drift(title, (step.path for step in proposal.steps if isinstance(step, FileStep)))
 
 
-def _evidence(dropped: Dropped, needed: Iterable[Need]) -> tuple[str, ...]:
+def evidence_of(dropped: Dropped, needed: Iterable[Need]) -> tuple[str, ...]:
     """Return the rules that drop, and what is needed of the ports that they close."""
     closed = [n for n in needed if spans.meet(((n.low, n.high),), dropped.ports)]
     return (*dropped.words[:3], *(f"needed: {need}" for need in closed))
@@ -99,7 +99,13 @@ def note_stuck(bench: Bench, wall: Wall, reasons: Reasons) -> None:
         if dropped:
             title = f"{wall.name} drops {what}; remedy does not change this table"
             note = bench.report if reasons.leaves else bench.blocked
-            note(title, _evidence(dropped, closed), fix)
+            note(title, evidence_of(dropped, closed), fix)
+
+
+def accept(doubt: Doubt) -> str:
+    """Return how a rule is accepted by its text."""
+    text = json.dumps(doubt.words, ensure_ascii=False)
+    return f"If it drops none of them, accept it in remedy.yaml: firewall: {{accepted_rules: [{text}]}}"
 
 
 def note_doubts(bench: Bench, wall: Wall) -> None:
@@ -115,8 +121,7 @@ def note_doubts(bench: Bench, wall: Wall) -> None:
         bench.unknown(
             f"{wall.name}: a rule may drop packets between this host and the cluster's",
             (doubt.words, *reasons, *outcome),
-            "If it drops none of them, accept it in remedy.yaml: firewall: {accepted_rules: "
-            f"[{json.dumps(doubt.words, ensure_ascii=False)}]}}",
+            accept(doubt),
         )
     if len(wall.doubts) > MOST_DOUBTS:
         more = counted(len(wall.doubts) - MOST_DOUBTS, "rule")

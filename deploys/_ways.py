@@ -49,7 +49,7 @@ def ways(routing: Routing, peers: Spans, source: str | None) -> tuple[Way, ...]:
     Args:
         routing: of the host.
         peers: addresses.
-        source: of the packets; None while the kernel has yet to choose it.
+        source: of the packets; None while the kernel has yet to choose one of IPv4, "::" one of IPv6.
     """
     return tuple(_from(routing, 0, peers, source))
 
@@ -142,7 +142,7 @@ def length(route: FibRoute) -> int:
     """Return the length of a route's prefix."""
     if route.destination == "default":
         return 0
-    return int(route.destination.partition("/")[2] or 32)
+    return int(route.destination.partition("/")[2] or (128 if ":" in route.destination else 32))
 
 
 def without(routing: Routing, culprit: FibRoute | PolicyRule) -> Routing:

@@ -6,7 +6,9 @@ ports between the workers are not; hosts that may not connect to others (`ufw de
 that still let in a node that has left.
 
 Each chain that packets between two hosts of the cluster pass is judged, in both directions: input, output,
-prerouting and postrouting of all tables, ingress and egress, bridges, ARP. A rule of which it cannot be known
+prerouting and postrouting of all tables, ingress and egress, bridges, ARP. Where hosts talk over IPv6 (names
+lead there first and stay so, NCCL_SOCKET_FAMILY, an inventory with nothing else), its rules are judged as well,
+and named; where they only could, that is a report. A rule of which it cannot be known
 from its text whether it drops such packets (a rate limit, a time of day, a queue to a program) is reported as
 unknown, with its text; `accepted_rules` accepts it.
 
@@ -26,6 +28,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from remedy.deploys import _frameworks
+from remedy.deploys._ipv6 import ipv6_peers
 from remedy.deploys._packets import all_client_ports, client_ports, path_of
 from remedy.deploys._walls import (
     Reasons,
@@ -36,8 +39,9 @@ from remedy.deploys._walls import (
     report_powerless,
     ways_of,
 )
+from remedy.deploys._walls_ipv6 import note_walls_of_ipv6
 from remedy.firewall import firewalld, iptables, nftables, spans
-from remedy.firewall.boot.walls import PacketQuestion
+from remedy.firewall.boot.armed import PacketQuestion
 from remedy.firewall.hooks import Path
 from remedy.firewall.ports import (
     RANGE_KEY,
@@ -197,12 +201,20 @@ def firewall(bench: Bench) -> None:
     path = _path(bench)
     for name, reason in unknowns(host, firewalls, bridged=path.bridged):
         bench.unknown(f"could not read what {name} lets in", reason)
+    if ipv6_peers(bench.fleet).addresses:
+        reasons = Reasons(needs(bench.fleet, host, settings), _needs_anywhere(bench.fleet), True)
+        note_walls_of_ipv6(bench, firewalls, _question(bench, reasons, path), reasons)
     if not any_rules(host, firewalls):
         return
     needed = needs(bench.fleet, host, settings)
-    walls = _walls(bench, firewalls, needed, path)
-    report_powerless(bench, firewalls, walls)
     reasons = Reasons(needed, _needs_anywhere(bench.fleet), settings.mode == "leave")
+    question = _question(bench, reasons, path)
+    walls = with_the_next_boot(
+        host,
+        tuple(walls_of(host, firewalls, question.traffic, path, question.accepted)),
+        question,
+    )
+    report_powerless(bench, firewalls, walls)
     present: Opening | None = None
     for wall in walls:
         note_doubts(bench, wall)
@@ -247,23 +259,20 @@ def _path(bench: Bench) -> Path:
     return path_of(bench.host, local, _peers(bench))
 
 
-def _walls(
-    bench: Bench, firewalls: Firewalls, needed: tuple[Need, ...], path: Path
-) -> tuple[Wall, ...]:
-    """Return the firewalls of a host, each with what it does with packets between the host and its peers."""
+def _question(bench: Bench, reasons: Reasons, path: Path) -> PacketQuestion:
+    """Return what is asked of each firewall: what it does with packets between the host and its peers."""
     fleet, host = bench.fleet, bench.host
-    fixed = [need for need in (*needed, *_needs_anywhere(fleet)) if need.meeting]
+    fixed = [need for need in (*reasons.at_this_host, *reasons.in_fleet) if need.meeting]
     traffic = Traffic(
         _peers(bench),
-        spans.merge((need.low, need.high) for need in needed),
+        spans.merge((need.low, need.high) for need in reasons.at_this_host),
         _needed_anywhere(fleet),
         client_ports(host),
         all_client_ports(fleet),
         spans.merge((need.low, need.high) for need in fixed),
     )
     accepted = frozenset(text.strip() for text in bench.settings.accepted_rules)
-    walls = tuple(walls_of(host, firewalls, traffic, path, accepted))
-    return with_the_next_boot(host, walls, PacketQuestion(traffic, path, accepted))
+    return PacketQuestion(traffic, path, accepted)
 
 
 def _open(bench: Bench, wall: Wall, proposal: Amendment, reasons: Reasons) -> None:

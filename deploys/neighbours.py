@@ -11,7 +11,8 @@ have not answered a question for their hardware address (FAILED).
 How it is judged: entries against the interface that the peer itself has its cluster address on. An entry of a
 peer that could not be read is UNKNOWN. An entry with the right address stays. What it changes is guarded: a
 wrong entry is removed, so that the kernel asks; answering is switched on. A switch that wants entries of its
-own making is told by `accept`. It never changes a hardware address.
+own making is told by `accept`. Entries for addresses of IPv6 over which hosts talk are judged, too, and stay.
+It never changes a hardware address.
 
 Sources: ip-neighbour(8), ip-link(8); RFC 826.
 """
@@ -24,6 +25,7 @@ from collections import defaultdict
 from pydantic import Field
 
 from remedy.deploys._peers import Place, is_among, place_of
+from remedy.deploys._ways_ipv6 import note_neighbours_of_ipv6, shown
 from remedy.plan import (
     Change,
     CommandAction,
@@ -76,6 +78,7 @@ Bench = Workbench[NeighboursSpec]
 @remedy("Neighbours", NeighboursSpec, cures=("neighbour-entry",), order=37)
 def neighbours(bench: Bench) -> None:
     """Decide which entries of a host are not the peers', and whether it answers."""
+    note_neighbours_of_ipv6(bench, bench.settings.accept)
     place = place_of(bench.fleet, bench.host)
     if place is None:
         return
@@ -111,11 +114,6 @@ def hardware_addresses(fleet: Fleet) -> dict[str, tuple[str, str]]:
         carrier = network.carrier_of(cluster.address) if isinstance(network, Network) else None
         known[cluster.address] = (carrier.mac if carrier else "", name)
     return known
-
-
-def shown(entry: Neighbour) -> str:
-    """Return an entry as findings show it."""
-    return f"{entry.address} lladdr {entry.mac} {entry.state}"
 
 
 def _judge(bench: Bench, entry: Neighbour, peer: tuple[str, str] | None) -> None:

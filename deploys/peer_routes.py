@@ -14,8 +14,9 @@ ways of a pair are.
 What it changes: a route or rule that loses peers, was made by hand (protocol boot or static, or none) and is
 for nobody but peers or their network is removed; the route of the cluster's own network comes back. Each is
 guarded: the host takes it back unless a new connection confirms it. Routes of routing daemons, of DHCP and of
-network managers are named and stay. A route that is right for a reason is accepted by its text. What files put
-back at the next boot is reported with file and line by `boot_network`.
+network managers are named and stay, and so is what loses peers where hosts talk over IPv6. A route that is
+right for a reason is accepted by its text. What files put back at the next boot is reported with file and line
+by `next_boot`.
 
 Sources: ip-route(8), ip-rule(8); Linux net/ipv4/fib_rules.c, fib_semantics.c (fib_props: the error of each
 type).
@@ -42,6 +43,7 @@ from remedy.deploys._ways import (
     with_one,
     without,
 )
+from remedy.deploys._ways_ipv6 import note_routes_of_ipv6
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.plan import Change, CommandAction, Finding, Risk, Workbench, command, remedy
@@ -99,6 +101,7 @@ class Loss:
 @remedy("Routes to peers", PeerRoutesSpec, cures=("route-to-peer",), order=36)
 def peer_routes(bench: Bench) -> None:
     """Decide which routes and rules of a host lose its peers, and which of them can go."""
+    note_routes_of_ipv6(bench, bench.settings.accept)
     place = place_of(bench.fleet, bench.host)
     if place is None:
         return

@@ -10,7 +10,7 @@ gets the packets as the one before has left them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from remedy.firewall import ebtables_rules, iptables_rules, nftables_rules, spans
@@ -49,7 +49,7 @@ class Path:
 
     Args:
         interface: that has the cluster address; None where it is not known.
-        address: the cluster address; None where it is not known.
+        address: the cluster address, of IPv4 or IPv6; None where it is not known.
         lower: the interfaces below it: the members of a bond or a bridge, what a VLAN is on.
         bridged: whether it is a bridge.
         symmetric: whether the route to each peer leads through it; None where that is not known.
@@ -60,6 +60,11 @@ class Path:
     lower: tuple[str, ...] = ()
     bridged: bool = False
     symmetric: bool | None = None
+
+    @property
+    def family(self) -> str:
+        """Whose addresses the packets have: "ip" or "ip6"."""
+        return "ip6" if self.address is not None and ":" in self.address else "ip"
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Tables:
         ipsets: what ``ipset save`` prints; None where that is not known.
         arptables: what arptables-save prints.
         ebtables: what ebtables-save prints.
+        ip6tables: what ip6tables-save prints, by variant.
     """
 
     nft: NftRuleset
@@ -79,6 +85,11 @@ class Tables:
     ipsets: str | None = None
     arptables: str = ""
     ebtables: str = ""
+    ip6tables: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, family: str) -> Mapping[str, str]:
+        """Return the texts of the tool for packets of "ip" or "ip6"."""
+        return self.ip6tables if family == "ip6" else self.iptables
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,8 @@ class Gate:
     """A base chain that packets pass.
 
     Args:
-        kind: whose rules they are: "nft", "iptables", "iptables-legacy", "arptables" or "ebtables".
+        kind: whose rules they are: "nft", "iptables", "iptables-legacy" (of ip6tables, too), "arptables" or
+            "ebtables".
         place: the chain, as that tool takes it: "filter INPUT", "inet filter input".
         way: "in" or "out".
         arp: whether the packets are those of ARP.
@@ -132,8 +144,8 @@ def gates(
         path: their way.
         accepted: the words of uncertain rules that the user has accepted.
     """
-    steps = list(_steps(tables))
-    marks = any(map(iptables_rules.marks_connections, tables.iptables.values()))
+    steps = list(_steps(tables, path.family))
+    marks = any(map(iptables_rules.marks_connections, tables.of(path.family).values()))
     marks = marks or nftables_rules.marks_connections(tables.nft)
     untracked: dict[str, list[Part]] = {}
     for way, hooks in (("in", _IN), ("out", _OUT)):
@@ -155,9 +167,9 @@ def gates(
     yield from _answers(steps, path, untracked, traffic, accepted, marks=marks)
 
 
-def _steps(tables: Tables) -> Iterator[_Step]:
-    """Yield every base chain of a host."""
-    for variant, text in tables.iptables.items():
+def _steps(tables: Tables, family: str) -> Iterator[_Step]:
+    """Yield every base chain of a host that packets of a family, or ARP for them, can pass."""
+    for variant, text in tables.of(family).items():
         kind = "iptables" if variant == "nft" else "iptables-legacy"
         for base, (hook, priorities) in LEGACY_HOOKS.items():
             for table, priority in priorities.items():
@@ -167,7 +179,7 @@ def _steps(tables: Tables) -> Iterator[_Step]:
                     nat = table == "nat"
                     yield _Step(order, kind, f"{table} {base}", base, read, hook, nat=nat)
     for chain in tables.nft.chains:
-        hook = _hook_of(chain)
+        hook = _hook_of(chain, family)
         if hook:
             read = partial(nftables_rules.chains, tables.nft, chain.family, chain.table)
             order = (_place_of(hook), chain.priority)
@@ -193,6 +205,7 @@ def _read_iptables(
 _USUAL = ("prerouting", "input", "output", "postrouting")
 _HOOKS: Mapping[str, Mapping[str, str]] = {
     "ip": {hook: hook for hook in _USUAL},
+    "ip6": {hook: hook for hook in _USUAL},
     "inet": {"ingress": "inet ingress", **{hook: hook for hook in _USUAL}},
     "bridge": {hook: f"bridge {hook}" for hook in _USUAL},
     "netdev": {"ingress": "ingress", "egress": "egress"},
@@ -200,8 +213,10 @@ _HOOKS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def _hook_of(chain: NftChain) -> str:
-    """Return the hook of a base chain of nftables that packets of IPv4 or ARP pass, "" for none."""
+def _hook_of(chain: NftChain, family: str) -> str:
+    """Return the hook of a base chain of nftables that packets of a family or ARP pass, "" for none."""
+    if chain.family in ("ip", "ip6") and chain.family != family:
+        return ""
     return _HOOKS.get(chain.family, {}).get(chain.hook, "")
 
 
@@ -221,6 +236,7 @@ def _flow(way: str, path: Path, *, marks: bool) -> Flow:
         (path.interface,) if path.interface else (),
         address,
         symmetric=path.symmetric,
+        ether="ip6" if path.family == "ip6" else "ip",
         connection_marks=marks,
     )
 
@@ -285,6 +301,8 @@ def _arp_gates(
     accepted: frozenset[str],
 ) -> Iterator[Gate]:
     """Yield the base chains that packets of ARP pass: without an answer to them no packet finds its peer."""
+    if path.family == "ip6":
+        return  # which asks by ICMPv6
     ports = spans.ALL_PORTS
     parts = tuple(Part(traffic.peers, ports, ports, state) for state in (REQUEST, REPLY))
     for step in _at(steps, hooks):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from types import MappingProxyType
 
 from remedy.firewall import spans
@@ -69,7 +69,13 @@ def parse_ipsets(text: str) -> Mapping[str, IpSet]:
 
 
 def condition_of(
-    sets: Mapping[str, IpSet] | None, name: str, directions: str, *, negated: bool, depth: int = 0
+    sets: Mapping[str, IpSet] | None,
+    name: str,
+    directions: str,
+    *,
+    negated: bool,
+    family: str = "inet",
+    depth: int = 0,
 ) -> Test:
     """Return the condition that a packet is in a set.
 
@@ -78,17 +84,18 @@ def condition_of(
         name: the set.
         directions: "src", "dst" or several of them with commas.
         negated: whether the packet must not be in it.
+        family: of the packets, "inet" or "inet6".
         depth: how many sets of sets were passed.
     """
     known = None if sets is None else sets.get(name)
     test: Test | None = None
     if sets is not None and known is not None and known.readable and depth <= DEEPEST:
-        if known.family != "inet":
-            test = Condition("l4proto", frozenset())  # no address of IPv4 is in it
+        if known.dimensions and "address" in known.dimensions and known.family != family:
+            test = Condition("l4proto", frozenset())  # no address of the packets' family is in it
         elif known.dimensions:
             test = _of_entries(known, directions.split(","))
         else:
-            test = _of_members(sets, known, directions, depth)
+            test = _of_members(sets, known, directions, family, depth)
     if test is None:
         return Condition(f"the ipset {name}", None, negated)
     return replace(test, negated=negated)
@@ -106,11 +113,11 @@ def _of_entries(known: IpSet, sides: list[str]) -> Test | None:
 
 
 def _of_members(
-    sets: Mapping[str, IpSet], known: IpSet, directions: str, depth: int
+    sets: Mapping[str, IpSet], known: IpSet, directions: str, family: str, depth: int
 ) -> Test | None:
     """Return the condition that a packet is in one of the sets of a set; None where one is not known."""
     members = [
-        condition_of(sets, member, directions, negated=False, depth=depth + 1)
+        condition_of(sets, member, directions, negated=False, family=family, depth=depth + 1)
         for member in known.entries
     ]
     if any(isinstance(member, Condition) and member.values is None for member in members):
@@ -140,12 +147,12 @@ def _entry(fields: list[str], entry: str) -> Iterator[tuple[Condition, ...]]:
 
 
 def _numbers(name: str, text: str) -> Spans:
-    """Return the numbers of one dimension of an entry; () for what is not of IPv4 or TCP."""
+    """Return the numbers of one dimension of an entry; () for what is no address and not of TCP."""
     try:
         if name.endswith("addr"):
             low, dash, high = text.partition("-")
             if dash:
-                return ((int(IPv4Address(low)), int(IPv4Address(high))),)
+                return ((int(ip_address(low)), int(ip_address(high))),)
             return spans.of_networks([text])
         protocol, colon, ports = text.rpartition(":")
         if colon and protocol not in ("tcp", "6"):

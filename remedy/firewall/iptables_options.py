@@ -14,6 +14,7 @@ from remedy.firewall.spans import Spans
 READABLE = frozenset(
     {"tcp", "udp", "icmp", "icmp6", "sctp", "dccp", "udplite", "ah", "esp", "comment", "multiport", "conntrack"}
     | {"state", "addrtype", "mark", "connmark", "set", "iprange", "pkttype", "physdev", "rpfilter", "tcpmss"}
+    | {"rt", "hbh", "dst", "frag", "mh"}
 )  # fmt: skip
 """Modules of which every option is read, or is found unreadable by itself."""
 
@@ -134,6 +135,32 @@ OPTIONS: Mapping[str, Callable[[Sequence[str], bool], Test]] = {
     ),
     "--physdev-is-bridged": _is("physical-port", "any"),
     **dict.fromkeys(("-f", "--fragment"), _is("fragments", "any")),
+    # TCP of the cluster has none of the headers that IPv6 can have in front of it.
+    **dict.fromkeys(
+        (
+            "--rt-type",
+            "--rt-segsleft",
+            "--rt-len",
+            "--rt-0-res",
+            "--rt-0-addrs",
+            "--hbh-len",
+            "--hbh-opts",
+        ),
+        _is("fragments", "any"),
+    ),
+    **dict.fromkeys(
+        (
+            "--dst-len",
+            "--dst-opts",
+            "--fragid",
+            "--fragres",
+            "--fraglen",
+            "--fragfirst",
+            "--fragmore",
+            "--fraglast",
+        ),
+        _is("fragments", "any"),
+    ),
     "--opcode": lambda values, negated: Condition(
         "arp-operation", frozenset({_OPERATIONS.get(values[0], values[0].lower())}), negated
     ),

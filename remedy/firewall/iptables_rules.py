@@ -1,4 +1,4 @@
-"""Reading rules of iptables, as iptables-save(8) prints them and as its files keep them.
+"""Reading rules of iptables and ip6tables, as iptables-save(8) prints them and as their files keep them.
 
 arptables-save prints the same format with options of its own, which are read here, too.
 """
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from remedy.firewall.ipsets import IpSet, condition_of, parse_ipsets
+from remedy.firewall.ipsets import condition_of, parse_ipsets
 from remedy.firewall.iptables_options import OPTIONS, READABLE, mark
 from remedy.firewall.nftables_text import shortened
-from remedy.firewall.packets import Box, Condition, Flow, Test
+from remedy.firewall.packets import Box, Condition, Either, Flow, Test
 from remedy.firewall.reading import LazyChains, ReadRule, narrow
 from remedy.firewall.traffic import Chain
 
@@ -80,6 +80,11 @@ _MATCHED_SET = re.compile(r" --match-set (\S+) ")
 # --- texts -------------------------------------------------------------------------------------------------
 
 
+def tables_of(text: str) -> tuple[str, ...]:
+    """Return the names of the tables in a saved text."""
+    return tuple(line[1:].strip() for line in text.splitlines() if line.startswith("*"))
+
+
 @lru_cache(maxsize=256)
 def table_lines(text: str, table: str) -> tuple[str, ...]:
     """Return the lines of a table, without its name and COMMIT."""
@@ -129,7 +134,7 @@ def _lines_by_chain(text: str, table: str) -> MappingProxyType[str, tuple[str, t
 
 
 def read_chain(
-    text: str, table: str, chain: str, ipsets: str | None = None
+    text: str, table: str, chain: str, ipsets: str | None = None, family: str = "inet"
 ) -> tuple[ReadRule, ...]:
     """Return the rules of a chain.
 
@@ -138,6 +143,7 @@ def read_chain(
         table: the chain's table.
         chain: its name.
         ipsets: what ``ipset save`` prints; None where that is not known.
+        family: of the packets, "inet" or "inet6".
     """
     chains = _lines_by_chain(text, table)
     place = "" if table == "filter" else f"-t {table} "
@@ -146,7 +152,7 @@ def read_chain(
         # What is in a set that rules fill says nothing of the next packet, so such a rule is uncertain as well.
         again = [None] if _filled_sets(text) & set(_MATCHED_SET.findall(line)) else []
         for known in (ipsets, *again):
-            rule = read_rule(line, known)
+            rule = read_rule(line, known, family)
             if rule.action in ("jump", "goto") and rule.target not in chains:
                 rule = replace(rule, action="drop", unread=(*rule.unread, f"target {rule.target}"))
             rules.append(replace(rule, words=shortened(f"{place}{rule.words}")))
@@ -164,9 +170,11 @@ def chains(
 ) -> Mapping[str, Chain]:
     """Return the chains of a table for the packets of a flow within ``bounds``."""
     known = _lines_by_chain(text, table)
+    family = "inet6" if flow.ether == "ip6" else "inet"
 
     def make(name: str) -> Chain:
-        return narrow(read_chain(text, table, name, ipsets), flow, bounds, known[name][0])
+        rules = read_chain(text, table, name, ipsets, family)
+        return narrow(rules, flow, bounds, known[name][0])
 
     return LazyChains(known, make)
 
@@ -177,7 +185,7 @@ def arp_chains(text: str, flow: Flow, bounds: Box) -> Mapping[str, Chain]:
 
     def make(name: str) -> Chain:
         rules = (
-            replace(rule, tests=tuple(_of_arp(test) for test in rule.tests))
+            replace(rule, tests=tuple(_renamed(test, "arp-{}") for test in rule.tests))
             for rule in read_chain(text, "filter", name)
         )
         return narrow(rules, flow, bounds, known[name][0])
@@ -185,10 +193,18 @@ def arp_chains(text: str, flow: Flow, bounds: Box) -> Mapping[str, Chain]:
     return LazyChains(known, make)
 
 
-def _of_arp(test: Test) -> Test:
-    if isinstance(test, Condition) and test.field in ("saddr", "daddr"):
-        return replace(test, field=f"arp-{test.field}")
-    return test
+def _renamed(test: Test, pattern: str) -> Test:
+    """Return a condition on addresses as a condition on those of another family."""
+    if isinstance(test, Either):
+        known = (tuple(_of_family(c, pattern) for c in a) for a in test.alternatives)
+        return replace(test, alternatives=tuple(known))
+    return _of_family(test, pattern)
+
+
+def _of_family(condition: Condition, pattern: str) -> Condition:
+    if condition.field in ("saddr", "daddr"):
+        return replace(condition, field=pattern.format(condition.field))
+    return condition
 
 
 def marks_connections(text: str) -> bool:
@@ -202,8 +218,8 @@ def marks_connections(text: str) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def read_rule(line: str, ipsets: str | None = None) -> ReadRule:
-    """Read a line ``-A CHAIN ...``."""
+def read_rule(line: str, ipsets: str | None = None, family: str = "inet") -> ReadRule:
+    """Read a line ``-A CHAIN ...`` that is about packets of ``family``, "inet" or "inet6"."""
     words = _words(line)[2:]
     sets = None if ipsets is None else parse_ipsets(ipsets)
     rule = _Line()
@@ -218,10 +234,16 @@ def read_rule(line: str, ipsets: str | None = None) -> ReadRule:
         count = _arity(option, words, at)
         values = words[at : at + count]
         at += count
-        rule = _read_option(rule, option, values, negated, sets)
+        if option == "--match-set" and count == 2:
+            found = condition_of(sets, *values, negated=negated, family=family)
+            rule = rule.plus(found)
+        else:
+            rule = _read_option(rule, option, values, negated)
         negated = False
     if "rpfilter" in words:
         rule = rule.plus(Condition("reverse-path", frozenset({"same"}), "--invert" in words))
+    if family == "inet6":
+        rule = replace(rule, tests=tuple(_renamed(test, "{}6") for test in rule.tests))
     return ReadRule(
         line,
         rule.tests,
@@ -261,7 +283,6 @@ def _read_option(
     option: str,
     values: Sequence[str],
     negated: bool,
-    sets: Mapping[str, IpSet] | None,
 ) -> _Line:
     """Return a line with one option more."""
     value = values[0] if values else ""
@@ -275,8 +296,6 @@ def _read_option(
     if option in ("-m", "--match"):
         rule = replace(rule, module=value)
         return rule if value in READABLE else rule.without(value)
-    if option == "--match-set" and len(values) == 2:
-        return rule.plus(condition_of(sets, value, values[1], negated=negated))
     if option == "--mark":
         name = "connection-mark" if rule.module == "connmark" else "mark"
         return rule.plus(mark(name, value, negated))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from typing import Any
 
 from remedy.firewall import spans
@@ -26,14 +26,16 @@ _FLAGS = {
 _PROTOCOLS = {6: "tcp", 17: "udp", 1: "icmp", 58: "icmpv6", "ipv6-icmp": "icmpv6"}
 _ETHER = {0x0800: "ip", 0x0806: "arp", 0x86DD: "ip6"}
 _OTHERS = frozenset(
-    {"udp", "icmp", "icmpv6", "igmp", "ip6", "sctp", "dccp", "udplite", "ah", "esp", "comp"}
+    {"udp", "icmp", "icmpv6", "igmp", "sctp", "dccp", "udplite", "ah", "esp", "comp"}
 )
 _ADDRESSES = {"saddr", "daddr", "arp-saddr", "arp-daddr"}
+_IPV6_ADDRESSES = {"saddr6", "daddr6"}
 _NUMBERS = {
     "sport": spans.ALL_PORTS,
     "dport": spans.ALL_PORTS,
     "mss": spans.ALL_PORTS,
 } | dict.fromkeys(_ADDRESSES, spans.ALL_ADDRESSES)
+_NUMBERS |= dict.fromkeys(_IPV6_ADDRESSES, spans.ALL_IPV6_ADDRESSES)
 _MARKS = {"mark", "connection-mark"}
 
 
@@ -72,7 +74,7 @@ def named(name: str, sets: Sets) -> Elements | None:
 def field_of(left: Any) -> tuple[str, int]:
     """Return what a match looks at, in a word of ``packets``, and the bits of it that count.
 
-    "never": it is of another protocol than TCP over IPv4; a text in words where nobody can answer it.
+    "never": it is of another protocol than TCP; a text in words where nobody can answer it.
     """
     mask = 2**32 - 1
     if isinstance(left, dict) and "&" in left:
@@ -91,7 +93,8 @@ def field_of(left: Any) -> tuple[str, int]:
         return _fib(value), mask
     if kind == "tcp option" and value == {"name": "maxseg", "field": "size"}:
         return "mss", mask
-    return str(kind or "something"), mask
+    # TCP of the cluster has none of the headers that IPv6 can have in front of it.
+    return "never" if kind == "exthdr" else str(kind or "something"), mask
 
 
 _META = {
@@ -119,8 +122,8 @@ def _payload(value: Mapping[str, Any]) -> str:
     protocol, name = value.get("protocol", ""), str(value.get("field", ""))
     if protocol == "ip" and name in ("saddr", "daddr"):
         return name
-    if protocol == "ip" and name == "protocol":
-        return "l4proto"
+    if protocol == "ip6" and name in ("saddr", "daddr"):
+        return f"{name}6"
     if protocol in ("tcp", "th") and name in ("dport", "sport"):
         return name
     if protocol == "tcp" and name == "flags":
@@ -246,7 +249,7 @@ def _words(item: Any, name: str) -> tuple[str, ...]:
         return tuple(word for inner in item for word in _words(inner, name))
     if isinstance(item, dict) or item is None:
         raise ValueError("no word")
-    if name == "l4proto":
+    if name in ("l4proto", "ip protocol", "ip6 nexthdr"):
         return (str(_PROTOCOLS.get(item, item)),)
     if name == "ethertype":
         number = int(item, 0) if isinstance(item, str) and item.startswith("0x") else item
@@ -272,7 +275,8 @@ def _spans(item: Any, name: str) -> Spans:
 def _number(item: Any, name: str) -> int:
     if isinstance(item, bool):
         raise ValueError("no number")
-    return int(IPv4Address(item)) if name in _ADDRESSES and isinstance(item, str) else int(item)
+    is_address = name in _ADDRESSES | _IPV6_ADDRESSES and isinstance(item, str)
+    return int(ip_address(item)) if is_address else int(item)
 
 
 def _concatenated(parts: list[Any], right: Any, sets: Sets, negated: bool) -> Test:

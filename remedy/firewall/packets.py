@@ -21,7 +21,11 @@ REQUEST, REPLY = "request", "reply"
 PEERS, SPORTS, DPORTS = range(3)
 """What a condition can narrow."""
 
-_ALL = (spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS)
+_ALL = {
+    "ip": (spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
+    "ip6": (spans.ALL_IPV6_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
+    "arp": (spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
+}
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 _LATER = frozenset({ACK, PSH | ACK, FIN | ACK, FIN | PSH | ACK, RST, RST | ACK})
@@ -98,7 +102,7 @@ class Flow:
         way: whether peers send them or get them.
         interfaces: by one of which they pass; () where that is not known.
         address: of this host, in the cluster; None where it is not known.
-        ether: what an Ethernet frame carries: "ip" or "arp".
+        ether: what an Ethernet frame carries: "ip", "ip6" or "arp".
         bridged: whether the interface is a bridge, of which ``interfaces`` are the ports.
         bridge: its name.
         symmetric: whether the route back to each peer leads through the same interface; None: not known.
@@ -108,7 +112,7 @@ class Flow:
     way: Literal["in", "out"]
     interfaces: tuple[str, ...] = ()
     address: int | None = None
-    ether: Literal["ip", "arp"] = "ip"
+    ether: Literal["ip", "ip6", "arp"] = "ip"
     bridged: bool = False
     bridge: str = ""
     symmetric: bool | None = None
@@ -124,8 +128,7 @@ OF_PARTS = frozenset({"mark", "state", "direction", "flags", "mss", "arp-operati
 
 def ask(condition: Condition, flow: Flow) -> Answer:
     """Return what a condition says of all packets of a flow."""
-    carried = _CARRIED.get(condition.field)
-    if condition.field == "never" or (carried is not None and carried != flow.ether):
+    if condition.field == "never" or flow.ether not in _carried(condition.field):
         return False  # of another protocol: the rule is about none of these packets, negated or not
     answer = _positive(condition, flow)
     if not condition.negated or answer is None:
@@ -133,13 +136,22 @@ def ask(condition: Condition, flow: Flow) -> Answer:
     if isinstance(answer, bool):
         return not answer
     dimension, numbers = answer
-    return dimension, spans.minus(_ALL[dimension], numbers)
+    return dimension, spans.minus(_ALL[flow.ether][dimension], numbers)
 
 
 _CARRIED = {
-    **dict.fromkeys(("saddr", "daddr", "sport", "dport", "l4proto", "flags"), "ip"),
-    **dict.fromkeys(("arp-saddr", "arp-daddr", "arp-operation"), "arp"),
+    **dict.fromkeys(("saddr", "daddr"), ("ip",)),
+    **dict.fromkeys(("saddr6", "daddr6"), ("ip6",)),
+    **dict.fromkeys(("sport", "dport", "l4proto", "flags"), ("ip", "ip6")),
+    **dict.fromkeys(("arp-saddr", "arp-daddr", "arp-operation"), ("arp",)),
 }
+_FAMILY = {"ipv4": "ip", "ipv6": "ip6", "arp": "arp"}
+
+
+def _carried(field: str) -> tuple[str, ...]:
+    """Return which of the protocols in a frame have what a condition looks at."""
+    first = field.partition(" ")[0]  # another field of one of them: "ip ttl"
+    return _CARRIED.get(field) or ((first,) if first in _ALL else tuple(_ALL))
 
 
 def _positive(condition: Condition, flow: Flow) -> Answer:
@@ -148,8 +160,9 @@ def _positive(condition: Condition, flow: Flow) -> Answer:
         return None
     if field in ("sport", "dport"):
         return (SPORTS if field == "sport" else DPORTS), _numbers(values)
-    if field.removeprefix("arp-") in ("saddr", "daddr"):
-        if field.endswith("saddr") is (flow.way == "in"):
+    address = field.removeprefix("arp-").removesuffix("6")
+    if address in ("saddr", "daddr"):
+        if (address == "saddr") is (flow.way == "in"):
             return PEERS, _numbers(values)
         return None if flow.address is None else spans.holds(_numbers(values), flow.address)
     if field == "connection-mark":
@@ -178,8 +191,8 @@ def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
         return False  # of TCP none after the first, while paths are found to be as wide as they are
     known = {
         "ethertype": flow.ether,
-        "nfproto": "ipv4" if flow.ether == "ip" else "arp",
-        "l4proto": "tcp",
+        "nfproto": next(name for name, ether in _FAMILY.items() if ether == flow.ether),
+        **dict.fromkeys(("l4proto", "ip protocol", "ip6 nexthdr"), "tcp"),
         "packet-type": "host",
     }
     return known[field] in words if field in known else None

@@ -1,20 +1,21 @@
-"""Sets of numbers (ports, IPv4 addresses) as sorted ranges that do not touch."""
+"""Sets of numbers (ports, addresses of one family) as sorted ranges that do not touch."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, summarize_address_range
+from ipaddress import IPv4Address, IPv4Network, ip_network, summarize_address_range
 from typing import TypeAlias
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """First and last number of each range."""
 
 ALL_ADDRESSES: Spans = ((0, 2**32 - 1),)
+ALL_IPV6_ADDRESSES: Spans = ((0, 2**128 - 1),)
 ALL_PORTS: Spans = ((0, 65535),)
 ALL_MARKS: Spans = ((0, 2**32 - 1),)
-_LARGEST = 2**64
+_LARGEST = 2**129
 
 
 def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
@@ -81,8 +82,8 @@ def _without_many(first: Spans, second: Spans) -> Spans:
 
 
 def of_networks(networks: Iterable[str]) -> Spans:
-    """Return the addresses of IPv4 networks and single addresses in text."""
-    parsed = (IPv4Network(text, strict=False) for text in networks)
+    """Return the addresses of networks and single addresses in text, all of one family."""
+    parsed = (ip_network(text, strict=False) for text in networks)
     return merge((int(net.network_address), int(net.broadcast_address)) for net in parsed)
 
 

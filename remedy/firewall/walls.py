@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from remedy.firewall import firewalld, iptables, iptables_rules, nftables, ufw
-from remedy.firewall.boot.walls import PacketQuestion, armed, armed_nftables, is_armed
+from remedy.firewall.boot.armed import PacketQuestion
+from remedy.firewall.boot.walls import armed, armed_nftables, is_armed
 from remedy.firewall.hooks import Gate, Path, Tables, gates
 from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.spans import merge
@@ -124,7 +125,7 @@ def walls_of(
         if (chain.family, chain.table) == firewalld.TABLE:
             managed += group
             continue
-        wall = _wall(
+        wall = wall_of(
             f"nftables ({chain.family} {chain.table} {chain.name})",
             group,
             partial(nftables.propose, chain) if chain.family != "arp" else None,
@@ -137,11 +138,11 @@ def walls_of(
     if managed:
         off = not isinstance(walls.firewalld, str)
         propose = partial(firewalld.propose, host, ruleset)
-        yield _wall("firewalld", managed, propose, switch="firewalld", leftover=off)
+        yield wall_of("firewalld", managed, propose, switch="firewalld", leftover=off)
     for kind, name in _LEGACY_NAMES.items():
         group = [gate for gate in passed if gate.kind == kind]
         if group:
-            yield _wall(name, group, None, show=f"{name}-legacy -L")
+            yield wall_of(name, group, None, show=f"{name}-legacy -L")
     yield from _saved_nftables(host, native, PacketQuestion(traffic, path, accepted))
 
 
@@ -239,19 +240,19 @@ def _iptables_walls(
     if iptables_rules.filter_lines(table.text):
         if ufw.active(table):
             propose = partial(ufw.propose, host, table)
-            yield _wall("ufw", main, propose, switch="ufw", leftover=walls.ufw is not True)
+            yield wall_of("ufw", main, propose, switch="ufw", leftover=walls.ufw is not True)
         elif isinstance(walls.firewalld, str) and not in_nft:
             propose = partial(firewalld.propose, host, None)
-            yield _wall("firewalld", main, propose, switch="firewalld")
+            yield wall_of("firewalld", main, propose, switch="firewalld")
         elif isinstance(walls.firewalld, str) and _has_direct_rules(host):
-            yield _wall("firewalld's direct rules", main, partial(_direct, table))
+            yield wall_of("firewalld's direct rules", main, partial(_direct, table))
         else:
-            yield _wall(table.name, main, partial(iptables.propose, host, table))
+            yield wall_of(table.name, main, partial(iptables.propose, host, table))
     for gate in group:
         if gate in main:
             continue
         name, chain = gate.place.split(" ")
-        wall = _wall(
+        wall = wall_of(
             f"{table.name}, table {name}, chain {chain}",
             [gate],
             None,
@@ -282,7 +283,7 @@ def _direct(table: IptablesTable, opening: Opening) -> Amendment:
     return Amendment(present, notes=(note,))
 
 
-def _wall(
+def wall_of(
     name: str,
     group: Sequence[Gate],
     propose: Callable[[Opening], Amendment] | None,
@@ -335,7 +336,6 @@ def _holds_rules(text: str) -> bool:
     return bool(iptables_rules.filter_lines(text)) or "\n-A " in text or " DROP" in text
 
 
-def _saved_tables(walls: Firewalls) -> Iterator[str]:
-    """Yield the tables of nftables that belong to iptables."""
-    if not isinstance(walls.iptables, Unknown):
-        yield from (line[1:] for line in walls.iptables.splitlines() if line.startswith("*"))
+def _saved_tables(walls: Firewalls) -> tuple[str, ...]:
+    """Return the tables of nftables that belong to iptables."""
+    return () if isinstance(walls.iptables, Unknown) else iptables_rules.tables_of(walls.iptables)

@@ -62,7 +62,8 @@ class Firewalls(Record):
 
     ``iptables`` and so on are what iptables-save(8) prints without comments and counters, "" when they are not
     there; the plain ones are the rules that iptables keeps in nftables, the ``legacy`` ones those in the old
-    tables of the kernel. ``firewalld`` is "running", ``None`` when it does not run: what it has in force is
+    tables of the kernel; the ``ip6`` ones are those of IPv6, "" where the host has no address of it beyond its
+    links. ``firewalld`` is "running", ``None`` when it does not run: what it has in force is
     among the rules.
     ``ufw`` is whether ufw is switched on in its own configuration, ``None`` when it is not installed.
     ``ipsets``, ``arptables`` and ``ebtables`` are what ipset(8), arptables-save and ebtables-save print of the
@@ -77,6 +78,8 @@ class Firewalls(Record):
     ipsets: Fact[str] = ""
     arptables: Fact[str] = ""
     ebtables: Fact[str] = ""
+    ip6tables: Fact[str] = ""
+    ip6tables_legacy: Fact[str] = ""
 
 
 def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
@@ -94,6 +97,8 @@ def parse_firewalls(sections: Sections, ufw: Fact[bool | None]) -> Firewalls:
         ipsets=fact(lambda: _saved(sections, "ipsets")),
         arptables=fact(lambda: _saved(sections, "arptables-legacy")),
         ebtables=fact(lambda: _saved(sections, "ebtables-legacy")),
+        ip6tables=fact(lambda: _saved(sections, "ip6tables")),
+        ip6tables_legacy=fact(lambda: _saved(sections, "ip6tables-legacy")),
     )
 
 

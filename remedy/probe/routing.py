@@ -33,11 +33,11 @@ _RULE_WORDS = frozenset(
 
 
 class FibRoute(Record):
-    """An IPv4 route of any table; of those that the kernel makes for its own addresses only ``local`` ones.
+    """A route of any table; of those that the kernel makes for its own addresses only ``local`` ones.
 
     Args:
         kind: "unicast", "unreachable", "blackhole", "prohibit", "throw", "local", ...
-        destination: a network or an address; "default" for all.
+        destination: a network or an address; "default" for all of IPv4, "::/0" for all of IPv6.
         gateway: "" where the destination is on the link, or there are several.
         interface: "" where there is none, or several.
         table: by the name that iproute2 has for it.
@@ -61,7 +61,7 @@ class FibRoute(Record):
 
 
 class PolicyRule(Record):
-    """An IPv4 rule of policy routing, in the order of priority.
+    """A rule of policy routing, IPv4 or IPv6, in the order of priority.
 
     Args:
         priority: the smaller is tried first.
@@ -115,12 +115,17 @@ class IpsecPolicy(Record):
 
 
 class Routing(Record):
-    """What decides where a packet to a peer goes; IPv4."""
+    """What decides where a packet to a peer goes.
+
+    ``routes``, ``rules`` and ``neighbours`` are those of IPv4, ``ipv6`` those of IPv6; its rules are () where
+    the host has no address of IPv6 beyond its links.
+    """
 
     routes: tuple[FibRoute, ...]
     rules: tuple[PolicyRule, ...]
     neighbours: tuple[Neighbour, ...]
     ipsec: Fact[tuple[IpsecPolicy, ...]]
+    ipv6: Routing | None = None
 
 
 class Discipline(Record):
@@ -156,30 +161,54 @@ def parse_routing(sections: Sections) -> Routing:
     if len(body) >= MOST or not marked:
         raise NoAnswerError("there is more than 1 MB of routes, rules and neighbours")
     arrays = [value for value in sections.json_lines(body) if isinstance(value, list)]
-    if len(arrays) != 3:
+    if len(arrays) not in (3, 4):
         raise NoAnswerError(
             f"ip printed no JSON (iproute2 4.13 and later can): {body.strip()[:80]}"
         )
     policies = body[max(body.rfind("]\n"), 0) :].removeprefix("]\n")
+    routes, rules, neighbours = arrays[-3:]
     return Routing(
-        routes=in_text_order(
-            _route(entry)
-            for entry in arrays[0]
-            if ":" not in entry.get("dst", ":")
-            and entry.get("type") not in ("broadcast", "multicast")
-        ),
-        rules=tuple(_rule(entry) for entry in arrays[1]),
-        neighbours=tuple(
-            Neighbour(
-                address=entry["dst"],
-                mac=entry.get("lladdr", ""),
-                interface=entry.get("dev", ""),
-                state=(entry.get("state") or [""])[0],
-            )
-            for entry in arrays[2]
-            if ":" not in entry.get("dst", ":")
-        ),
+        routes=_routes(routes, version=4),
+        rules=tuple(_rule(entry) for entry in rules),
+        neighbours=_neighbours(neighbours, version=4),
         ipsec=_NOT_ASKED if known.strip() == "unknown" else tuple(_policies(policies)),
+        ipv6=Routing(
+            routes=_routes(routes, version=6),
+            rules=tuple(_rule(entry) for entry in arrays[0]) if len(arrays) == 4 else (),
+            neighbours=_neighbours(neighbours, version=6),
+            ipsec=(),
+        ),
+    )
+
+
+_ALL_OF_IPV6 = {"dst": "::/0"}
+
+
+def _routes(entries: Iterable[dict[str, Any]], *, version: int) -> tuple[FibRoute, ...]:
+    return in_text_order(
+        _route(entry | _ALL_OF_IPV6 if version == 6 and entry["dst"] == "default" else entry)
+        for entry in entries
+        if "dst" in entry
+        and _version(entry) == version
+        and entry.get("type") not in ("broadcast", "multicast", "anycast")
+    )
+
+
+def _version(entry: Mapping[str, Any]) -> int:
+    """Return 4 or 6: of a default route only IPv6 has a preference among routers (RFC 4191)."""
+    return 6 if ":" in entry["dst"] or "pref" in entry else 4
+
+
+def _neighbours(entries: Iterable[Mapping[str, Any]], *, version: int) -> tuple[Neighbour, ...]:
+    return tuple(
+        Neighbour(
+            address=entry["dst"],
+            mac=entry.get("lladdr", ""),
+            interface=entry.get("dev", ""),
+            state=(entry.get("state") or [""])[0],
+        )
+        for entry in entries
+        if "dst" in entry and _version(entry) == version
     )
 
 

@@ -57,6 +57,20 @@ SCAN_FILES = (
     "/usr/lib/systemd/system/kubelet.service",
     "/usr/lib/systemd/system/kubelet.service.d/*.conf",
     "/usr/lib/systemd/system/*.service.d/*.conf",
+    # What systemd lets the processes of units do in the network (systemd.resource-control(5))
+    "/etc/systemd/system/*.slice",
+    "/etc/systemd/system/*slice.d/*.conf",
+    "/etc/systemd/system/*scope.d/*.conf",
+    "/etc/systemd/system/service.d/*.conf",
+    "/etc/systemd/system.control/*.d/*.conf",
+    "/run/systemd/system/*.slice",
+    "/run/systemd/system/*slice.d/*.conf",
+    "/run/systemd/system/*scope.d/*.conf",
+    "/run/systemd/system.control/*.d/*.conf",
+    "/usr/lib/systemd/system/*.slice",
+    "/usr/lib/systemd/system/*slice.d/*.conf",
+    "/usr/lib/systemd/system/ssh.service",
+    "/usr/lib/systemd/system/sshd.service",
     "/etc/default/slurmd",
     "/etc/default/kubelet",
     "/etc/sysconfig/slurmd",
@@ -172,6 +186,10 @@ _NETWORK_KEYS = (
 _NETWORK_COMMANDS = "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
 _BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
 _MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
+_UNIT_KEYS = (
+    "Slice|IPAddressAllow|IPAddressDeny|IPIngressFilterPath|IPEgressFilterPath|RestrictNetworkInterfaces"
+    "|SocketBindAllow|SocketBindDeny|RestrictAddressFamilies|PrivateNetwork|NetworkNamespacePath"
+)
 _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters"
 
 SCAN_PATTERN = "|".join(
@@ -189,6 +207,7 @@ SCAN_PATTERN = "|".join(
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",
         f"^[[:space:]]*({_SLURM_KEYS})[[:space:]]*=",
+        f"^[[:space:]]*({_UNIT_KEYS})[[:space:]]*=",
         f"^[[:space:]]*-?[[:space:]]*({_NETWORK_KEYS})([[:space:]:=]|$)",
         "^[[:space:]]*[A-Za-z0-9_.-]+:[[:space:]]*$",
         r"^[[:space:]]*-[[:space:]]*\"?[0-9.]+/[0-9]+",

@@ -1,4 +1,6 @@
-"""Packets between hosts: dropped on their way out, in other tables, and by rules that nobody can judge."""
+"""Packets between hosts: dropped on their way out, in other tables, over IPv6, by units, and by rules of which
+nobody can say what they do.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ def site(cluster: Cluster) -> Site:
     return Site(cluster)
 
 
-def evidence(document: RemedyOutput, host: str, kind: str) -> str:
-    """Return what is said of a host's firewalls, in findings of one kind."""
+def evidence(document: RemedyOutput, host: str, kind: str, remedy: str = "firewall") -> str:
+    """Return what a remedy says of a host, in findings of one kind."""
     found = document.document["hosts"][host]["findings"]
     return "\n".join(
         "\n".join((f["title"], *f["evidence"], f["fix"]))
         for f in found
-        if f["remedy"] == "firewall" and f["kind"] == kind
+        if f["remedy"] == remedy and f["kind"] == kind
     )
 
 
@@ -144,3 +146,91 @@ def test_a_rule_that_its_text_does_not_decide_is_unknown_until_it_is_accepted(si
     assert "connlimit" in evidence(more, rate, "unknown")
     assert "hashlimit" not in evidence(more, rate, "unknown")
     assert titles(more.document)[rate]
+
+
+NAMES_STAY = "hosts_file: {manage: false}\n"
+
+
+def leads_to(site: Site, host: str, peer: str) -> str:
+    """Return what a peer's name leads to first."""
+    return site.cluster.host(host).must(["getent", "ahosts", peer]).split()[0]
+
+
+def test_what_is_lost_over_ipv6_and_by_units_is_named(site: Site) -> None:
+    lost, closed, *_ = site.cluster.hosts
+    limit = ("--limit", f"{lost},{closed}")
+    site.cluster.fault(lost, "firewall-ip6tables")
+    site.cluster.fault(closed, "unit-denies-peers")
+    (site.folder / "remedy.yaml").write_text(NAMES_STAY)
+    checked = site.remedy("check", "--json", *limit)
+    rule = "-A INPUT -s 2001:db8:214::/64 -p tcp -m tcp --dport 29400:65535 -j DROP"
+    assert rule in evidence(checked, lost, "blocked")
+    assert "IPv6" not in evidence(checked, closed, "blocked")
+    line = "/etc/systemd/system/user.slice.d/closed.conf:2: IPAddressDeny="
+    assert line in evidence(checked, closed, "blocked", "unit_network")
+
+    # Names that lead to the cluster addresses again end it; what a unit may do is its owner's affair.
+    (site.folder / "remedy.yaml").unlink()
+    assert rule in evidence(site.remedy("check", "--json", *limit), lost, "report")
+    site.cluster.host(closed).must("rm /etc/systemd/system/user.slice.d/closed.conf")
+    applied = site.remedy("apply", *APPLY, *limit)
+    assert applied.code == 0, applied.text
+    assert leads_to(site, lost, closed) == site.addresses()[closed]
+    again = site.remedy("check", "--json", *limit)
+    assert again.document["plan"]["changes"] == []
+    assert not evidence(again, lost, "report") + evidence(again, closed, "blocked", "unit_network")
+    assert site.remedy("rollback", applied.document["run"], "--yes").code == 0
+    assert leads_to(site, lost, closed).startswith("2001:db8:214::")
+
+
+@pytest.mark.full
+def test_both_directions_and_routes_of_ipv6_are_named(site: Site) -> None:
+    both, routed, *_ = site.cluster.hosts
+    limit = ("--limit", f"{both},{routed}")
+    site.cluster.fault(both, "firewall-nft-ip6")
+    site.cluster.fault(routed, "route-ipv6-unreachable")
+    (site.folder / "remedy.yaml").write_text(NAMES_STAY)
+    checked = site.remedy("check", "--json", *limit)
+    told = evidence(checked, both, "blocked")
+    assert "ip6 lab_fault input: ip6 saddr 2001:db8:214::/64 tcp dport 1024-65535 drop" in told
+    assert "ip6 lab_fault output: ip6 daddr 2001:db8:214::/64 tcp dport 1024-65535 drop" in told
+    assert "unreachable 2001:db8:214::" in evidence(checked, routed, "blocked", "peer_routes")
+    for host, command in (
+        (both, "nft delete table ip6 lab_fault"),
+        (routed, "ip -6 route flush type unreachable"),
+    ):
+        site.cluster.host(host).must(command)
+    after = site.remedy("check", "--json", *limit)
+    assert not evidence(after, both, "blocked") + evidence(after, routed, "blocked", "peer_routes")
+
+
+@pytest.mark.full
+def test_firewalls_in_odd_ways_are_opened_or_named(site: Site) -> None:
+    limited, rich, locked, listed = site.cluster.hosts
+    faults = {
+        limited: "ufw-limit",
+        rich: "firewalld-rich",
+        locked: "firewalld-lockdown",
+        listed: "ipset",
+    }
+    assert site.remedy("apply", *APPLY).code == 0
+    wire = Wire(site)
+    wire.listen(faults)
+    for host, name in faults.items():
+        site.cluster.fault(host, f"firewall-{name}")
+    before = {host: state(site, host) for host in faults}
+    for host in (rich, locked, listed):
+        assert wire.reached(limited, [host], NEEDED) == {host: []}
+    applied = site.remedy("apply", *APPLY)
+    assert applied.code == 1, applied.text
+    for host in (rich, listed):
+        assert wire.reached(limited, [host], NEEDED) == {host: list(NEEDED)}, applied.text
+    checked = site.remedy("check", "--json")
+    statuses = {host: checked.document["hosts"][host]["status"] for host in faults}
+    assert statuses == {limited: "failed", rich: "ok", locked: "failed", listed: "ok"}
+    assert "recent" in evidence(checked, limited, "unknown")
+    assert "ockdown" in applied.text
+    back = site.remedy("rollback", applied.document["run"], "--yes")
+    assert back.code == 0, back.text
+    for host in faults:
+        assert state(site, host).split() == before[host].split(), host

@@ -4,4 +4,6 @@
 ``iptables``    what iptables, ip6tables and ufw load
 ``firewalld``   zones and policies
 ``walls``       which of them are started, and what they keep out
+``ipv6``        the same for packets of IPv6
+``armed``       what each of them is asked, and answers
 """

@@ -26,6 +26,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _SERVICES: Mapping[str, tuple[str, ...]] = {"ssh": ("22/tcp",)}
 
 Expression = list[dict[str, Any]]
+_FAMILY = {"meta": {"key": "nfproto"}}
 
 
 @dataclass
@@ -181,11 +182,28 @@ def _address(text: str) -> Any:
     return {"range": [low, high]} if dash else text
 
 
+def _protocol(entries: Iterable[Any]) -> str:
+    """Return the protocol of addresses as ``_address`` gives them; a set has those of one family."""
+    for entry in entries:
+        value = (
+            entry.get("prefix", {}).get("addr") or entry["range"][0]
+            if isinstance(entry, dict)
+            else entry
+        )
+        if ":" in str(value):
+            return "ip6"
+    return "ip"
+
+
 def _direct(direct: Element | None) -> Iterator[Expression]:
     """Yield the direct rules for what comes in: their words are iptables', so they may match."""
     for rule in direct.all("rule") if direct is not None else ():
-        if rule.get("ipv") == "ipv4" and rule.get("chain") == "INPUT":
-            yield [{"unread": "direct rule of firewalld"}, {"drop": None}]
+        if rule.get("ipv") in ("ipv4", "ipv6") and rule.get("chain") == "INPUT":
+            yield [
+                _match(_FAMILY, rule.get("ipv")),
+                {"unread": "direct rule of firewalld"},
+                {"drop": None},
+            ]
 
 
 class _World:
@@ -201,23 +219,27 @@ class _World:
         self.sets = sets
 
     def rules(self, zone: Element) -> list[Expression]:
-        """Return the rules of a zone or policy, rich ones first: those that deny, then those that accept."""
+        """Return the rules of a zone or policy in the order of firewalld (firewalld.richlanguage(5)).
+
+        Rich rules with a negative priority are first, those with a positive one last; of the others those that
+        deny come before those that accept, and before ports and services.
+        """
         rich = [
-            (_verdict(rule), expression)
-            for rule in zone.all("rule")
+            (_rank(rule), expression)
+            for rule in sorted(zone.all("rule"), key=_rank)
             for expression in self._rich(rule)
         ]
         plain = [
             [*match, {"accept": None}] for child in zone.children for match in self._opened(child)
         ]
-        denied = [rule for verdict, rule in rich if verdict != "accept"]
-        return [*denied, *(rule for verdict, rule in rich if verdict == "accept"), *plain]
+        first = [rule for (priority, _), rule in rich if priority <= 0]
+        return [*first, *plain, *(rule for (priority, _), rule in rich if priority > 0)]
 
     def _rich(self, rule: Element) -> Iterator[Expression]:
         verdict = _verdict(rule)
-        if not verdict or rule.get("family") == "ipv6":
+        if not verdict:
             return
-        begin: Expression = []
+        begin: Expression = [_match(_FAMILY, rule.get("family"))] if rule.get("family") else []
         for source in rule.all("source"):
             operator = "!=" if source.get("invert").lower() in ("true", "yes") else "=="
             if source.get("ipset"):
@@ -272,16 +294,22 @@ class _World:
         """Return the match for an address or network."""
         if text.startswith("ipset:"):
             return self.named(text.removeprefix("ipset:"), operator, field)
-        if ":" in text:
-            return _match({"payload": {"protocol": "ip6", "field": field}}, text, operator)
-        return _match({"payload": {"protocol": "ip", "field": field}}, _address(text), operator)
+        left = {"payload": {"protocol": "ip6" if ":" in text else "ip", "field": field}}
+        return _match(left, _address(text), operator)
 
     def named(self, name: str, operator: str = "==", field: str = "saddr") -> dict[str, Any]:
         """Return the match for a set of addresses."""
         if name not in self.sets:
             return {"unread": f"ipset {name}"}
-        left = {"payload": {"protocol": "ip", "field": field}}
+        left = {"payload": {"protocol": _protocol(self.sets[name][:1]), "field": field}}
         return _match(left, {"set": self.sets[name]}, operator)
+
+
+def _rank(rule: Element) -> tuple[int, bool]:
+    """Return the place of a rich rule among those of its zone."""
+    text = rule.get("priority")
+    priority = int(text) if re.fullmatch(r"-?\d{1,5}", text) else 0
+    return priority, _verdict(rule) == "accept"
 
 
 def _verdict(rule: Element) -> str:

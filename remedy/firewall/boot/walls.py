@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from remedy.bounds import fits
@@ -16,13 +16,25 @@ from remedy.firewall import firewalld as live_firewalld
 from remedy.firewall import iptables as live_iptables
 from remedy.firewall import nftables, ufw
 from remedy.firewall.boot import firewalld, iptables
+from remedy.firewall.boot.armed import (
+    Armed,
+    Missing,
+    PacketQuestion,
+    gathered,
+    if_started,
+    is_there,
+    starts,
+    starts_ufw,
+    text_of,
+    texts_of,
+    unread,
+)
 from remedy.firewall.boot.nft_rule import NotReadError
 from remedy.firewall.boot.nft_text import read_config
-from remedy.firewall.hooks import Gate, Path, Tables, gates
+from remedy.firewall.hooks import Tables
 from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.spans import merge, of_networks
 from remedy.firewall.step import Amendment, FileStep, Note, Opening, Side, Way, opening_of
-from remedy.firewall.traffic import NOTHING, Doubt, Dropped, Traffic
 from remedy.plan.change import FindingKind
 from remedy.probe import File, HostState, NftChain, NftRuleset
 from remedy.values import Unknown
@@ -38,57 +50,13 @@ _NETWORK = re.compile(r"\d+\.\d+\.\d+\.\d+(/\d+)?$")
 _NO_RULES = NftRuleset(tables=(), chains=(), sets=())
 
 
-@dataclass(frozen=True)
-class Armed:
-    """What one firewall does at the next boot.
-
-    Args:
-        name: what the user knows it as.
-        incoming: what it drops of packets from the peers.
-        outgoing: what it drops of packets to them.
-        arp: what it drops of ARP.
-        doubts: rules of which it is not known whether they drop such packets, or why it cannot be read.
-        propose: how its files come to hold an opening; None where remedy does not change them.
-        chains: the base chains of nftables that drop packets.
-    """
-
-    name: str
-    incoming: Dropped = NOTHING
-    outgoing: Dropped = NOTHING
-    arp: Dropped = NOTHING
-    doubts: tuple[Doubt, ...] = ()
-    propose: Callable[[Opening], Amendment] | None = None
-    chains: tuple[NftChain, ...] = ()
-
-
-@dataclass(frozen=True)
-class PacketQuestion:
-    """What is asked of each firewall: the packets, their way, and the rules that the user has accepted."""
-
-    traffic: Traffic
-    path: Path
-    accepted: frozenset[str] = frozenset()
-
-    def ask(self, tables: Tables) -> tuple[Gate, ...]:
-        """Return what rules do with the packets."""
-        return tuple(gates(tables, self.traffic, self.path, self.accepted))
-
-
-def starts(host: HostState, service: str) -> bool:
-    """Return whether the next boot starts a service; where that is not known it may."""
-    if isinstance(host.units, Unknown):
-        return True
-    unit = host.units.get(service)
-    return unit is not None and unit.enabled in ("enabled", "static")
-
-
 def is_armed(host: HostState) -> bool:
     """Return whether the next boot loads any rules."""
     return (
         (starts(host, "nftables.service") and _nft_file(host) is not None)
-        or any(starts(host, service) and _exists(host, path) for path, service in SAVED.items())
-        or _starts_ufw(host)
-        or (starts(host, "firewalld.service") and _exists(host, FIREWALLD))
+        or any(starts(host, service) and is_there(host, path) for path, service in SAVED.items())
+        or starts_ufw(host)
+        or (starts(host, "firewalld.service") and is_there(host, FIREWALLD))
     )
 
 
@@ -101,68 +69,20 @@ def armed(host: HostState, question: PacketQuestion, handled: Sequence[str]) -> 
         handled: the names of the firewalls whose files are repaired with what is in force.
     """
     for firewall in _armed(host, question, handled):
-        yield _if_started(host, firewall)
+        yield if_started(host, firewall)
 
 
 def _armed(host: HostState, question: PacketQuestion, handled: Sequence[str]) -> Iterator[Armed]:
     if not any(name.startswith("iptables") for name in handled):
         for path, service in SAVED.items():
-            if starts(host, service) and _exists(host, path):
+            if starts(host, service) and is_there(host, path):
                 yield _saved(host, path, question)
-    if _starts_ufw(host) and "ufw" not in handled:
+    if starts_ufw(host) and "ufw" not in handled:
         yield _ufw(host, question)
     if starts(host, "firewalld.service") and "firewalld" not in handled:
         configuration = host.file(FIREWALLD)
         if isinstance(configuration, File) and configuration.exists:
-            yield _firewalld(host, question, _text(configuration))
-
-
-def _if_started(host: HostState, firewall: Armed) -> Armed:
-    """Return a firewall as doubts where it is not known whether the next boot starts it."""
-    if not isinstance(host.units, Unknown):
-        return firewall
-    reason = f"whether the next boot starts it: {host.units.reason}"
-    words = (*firewall.incoming.words, *firewall.outgoing.words, *firewall.arp.words)[:1]
-    doubts = [Doubt(text, (reason,)) for text in words]
-    doubts += [Doubt(doubt.words, (*doubt.unread, reason)) for doubt in firewall.doubts]
-    return Armed(firewall.name, doubts=tuple(doubts))
-
-
-def _named(what: str, passed: Sequence[Gate], accepted: frozenset[str]) -> Armed:
-    """Return what base chains together do."""
-    doubts = dict.fromkeys(doubt for gate in passed for doubt in gate.judgement.doubts)
-    return Armed(
-        what,
-        _dropped([gate for gate in passed if gate.way == "in" and not gate.arp]),
-        _dropped([gate for gate in passed if gate.way == "out" and not gate.arp]),
-        _dropped([gate for gate in passed if gate.arp]),
-        tuple(doubt for doubt in doubts if doubt.words not in accepted),
-    )
-
-
-def _dropped(passed: Sequence[Gate]) -> Dropped:
-    known = [gate.judgement.dropped for gate in passed]
-    return Dropped(
-        merge(span for dropped in known for span in dropped.peers),
-        merge(span for dropped in known for span in dropped.ports),
-        tuple(dict.fromkeys(words for dropped in known for words in dropped.words)),
-    )
-
-
-def _exists(host: HostState, path: str) -> bool:
-    file = host.file(path)
-    return isinstance(file, File) and file.exists
-
-
-def _text(file: File) -> str:
-    return file.content.decode("utf-8", "replace")
-
-
-def _unread(name: str, path: str, reason: str, question: PacketQuestion) -> Armed:
-    """Return a firewall of which it is not known what it does at boot."""
-    words = f"{path}: {reason}"
-    doubts = () if words in question.accepted else (Doubt(words, ("the file",)),)
-    return Armed(name, doubts=doubts)
+            yield _firewalld(host, question, text_of(configuration))
 
 
 # --- nftables ----------------------------------------------------------------------------------------------
@@ -188,15 +108,15 @@ def armed_nftables(
     if main is None or not starts(host, "nftables.service"):
         return Armed(name)
     try:
-        ruleset = read_config(_text(main), partial(_included, host))
+        ruleset = read_config(text_of(main), partial(_included, host))
     except NotReadError as error:
-        return _unread(name, main.path, str(error), question)
+        return unread(name, main.path, str(error), question)
     passed = question.ask(Tables(nft=ruleset, iptables={}))
-    found = _named(name, passed, question.accepted)
+    found = gathered(name, passed, question.accepted)
     if isinstance(host.units, Unknown):
         places = {(chain.family, chain.table, chain.name) for chain in known}
         news = [gate for gate in passed if gate.chain is not None and gate.chain[:3] not in places]
-        return _if_started(host, _named(name, news, question.accepted))
+        return if_started(host, gathered(name, news, question.accepted))
     # A rule for TCP in a chain of ARP would keep the whole file from being loaded.
     chains = dict.fromkeys(
         gate.chain
@@ -225,7 +145,7 @@ def _included(host: HostState, pattern: str) -> list[str]:
         if isinstance(file, Unknown):
             raise NotReadError(f"it includes {path}, which could not be read: {file.reason}")
         if file.exists:
-            texts.append(_text(file))
+            texts.append(text_of(file))
     if not texts and not _is_looked_at(pattern):
         raise NotReadError(f"it includes {pattern}, which was not read")
     return texts
@@ -248,31 +168,21 @@ def _saved(host: HostState, path: str, question: PacketQuestion) -> Armed:
     name = f"iptables after the next boot ({path})"
     file = host.file(path)
     assert isinstance(file, File)
-    text = iptables.without_counters(_text(file))
-    found = _named(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
+    text = iptables.without_counters(text_of(file))
+    found = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
     present = live_iptables.present(IptablesTable("nft", text))
     edit = partial(live_iptables.edit_saved, file.content)
     return _with(found, partial(_edited, file, present, edit))
 
 
-def _starts_ufw(host: HostState) -> bool:
-    walls = host.firewalls
-    is_on = not isinstance(walls, Unknown) and walls.ufw is True
-    return is_on and starts(host, "ufw.service")
-
-
 def _ufw(host: HostState, question: PacketQuestion) -> Armed:
     """Return what ufw does."""
     name = "ufw after the next boot"
-    texts = {}
-    for part, path in iptables.UFW_FILES.items():
-        file = host.file(path)
-        if isinstance(file, Unknown) or not file.exists:
-            reason = file.reason if isinstance(file, Unknown) else "it is not there"
-            return _unread(name, path, reason, question)
-        texts[part] = _text(file)
+    texts = texts_of(host, iptables.UFW_FILES)
+    if isinstance(texts, Missing):
+        return unread(name, texts.path, texts.reason, question)
     text = iptables.ufw_text(texts)
-    found = _named(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
+    found = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
     rules = host.file(ufw.RULES)
     assert isinstance(rules, File)
     edit = partial(ufw.edit_rules, rules.content)
@@ -317,6 +227,12 @@ def _edited(
 
 def _firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:
     """Return what firewalld does."""
+    found = rules_of_firewalld(host, question, configuration)
+    return _with(found, partial(_files_of_firewalld, host)) if found.chains else found
+
+
+def rules_of_firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:
+    """Return what the rules that firewalld makes of its files do."""
     name = "firewalld after the next boot"
     default = firewalld.default_zone(configuration)
     zones = {
@@ -324,7 +240,7 @@ def _firewalld(host: HostState, question: PacketQuestion, configuration: str) ->
         **_elements(host, "/etc/firewalld/zones"),
     }
     if default not in zones:
-        return _unread(name, f"zone {default}", "its file was not read", question)
+        return unread(name, f"zone {default}", "its file was not read", question)
     ruleset = firewalld.ruleset_of(
         zones,
         default,
@@ -333,15 +249,15 @@ def _firewalld(host: HostState, question: PacketQuestion, configuration: str) ->
         direct=_element(host, live_firewalld.DIRECT_FILE),
         ipsets=_elements(host, "/etc/firewalld/ipsets"),
     )
-    found = _named(name, question.ask(Tables(ruleset, {})), question.accepted)
-    return _with(found, partial(_files_of_firewalld, host))
+    found = gathered(name, question.ask(Tables(ruleset, {})), question.accepted)
+    return replace(found, chains=ruleset.chains)
 
 
 def _element(host: HostState, path: str) -> firewalld.Element | None:
     file = host.file(path)
     if isinstance(file, Unknown) or not file.exists:
         return None
-    return firewalld.parse(_text(file))
+    return firewalld.parse(text_of(file))
 
 
 def _elements(host: HostState, folder: str) -> Mapping[str, firewalld.Element]:
@@ -349,7 +265,9 @@ def _elements(host: HostState, folder: str) -> Mapping[str, firewalld.Element]:
     found = {}
     for file in host.files_in(folder):
         if isinstance(file, File) and file.exists and file.path.endswith(".xml"):
-            found[file.path.rpartition("/")[2].removesuffix(".xml")] = firewalld.parse(_text(file))
+            found[file.path.rpartition("/")[2].removesuffix(".xml")] = firewalld.parse(
+                text_of(file)
+            )
     return found
 
 

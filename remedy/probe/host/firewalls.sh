@@ -35,6 +35,9 @@ save_rules() {
 }
 iptables_rules() { saved_rules ip iptables-save; }
 
+ip6tables_rules() { reached_by_ipv6 && saved_rules ip6 ip6tables-save; }
+reached_by_ipv6() { has_ipv6 || { absent 'no interface has an address of IPv6 beyond its link'; return 1; }; }
+
 # legacy_rules NAMES SAVE FALLBACK: the old kernel tables; asking for them where there are none would make them.
 legacy_rules() {
     tables=
@@ -48,6 +51,7 @@ legacy_rules() {
     save_rules "$save"
 }
 legacy_iptables() { legacy_rules /proc/net/ip_tables_names iptables-legacy-save iptables-save; }
+legacy_ip6tables() { reached_by_ipv6 && legacy_rules /proc/net/ip6_tables_names ip6tables-legacy-save ip6tables-save; }
 
 # What firewalld has in force is in the rules above, and what it has for good in its files: firewall-cmd, which is
 # Python and takes a quarter of a second, would say no more.

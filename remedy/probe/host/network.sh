@@ -33,6 +33,15 @@ END
     done
     set +f
     unset IFS answers
+    ! has_ipv6 || routes=$(ip -j -6 rule show 2>&1 </dev/null)$nl$routes
+}
+
+# has_ipv6: whether an interface has an address of IPv6 that others could reach: scope 00 in proc_net(5).
+has_ipv6() {
+    while read -r _ _ _ scope _; do
+        [ "$scope" != 00 ] || return 0
+    done </proc/net/if_inet6
+    return 1
 }
 
 # `ip xfrm` opens a socket of netlink's family 6, for which the kernel would load xfrm_user. Where the files of

@@ -36,6 +36,8 @@ probe() {
     section nft-devices nft_devices
     section iptables iptables_rules
     section iptables-legacy legacy_iptables
+    section ip6tables ip6tables_rules
+    section ip6tables-legacy legacy_ip6tables
     section ipsets ip_sets
     section arptables-legacy legacy_arptables
     section ebtables-legacy legacy_ebtables

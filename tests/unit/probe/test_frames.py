@@ -39,8 +39,8 @@ def test_every_section_of_the_script_is_in_a_recorded_answer() -> None:
     asked = re.findall(r"^ +section ([a-z0-9-]+) ", script, re.MULTILINE)
     # It came after the recordings; tests/lab/test_orphans.py has it from hosts.
     recorded_today = [name for name in asked if name != "process-outputs"]
-    # The probe had these when the answers were recorded.
-    gone = {"ip6tables", "ip6tables-legacy", "ascend"}
+    # The probe had this when the answers were recorded.
+    gone = {"ascend"}
     assert recorded_today == [name for name in SECTIONS if name not in gone]
     assert state("lab-busy").complete
 

@@ -1,0 +1,140 @@
+"""Over which addresses of IPv6 hosts of the cluster talk, and what keeps those apart. Not a remedy.
+
+The cluster addresses are IPv4. Over IPv6 a host reaches another where a name leads there (see ``_resolution``),
+where NCCL is told to (NCCL_SOCKET_FAMILY), and where the inventory has nothing but an address of IPv6. On other
+fleets nothing is said of IPv6.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from remedy.deploys.hosts_file import HostsFileSpec
+from remedy.firewall import spans
+from remedy.firewall.spans import Spans
+from remedy.plan import Fleet, Workbench
+from remedy.plan.fleet import once_a_fleet
+from remedy.probe import HostState, Names, Network
+
+FAMILY = "NCCL_SOCKET_FAMILY"
+
+
+@dataclass(frozen=True)
+class Ipv6Peers:
+    """The addresses of IPv6 over which hosts are reached.
+
+    Args:
+        addresses: of each host, in no order.
+        used: why it is known that hosts talk over them; "" where they only could.
+        possible: why they could.
+    """
+
+    addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    used: str = ""
+    possible: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why they matter, for evidence."""
+        return self.used or self.possible
+
+    def of_peers(self, host: str) -> Spans:
+        """Return the addresses of all others."""
+        others = (a for name, known in self.addresses.items() if name != host for a in known)
+        return spans.of_networks(others)
+
+    def own(self, host: HostState) -> str | None:
+        """Return the address by which the others reach a host, else one from which it reaches them."""
+        if not isinstance(host.network, Network):
+            return None
+        every = [a.address for i in host.network.interfaces for a in i.addresses]
+        known = self.addresses.get(host.host, frozenset())
+        usable = sorted(filter(_is_reachable, every), key=lambda address: address not in known)
+        return usable[0] if usable else None
+
+
+@once_a_fleet
+def ipv6_peers(fleet: Fleet) -> Ipv6Peers:
+    """Return over which addresses of IPv6 the hosts of a fleet are reached."""
+    found: dict[str, set[str]] = {}
+    used = possible = ""
+    repaired = fleet.spec.section("hosts_file", HostsFileSpec).manage
+    for host, address, why, decides in _reached(fleet):
+        found.setdefault(host, set()).add(address)
+        if decides == "now" or (decides == "name" and not repaired):
+            used = used or why
+        possible = possible or why
+    return Ipv6Peers({name: frozenset(known) for name, known in found.items()}, used, possible)
+
+
+def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a host, an address of its, why it is reached there, and what decides that it is.
+
+    The last is "now" where nothing else could, "name" where a name leads there before all, "" where it is one
+    address among others.
+    """
+    names = {name.lower(): name for name in fleet.inventory.names}
+    for state in fleet.states.values():
+        for asked, answers in _answers(state):
+            for address in filter(_is_reachable, answers):
+                why = f"{asked} resolves to {', '.join(answers)} on {state.host}"
+                decides = "name" if ":" in answers[0] else ""
+                if asked.lower() in names:
+                    yield names[asked.lower()], address, why, decides
+        if _is_told(state):
+            why = f"{FAMILY}=AF_INET6 in the environment of {state.host}"
+            for name, address in _of_carriers(fleet):
+                yield name, address, why, "now"
+    for node in fleet.inventory.nodes:
+        address = node.ssh_address.partition("%")[0]
+        if fleet.addresses[node.name].address is None and _is_reachable(address):
+            yield node.name, address, f"{node.name} has {address} in the inventory alone", "now"
+
+
+def _answers(state: HostState) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each name with what it resolves to for the user who runs the jobs; the own name, too."""
+    if isinstance(state.names, Names):
+        yield from state.names.peers.items()
+        if isinstance(state.names.local, tuple):
+            yield state.host, state.names.local
+
+
+def _is_told(state: HostState) -> bool:
+    environment = state.environment
+    return isinstance(environment, Mapping) and environment.get(FAMILY) == "AF_INET6"
+
+
+def _of_carriers(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    """Yield the addresses of IPv6 of each interface that has a cluster address."""
+    for name, state in fleet.states.items():
+        local = fleet.addresses[name].address
+        network = state.network
+        carrier = network.carrier_of(local) if isinstance(network, Network) and local else None
+        for address in carrier.addresses if carrier else ():
+            if _is_reachable(address.address):
+                yield name, address.address
+
+
+def _is_reachable(text: str) -> bool:
+    """Return whether a text is an address of IPv6 that is of one host alone, wherever it is used."""
+    try:
+        address = ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return not (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+        or address.is_multicast
+        or address.ipv4_mapped
+    )
+
+
+def note(bench: Workbench[Any], title: str, evidence: tuple[str, ...], fix: str) -> None:
+    """Say what keeps hosts apart over IPv6: it is wrong where they talk over it, else worth knowing."""
+    peers = ipv6_peers(bench.fleet)
+    say = bench.blocked if peers.used else bench.report
+    say(f"{title} over IPv6", (*evidence, f"over IPv6: {peers.why}"), fix)

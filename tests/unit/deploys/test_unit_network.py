@@ -1,0 +1,94 @@
+"""What systemd's files let jobs do in the network."""
+
+from __future__ import annotations
+
+import pytest
+
+from remedy.deploys.unit_network import UnitNetworkSpec
+from remedy.plan import Finding, FindingKind, make_plan
+from remedy.probe import HostState, Mention, Unit
+from tests.unit.build import WHEN, fleet, host_state, with_section
+
+ETC, RUN, USR = "/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"
+SERVICES = ("slurmd.service", "kubelet.service")
+
+
+def host(*lines: tuple[str, str]) -> HostState:
+    """Return a host with slurmd whose files of units have these lines."""
+    units = {n: Unit(name=n, load="loaded", active="active", enabled="enabled") for n in SERVICES}
+    mentions = tuple(
+        Mention(path=path, line=number, text=text) for number, (path, text) in enumerate(lines, 1)
+    )
+    return host_state("a", "10.0.0.1").model_copy(update={"mentions": mentions, "units": units})
+
+
+def said(*lines: tuple[str, str], accept: tuple[str, ...] = ()) -> list[Finding]:
+    spec = with_section("unit_network", UnitNetworkSpec(accept=accept))
+    hosts = fleet(host(*lines), host_state("b", "10.0.0.2"), host_state("c", "10.0.0.3"), spec=spec)
+    plan = make_plan(hosts, WHEN, only="unit_network")
+    assert plan.changes == ()
+    return [finding for finding in plan.findings if finding.host == "a"]
+
+
+DENY = "IPAddressDeny=any"
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([(f"{ETC}/system.slice.d/x.conf", DENY)], "systemd keeps containers and services from b,c"),
+        ([(f"{ETC}/slurmd.service.d/x.conf", DENY)], "systemd keeps slurmd.service from b,c"),
+        ([(f"{USR}/kubelet.service", "IPAddressDeny = 10.0.0.3")], "systemd keeps kubelet.service from c"),
+        ([(f"{ETC}/service.d/x.conf", DENY)], "from b,c"),
+        ([(f"{ETC}/user-.slice.d/x.conf", DENY)], "systemd keeps sessions of users from b,c"),
+        ([(f"{ETC}.control/user-1001.slice.d/x.conf", "IPAddressDeny=10.0.0.2")], "sessions of users from b"),
+        ([(f"{ETC}/session-.scope.d/x.conf", DENY)], "sessions of users"),
+        ([(f"{USR}/user@.service.d/x.conf", DENY)], "services of users"),
+        ([(f"{ETC}/-.slice.d/x.conf", DENY)], "from b,c"),
+        # The slice that a service is put into, and those above that one.
+        ([(f"{ETC}/slurmd.service.d/s.conf", "Slice=jobs-gpu.slice"), (f"{ETC}/jobs.slice", DENY)], "slurmd"),
+        ([(f"{ETC}/user.slice.d/x.conf", "RestrictNetworkInterfaces=lo ib0")], "sessions of users from eth0"),
+        ([(f"{ETC}/user.slice.d/x.conf", "RestrictNetworkInterfaces=~eth0")], "sessions of users from eth0"),
+        ([(f"{ETC}/slurmd.service.d/x.conf", "PrivateNetwork=yes")], "a network of its own"),
+        ([(f"{ETC}/slurmd.service.d/x.conf", "RestrictAddressFamilies=AF_UNIX AF_INET6")], "no IPv4"),
+    ],
+)  # fmt: skip
+def test_what_keeps_jobs_from_peers_is_named(lines: list[tuple[str, str]], title: str) -> None:
+    known = said(*lines)
+    assert known
+    assert any(title in finding.title for finding in known), known
+    assert {finding.kind for finding in known} == {FindingKind.BLOCKED}
+    assert any(lines[-1][0] in text for finding in known for text in finding.evidence)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [(f"{USR}/systemd-udevd.service", DENY)],  # no jobs run there
+        [(f"{ETC}/system.slice.d/x.conf", "IPAddressDeny=192.168.0.0/16 link-local")],
+        [(f"{ETC}/user.slice.d/x.conf", DENY), (f"{ETC}/user-.slice.d/x.conf", "IPAddressAllow=10.0.0.0/24")],
+        [(f"{ETC}/user.slice.d/x.conf", DENY), (f"{ETC}/-.slice.d/y.conf", "IPAddressAllow=10.0.0.0/24")],
+        [(f"{ETC}/user.slice.d/x.conf", DENY), (f"{ETC}/user.slice.d/y.conf", "IPAddressDeny=")],
+        # Of two files with one name the earlier directory counts.
+        [(f"{USR}/user.slice.d/x.conf", DENY), (f"{ETC}/user.slice.d/x.conf", "IPAddressDeny=192.0.2.1")],
+        [(f"{ETC}/slurmd.service.d/x.conf", "PrivateNetwork=no")],
+        [(f"{ETC}/slurmd.service.d/x.conf", "RestrictAddressFamilies=AF_INET AF_UNIX")],
+        [(f"{ETC}/user.slice.d/x.conf", "RestrictNetworkInterfaces=eth0")],
+        [(f"{ETC}/docker.service.d/x.conf", DENY)],  # which is not there
+    ],
+)  # fmt: skip
+def test_what_lets_them_through_is_not_mentioned(lines: list[tuple[str, str]]) -> None:
+    assert said(*lines) == []
+
+
+def test_what_a_program_decides_is_unknown() -> None:
+    line = (f"{ETC}/system.slice.d/x.conf", "IPEgressFilterPath=/sys/fs/bpf/egress")
+    (finding,) = said(line)
+    assert finding.kind is FindingKind.UNKNOWN
+    assert said(line, accept=(f"{line[0]}: {line[1]}",)) == []
+
+
+def test_a_line_is_accepted_by_its_text() -> None:
+    path = f"{ETC}/user.slice.d/x.conf"
+    assert said((path, DENY), accept=(f"{path}: {DENY}",)) == []
+    assert said((path, "IPAddressDeny=10.0.0.0/8"), accept=(f"{path}: {DENY}",))
