@@ -35,6 +35,7 @@ WITHOUT_A_LOG |= dict.fromkeys(
     (
         *(
             "cut-off",
+            "firewall-firewalld-panic",
             "login-sleeps",
             "password-sleeps",
             "session-sleeps",
@@ -63,11 +64,13 @@ WITHOUT_A_LOG |= dict.fromkeys(
         *("firewall-arp", "firewall-ingress", "firewall-notrack", "firewall-raw"),
         *("firewall-firewalld-direct", "firewall-firewalld-outgoing", "firewall-iptables-outgoing"),
         *("firewall-nftables-outgoing", "firewall-ufw-outgoing"),
+        *("firewall-firewalld-lockdown", "firewall-firewalld-rich", "firewall-ipset"),
+        *("firewall-ip6tables", "firewall-nft-ip6", "route-ipv6-unreachable", "unit-denies-peers"),
     ),
     "its words are those of a firewall that drops or rejects, which the logs lab-firewall-* hold",
 )
 WITHOUT_A_LOG |= dict.fromkeys(
-    ("firewall-random", "firewall-rate"),
+    ("firewall-random", "firewall-rate", "firewall-ufw-limit"),
     "whether a job notices is a matter of chance, and of how many connections it makes",
 )
 SESSION = "set -a; . /etc/environment; set +a; "  # as a login by ssh has it

@@ -223,13 +223,12 @@ def test_firewalls_in_odd_ways_are_opened_or_named(site: Site) -> None:
         assert wire.reached(limited, [host], NEEDED) == {host: []}
     applied = site.remedy("apply", *APPLY)
     assert applied.code == 1, applied.text
-    for host in (rich, listed):
+    for host in (rich, locked, listed):
         assert wire.reached(limited, [host], NEEDED) == {host: list(NEEDED)}, applied.text
     checked = site.remedy("check", "--json")
     statuses = {host: checked.document["hosts"][host]["status"] for host in faults}
-    assert statuses == {limited: "failed", rich: "ok", locked: "failed", listed: "ok"}
+    assert statuses == {limited: "failed", rich: "ok", locked: "ok", listed: "ok"}
     assert "recent" in evidence(checked, limited, "unknown")
-    assert "ockdown" in applied.text
     back = site.remedy("rollback", applied.document["run"], "--yes")
     assert back.code == 0, back.text
     for host in faults:

@@ -46,7 +46,6 @@ NOT_CURED = {
     "firewall-random": "accepted_rules",
     "firewall-rate": "accepted_rules",
     "firewall-raw": "iptables -t raw -S",
-    "firewall-firewalld-lockdown": "lockdown",
     "firewall-ufw-limit": "accepted_rules",
     "unit-denies-peers": "IPAddressDeny",
     # What may be right is accepted by its text, and what the next boot does by hand is its owner's.

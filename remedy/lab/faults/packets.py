@@ -96,7 +96,7 @@ def firewall_firewalld_rich(host: Host) -> None:
 
 @fault(
     "firewall-firewalld-lockdown",
-    "firewalld keeps peers out, and takes changes of nobody (lockdown, with nobody on its list)",
+    "firewalld keeps peers out, and nobody is on its list of who may change it (lockdown)",
 )
 def firewall_firewalld_lockdown(host: Host) -> None:
     whitelist = '<?xml version="1.0" encoding="utf-8"?>\n<whitelist/>\n'

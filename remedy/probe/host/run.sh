@@ -35,12 +35,12 @@ probe() {
     section nft nft_rules
     section nft-devices nft_devices
     section iptables iptables_rules
-    section iptables-legacy legacy_iptables
     section ip6tables ip6tables_rules
-    section ip6tables-legacy legacy_ip6tables
+    section iptables-legacy legacy_iptables
     section ipsets ip_sets
     section arptables-legacy legacy_arptables
     section ebtables-legacy legacy_ebtables
+    section ip6tables-legacy legacy_ip6tables
     section firewalld firewalld
     section docker docker_daemon
     section docker-containers docker_containers
