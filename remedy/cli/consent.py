@@ -39,12 +39,32 @@ def consent_to(
         questions = [question(proposal)] if proposal.plan.changes else []
         if proposal.claims:
             questions.insert(0, _claims_question(proposal, yes=yes))
+        if proposal.plan.changes and proposal.unseen:
+            questions.insert(0, _unseen_question(proposal, yes=yes))
         if risky:
             titles = ", ".join(dict.fromkeys(change.title for change in risky))
             questions.append(f"High risk: {titles}. Go ahead?")
         ask(*questions, yes=yes)
 
     return consent
+
+
+def _unseen_question(proposal: Proposal, *, yes: bool) -> str:
+    """Return the question whether hosts are where they say and nobody has seen them.
+
+    Raises:
+        RefusedError: ``--yes`` is given, which cannot answer it.
+    """
+    from remedy.runs.sight import question
+
+    if yes:
+        host, address = next(iter(proposal.unseen.items()))
+        raise RefusedError(
+            f"{fold(proposal.unseen)}: {address} ({host}) is an address that nobody has seen, which --yes does "
+            "not cover",
+            next_step="Give cluster_address of these hosts in the inventory, or leave --yes out to be asked.",
+        )
+    return question(proposal.unseen)
 
 
 def _claims_question(proposal: Proposal, *, yes: bool) -> str:

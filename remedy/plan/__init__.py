@@ -15,7 +15,8 @@ from remedy.plan.change import (
     sha256,
     undo_id,
 )
-from remedy.plan.fleet import ClusterAddress, Fleet, interface_addresses, once_a_fleet
+from remedy.plan.claimed import interface_addresses
+from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet
 from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
 from remedy.plan.planner import Origin, make_plan
 from remedy.plan.promise import promised

@@ -9,9 +9,15 @@ from functools import cached_property, wraps
 from typing import TypeVar
 
 from remedy.inventory import Inventory, Node
+from remedy.plan.claimed import (
+    Claims,
+    interface_addresses,
+    plausible_claims,
+    shared_network,
+    why_not,
+)
 from remedy.probe import HostState
 from remedy.spec import Spec
-from remedy.values import Unknown
 
 T = TypeVar("T")
 
@@ -20,11 +26,15 @@ T = TypeVar("T")
 class ClusterAddress:
     """The address under which the other hosts reach a host, and why it is that one.
 
-    ``address`` is None when it could not be decided; ``reason`` then says why not.
+    Args:
+        address: None when it could not be decided.
+        reason: why it is that one, or why it could not be decided.
+        claimed: whether only the host itself says that it is its own.
     """
 
     address: str | None
     reason: str
+    claimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class Fleet:
         missing: hosts without a state, with the reason.
         known_machines: what stands for the machine-id that the last run saw at each host's address.
         known_boots: the boot-id that it saw there.
+        seen: the addresses from which a peer got an answer, of those that only their host claims.
     """
 
     inventory: Inventory
@@ -46,12 +57,30 @@ class Fleet:
     missing: Mapping[str, str] = field(default_factory=dict)
     known_machines: Mapping[str, str] = field(default_factory=dict)
     known_boots: Mapping[str, str] = field(default_factory=dict)
+    seen: frozenset[str] = frozenset()
 
     @cached_property
     def addresses(self) -> Mapping[str, ClusterAddress]:
         """The cluster address of every host of the inventory."""
-        shared = _shared_subnet(self.states)
-        return {node.name: self._address(node, shared) for node in self.inventory.nodes}
+        claims = plausible_claims(self.states, self.inventory)
+        shared = shared_network(self.states, claims)
+        return {node.name: self._address(node, claims, shared) for node in self.inventory.nodes}
+
+    @property
+    def claimed(self) -> Mapping[str, str]:
+        """The cluster address of each host of which only the host itself says that it is its own."""
+        return {
+            name: known.address
+            for name, known in self.addresses.items()
+            if known.claimed and known.address is not None
+        }
+
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        """Those of ``claimed`` from which no peer got an answer; a host without peers misleads nobody."""
+        if len(self.states) < 2:
+            return {}
+        return {name: address for name, address in self.claimed.items() if address not in self.seen}
 
     @cached_property
     def known_addresses(self) -> tuple[str, ...]:
@@ -63,18 +92,24 @@ class Fleet:
         """The host of each cluster address that is known."""
         return {a.address: name for name, a in self.addresses.items() if a.address is not None}
 
-    def _address(self, node: Node, shared: ipaddress.IPv4Network | None) -> ClusterAddress:
+    def _address(
+        self, node: Node, claims: Claims, shared: ipaddress.IPv4Network | None
+    ) -> ClusterAddress:
         if node.cluster_address is not None:
             return ClusterAddress(node.cluster_address, "cluster_address in the inventory")
         local = interface_addresses(self.states.get(node.name))
+        plausible = claims.get(node.name, ())
         if self.spec.cluster.subnet is not None:
             subnet = ipaddress.ip_network(self.spec.cluster.subnet)
-            for address in local:
+            for address in plausible:
                 if address.ip in subnet:
                     return ClusterAddress(
-                        str(address.ip), f"in {subnet}, cluster.subnet of the spec"
+                        str(address.ip),
+                        f"in {subnet}, cluster.subnet of the spec",
+                        claimed=str(address.ip) != node.ssh_address,
                     )
-            return ClusterAddress(None, f"has no address in {subnet}, cluster.subnet of the spec")
+            reason = f"has no address of its own in {subnet}, cluster.subnet of the spec"
+            return ClusterAddress(None, f"{reason}{why_not(local)}")
         try:
             ssh = ipaddress.IPv4Address(node.ssh_address)
         except ValueError:
@@ -84,43 +119,13 @@ class Fleet:
         if ssh is not None and not ssh.is_loopback and is_local:
             return ClusterAddress(str(ssh), "the address used for ssh")
         if shared is not None:
-            for address in local:
+            for address in plausible:
                 if address.ip in shared:
-                    return ClusterAddress(str(address.ip), f"in {shared}, which all hosts share")
-        return ClusterAddress(
-            None, "no interface has the ssh address, and no subnet is shared by all"
-        )
-
-
-def interface_addresses(state: HostState | None) -> tuple[ipaddress.IPv4Interface, ...]:
-    """Return the IPv4 addresses that other hosts could reach, in interface order."""
-    if state is None or isinstance(state.network, Unknown):
-        return ()
-    addresses = (
-        ipaddress.IPv4Interface(f"{address.address}/{address.prefix}")
-        for interface in state.network.interfaces
-        for address in interface.addresses
-        if address.version == 4
-    )
-    return tuple(a for a in addresses if not a.ip.is_loopback and not a.ip.is_link_local)
-
-
-def _shared_subnet(states: Mapping[str, HostState]) -> ipaddress.IPv4Network | None:
-    """Return the first subnet in which every probed host has an address of its own.
-
-    An address that two hosts have is no way to reach either (every docker0 is 172.17.0.1).
-    """
-    hosts = list(states.values())
-    if not hosts:
-        return None
-    for candidate in interface_addresses(hosts[0]):
-        networks = [
-            next((a.ip for a in interface_addresses(host) if a.ip in candidate.network), None)
-            for host in hosts
-        ]
-        if None not in networks and len(set(networks)) == len(hosts):
-            return candidate.network
-    return None
+                    return ClusterAddress(
+                        str(address.ip), f"in {shared}, which all hosts share", claimed=True
+                    )
+        reason = "no interface has the ssh address, and no subnet is shared by all"
+        return ClusterAddress(None, f"{reason}{why_not(local)}")
 
 
 def once_a_fleet(decide: Callable[[Fleet], T]) -> Callable[[Fleet], T]:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from remedy.inventory import Inventory
 from remedy.plan.change import Finding, FindingKind
-from remedy.plan.fleet import Fleet, interface_addresses
+from remedy.plan.claimed import interface_addresses
+from remedy.plan.fleet import Fleet
 from remedy.probe import HostState, Identity
 from remedy.text import listed
 

@@ -57,6 +57,11 @@ class Proposal:
         return () if self.probe is None else self.probe.claims
 
     @property
+    def unseen(self) -> Mapping[str, str]:
+        """The cluster address of each host that only claims it, and from which nobody got an answer."""
+        return {} if self.probe is None else self.probe.fleet.unseen
+
+    @property
     def unread(self) -> Mapping[str, RemedyError]:
         """Why hosts could not be read, so that nothing is known of them and nothing done there."""
         if self.probe is not None:

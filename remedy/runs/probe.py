@@ -15,7 +15,7 @@ from remedy.errors import LockedError, ProbeError, RemedyError
 from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
 from remedy.plan.identities import Claim
 from remedy.probe import Guards, HostState, fingerprint, parse_probe, render_probe
-from remedy.runs import machines
+from remedy.runs import machines, sight
 from remedy.runs.session import Session
 from remedy.text import counted
 from remedy.transport import Output, Root, Script
@@ -62,6 +62,7 @@ class ProbeResult:
             if isinstance(guards := state.guards, Unknown)
         )
         journal = tuple(_forgotten(name, what) for name, what in self.forgotten.items())
+        journal += sight.findings(self.fleet)
         more = (*journal, *identities.findings(self.fleet.inventory, self.claims), *unread)
         return plan.model_copy(update={"findings": (*plan.findings, *more)}) if more else plan
 
@@ -102,7 +103,10 @@ class ProbeResult:
 def probe(session: Session) -> ProbeResult:
     """Read the hosts of a session, as a stage of its command."""
     with session.progress.stage(f"Reading {counted(len(session.hosts), 'host')}"):
-        return read_hosts(session, session.hosts)
+        result = read_hosts(session, session.hosts)
+    # Also hosts that are about to change: when that is over, nothing is asked again.
+    seen = sight.look(session, result.with_unsettled.fleet).seen
+    return replace(result, fleet=replace(result.fleet, seen=seen)) if seen else result
 
 
 def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:

@@ -8,7 +8,8 @@ import pytest
 
 from remedy.inventory import Inventory, Node
 from remedy.plan import Fleet, section_models
-from remedy.plan.fleet import ClusterAddress, interface_addresses, once_a_fleet
+from remedy.plan.claimed import interface_addresses
+from remedy.plan.fleet import ClusterAddress, once_a_fleet
 from remedy.probe import Address, HostState, Interface, Network
 from remedy.spec import load_spec
 from remedy.values import Unknown
