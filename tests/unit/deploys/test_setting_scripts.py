@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +27,11 @@ class SettingHost:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.moved = {"/var/run/docker.pid": "pid", "/run/systemd/system": "systemd"}
+        self.moved = {
+            "/var/run/docker.pid": "pid",
+            "/var/run/docker.sock": "sock",
+            "/run/systemd/system": "systemd",
+        }
         self.library = ""
         self.environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
         (folder / "bin").mkdir()
@@ -256,6 +263,62 @@ def test_a_dockerd_that_says_it_late_is_waited_for(docker: SettingHost) -> None:
     docker.program("sleep", "echo x >>slept", "[ $(wc -l <slept) -lt 4 ] || bin/read")
     assert docker.sh(docker_action(None).do).returncode == 0
     assert len(docker.lines("slept")) == 4
+
+
+def answering(docker: SettingHost, answer: str, asked: list[str]) -> None:
+    """Have dockerd give an answer to the first question at its socket."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(docker / "sock"))
+    server.listen()
+
+    def answer_once() -> None:
+        peer, _ = server.accept()
+        with server, peer:
+            asked.append(peer.recv(4096).decode())
+            peer.sendall(answer.encode())
+
+    threading.Thread(target=answer_once, daemon=True).start()
+
+
+def event(size: int) -> str:
+    attributes = {"debug": "false", "default-shm-size": str(size), "name": "gpu01"}
+    actor = {"ID": "a", "Attributes": attributes}
+    return json.dumps({"Type": "daemon", "Action": "reload", "Actor": actor}, separators=(",", ":"))
+
+
+GOOD = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "works", "clients"),
+    [
+        (f"{GOOD}{event(1)}\n{event(4096 * MIB)}\n", True, 0),
+        (f"{GOOD}{event(64 * MIB)}\n", False, 0),
+        (f"{GOOD}{event(40960 * MIB)}\n", False, 0),
+        (GOOD, False, 0),
+        ("HTTP/1.0 400 Bad Request\r\n\r\n", True, 1),
+        ("", True, 1),
+    ],
+)
+def test_dockerd_is_asked_at_its_socket_and_by_its_client_where_that_gives_no_answer(
+    docker: SettingHost, answer: str, works: bool, clients: int
+) -> None:
+    asked: list[str] = []
+    answering(docker, answer, asked)
+    docker.program("docker", "echo x >>clients; cat said")
+    path = docker / "etc" / "daemon.json"
+    path.write_bytes(SITE)
+    # Taking it back asks again, at a socket where nobody is.
+    docker.program("sleep", "exit 0")
+    done = docker.sh(docker_action(SITE).do)
+    assert (done.returncode == 0) is works
+    assert asked[0].startswith("GET /events?since=")
+    assert "%22reload%22" in asked[0]
+    if works:
+        assert len(docker.lines("clients")) == clients
+    else:
+        assert f"{4096 * MIB} bytes" in done.stdout
+        assert path.read_bytes() == SITE
 
 
 @pytest.fixture
