@@ -111,7 +111,8 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
     paths = [path_of(key) for key in keys]
     back = [*(_write(key, before[key]) for key in after), *([undo] if undo else [])]
     return {
-        "observe": f"for f in {command(paths)}; do tr -s '\\t' ' ' <\"$f\"; done",
+        # Not by `read`: the kernel gives a shell that reads byte by byte the first byte alone.
+        "observe": f"{command(['cat', '--', *paths])} | tr -s '\\t' ' '",
         "before": "\n".join(before[key] for key in keys).rstrip("\n"),
         "after": "\n".join(after[key] for key in keys).rstrip("\n"),
         "do": " && ".join(_write(key, value) for key, value in after.items()),
@@ -138,7 +139,7 @@ def after_live(sysctls: Sysctls, action: CommandAction) -> Sysctls:
 
 def keys_of(action: CommandAction) -> tuple[str, ...]:
     """Return the names that a ``live_command`` is about."""
-    words = shlex.split(action.observe.partition("; do ")[0])[3:]
+    words = shlex.split(action.observe.partition(" | ")[0])[2:]
     return tuple(key_of(word) for word in words)
 
 
