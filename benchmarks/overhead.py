@@ -44,8 +44,8 @@ def bare(words: list[str]) -> None:
     Carrier.tell = nothing  # type: ignore[method-assign,assignment]
     script._by_hand = lambda *_: b""
     script._record = lambda *_: b""
-    whole = script._library()
-    script._library = lambda: f"{whole}\nnote() {{ :; }}\nsettle() {{ :; }}\n"  # type: ignore[assignment]
+    whole = script._library
+    script._library = lambda *parts: f"{whole(*parts)}\nnote() {{ :; }}\nsettle() {{ :; }}\n"  # type: ignore[assignment]
     command(words)
 
 

@@ -21,6 +21,10 @@ ROOT = "/var/lib/remedy"
 LOG = "/var/log/remedy.jsonl"
 # The library that every script begins with, in this order: the first part sets what the others use.
 PARTS = ("base", "lock", "keep", "files", "put", "commands", "steps", "guard", "run")
+# What a confirmation needs of it.
+CONFIRM_PARTS = ("base", "guard")
+# In the folder of a run: the library, for the scripts that stay there.
+LIBRARY = "library"
 
 # What every sh takes as it is, in quotes: printable ASCII, tabs and line ends.
 _PLAIN = re.compile(rb"[\t\n -~]*")
@@ -36,12 +40,9 @@ def render_changes(
     The new contents, the changes in JSON and a script that takes everything back (``undo``) are on the host
     before the first change is made, so that its own root can undo the run without the controller.
     """
-    prepare = [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
-    prepare += [
-        _store("changes.json", _record(changes)),
-        _store("undo", _by_hand(job, changes)),
-    ]
-    return _program(job, ["begin", *prepare, *_steps(job, changes, guard), "finish"])
+    contents = [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
+    records = _records(job, changes)
+    return _keeping(job, ["begin", *contents, *records, *_steps(job, changes, guard), "finish"])
 
 
 def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAULT_GUARD) -> str:
@@ -56,12 +57,8 @@ def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAUL
         of: the run that is taken back.
         guard: how changes that can cut the connection are guarded.
     """
-    records = [
-        *_restores(back, of),
-        _store("changes.json", _record(back)),
-        _store("undo", _by_hand(job, back)),
-    ]
-    return _program(job, [_since(of), "begin", *records, *_steps(job, back, guard, of), "finish"])
+    records = [*_restores(back, of), *_records(job, back)]
+    return _keeping(job, [_since(of), "begin", *records, *_steps(job, back, guard, of), "finish"])
 
 
 def render_look(job: Job, back: Sequence[Change], of: str) -> str:
@@ -92,6 +89,15 @@ def render_take_back(job: Job) -> str:
     return _program(job, ["take_back"], _text("back"))
 
 
+def _records(job: Job, changes: Sequence[Change]) -> list[str]:
+    """Return the calls that keep on the host what ``changes`` are, and what takes them back there."""
+    return [
+        _STORE_LIBRARY,
+        _store("changes.json", _record(changes)),
+        _store("undo", _by_hand(job, changes)),
+    ]
+
+
 def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     """Return the script that takes ``changes`` back without a controller.
 
@@ -100,7 +106,7 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     back = [c.model_copy(update={"guarded": False}) for c in inverse(changes)]
     local = replace(job, nonce="remedy:", head="", keep_days=None)
     steps = [*_restores(back, job.run), *_steps(local, back, DEFAULT_GUARD, job.run)]
-    return _program(local, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"]).encode()
+    return _kept(local, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"])
 
 
 def _record(changes: Sequence[Change]) -> bytes:
@@ -114,14 +120,14 @@ def _since(run: str) -> str:
 
 def render_confirm(job: Job) -> str:
     """Return the sh text that confirms, over a new connection, that the host can still be reached."""
-    return _program(job, ["confirm"])
+    return _text_of(job, [_library(CONFIRM_PARTS)], ["confirm"])
 
 
-def _render_guard(job: Job, changes: Sequence[Change]) -> str:
+def _render_guard(job: Job, changes: Sequence[Change]) -> bytes:
     """Return what the timer runs when nobody confirmed: the guarded changes are taken back."""
     back = inverse([change for change in changes if change.guarded])
     calls = [*(_call("check", c) for c in back), "sound", *(_call("make", c) for c in back)]
-    return _program(job, ["guard_begin", *_restores(back, job.run), *calls, "guard_end"])
+    return _kept(job, ["guard_begin", *_restores(back, job.run), *calls, "guard_end"])
 
 
 def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> list[str]:
@@ -139,7 +145,7 @@ def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> l
         strict = "strict" if guard.needs_systemd else ""
         titles = "".join(f"{' '.join(change.title.split())}\n" for change in guarded)
         armed = [
-            _store("guard", _render_guard(job, changes).encode()),
+            _store("guard", _render_guard(job, changes)),
             _store("guarded", titles.encode()),
             shlex.join(["arm", str(guard.seconds), strict, *(change.id for change in guarded)]),
         ]
@@ -166,7 +172,27 @@ def _restores(back: Sequence[Change], of: str) -> list[str]:
     ]
 
 
+# The library is in what is sent once, as text: what stays on the host reads it from there.
+_STORE_LIBRARY = f'store {LIBRARY} "$LIBRARY"'
+
+
+def _keeping(job: Job, lines: Sequence[str]) -> str:
+    """Return a program that also has the library as a text, for ``_STORE_LIBRARY``."""
+    return _text_of(job, [f"LIBRARY={shlex.quote(_library())}", 'eval "$LIBRARY"'], lines)
+
+
+def _kept(job: Job, lines: Sequence[str]) -> bytes:
+    """Return a program that stays in the folder of its run, beside the library."""
+    library = shlex.quote(f"{ROOT}/runs/{job.run}/{LIBRARY}")
+    return _text_of(job, [f". {library}"], lines).encode()
+
+
 def _program(job: Job, lines: Sequence[str], more: str = "") -> str:
+    """Return a program that leaves nothing on the host."""
+    return _text_of(job, [_library(), more], lines)
+
+
+def _text_of(job: Job, library: Sequence[str], lines: Sequence[str]) -> str:
     """Return a whole program: the library, and the lines as a function that runs when all has arrived."""
     by = _UNPLAIN.sub("", job.by)
     values = {"RUN": job.run, "NONCE": job.nonce, "ROOT": ROOT, "LOG": LOG, "BY": by}
@@ -175,12 +201,12 @@ def _program(job: Job, lines: Sequence[str], more: str = "") -> str:
     if job.keep_days is not None:
         values["KEEP_DAYS"] = str(job.keep_days)
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
-    return "\n".join([*head, _library(), more, "main() {", *lines, "}", "main", ""])
+    return "\n".join([*head, *library, "main() {", *lines, "}", "main", ""])
 
 
 @cache
-def _library() -> str:
-    return "\n".join(_text(name) for name in PARTS)
+def _library(parts: tuple[str, ...] = PARTS) -> str:
+    return "\n".join(_text(name) for name in parts)
 
 
 @cache

@@ -41,10 +41,8 @@ arm() {
     say - armed
 }
 
-unguard() {
-    rm -f "$ROOT/pending"
-    disarm
-}
+# The mark goes first, so that no crash leaves it without what takes back.
+unguard() { rm -f "$ROOT/pending" "$UNITS/multi-user.target.wants/$BOOT_UNIT" "$UNITS/$BOOT_UNIT"; }
 
 # Whoever takes back or confirms before the timer fires leaves no timer that somebody would wait for.
 stop_timer() { [ ! -d /run/systemd/system ] || systemctl stop "remedy-guard-$RUN.timer" 2>/dev/null || :; }

@@ -12,7 +12,7 @@ import pytest
 
 from remedy.apply.job import Job
 from remedy.apply.report import ChangeStatus, parse_report, parse_unlocked
-from remedy.apply.script import render_changes, render_unlock
+from remedy.apply.script import render_changes, render_look, render_unlock
 from remedy.plan import FileAction, sha256
 from tests.unit.host_bench import JOB, Bench, statuses
 
@@ -292,6 +292,16 @@ def test_looking_tells_conflicts_and_writes_nothing(bench: Bench, tmp_path: Path
     assert sha256(b"two") in detail
     assert sha256(b"a human's fix") in detail
     assert sorted(p for p in tmp_path.rglob("*")) == before
+
+
+def test_what_a_host_gets_holds_the_library_once(bench: Bench) -> None:
+    bench.file("hosts", b"old\n", b"new\n")
+    bench.changes = tuple(c.model_copy(update={"guarded": True}) for c in bench.changes)
+    text = render_changes(JOB, bench.changes, bench.blobs or {})
+    assert "store guard " in text
+    assert "store undo " in text
+    assert text.count("file_check() {") == 1
+    assert len(text) < 1.3 * len(render_look(JOB, bench.changes, JOB.run))
 
 
 # ---- the lock
