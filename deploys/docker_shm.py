@@ -55,10 +55,11 @@ moment() { # to the nanosecond where date can: whole seconds would hide what hap
     case $now in *[!0-9.]*) now=${now%%.*} ;; esac
 }
 heard() { # bytes: dockerd itself says so; 2: it cannot be asked this way; its client costs more
-    perl -MSocket -e '
+    # The numbers are Linux's for a stream of Unix: the module that names them costs four times what perl does.
+    perl -e '
         my ($socket, $since, $bytes) = @ARGV;
         my $until = time + 10;
-        socket(D, PF_UNIX, SOCK_STREAM, 0) && connect(D, sockaddr_un($socket)) or exit 2;
+        socket(D, 1, 1, 0) && connect(D, pack("Sa*", 1, $socket)) or exit 2;
         my $filters = "%7B%22type%22:%5B%22daemon%22%5D,%22event%22:%5B%22reload%22%5D%7D";
         my $what = "/events?since=$since&until=$until&filters=$filters";
         alarm 15;
