@@ -9,7 +9,8 @@
     │   └── PlanFileError       a plan file
     ├── RefusedError            remedy will not go on, for safety                      exit 4
     │   ├── HostKeyError        a host's key is unknown
-    │   │   └── ChangedKeyError it is not the one that is known
+    │   │   ├── ChangedKeyError it is not the one that is known
+    │   │   └── RevokedKeyError it was withdrawn
     │   ├── StaleError          the host is no longer what the plan was made for
     │   └── LockedError         another run holds the host
     ├── UnreachableError        no connection to a host                                exit 5
@@ -69,11 +70,15 @@ class RefusedError(RemedyError):
 
 
 class HostKeyError(RefusedError):
-    """A host's ssh key is unknown or has changed."""
+    """A host's ssh key is unknown, has changed or was withdrawn."""
 
 
 class ChangedKeyError(HostKeyError):
     """A host's ssh key is not the one that is known."""
+
+
+class RevokedKeyError(HostKeyError):
+    """A host's ssh key was withdrawn: known_hosts marks it @revoked."""
 
 
 class StaleError(RefusedError):

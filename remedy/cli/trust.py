@@ -12,11 +12,12 @@ import click
 from remedy.cli.common import errors_shown
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.terminal import Terminal, out
-from remedy.errors import ChangedKeyError
+from remedy.errors import ChangedKeyError, RevokedKeyError
 from remedy.text import counted, fold, limited
 
 if TYPE_CHECKING:
     from remedy.inventory import Inventory
+    from remedy.trust import HostKeys
 
 
 @click.command()
@@ -32,37 +33,59 @@ if TYPE_CHECKING:
 )
 @YES_OPTION
 def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes: bool) -> None:
-    """Show the ssh host keys of INVENTORY's hosts and record those that are new.
+    """Show the ssh host keys of INVENTORY's hosts, and of jump hosts on the way, and record those that are new.
 
-    A key that CHANGED is never recorded unless --replace names the host.
+    A key that CHANGED is never recorded unless --replace names the host, and a REVOKED one never.
     """
     with errors_shown():
-        from remedy.report.keys import render_keys
         from remedy.transport.reader import load_inventory
-        from remedy.trust import KeyState, record, scan
 
         loaded = load_inventory(inventory)
         replaced = loaded.select(replace, "--replace") if replace else ()
         names = _chosen(loaded, limit, replaced)
-        hosts = scan([loaded.node(name) for name in names])
-        out.print(render_keys(hosts))
+        hosts = _recorded(loaded, names, replaced, yes=yes)
+        _refuse(hosts, replaced, inventory)
+    errors = [host.error for host in hosts if host.error is not None]
+    if errors:
+        sys.exit(min((error.exit_code for error in errors), key=(4, 5, 1, 2).index))
+
+
+def _recorded(
+    inventory: Inventory, names: Sequence[str], replaced: Sequence[str], *, yes: bool
+) -> list[HostKeys]:
+    """Show the keys of hosts, record those that are accepted, and return them all.
+
+    Hosts behind a jump host that is not known are asked once that is recorded.
+    """
+    from remedy.report.keys import render_keys
+    from remedy.transport.keys import KeyReader
+    from remedy.trust import KeyState, record
+
+    reader = KeyReader(inventory)
+    decided: list[HostKeys] = []
+    jumps: set[str] = set()
+    while names:
+        hosts = reader.read(names)
+        behind = {host.behind.host: host.behind for host in hosts if host.behind is not None}
+        fresh = {name: jump for name, jump in behind.items() if name not in jumps}
+        jumps |= fresh.keys()
+        ready = [host for host in hosts if host.behind is None or host.behind.host not in fresh]
+        out.print(render_keys([*fresh.values(), *ready]))
         accepted = [
             host
-            for host in hosts
+            for host in (*fresh.values(), *ready)
             if host.state is KeyState.NEW
             or (host.state is KeyState.CHANGED and host.host in replaced)
         ]
         if accepted:
             ask(f"Record the keys of {counted(len(accepted), 'host')}?", yes=yes)
-            record(accepted)
-            out.print(f"recorded {counted(len(accepted), 'host')} in {accepted[0].known_hosts}")
-        _refuse(
-            [h.host for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced],
-            inventory,
-        )
-        silent = [host.host for host in hosts if host.state is KeyState.SILENT]
-    if silent:
-        sys.exit(5)
+            for host in accepted:
+                record(host)
+            files = sorted({str(host.server.user_files[0]) for host in accepted if host.server})
+            out.print(f"recorded {counted(len(accepted), 'host')} in {', '.join(files)}")
+        decided += ready
+        names = [host.host for host in hosts if host not in ready]
+    return decided
 
 
 def _chosen(
@@ -77,12 +100,23 @@ def _chosen(
     return names
 
 
-def _refuse(changed: Sequence[str], inventory: Path) -> None:
-    """Refuse keys that changed.
+def _refuse(hosts: Sequence[HostKeys], replaced: Sequence[str], inventory: Path) -> None:
+    """Refuse keys that were withdrawn, and those that changed.
 
     Raises:
-        ChangedKeyError: there are some.
+        RevokedKeyError: there are some of the first kind.
+        ChangedKeyError: there are some of the second.
     """
+    from remedy.trust import KeyState
+
+    revoked = [host.host for host in hosts if host.state is KeyState.REVOKED]
+    if revoked:
+        raise RevokedKeyError(
+            f"the key of {fold(revoked)} is revoked, and is never recorded",
+            next_step="Give these hosts new keys, or correct the line that revokes them: "
+            "it is shown above.",
+        )
+    changed = [h.host for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
     if changed:
         raise ChangedKeyError(
             f"the key of {fold(changed)} has changed and was not recorded",

@@ -9,7 +9,12 @@ from rich.text import Text
 
 from remedy.trust import HostKeys, KeyState
 
-STYLES = {KeyState.CHANGED: "red", KeyState.NEW: "yellow", KeyState.SILENT: "red"}
+STYLES = {
+    KeyState.CHANGED: "red",
+    KeyState.NEW: "yellow",
+    KeyState.REVOKED: "red",
+    KeyState.SILENT: "red",
+}
 
 
 def render_keys(hosts: Iterable[HostKeys]) -> RenderableType:
@@ -17,7 +22,10 @@ def render_keys(hosts: Iterable[HostKeys]) -> RenderableType:
     lines = []
     for host in hosts:
         style = STYLES.get(host.state, "green")
-        lines.append(Text(f"{host.host:<20}{host.state.value}", style=style))
-        if host.state in (KeyState.NEW, KeyState.CHANGED):
+        said = f" ({host.detail})" if host.detail else ""
+        lines.append(Text(f"{host.host:<20}{host.state.value}{said}", style=style))
+        if host.error is not None:
+            lines += [Text(f"    {line}", style="dim") for line in str(host.error).splitlines()]
+        if host.state in (KeyState.NEW, KeyState.CHANGED, KeyState.REVOKED):
             lines += [Text(f"    {line}", style="dim") for line in host.fingerprints]
     return Group(*lines)

@@ -9,6 +9,7 @@ from remedy.errors import (
     HostKeyError,
     LockedError,
     RemedyError,
+    RevokedKeyError,
     UnreachableError,
 )
 
@@ -16,6 +17,7 @@ from remedy.errors import (
 KINDS = (
     (UnreachableError, "not reachable"),
     (ChangedKeyError, "with a CHANGED key"),
+    (RevokedKeyError, "with a REVOKED key"),
     (HostKeyError, "with an unknown key"),
     (LockedError, "about to change"),
     (RemedyError, "not read"),

@@ -4,7 +4,8 @@ pyinfra finds the way (ssh_config, jump hosts, keys, known_hosts) and paramiko g
 pyinfra's modules, by ``install``:
 
 - their client, also that for jump hosts, by ``Client``, whose stages a watch can end;
-- the policy that asks at the terminal for unknown keys, which jump hosts get, by the one that refuses;
+- their decision of host keys, by OpenSSH's (``remedy.trust``), also for jump hosts: what ssh_config says of
+  strictness counts for neither;
 - paramiko's ``ProxyCommand``: its program gets no terminal to ask at, and its end is noticed.
 """
 
@@ -20,17 +21,17 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import paramiko
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
+from remedy.transport.hostkeys import NEVER, WANTED, Judge, KeyExchange, server_of
 from remedy.transport.stages import Stage
 from remedy.transport.watch import CURRENT, Watch
 
-# paramiko's own deadlines would end a stage before the watch does, in words that mislead.
-NEVER = 86_400.0
 _LAST_WORDS = 2_000
 # The clients that are connecting in the running greenlet: of a host, and of a jump host on the way to it.
 _connecting: ContextVar[tuple[Client, ...]] = ContextVar("connecting", default=())
@@ -40,16 +41,26 @@ class _Staged(paramiko.SSHClient):
     """paramiko's client, whose ``connect`` enters the stages one after the other."""
 
     _way: Any = None
+    # What pyinfra was asked to connect to, before ssh_config said where that is.
+    _asked: dict[str, Any]
+    _is_jump = False
+    _strict: str | None = None
 
     def connect(self, hostname: str, port: int = 22, **options: Any) -> None:  # type: ignore[override]
         watch = CURRENT.get()
         options.pop("timeout", None)
+        server = server_of(hostname, int(port), **self._asked)
+        # Nothing is in paramiko's own table, so that it leaves each key to the judge.
+        self._host_keys = paramiko.HostKeys()
+        self.set_missing_host_key_policy(Judge(server, self._strict, is_jump=self._is_jump))
         sock = options.pop("sock", None) or _dial(watch, hostname, int(port))
         self._way = sock
         watch.enter(Stage.KEY_EXCHANGE)
         options.setdefault("banner_timeout", NEVER)
         options.setdefault("auth_timeout", NEVER)
-        super().connect(hostname, port, sock=sock, transport_factory=_patient, **options)
+        algorithms = WANTED.get(None) if not self._is_jump else None
+        factory = partial(KeyExchange, algorithms=algorithms or server.algorithms())
+        super().connect(hostname, port, sock=sock, transport_factory=factory, **options)
 
     def _auth(self, *arguments: Any) -> None:
         CURRENT.get().enter(Stage.LOGIN)
@@ -62,24 +73,28 @@ class Client(pyinfra_client.SSHClient, _Staged):
     def __init__(self) -> None:
         super().__init__()
         self._jumps: list[Client] = []
-        # pyinfra names this in a message about changed keys, also where a jump host's has changed.
-        self._ssh_config: dict[str, Any] = {}
 
     def connect(self, hostname: str, **options: Any) -> None:  # type: ignore[override]
         """Connect, through jump hosts where ssh_config has them; pyinfra calls this for those, too."""
         watch = CURRENT.get()
-        is_jump = bool(_connecting.get())
-        if is_jump:
-            _connecting.get()[0]._jumps.append(self)
-        watch.via = hostname if is_jump else ""
+        self._is_jump = bool(_connecting.get())
+        self._strict = options.get("_pyinfra_ssh_strict_host_key_checking")
+        if self._is_jump:
+            target = _connecting.get()[0]
+            target._jumps.append(self)
+            self._strict = target._strict
+        self._asked = {
+            "alias": hostname,
+            "config_file": options.get("_pyinfra_ssh_config_file"),
+            "known_hosts_file": options.get("_pyinfra_ssh_known_hosts_file"),
+        }
+        watch.via = hostname if self._is_jump else ""
         token = _connecting.set((*_connecting.get(), self))
         try:
             super().connect(hostname, **options)  # type: ignore[no-untyped-call]
-        except (paramiko.SSHException, EOFError) as error:
+        except (paramiko.SSHException, EOFError):
             if isinstance(self._way, Proxy):
                 watch.proxy = self._way.last_words()
-            if is_jump and isinstance(error, paramiko.BadHostKeyException):
-                raise paramiko.SSHException(f"Host key for {hostname} does not match.") from error
             raise
         finally:
             _connecting.reset(token)
@@ -160,7 +175,6 @@ def install() -> None:
     for module, name, ours in (
         (ssh, "SSHClient", Client),
         (pyinfra_client, "SSHClient", Client),
-        (pyinfra_client, "AskPolicy", pyinfra_client.StrictPolicy),
         (pyinfra_client, "ProxyCommand", Proxy),
     ):
         getattr(module, name)
@@ -168,13 +182,12 @@ def install() -> None:
 
 
 def forget() -> None:
-    """Have pyinfra read ssh_config and known_hosts anew: it keeps both for the life of the process.
+    """Have pyinfra read ssh_config anew: it keeps it for the life of the process.
 
     Raises:
         AttributeError: this pyinfra has no such memory.
     """
     pyinfra_client.get_ssh_config.cache.clear()
-    pyinfra_client.get_host_keys.cache.clear()
 
 
 def _dial(watch: Watch, hostname: str, port: int) -> socket.socket:
@@ -208,10 +221,3 @@ def _addresses(hostname: str, port: int) -> list[tuple[int, Any]]:
         found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
         return [(family, address) for family, _, _, _, address in found]
     return [(socket.AF_INET if version == 4 else socket.AF_INET6, (hostname, port))]
-
-
-def _patient(sock: Any, **options: Any) -> Any:
-    """Return paramiko's transport without its own deadline for the exchange of keys."""
-    transport = paramiko.Transport(sock, **options)
-    transport.handshake_timeout = NEVER
-    return transport

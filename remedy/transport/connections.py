@@ -30,10 +30,12 @@ from remedy.transport.failures import (
     explain_connect_error,
     explain_exit,
     explain_flood,
+    explain_key,
     explain_loss,
     explain_no_start,
     explain_stuck,
 )
+from remedy.transport.refused import KeyRefusedError
 from remedy.transport.script import HostEvent, Listener, Output, Script
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Overdue, Watch, Watchman
@@ -172,6 +174,9 @@ class Transport:
             watch.take_slot(self._slots)
             watch.enter(Stage.NAME)  # ssh_config, too, may have names looked up
             host.connect(show_errors=False, raise_exceptions=True)
+        except KeyRefusedError as refused:
+            self.reconnect(node.name)
+            return explain_key(self.inventory.path, node, refused)
         except ConnectError as failure:
             text = str(failure.args[0] if failure.args else failure)
         except Exception as failure:
@@ -182,9 +187,7 @@ class Transport:
         finally:
             watch.give_slot()
         self.reconnect(node.name)
-        return explain_connect_error(
-            self.inventory.path, node, text, via=watch.via, proxy=watch.proxy
-        )
+        return explain_connect_error(node, text, via=watch.via, proxy=watch.proxy)
 
     def _execute(
         self, node: Node, watch: Watch, script: Script, marks: Marks, answer: CommandAnswer

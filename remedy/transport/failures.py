@@ -5,12 +5,21 @@ Pure: texts of paramiko, sudo and the shell go in, errors come out.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
-from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
+from remedy.errors import (
+    ChangedKeyError,
+    HostKeyError,
+    RemedyError,
+    RevokedKeyError,
+    UnreachableError,
+)
 from remedy.inventory import Node
+from remedy.transport.refused import KeyRefusedError
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
+from remedy.trust import KeyState
 
 # Of what a host printed, a message shows this much.
 _SHOWN = 200
@@ -62,13 +71,10 @@ def explain_no_start(node: Node, output: str) -> RemedyError:
     )
 
 
-def explain_connect_error(
-    inventory: Path, node: Node, text: str, *, via: str = "", proxy: str = ""
-) -> RemedyError:
+def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = "") -> RemedyError:
     """Return the error for the text of a failed connection, with what to do about it.
 
     Args:
-        inventory: its path, for the commands to type.
         node: the host.
         text: what pyinfra or paramiko said.
         via: the jump host at which it failed; "" for the host itself.
@@ -76,16 +82,6 @@ def explain_connect_error(
     """
     at = _at(node, via)
     typed = via or f"-p {node.ssh_port} {node.ssh_address}"
-    if "No host key for" in text:
-        return _unknown_key(inventory, node, at, via)
-    if "host key" in text.lower() and "does not match" in text:
-        replaced = f"remedy trust {inventory} --replace {node.name}"
-        return ChangedKeyError(
-            f"{at}: the ssh host key has CHANGED: another machine, or somebody in between",
-            next_step=f"If the jump host was replaced, remove its old key: ssh-keygen -R {via}"
-            if via
-            else f"If the host was replaced, accept its new key: {replaced}",
-        )
     if proxy:
         return UnreachableError(
             f"{at}: no connection: its ProxyCommand ended: {_shown(proxy)}",
@@ -118,14 +114,37 @@ def explain_connect_error(
     )
 
 
-def _unknown_key(inventory: Path, node: Node, at: str, via: str) -> RemedyError:
-    if via:
-        return HostKeyError(
-            f"{at}: the jump host's ssh key is not known, and remedy connects to known hosts only",
-            next_step=f"Log in to it once and compare the key that ssh shows: ssh {via}",
+def explain_key(inventory: Path, node: Node, refused: KeyRefusedError) -> HostKeyError:
+    """Return the error for a host key that is not accepted, the host's own or a jump host's.
+
+    Args:
+        inventory: its path, for the commands to type.
+        node: the host.
+        refused: which key, and why.
+    """
+    decision, via = refused.decision, refused.via
+    whose = "the jump host's ssh key" if via else "the ssh host key"
+    at = _at(node, via)
+    why = f" ({decision.detail})" if decision.detail else ""
+    if decision.entry is not None and decision.state is not KeyState.KNOWN:
+        why = f" ({decision.entry.place})"
+    if decision.state is KeyState.REVOKED:
+        return RevokedKeyError(
+            f"{at}: {whose} is REVOKED{why}: whoever answers there has a key that was withdrawn",
+            next_step="Give the host a new key: ssh-keygen -A on its console, after the old files in /etc/ssh "
+            "are removed.",
+        )
+    if decision.state is KeyState.CHANGED:
+        steps = f"If the host was replaced, accept its new key: remedy trust {inventory} --replace {node.name}"
+        if via:
+            place = shlex.quote(refused.server.place)
+            steps = f"If the jump host was replaced, remove its old key: ssh-keygen -R {place}"
+        return ChangedKeyError(
+            f"{at}: {whose} has CHANGED: another machine, or somebody in between{why}",
+            next_step=steps,
         )
     return HostKeyError(
-        f"{at}: the ssh host key is not known, and remedy connects to known hosts only",
+        f"{at}: {whose} is not known, and remedy connects to known hosts only{why}",
         next_step=f"Compare and record it: remedy trust {inventory} --limit {node.name}",
     )
 

@@ -15,6 +15,7 @@ import gevent
 from gevent.lock import BoundedSemaphore
 
 from remedy.spec import SshSpec
+from remedy.transport.refused import KeyRefusedError
 from remedy.transport.stages import Stage, Stuck, limit
 
 TICK = 0.25
@@ -65,6 +66,7 @@ class Watch:
         self.stage: Stage | None = None
         self.via = ""  # the jump host that it is at
         self.proxy = ""  # the last words of a ProxyCommand that ended
+        self.refused: KeyRefusedError | None = None  # the key that was not accepted
         self.sudo = False
         self.limit = float("inf")
         self.alive: Callable[[], None] | None = None

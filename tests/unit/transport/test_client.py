@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 # Each in a process of its own: importing the client makes the sockets of the whole process cooperative.
 IMPORT = """
 import remedy.transport.cooperative, sys, os, time
@@ -26,15 +24,6 @@ def in_a_process(text: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.parametrize("policy", ["None", "'ask'"])
-def test_no_policy_asks_at_the_terminal(policy: str) -> None:
-    shown = in_a_process(
-        f"from pyinfra.connectors.sshuserclient import client as c\n"
-        f"print(type(c.get_missing_host_key_policy({policy})).__name__)"
-    )
-    assert shown == "StrictPolicy\n"
 
 
 def test_pyinfra_connects_with_the_client_that_can_be_watched() -> None:

@@ -6,18 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
+from remedy.errors import (
+    ChangedKeyError,
+    HostKeyError,
+    RemedyError,
+    RevokedKeyError,
+    UnreachableError,
+)
 from remedy.inventory import Node
 from remedy.spec import SshSpec
 from remedy.transport.failures import (
     explain_connect_error,
     explain_exit,
     explain_flood,
+    explain_key,
     explain_loss,
     explain_no_start,
     explain_stuck,
 )
+from remedy.transport.refused import KeyRefusedError
 from remedy.transport.stages import Stage, Stuck, limit
+from remedy.trust import KeyDecision, KeyState, ShownKey, SshServer
+from remedy.trust.known_hosts import Entry, Marker
 
 NODE = Node("gpu02", "192.0.2.12", 2222, data={"ssh_user": "trainer"})
 
@@ -54,10 +64,6 @@ def test_every_stage_has_a_deadline_of_the_settings_but_the_script() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "message", "next_step"),
     [
-        ("SSH error (StrictPolicy: No host key for 192.0.2.12 found in known_hosts)", HostKeyError,
-         "not known", "remedy trust inventory.py --limit gpu02"),
-        ("SSH host key error (Host key for 192.0.2.12 does not match.)", ChangedKeyError,
-         "has CHANGED", "remedy trust inventory.py --replace gpu02"),
         ("Authentication error (username=x) (Authentication failed.)", UnreachableError,
          "refused to log us in", "authorized_keys"),
         ("SSH error (No authentication methods available)", UnreachableError,
@@ -73,34 +79,57 @@ def test_every_stage_has_a_deadline_of_the_settings_but_the_script() -> None:
 def test_a_connection_that_failed(
     text: str, kind: type[RemedyError], message: str, next_step: str
 ) -> None:
-    error = explain_connect_error(Path("inventory.py"), NODE, text)
+    error = explain_connect_error(NODE, text)
     assert type(error) is kind
     assert message in error.message
     assert next_step in error.next_step
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "next_step"),
+    ("state", "kind", "message", "next_step"),
     [
-        ("SSH error (StrictPolicy: No host key for 192.0.2.1 found in known_hosts)",
-         "the jump host's ssh key is not known", "ssh 192.0.2.1"),
-        ("SSH error (Host key for 192.0.2.1 does not match.)", "has CHANGED", "ssh-keygen -R 192.0.2.1"),
+        (KeyState.NEW, HostKeyError, "is not known", "remedy trust inventory.py --limit gpu02"),
+        (KeyState.CHANGED, ChangedKeyError, "has CHANGED", "remedy trust inventory.py --replace gpu02"),
+        (KeyState.REVOKED, RevokedKeyError, "is REVOKED (known_hosts:7)", "a new key"),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_not_accepted(
+    state: KeyState, kind: type[RemedyError], message: str, next_step: str
+) -> None:
+    error = explain_key(Path("inventory.py"), NODE, refused(state))
+    assert type(error) is kind
+    assert message in error.message
+    assert next_step in error.next_step
+
+
+@pytest.mark.parametrize(
+    ("state", "message", "next_step"),
+    [
+        (KeyState.NEW, "the jump host's ssh key is not known", "remedy trust inventory.py --limit gpu02"),
+        (KeyState.CHANGED, "has CHANGED", "ssh-keygen -R 192.0.2.1"),
+        (KeyState.REVOKED, "the jump host's ssh key is REVOKED", "a new key"),
     ],
 )  # fmt: skip
 def test_the_key_of_a_jump_host_is_not_taken_for_the_hosts_own(
-    text: str, message: str, next_step: str
+    state: KeyState, message: str, next_step: str
 ) -> None:
-    error = explain_connect_error(Path("inventory.py"), NODE, text, via="192.0.2.1")
-    assert isinstance(error, HostKeyError)
+    error = explain_key(Path("inventory.py"), NODE, refused(state, via="192.0.2.1"))
     assert "at its jump host 192.0.2.1" in error.message
     assert message in error.message
     assert next_step in error.next_step
-    assert "remedy trust" not in error.next_step
+
+
+def refused(state: KeyState, via: str = "") -> KeyRefusedError:
+    entry = None
+    if state is not KeyState.NEW:
+        entry = Entry(Marker.HOST, "*", "ssh-ed25519", b"", Path("known_hosts"), 7)
+    server = SshServer(via or NODE.ssh_address, 22)
+    return KeyRefusedError(server, KeyDecision(state, entry), ShownKey(b""), via)
 
 
 def test_the_last_words_of_a_proxy_command_are_shown_and_harmless() -> None:
     error = explain_connect_error(
-        Path("i.py"), NODE, "SSH error (EOF)", proxy="Host key \x1b[31mverification failed."
+        NODE, "SSH error (EOF)", proxy="Host key \x1b[31mverification failed."
     )
     assert "its ProxyCommand ended: Host key \\x1b[31mverification failed." in error.message
 
