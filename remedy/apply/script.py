@@ -245,6 +245,7 @@ def _splices(changes: Sequence[Change]) -> list[str]:
             words = ["splice", change.id, action.after]
             for splice in action.splices:
                 words += [str(splice.offset), str(splice.length), splice.after or "-"]
+                words += [splice.before or "-", str(splice.line)]
             calls.append(shlex.join(words))
     return calls
 

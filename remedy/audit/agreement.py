@@ -129,7 +129,7 @@ def read_agreed(home: Path, story: Story) -> Plan:
         StaleError: it is not the plan that the journal names.
     """
     path = plan_path(home, story.run)
-    plan = read_plan(path)
+    plan = read_plan(path, kept=True)
     if plan.digest != story.digest:
         raise StaleError(
             f"{path} is not the plan that the journal names for this run",

@@ -23,10 +23,13 @@ def approve(plan_file: Path, key: Path) -> None:
     """Show PLAN and sign its digest with an ssh key; the signature is written beside the plan."""
     with errors_shown():
         from remedy.audit.approval import sign
+        from remedy.cli.consent import ask, is_terminal
         from remedy.plan import read_plan
-        from remedy.report.plan import render_plan
+        from remedy.report.whole import render_whole
 
         plan = read_plan(plan_file)
-        out.print(render_plan(plan))
+        out.print(render_whole(plan))
+        # Where nobody can answer, the command itself is the answer.
+        ask("Sign this plan?", yes=not is_terminal())
         signature = sign(plan, plan_file, key.expanduser())
         out.print(f"approved: {signature}")

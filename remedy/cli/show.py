@@ -63,19 +63,15 @@ def show(
 def _show_plan(path: Path, *, as_json: bool) -> None:
     from remedy.apply.waves import TAKEN_BACK
     from remedy.plan import read_plan
-    from remedy.plan.seal import secret_lines
-    from remedy.report.plan import render_plan
+    from remedy.report.whole import render_whole
 
     plan = read_plan(path)
     if as_json:
         print_json({"digest": plan.digest, "plan": plan.model_dump(mode="json")})
         return
-    out.print(f"made {plan.created} by {plan.author} for {plan.inventory}")
-    out.print(render_plan(plan))
+    out.print(render_whole(plan))
     if plan.changes:
         out.print(f"with --waves, {TAKEN_BACK}")
-    for line in secret_lines(plan):
-        out.print(line)
 
 
 def _show_run(run: str, home: Path, options: Options | None) -> None:
@@ -99,7 +95,7 @@ def _show_run(run: str, home: Path, options: Options | None) -> None:
     plan, problem = None, ""
     if plan_path(home, run).exists():
         try:
-            plan = read_plan(plan_path(home, run))
+            plan = read_plan(plan_path(home, run), kept=True)
         except PlanFileError as error:
             problem = f"its plan cannot be shown: {error.message}"
         else:

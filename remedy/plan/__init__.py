@@ -17,9 +17,11 @@ from remedy.plan.change import (
 )
 from remedy.plan.claimed import interface_addresses
 from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet
-from remedy.plan.plan import Plan, PlanFile, read_plan, write_plan
+from remedy.plan.own import vouched
+from remedy.plan.plan import Plan, PlanFile, write_plan
 from remedy.plan.planner import Origin, make_plan
 from remedy.plan.promise import promised
+from remedy.plan.reading import read_plan
 from remedy.plan.registry import (
     Remedy,
     all_causes,
@@ -63,5 +65,6 @@ __all__ = [
     "section_models",
     "sha256",
     "undo_id",
+    "vouched",
     "write_plan",
 ]

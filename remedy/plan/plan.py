@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
-from remedy.errors import PlanFileError, RemedyError
+from remedy.errors import RemedyError
 from remedy.files import write_whole
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.values import Document
@@ -111,36 +111,3 @@ def write_plan(plan: Plan, path: Path) -> None:
             f"the plan {path} cannot be written: {error.strerror}",
             next_step="Make room or give write access, and run the command again; nothing was changed.",
         ) from error
-
-
-def read_plan(path: Path) -> Plan:
-    """Read a plan file.
-
-    Raises:
-        PlanFileError: it is missing, torn, edited by hand, or of a version this remedy does not know.
-    """
-    again = f"Make a new one: remedy plan INVENTORY -o {path}"
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        body, digest = document["plan"], document["digest"]
-        version = body["format_version"]
-    except OSError as error:
-        raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
-    if version != FORMAT:
-        raise PlanFileError(
-            f"{path} is of format {version}; this remedy reads format {FORMAT}",
-            next_step="Use the remedy that made it, or make a new plan with this one.",
-        )
-    try:
-        plan = Plan.model_validate_json(json.dumps(body))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise PlanFileError(f"{path}: {place}: {first['msg']}", next_step=again) from error
-    if plan.digest != digest:
-        raise PlanFileError(
-            f"{path} was changed after it was made: its digest does not match", next_step=again
-        )
-    return plan

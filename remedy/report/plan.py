@@ -46,7 +46,7 @@ def render_plan(plan: Plan, unread: int = 0) -> RenderableType:
         parts += [Text("Findings", style="bold"), *findings, Text("")]
     if plan.changes:
         parts += [Text("Changes", style="bold"), *_folded_changes(plan), Text("")]
-    parts.append(_tally(plan, unread))
+    parts.append(tally(plan, unread))
     return Group(*parts)
 
 
@@ -164,7 +164,7 @@ def _text(plan: Plan, digest: str | None) -> list[str]:
     return content.decode("utf-8", "backslashreplace").splitlines()
 
 
-def _tally(plan: Plan, unread: int) -> Text:
+def tally(plan: Plan, unread: int = 0) -> Text:
     """Return the last line: the changes, and the hosts for which nobody can say that this is all."""
     unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
     doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []

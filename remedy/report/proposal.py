@@ -7,6 +7,7 @@ from rich.text import Text
 
 from remedy.report.plan import render_plan
 from remedy.report.results import error_lines, problem_lines
+from remedy.report.whole import render_whole
 from remedy.runs.gate import Proposal
 
 
@@ -15,7 +16,9 @@ def render_proposal(proposal: Proposal) -> RenderableType:
     unread = {} if proposal.probe is None else proposal.probe.errors
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
-        render_plan(proposal.plan, len(unread)),
+        render_plan(proposal.plan, len(unread))
+        if proposal.own is None
+        else render_whole(proposal.plan, proposal.own),
         *(
             Text(f"{change.host}: CANNOT be taken back: {change.title}", style="red")
             for change in proposal.irreversible

@@ -10,7 +10,7 @@ from remedy.apply.report import HostReport
 from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
 from remedy.errors import UsageError
-from remedy.plan import Plan
+from remedy.plan import Plan, vouched
 from remedy.runs import host, machines
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
 from remedy.runs.note import unrecorded
@@ -69,7 +69,8 @@ def propose(
     plan = agreement.plan.restricted(host for host in hosts if host not in result.unsettled)
     notes += _wave_notes(session, plan)
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
-    return Proposal("apply", agreement, plan, result, notes + changed_since(session, plan, result))
+    notes += changed_since(session, plan, result)
+    return Proposal("apply", agreement, plan, result, notes, own=vouched(plan, result.plan))
 
 
 def _wave_notes(session: Session, plan: Plan) -> tuple[str, ...]:

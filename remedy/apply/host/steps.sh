@@ -13,17 +13,18 @@ check() { # kind id args...
     esac
 }
 
-# Make a file's new content from the one that was checked: `splice ID DIGEST [OFFSET LENGTH NAME]...`; LENGTH bytes
-# go at each OFFSET, and those that the plan gave under NAME come, "-" for none.
+# Make a file's new content from the one that was checked: `splice ID DIGEST [OFFSET LENGTH NAME OLD LINE]...`;
+# LENGTH bytes go at each OFFSET, and those that the plan gave under NAME come, "-" for none. Readers of the plan
+# were shown the bytes OLD (a digest) at LINE: where those are not what goes, the new content is none.
 splice() {
     case "$CHECKED " in *" $1 "*) ;; *) return 0 ;; esac
     id=$1
     after=$2
-    [ ! -e "$DIR/new/$after" ] || return 0 # given as a whole: nothing of the file stays
     shift 2
     at=0
     {
         while [ $# -gt 0 ]; do
+            shown "$DIR/pre/$id" "$@" || printf '%s\n' "$NONCE"
             if [ "$at" = 0 ] && [ "$1" != 0 ]; then
                 head -c "$1" -- "$DIR/pre/$id"
             elif [ "$1" != "$at" ]; then
@@ -31,10 +32,20 @@ splice() {
             fi
             [ "$3" = - ] || cat -- "$DIR/new/$3"
             at=$(($1 + $2))
-            shift 3
+            shift 5
         done
         tail -c "+$((at + 1))" -- "$DIR/pre/$id"
-    } >"$DIR/new/$after" 2>/dev/null
+    } >"$DIR/spliced" 2>/dev/null
+    # Also over a part that is called the same: only what all parts make counts.
+    mv -f -- "$DIR/spliced" "$DIR/new/$after"
+}
+
+shown() { # file offset length name old line
+    lines=$(head -c "$2" -- "$1" | tr -cd '\n' | wc -c)
+    [ "$((lines + 1))" = "$6" ] || return 1
+    [ "$3" != 0 ] || return 0
+    old=$(tail -c "+$(($2 + 1))" -- "$1" | head -c "$3" | sha256sum)
+    [ "${old%% *}" = "$5" ]
 }
 
 # Whether every new content is what it is called by: one that was cut off by a full disk, or is made from a

@@ -52,7 +52,7 @@ def plan() -> Plan:
                 **common,
             ),
         ),
-        blobs={sha256(before): before, sha256(after): after},
+        blobs={sha256(after): after},
     )
 
 

@@ -1,0 +1,239 @@
+"""Reading plan files, which anybody may have written: nothing of one is shown or run that is not whole.
+
+The digest says that a file is as it was signed, not that it is harmless: whoever changes a file can write the
+digest anew. What must hold of any plan, whoever made it, is checked here, before anything else sees it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from remedy.errors import PlanFileError
+from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
+from remedy.plan.plan import FORMAT, Plan
+
+# A plan of 10,000 hosts with a dozen changes each is smaller.
+MOST_BYTES = 128 << 20
+MOST_TEXT, MOST_COMMAND = 16 << 10, 1 << 20
+MOST_CHANGES = 999  # of a host
+MOST_OFFSET = 1 << 40
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# It is the name of files on a host, and a word in lines there.
+_NUMBERED = re.compile(r"([0-9]{2,3})-[A-Za-z0-9_]{1,64}")
+_REMEDY = re.compile(r"[A-Za-z0-9_]{0,64}")
+_HOST = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*")
+_LABEL = re.compile(r"[a-z0-9-]{0,64}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def read_plan(path: Path, *, kept: bool = False) -> Plan:
+    """Read a plan file.
+
+    Args:
+        path: the file.
+        kept: whether it is the copy that a run left beside the journal, which names its digest; one that
+            takes a run back has a part of that run's changes, and its contents are on the hosts.
+
+    Raises:
+        PlanFileError: it is missing, torn, edited by hand, of a version this remedy does not know, or holds
+            what no plan may hold.
+    """
+    again = f"Make a new one: remedy plan INVENTORY -o {path}"
+    try:
+        document = json.loads(_text(path), object_pairs_hook=_once, parse_constant=_no_constant)
+        body, digest = document["plan"], document["digest"]
+        version = body["format_version"]
+    except OSError as error:
+        raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
+    if version != FORMAT:
+        raise PlanFileError(
+            f"{path} is of format {version!r:.40}; this remedy reads format {FORMAT}",
+            next_step="Use the remedy that made it, or make a new plan with this one.",
+        )
+    try:
+        if "contents" in body:
+            raise PlanFileError(
+                f"{path}: contents: whole files are in no plan file", next_step=again
+            )
+        plan = Plan.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise PlanFileError(f"{path}: {place}: {first['msg']}", next_step=again) from error
+    if plan.digest != digest:
+        raise PlanFileError(
+            f"{path} was changed after it was made: its digest does not match", next_step=again
+        )
+    fault = next(faults(plan, kept=kept), None)
+    if fault is not None:
+        raise PlanFileError(
+            f"{path} is no plan that remedy made: {fault}",
+            next_step="Find out who wrote it. " + again,
+        )
+    return plan
+
+
+def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
+    """Yield what makes a plan one that remedy cannot have made, in words.
+
+    Args:
+        plan: as it was read.
+        kept: as for ``read_plan``.
+    """
+    texts = (plan.tool_version, plan.created, plan.author, plan.inventory, plan.sealed_by)
+    digests = (plan.inventory_digest, plan.spec_digest)
+    if any(len(text) > MOST_TEXT or _CONTROL.search(text) for text in (*texts, *digests)):
+        yield "who made it, when and for what is not text of one line"
+    if not all(map(_DIGEST.fullmatch, (*plan.observed.values(), *plan.secrets.values()))):
+        yield "a digest is not 64 hexadecimal digits"
+    for digest, content in plan.blobs.items():
+        if sha256(content) != digest:
+            yield f"the content {digest:.12} has a different digest"
+    by_host: dict[str, list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        by_host[change.host].append(change)
+    for host, changes in by_host.items():
+        yield from _numbering_faults(host, changes, kept=kept)
+        for change in changes:
+            faults_of = _change_faults(change, plan, kept=kept)
+            yield from (f"{host}: {change.id}: {fault}" for fault in faults_of)
+    yield from (fault for finding in plan.findings for fault in _finding_faults(finding))
+    if not kept and (spare := plan.blobs.keys() - set(_used(plan.changes))):
+        yield f"no change uses the content {min(spare):.12}"
+    named = {*plan.observed, *(place.partition(" ")[0] for place in plan.secrets)}
+    if not kept and (strange := named - by_host.keys()):
+        yield f"it knows a state or a secret of {min(strange)!r}, which it does not change"
+
+
+def _text(path: Path) -> bytes:
+    with path.open("rb") as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError("too large")
+    return text
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of which each key is there once: readers differ in which of two they take."""
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key is there twice")
+    return result
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _numbering_faults(host: str, changes: list[Change], *, kept: bool) -> Iterator[str]:
+    """Yield what is wrong with a host's name and with the ids of its changes, which become names of files."""
+    if not _HOST.fullmatch(host):
+        yield f"{host!r:.80} is no host name"
+    if len(changes) > MOST_CHANGES:
+        yield f"{host}: more than {MOST_CHANGES} changes"
+    for place, change in enumerate(changes, 1):
+        match = _NUMBERED.fullmatch(change.id.removeprefix(UNDO) if kept else change.id)
+        if match is None or not _REMEDY.fullmatch(change.remedy):
+            yield f"{host}: {change.id!r:.80} is no id of a change"
+        elif not kept and int(match[1]) != place:
+            yield f"{host}: {change.id} is change number {place} there"
+    if len({change.id for change in changes}) != len(changes):
+        yield f"{host}: two changes have one id"
+
+
+def _change_faults(change: Change, plan: Plan, *, kept: bool) -> Iterator[str]:
+    texts = (change.title, change.reason, change.disrupts)
+    if any(len(text) > MOST_TEXT for text in texts) or not change.title.strip():
+        yield "its title, its reason or its note is missing or too long"
+    if not _LABEL.fullmatch(change.label):
+        yield "its cause is no label"
+    action = change.action
+    if isinstance(action, FileAction):
+        yield from _file_faults(action, plan, kept=kept, backwards=change.id.startswith(UNDO))
+    else:
+        parts = (action.observe, action.before, action.after, action.do, action.undo)
+        if any(len(part) > MOST_COMMAND or "\0" in part for part in parts):
+            yield "its command is too long, or holds a zero byte"
+        if not action.observe.strip() or not action.do.strip():
+            yield "a command is missing"
+        if action.before == action.after:
+            yield "its command changes nothing that could be observed"
+
+
+def _file_faults(action: FileAction, plan: Plan, *, kept: bool, backwards: bool) -> Iterator[str]:
+    if not (is_normal(action.path) and is_normal(action.real_path)):
+        yield "its path is not absolute, or not in its shortest form"
+    ends = [digest for digest in (action.before, action.after) if digest is not None]
+    if not ends or not all(map(_DIGEST.fullmatch, ends)):
+        yield "what is in the file before or after is not a digest"
+    if action.before == action.after:
+        yield "the file is the same before and after"
+    if not 0 <= action.mode <= 0o777:
+        yield f"{action.mode:o} is no mode of a file"
+    if action.splices is None:
+        # The bytes of a file that is put back are on its host.
+        if action.after is not None and action.after not in plan.blobs and not kept:
+            yield "its new content is not in the plan"
+    elif len(ends) != 2 or not action.splices:
+        yield "it has parts of a file, and no file that they are of"
+    else:
+        yield from _splice_faults(action.splices, plan, backwards=backwards)
+
+
+def _splice_faults(splices: Iterable[Splice], plan: Plan, *, backwards: bool) -> Iterator[str]:
+    """Yield what is wrong with splices; of one that goes back the places are those of the former one."""
+    end, line = 0, 1
+    for splice in splices:
+        old, new = (splice.before, splice.after)[:: -1 if backwards else 1]
+        if any(digest is not None and digest not in plan.blobs for digest in (old, new)):
+            yield "its bytes are not in the plan"
+            continue
+        size = len(plan.blobs[old]) if old is not None else 0
+        if splice.length != size or (old is not None and size == 0):
+            yield f"{splice.length} bytes go at {splice.offset}, and the plan shows {size}"
+        if old == new:
+            yield "a part of the file is the same before and after"
+        if not end <= splice.offset <= MOST_OFFSET or not line <= splice.line <= splice.offset + 1:
+            yield "its parts overlap, or are not in order"
+        end, line = splice.offset + splice.length, splice.line
+
+
+def _finding_faults(finding: Finding) -> Iterator[str]:
+    if finding.host is not None and not _HOST.fullmatch(finding.host):
+        yield f"a finding is about {finding.host!r:.80}, which is no host name"
+    if not _REMEDY.fullmatch(finding.remedy) or not _LABEL.fullmatch(finding.label):
+        yield "a finding is of no remedy, or its cause is no label"
+    if any(len(text) > MOST_TEXT for text in (finding.title, finding.fix, *finding.evidence)):
+        yield "a finding is too long"
+
+
+def is_normal(path: str) -> bool:
+    """Say whether a path is absolute, names no folder twice (``//``, ``.``, ``..``) and has no controls."""
+    parts = path.split("/")
+    return (
+        len(path) < 4096
+        and parts[0] == ""
+        and len(parts) > 1
+        and not {"", ".", ".."} & set(parts[1:])
+        and not _CONTROL.search(path)
+    )
+
+
+def _used(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield the digest of each content that a change is made of."""
+    for change in changes:
+        action = change.action
+        if isinstance(action, FileAction):
+            yield from (digest for digest in (action.before, action.after) if digest)
+            for splice in action.splices or ():
+                yield from (digest for digest in (splice.before, splice.after) if digest)

@@ -1,0 +1,225 @@
+"""A plan file as text for whoever answers for it: everything that it does, exactly, and nothing shortened.
+
+Whoever wrote the file may want a reader to see something else. Each character of it shows, and no line of it
+can pass for one of remedy's own: text of the file begins at a mark, also where a terminal breaks its line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.text import Text
+
+from remedy.plan import Change, CommandAction, FileAction, Finding, Plan, sha256
+from remedy.plan.seal import secret_lines
+from remedy.report.plan import KIND_STYLE, tally
+from remedy.text import fold
+
+# What a terminal shows as it is: printable ASCII without blanks at the end.
+_PLAIN = re.compile(r"(?!\$')([ -~]*[!-~])?")
+_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r", "\\": r"\\", "'": r"\'", "\x1b": r"\e"}
+NARROWEST = 20
+
+OWN = {
+    True: ("remedy makes the same change for the host as it is now", "green"),
+    False: ("NOT what remedy makes for the host as it is now: read every line", "bold red"),
+}
+
+
+def exact(text: str) -> str:
+    """Return one line as printable ASCII from which it can be told exactly: plain, or as ``$'...'`` of sh.
+
+    >>> exact("uname -n"), exact("uname -n "), exact("caf\\u00e9\\t")
+    ('uname -n', "$'uname -n '", "$'caf\\\\u00e9\\\\t'")
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    return f"$'{''.join(map(_exact, text))}'"
+
+
+def _exact(character: str) -> str:
+    code = ord(character)
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if 0x20 <= code < 0x7F:
+        return character
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """Lines of a plan, exactly, each behind a mark that also shows where a terminal breaks it.
+
+    Args:
+        lead: what stands before the mark.
+        text: one line or several.
+        style: of the text.
+        mark: between the two; "" where the lead ends in words of remedy's own.
+    """
+
+    lead: str
+    text: str
+    style: str = "default"
+    mark: str = "| "
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield each line, broken only where it is shown on a terminal."""
+        lead = self.lead
+        for line in map(exact, self.text.split("\n")):
+            width = max(NARROWEST, options.max_width - len(lead) - 3) if console.is_terminal else 0
+            for place in range(0, max(1, len(line)), width or max(1, len(line))):
+                piece = line[place : place + width] if width else line
+                before = lead + self.mark if place == 0 else " " * len(lead) + ": "
+                yield Text(before, style="dim").append(piece, style=self.style)
+                lead = lead if lead[-1:] in ("+", "-") else " " * len(lead)
+
+
+def render_whole(plan: Plan, own: Mapping[tuple[str, str], bool] | None = None) -> RenderableType:
+    """Return a plan for reading whole, as ``remedy approve`` signs it.
+
+    Args:
+        plan: from a file.
+        own: for each change, by host and id, whether remedy makes the same for the host as it is now; None
+            where the hosts were not read.
+    """
+    parts: list[RenderableType] = [Text("Plan file", style="bold"), *_head(plan), Text("")]
+    if plan.findings:
+        parts += [Text("Findings", style="bold"), *_findings(plan.findings), Text("")]
+    if plan.changes:
+        parts += [Text("Changes", style="bold"), *_changes(plan, own), Text("")]
+    return Group(*parts, tally(plan))
+
+
+def _head(plan: Plan) -> Iterator[RenderableType]:
+    made = f"{plan.created} by {plan.author} for {plan.inventory}"
+    yield Quoted("  made ", made, mark="")
+    yield Quoted("  remedy     ", plan.tool_version, "dim")
+    yield Quoted("  inventory  ", plan.inventory_digest, "dim")
+    yield Quoted("  settings   ", plan.spec_digest, "dim")
+    if plan.observed:
+        states = sha256(json.dumps(dict(plan.observed), sort_keys=True).encode())
+        yield Text(f"  state      of {fold(plan.observed)} as read: sha256 {states}", style="dim")
+    for line in secret_lines(plan):
+        yield Quoted("  ", line, "dim")
+    if plan.sealed_by:
+        yield Quoted("  sealed by  ", plan.sealed_by, "dim")
+    yield from _unread(plan, "  ")
+
+
+def _findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
+    groups: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.model_dump_json(exclude={"host"})].append(finding)
+    for alike in groups.values():
+        first = alike[0]
+        where = fold(f.host for f in alike if f.host)
+        if any(f.host is None for f in alike):
+            where = ", ".join(filter(None, (where, "the inventory")))
+        if len(alike) != len({f.host for f in alike}):
+            where += f" ({len(alike)} times)"
+        line = Text(f"  {first.kind.value:<8} ", style=KIND_STYLE[first.kind])
+        yield line.append(f"{where}  [{first.remedy}{_label(first.label)}]", style="bold")
+        yield Quoted("           ", first.title)
+        for text in first.evidence:
+            yield Quoted("      seen ", text, "dim")
+        if first.fix:
+            yield Quoted("       fix ", first.fix, "cyan")
+        yield from _unread(first, "           ")
+
+
+def _label(label: str) -> str:
+    return f", cause {label}" if label else ""
+
+
+def _changes(plan: Plan, own: Mapping[tuple[str, str], bool] | None) -> Iterator[RenderableType]:
+    """Yield each change once, with the hosts on which it is the same to the last byte."""
+    groups: dict[tuple[bool | None, str, str], list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        mark = None if own is None else own.get((change.host, change.id), False)
+        groups[mark, _number(change), change.model_dump_json(exclude={"host", "id"})].append(change)
+    for (mark, number, _), changes in groups.items():
+        first = changes[0]
+        yield Quoted(f"  ~ {fold(c.host for c in changes)}: ", first.title, "bold", mark="")
+        line = Text(f"      [{first.remedy}{_label(first.label)}]  [{first.risk.value} risk]")
+        line.append("" if first.reversible else "  [cannot be undone]", style="red")
+        yield line.append("  [guarded]" if first.guarded else "")
+        if mark is not None:
+            words, style = OWN[mark]
+            yield Text(f"      {words}", style=style)
+        if number:
+            yield Quoted("      id        ", number)
+        yield Quoted("      why       ", first.reason)
+        if first.disrupts:
+            yield Quoted("      note      ", first.disrupts)
+        action = first.action
+        yield from _command(action) if isinstance(action, CommandAction) else _file(action, plan)
+        yield from _unread(first, "      ")
+
+
+def _number(change: Change) -> str:
+    """Return the id of a change where it says more than its place and its remedy, which show."""
+    return "" if change.id.partition("-")[2] == change.remedy else change.id
+
+
+def _command(action: CommandAction) -> Iterator[RenderableType]:
+    yield Quoted("      asks $    ", action.observe, "cyan")
+    yield Quoted("      now       ", action.before)
+    yield Quoted("      runs $    ", action.do, "bold cyan")
+    yield Quoted("      then      ", action.after)
+    if action.undo:
+        yield Quoted("      undo $    ", action.undo, "cyan")
+    else:
+        yield Text("      undo      nothing takes it back", style="red")
+    yield from _unread(action, "      ")
+
+
+def _file(action: FileAction, plan: Plan) -> Iterator[RenderableType]:
+    yield Quoted("      file      ", action.path, "bold")
+    if action.path != action.real_path:
+        yield Quoted("      a link to ", action.real_path, "bold")
+    before = f"sha256 {action.before}" if action.before else "there is none"
+    after = f"sha256 {action.after}" if action.after else "it is removed"
+    yield Text(f"      now       {before}", style="dim")
+    yield Text(f"      then      {after}", style="dim" if action.after else "red")
+    if action.before is None or action.mode != FileAction.model_fields["mode"].default:
+        yield Text(f"      mode      {action.mode:04o}, where it is made new")
+    for splice in action.splices or ():
+        yield Text(
+            f"      @@ line {splice.line}, byte {splice.offset}, {splice.length} bytes go @@",
+            style="dim",
+        )
+        yield from _bytes("-", plan, splice.before)
+        yield from _bytes("+", plan, splice.after)
+        yield from _unread(splice, "      ")
+    if action.splices is None and action.after is not None:
+        yield from _bytes("+", plan, action.after)
+    yield from _unread(action, "      ")
+
+
+def _bytes(sign: str, plan: Plan, digest: str | None) -> Iterator[RenderableType]:
+    """Yield the bytes that a digest stands for, where the plan has them."""
+    if digest is None:
+        return
+    if digest not in plan.blobs:
+        yield Text(f"      {sign} from the host: sha256 {digest}", style="dim")
+        return
+    content = plan.blobs[digest].decode("utf-8", "surrogateescape")
+    style = {"+": "green", "-": "red"}[sign]
+    yield Quoted(f"      {sign}", content.removesuffix("\n"), style, mark="")
+    if not content.endswith("\n"):
+        yield Text("       (no end of line)", style="dim")
+
+
+def _unread(model: BaseModel, lead: str) -> Iterator[RenderableType]:
+    """Yield the fields that this remedy does not know, and does not act by; a later one may."""
+    for name, value in sorted((model.model_extra or {}).items()):
+        text = f"{name}: {json.dumps(value, sort_keys=True)}"
+        yield Quoted(f"{lead}not known to this remedy ", text, "bold red")
