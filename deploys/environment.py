@@ -46,7 +46,7 @@ from remedy.deploys._settings import PROFILE, SESSION, Target, switched_off, tar
 from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
 from remedy.plan import Change, FileAction, Finding, FleetBench, Workbench, remedy
 from remedy.probe import File, HostState, Interface
-from remedy.secret import looks_secret
+from remedy.secret import holds_password, looks_secret
 from remedy.spec import SpecSection
 from remedy.templating import render
 from remedy.values import Unknown
@@ -73,6 +73,11 @@ def _name(name: str) -> str:
 
 
 def _value(value: str) -> str:
+    if holds_password(value):
+        raise ValueError(
+            "a URL with a password in it: every user of a host can read these files, and a plan would hold it; "
+            "give it to the job by its launcher or a secret store"
+        )
     bad = sorted({c for c in value if c in "\"'`$\\#" or not c.isprintable()})
     if bad or value != value.strip():
         raise ValueError(

@@ -19,16 +19,31 @@ from remedy.files import create_whole
 KEY_NAME = "secret.key"
 KEY_BYTES = 32
 
-_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.I)
+# Some words say it inside of others; some only by themselves: NCCL_IB_PKEY is a partition, PATH no PAT.
+_SECRET = re.compile(
+    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY"
+    r"|(?:^|[_.-])(KEYS?|PATS?|PASS|PWD|CREDS?|DSN|AUTH|JWT|COOKIE)(?:$|[_.-])",
+    re.I,
+)
+_URL_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
 def looks_secret(text: str) -> bool:
     """Say whether a name is about a secret more often than not.
 
-    >>> looks_secret("HF_TOKEN"), looks_secret("NCCL_SOCKET_IFNAME")
-    (True, False)
+    >>> looks_secret("HF_TOKEN"), looks_secret("WANDB_KEY"), looks_secret("NCCL_SOCKET_IFNAME")
+    (True, True, False)
     """
     return _SECRET.search(text) is not None
+
+
+def holds_password(value: str) -> bool:
+    """Say whether a value is a URL with a password in it.
+
+    >>> holds_password("postgres://me:word@db/x"), holds_password("http://proxy:3128")
+    (True, False)
+    """
+    return _URL_PASSWORD.search(value) is not None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from remedy.inventory import Inventory, Node
 from remedy.plan.change import sha256
 from remedy.plan.plan import Plan
-from remedy.secret import Seal, looks_secret
+from remedy.secret import Seal, holds_password, looks_secret
 from remedy.text import fold
+
+# Data of pyinfra's connector that name a file: what is in it, nobody reads here.
+_FILE_NAMES = frozenset({"ssh_key"})
 
 
 def sealed(plan: Plan, inventory: Inventory, seal: Seal) -> Plan:
@@ -72,4 +75,8 @@ def _digests(plan: Plan, inventory: Inventory, seal: Seal) -> dict[str, str]:
 
 
 def _secrets(node: Node) -> list[tuple[str, object]]:
-    return [(name, value) for name, value in node.data.items() if value and looks_secret(name)]
+    return [
+        (name, value)
+        for name, value in node.data.items()
+        if value and name not in _FILE_NAMES and (looks_secret(name) or holds_password(str(value)))
+    ]

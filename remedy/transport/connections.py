@@ -192,7 +192,8 @@ class Transport:
     def _execute(
         self, node: Node, watch: Watch, script: Script, marks: Marks, answer: CommandAnswer
     ) -> RemedyError | None:
-        password = self._sudo_password or _as_secret(node.data.get("_sudo_password"))
+        # A host that has a password of its own never learns the one that was typed for the others.
+        password = _as_secret(node.data.get("_sudo_password")) or self._sudo_password
         line, text = command_line(
             script,
             marks,

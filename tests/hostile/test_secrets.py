@@ -1,0 +1,79 @@
+"""What looks like a secret: the names that people use, and not the settings of the libraries."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remedy.secret import holds_password, looks_secret
+
+SECRET = (
+    *("WANDB_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY"),
+    *(
+        "AWS_SESSION_TOKEN",
+        "GITHUB_PAT",
+        "AZURE_PAT",
+        "DB_PASS",
+        "PGPASSWORD",
+        "MYSQL_PWD",
+        "SENTRY_DSN",
+    ),
+    *(
+        "OPENAI_API_KEY",
+        "SSH_PASSPHRASE",
+        "GCP_CREDS",
+        "NETRC_AUTH",
+        "_sudo_password",
+        "registry_pat",
+    ),
+)
+PLAIN = (
+    *(
+        "NCCL_SOCKET_IFNAME",
+        "NCCL_IB_PKEY",
+        "PATH",
+        "LD_LIBRARY_PATH",
+        "TOKENIZERS_PARALLELISM",
+        "KEYBOARD",
+    ),
+    *(
+        "NCCL_DEBUG",
+        "MONKEY",
+        "PATTERN",
+        "COMPASS_DIR",
+        "UCX_TLS",
+        "GLOO_SOCKET_IFNAME",
+        "XAUTHORITY",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_names_of_secrets(name: str) -> None:
+    assert looks_secret(name)
+    assert looks_secret(name.lower())
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_names_of_settings(name: str) -> None:
+    assert not looks_secret(name)
+
+
+WORD = st.text("ABCXYZ09", min_size=1, max_size=8)
+
+
+@given(
+    st.lists(WORD), st.sampled_from(["KEY", "PAT", "PWD", "DSN", "TOKEN", "CREDS"]), st.lists(WORD)
+)
+def test_a_word_for_a_secret_counts_wherever_it_stands(
+    before: list[str], word: str, after: list[str]
+) -> None:
+    assert looks_secret("_".join([*before, word, *after]))
+
+
+@given(WORD, WORD, st.sampled_from(["http", "postgresql", "redis", "amqp"]))
+def test_a_password_in_a_url(user: str, password: str, scheme: str) -> None:
+    assert holds_password(f"{scheme}://{user}:{password}@host:1/x")
+    assert not holds_password(f"{scheme}://{user}@host:1/x")
+    assert not holds_password(f"{scheme}://host:1/{user}:{password}")
