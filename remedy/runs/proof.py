@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.audit import Journal
+from remedy.bounds import TooMuchError, work
 from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError, UsageError
 from remedy.inventory import Inventory
@@ -25,6 +27,9 @@ from remedy.verify.last import increment, load, save
 from remedy.verify.look.compare import HostView
 from remedy.verify.look.run import MOST, CloseLook
 from remedy.verify.verdict import Rung, Verdict
+
+EXPLAINING = 20.0
+"""Seconds of work that looking for a cause in the logs of a failed run may take; usually it is below one."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,11 @@ def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanatio
 
     typed = shlex.quote(str(inventory.path))
     fleet = scene.fleet
-    return explain_verdict(verdict, scene.plan, fleet.states, typed, fleet.host_by_address)
+    with suppress(TooMuchError), work(EXPLAINING):
+        return explain_verdict(verdict, scene.plan, fleet.states, typed, fleet.host_by_address)
+    return (
+        None  # what the hosts' processes printed takes too long to read; the verdict holds without
+    )
 
 
 def _participants(

@@ -23,6 +23,7 @@ from remedy.apply.report import (
 )
 from remedy.bounds import TooMuchError, work
 from remedy.cli.terminal import StandardOutput
+from remedy.diagnose import lines
 from remedy.errors import ProbeError
 from remedy.probe import fingerprint, parse_probe
 from remedy.report.plan import render_plan
@@ -196,6 +197,7 @@ from tests.hostile.answers import BOMBS, fleet_with
 from tests.unit.plans import plan_of
 from tests.unit.probe_data import REQUEST, state
 from remedy.bounds import TooMuchError, work
+from remedy.diagnose import lines
 from remedy.errors import ProbeError
 from remedy.probe import parse_probe
 
@@ -225,6 +227,13 @@ def test_a_bomb_takes_64_mib_and_seconds(name: str, request: pytest.FixtureReque
     mib, seconds, _ = map(float, done.stdout.split())
     assert mib <= MOST_MIB
     assert seconds < SECONDS
+
+
+def test_a_name_before_a_line_of_a_log_is_not_looked_for_without_end() -> None:
+    """Users of hosts write logs, too: one line of letters took 15 seconds."""
+    began = time.monotonic()
+    assert lines.split("a" * 4000).text == "a" * 4000
+    assert time.monotonic() - began < 5
 
 
 def test_work_without_end_is_ended_and_what_goes_on_after_it_too() -> None:
