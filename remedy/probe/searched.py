@@ -194,12 +194,11 @@ _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|
 
 SCAN_PATTERN = "|".join(
     (
-        f"(^|[^A-Za-z0-9_])({VARIABLES})=",
-        # csh, Tcl and Lua modules; fish; pam_env.conf; the state of conda
-        f"setenv[[:space:](\"']+({VARIABLES})[^A-Za-z0-9_]",
-        f"set[[:space:]]+-[A-Za-z]+[[:space:]]+({VARIABLES})[[:space:]]",
-        f"^[[:space:]]*({VARIABLES})[[:space:]]+(DEFAULT|OVERRIDE)=",
-        f'"({VARIABLES})"[[:space:]]*:',
+        # Assignments; pam_env.conf; the state of conda: one pattern, for grep pays for each time that it has
+        # the names
+        f'(^|[^A-Za-z0-9_])({VARIABLES})(=|[[:space:]]+(DEFAULT|OVERRIDE)=|"[[:space:]]*:)',
+        # csh, Tcl and Lua modules; fish
+        f"(setenv[[:space:](\"']|set[[:space:]]+-[A-Za-z]+[[:space:]])[[:space:](\"']*({VARIABLES})[^A-Za-z0-9_]",
         "^[[:space:]]*EnvironmentFile[[:space:]]*=",
         "^[^#]*pam_env",
         r"^([^#]*[[:space:];])?(\.|source)[[:space:]]+[\"']?/[^[:space:]]",

@@ -5,9 +5,12 @@ file_facts() {
     IFS=$nl
     set -- $1
     unset IFS
+    links=
     facts=$(stat -L -c '%f %u %g %s %d %i %Y %n' "$@" 2>&1 </dev/null)
     judge $?
+    [ "$status" != timeout ] || return
     [ "$status" != failed:1 ] || status=ok
+    for path; do [ ! -L "$path" ] || links=$links$nl$path; done
 }
 
 # A home on a dead file server must not cost the other files: it is tried with them, then left out.
@@ -27,26 +30,22 @@ choose_files() {
     set -f # a name that looks like a pattern is a name
     IFS=$nl
     for line in $facts; do
-        unset IFS
-        set -- ${line%% /*}
-        path=/${line#* /}
+        case $line in 8???' '*) ;; *) continue ;; esac # a regular file: its mode, in hexadecimal
+        path=/${line#* /} bytes=${line#* * * } bytes=${bytes%% *}
         case $path in *"'"* | *:*) continue ;; esac
-        case $1 in 8???) ;; *) continue ;; esac
         # A path that a pattern finds too is listed twice.
         case $readable$nl in *"$nl$path$nl"*) continue ;; esac
-        [ "$4" -gt 4194304 ] 2>/dev/null || readable=$readable$nl$path
+        [ "$bytes" -gt 4194304 ] 2>/dev/null || readable=$readable$nl$path
         if [ "${path%/*}" != "$directory" ]; then
             directory=${path%/*}
             watched_paths=$watched_paths$nl$directory
         fi
         watched_paths=$watched_paths$nl$path
     done
-    set +f
-    IFS=$nl
-    for path in $files $home_paths; do
-        [ -L "$path" ] || continue
+    for path in $links; do
         if [ -e "$path" ]; then linked=$linked$nl$path; else dangling=$dangling$nl$path; fi
     done
+    set +f
     unset IFS
 }
 
@@ -69,11 +68,13 @@ file_links() {
     unset IFS
     targets=
     [ $# -eq 0 ] || targets=$(readlink -f "$@")
-    if [ "$(count "$targets")" -ne $# ]; then
+    IFS=$nl
+    number=0
+    for target in $targets; do number=$((number + 1)); done
+    if [ "$number" -ne $# ]; then
         targets=
         for path; do targets=$targets$(readlink -f "$path")$nl; done
     fi
-    IFS=$nl
     for target in $targets; do
         printf '%s%s%s\n' "$target" "$tab" "$1"
         shift
@@ -86,12 +87,6 @@ file_links() {
     done
     unset IFS
     set +f
-}
-
-count() {
-    IFS=$nl
-    set -- $1
-    printf '%s' $#
 }
 
 file_attributes() {

@@ -20,6 +20,7 @@ LC_ALL=C
 export LC_ALL
 login_path=$PATH
 for directory in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+    case $directory in /sbin | /bin) [ ! -L "$directory" ] || continue ;; esac # that of /usr, which is in it
     case :$PATH: in *:$directory:*) ;; *) PATH=$PATH:$directory ;; esac
 done
 nl='

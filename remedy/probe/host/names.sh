@@ -96,9 +96,9 @@ choose_way() {
 }
 
 # What is no more than the only address that the hosts file has for a name is not printed: the answer of a host
-# that is right does not grow with the fleet.
+# that is right does not grow with the fleet. Of few names all is printed, which is less than awk costs.
 print_differences() {
-    [ $# -gt 0 ] || { printf '%s\n' "$answers"; return; }
+    [ $# -gt $((few_names * 2)) ] || { printf '%s\n' "$answers"; return; }
     last=
     for last; do :; done
     printf 'whole %s %s\n' "$2" "$last"
@@ -109,6 +109,7 @@ print_differences() {
     fi
 }
 
+few_names=16
 differences='
 BEGIN {
     count = split(words, word, " ")

@@ -105,9 +105,9 @@ fd00::2 both
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
-@pytest.mark.parametrize("with_all", [True, False])
-def test_the_host_prints_what_differs_from_its_file(
-    tmp_path: Path, shell: str, *, with_all: bool
+@pytest.mark.parametrize(("with_all", "few"), [(True, 4), (False, 4), (True, 5)])
+def test_the_host_prints_what_differs_from_its_file_and_of_few_names_all(
+    tmp_path: Path, shell: str, *, with_all: bool, few: int
 ) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
@@ -119,6 +119,8 @@ def test_the_host_prints_what_differs_from_its_file(
     text = render_probe(request)
     assert '"/etc/hosts"' in text
     text = text.replace('"/etc/hosts"', f'"{tmp_path}/hosts"')
+    assert "\nfew_names=16\n" in text
+    text = text.replace("\nfew_names=16\n", f"\nfew_names={few}\n")
     # The probe is told to end after the section, with an answer that is not packed.
     text = text.replace("section listeners listeners", 'kill "$dog"; return')
     text = text.replace("if has base64 && has gzip; then", "probe </dev/null; exit; if :; then")
@@ -130,8 +132,10 @@ def test_the_host_prints_what_differs_from_its_file(
     section = done.stdout.partition(f"@{request.nonce} begin names ")[2]
     printed = section.partition(f"\n@{request.nonce} end names")[0]
     shown = [x.split()[0] for x in printed.splitlines() if " STREAM" in x]
-    assert f"whole {mark(1)} {mark(5)}" in printed
+    compared = len(request.names) > few
+    assert (f"whole {mark(1)} {mark(5)}" in printed) == compared
     assert [x for x in shown if x != mark(0)] == [
+        *(() if compared else ("10.0.0.1", mark(1))),
         *("fd00::2", "10.0.0.2", mark(2)), *("10.0.0.9", mark(3)), *("10.0.0.5", mark(4)), mark(5),
     ]  # fmt: skip
 
