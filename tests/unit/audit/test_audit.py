@@ -223,7 +223,7 @@ def line(
         ([line(9, "x", journal="another", place="there")], [], ""),
         ([line(1, "other")], ["r1"], "record 1 is not the one"),
         ([line(7, "seven")], ["r1"], "left record 7 on it, and the journal ends with 2"),
-        ([line(1, "one", journal="another")], ["r1"], "was rewritten"),
+        ([line(1, "one", journal="another")], ["r1"], "of another journal in this folder"),
         ([line(1, "one")], ["r1", "r2"], "run r2, which changed it as the journal has it, left no"),
         (["no head", line(1, "one").replace(" 1 ", " ² ")], ["r1"], "left no record"),
         ([], ["r1"], "left no record"),
