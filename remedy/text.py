@@ -20,6 +20,9 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 # str.isdigit takes digits that int() does not, such as a superscript, and int() takes no 5,000 digits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
+# Typed on a host: shows each command of bash's start-up file with its line, and ends where that ends a session.
+TRACE_START_UP = """bash --norc -xc 'PS4="+\\$BASH_SOURCE:\\$LINENO "; . ~/.bashrc' </dev/null"""
+
 # What may be part of a folded name. ClusterShell reads more as operators, and expands what is in brackets.
 _FOLDABLE = re.compile(r"(?!.*[0-9]{19})[A-Za-z0-9._-]{1,255}")
 # Letters and symbols that show nothing: the fillers of Hangul, the empty pattern of Braille.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from remedy.answers import EXCERPT, read_block
 from remedy.bounds import read_json
 from remedy.errors import ProbeError
+from remedy.text import TRACE_START_UP
 from remedy.values import Unknown
 
 T = TypeVar("T")
@@ -194,7 +195,8 @@ def read_sections(host: str, stdout: str, nonce: str) -> Sections:
             f"{host}: the probe gave no answer that can be read"
             + (f"; the host printed: {excerpt!r}" if excerpt else ", the host printed nothing"),
             next_step=f"Log in to {host} by hand and see that `sh` and `grep` work for this user, and that no"
-            " start-up file (~/.bashrc, ~/.zshenv, ~/.ssh/rc) reads standard input or becomes a program.",
+            " start-up file (~/.bashrc, ~/.zshenv, ~/.ssh/rc) reads standard input or becomes a program. Which"
+            f" line of ~/.bashrc, on its console as that user: {TRACE_START_UP}",
         )
     return Sections(by_name, complete=complete)
 

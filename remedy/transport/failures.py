@@ -16,6 +16,7 @@ from remedy.errors import (
     UnreachableError,
 )
 from remedy.inventory import Node
+from remedy.text import TRACE_START_UP
 from remedy.transport.refused import KeyRefusedError
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
@@ -67,7 +68,8 @@ def explain_no_start(node: Node, output: str) -> RemedyError:
         f"{_at(node)}: the login was accepted, and the login shell ended before the command began{printed}",
         next_step="Look at the user's shell in /etc/passwd, at an `exit` or `exec` in its start-up files "
         "(~/.bashrc, ~/.zshenv, ~/.ssh/rc), and at a "
-        "`command=` in ~/.ssh/authorized_keys or ForceCommand in sshd_config.",
+        "`command=` in ~/.ssh/authorized_keys or ForceCommand in sshd_config. The line at which ~/.bashrc "
+        f"ends, on the host's console as that user: {TRACE_START_UP}",
     )
 
 

@@ -23,6 +23,7 @@ import enum
 from dataclasses import dataclass
 
 from remedy.spec import SshSpec
+from remedy.text import TRACE_START_UP
 
 
 class Stage(str, enum.Enum):
@@ -94,8 +95,8 @@ _LOOK = {
     "at sssd, and at journalctl -u ssh. On this machine: does the ssh agent answer? ssh-add -l",
     Stage.CHANNEL: "On its console: what does PAM wait for? Look at the session lines of /etc/pam.d/sshd, at "
     "systemd-logind, and at file systems of the network that the home is on.",
-    Stage.COMMAND: "On its console: do the user's shell and its start-up files end? time bash -c true; look at "
-    "~/.bashrc and the shell in /etc/passwd.",
+    Stage.COMMAND: "On its console: do the user's shell and its start-up files end? Look at the "
+    f"shell in /etc/passwd, and where ~/.bashrc waits: {TRACE_START_UP}",
     Stage.OUTPUT: "On its console: is the host frozen, or cut off? Then run the command again.",
 }
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from remedy.text import is_number
+from remedy.text import TRACE_START_UP, is_number
 
 
 @given(st.text(alphabet=st.characters(categories=["Nd", "No", "Nl"]), max_size=30))
@@ -26,3 +30,19 @@ def test_what_is_a_number_can_be_read_as_such(text: str) -> None:
 )
 def test_a_number_is_up_to_twenty_digits_of_ascii(text: str, result: bool) -> None:
     assert is_number(text) is result
+
+
+@pytest.mark.parametrize("line", ["exit 0", "cat", "exec sleep 0"])
+def test_the_trace_of_a_start_up_file_names_the_line_at_which_it_ends(
+    tmp_path: Path, line: str
+) -> None:
+    (tmp_path / ".bashrc").write_text(f"# first\n{line}\n", encoding="utf-8")
+    done = subprocess.run(
+        ["sh", "-c", TRACE_START_UP],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert f"{tmp_path}/.bashrc:2 {line}" in done.stderr

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.diagnose import Quote, diagnose_lines
-from remedy.diagnose.confirm import confirm, settled
+from remedy.diagnose.catalogue import catalogue
+from remedy.diagnose.confirm import confirm, explain, settled
 from remedy.diagnose.diagnosis import ConfirmationStatus
 from remedy.diagnose.objects import Named, explains, of_quotes
-from remedy.plan import Finding, FindingKind
+from remedy.plan import Finding, FindingKind, all_causes
 from tests.unit.plans import plan_with
 
 HOSTS = ("gpu01", "gpu02", "gpu03")
@@ -208,3 +209,40 @@ def test_whatever_a_line_holds_it_is_compared(
     nothing = Named(frozenset(), frozenset(), frozenset())
     if kind is REPORT and label != "clock-skew":
         assert not explains(seen, nothing, frozenset(HOSTS)), "nothing is named, nothing explained"
+
+
+LINES = sorted({example for symptom in catalogue() for example in symptom.examples})
+
+
+@given(
+    st.lists(st.sampled_from(LINES), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(all_causes())),
+            st.sampled_from(sorted(FindingKind)),
+            st.sampled_from([*HOSTS, None]),
+            st.sampled_from(LINES),
+        ),
+        max_size=3,
+    ),
+    st.sets(st.sampled_from(HOSTS)),
+    st.booleans(),
+)
+def test_certain_is_never_beside_refuted(
+    lines: list[str],
+    found: list[tuple[str, FindingKind, str | None, str]],
+    read: set[str],
+    now: bool,
+) -> None:
+    findings = [finding(label, kind, host, title) for label, kind, host, title in found]
+    diagnosis = diagnose_lines({"log": lines})
+    told = explain(
+        diagnosis, plan_with(*findings), sorted(read), "inventory.py", ADDRESSES, now=now
+    )
+    status = {c.label: c.status for c in told.confirmations}
+    refuted = status.get(told.diagnosis.label) is REFUTED
+    assert not (refuted and told.diagnosis.confidence != "possible")
+    # Seen just now, what the hosts refute is not the answer, and what they leave open is not certain.
+    assert not (refuted and now)
+    if now and told.diagnosis.confidence == "certain" and told.diagnosis.label in status:
+        assert status[told.diagnosis.label] is CONFIRMED

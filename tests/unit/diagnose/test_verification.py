@@ -99,6 +99,21 @@ def test_the_logs_of_the_ranks_are_read() -> None:
     assert found.command is None  # this host does not show it
 
 
+@pytest.mark.parametrize(
+    ("line", "confidence"),
+    [
+        ("MemoryError", "possible"),
+        ("OSError: [Errno 12] Cannot allocate memory", "possible"),
+        ("Memory cgroup out of memory: Killed process 812 (python3)", "likely"),
+    ],
+)
+def test_memory_that_was_refused_is_no_proof_that_the_kernel_killed(
+    line: str, confidence: str
+) -> None:
+    found = explained(failed(logs={"gpu02/rank0": (line,)}))
+    assert (found.diagnosis.label, found.diagnosis.confidence) == ("host-oom", confidence)
+
+
 def test_a_report_gives_its_logs() -> None:
     rank = RankReport(
         kind="rank",
