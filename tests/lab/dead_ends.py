@@ -6,19 +6,39 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from remedy.text import TRACE_START_UP
 from tests.lab.site import Site
 from tests.lab.unknown_faults import UnknownFault
 
 LONGEST = 300
+WORDS = 60  # of a text, by which its line is found again
+_NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
+HEAD = """\
+# Faults, and what is said of them
+
+Each row is written by `tests/lab/test_dead_ends.py` from a walk into the fault and out again, over three lab
+hosts of which one is broken: `remedy check`, `remedy verify`, the next step that the verdict names, and for the
+faults of `remedy lab break --list` then `remedy apply`. The others are those of `tests/lab/unknown_faults.py`,
+for which no remedy was written.
+
+`REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all rows anew, each as
+soon as it is seen; with `REMEDY_FAULTS="NAME NAME"` only those, with `REMEDY_FAULTS=missing` those without one.
+
+| Fault | What check says | What verify says | What its next step shows | What apply does |
+| --- | --- | --- | --- | --- |
+"""
+LONGEST = 300
+WORDS = 60  # of a text, by which its line is found again
+_NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
 HEAD = """\
 # Faults, and what is said of them
 
 Each row is written by `tests/lab/dead_ends.py` from a walk over three lab hosts, one of them broken.
-`REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py -m full` writes all of them anew.
+`REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all of them anew.
 The faults are some of those of `tests/lab/unknown_faults.py`, for which no remedy was written. Those of
 `remedy lab break --list` have tests beside their remedies, and no row here yet.
 
@@ -70,7 +90,14 @@ def walk(site: Site, fault: str, victim: str, hosts: tuple[str, ...]) -> Walk:
     limit = ("--limit", ",".join(hosts))
     check = json.loads(_output(site, "check", "--json", *limit)[0])
     host = check["hosts"][victim]
-    found = [finding["title"] for finding in host["findings"] if finding["kind"] != "report"]
+    # What sound hosts say, too, is not of the fault.
+    usual = {
+        finding["title"].replace(name, victim)
+        for name in hosts
+        if name != victim
+        for finding in check["hosts"][name]["findings"]
+    }
+    found = [f["title"] for f in host["findings"] if f["title"] not in usual]
     changes = [
         c["title"] for c in (check["plan"] or {"changes": []})["changes"] if c["host"] == victim
     ]
@@ -78,6 +105,10 @@ def walk(site: Site, fault: str, victim: str, hosts: tuple[str, ...]) -> Walk:
     verdict, explanation = document["verdict"], document["explanation"]
     step = _step(document, victim)
     answer = run(site, step) if step else ""
+    if TRACE_START_UP in str(document["hosts"][victim]["next_step"]):
+        # On the host's console, because a session cannot be had: what it waits for need not end.
+        done = site.cluster.run(victim, f"cd; timeout 10 {TRACE_START_UP}")
+        answer = done.stdout + done.stderr
     confirmations = {c["label"]: c["status"] for c in (explanation or {}).get("confirmations", ())}
     label = explanation["diagnosis"]["label"] if explanation else ""
     error = document["hosts"][victim]["error"]
@@ -128,19 +159,75 @@ def _output(site: Site, name: str, *words: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def page(walks: Iterable[Walk], faults: Mapping[str, UnknownFault]) -> str:
-    """Write the walks as a page."""
-    return HEAD + "".join(_row(walk, faults[walk.fault]) for walk in walks)
+def applied(site: Site, seen: Walk, victim: str) -> Walk:
+    """Apply after a walk, and return the walk with what was changed, and what could not be.
+
+    Args:
+        site: the inventory.
+        seen: the walk, whose step may have been to apply.
+        victim: the broken host.
+    """
+    words = ("--yes", "--no-verify", "--json", "--limit", victim)
+    document = json.loads(_output(site, "apply", *words)[0])
+    host = document["hosts"][victim]
+    titles = {c["id"]: c["title"] for c in (document["plan"] or {"changes": []})["changes"]}
+    changes = [f"{titles.get(c['id'], c['id'])}: {c['status']}" for c in host["changes"]]
+    stepped = seen.apply if seen.step.startswith("remedy apply") else ()
+    left = host["error"] or ("" if changes or stepped else f"nothing: {host['status']}")
+    return replace(seen, apply=(*stepped, *changes, *filter(None, [left])))
 
 
-def _row(walk: Walk, fault: UnknownFault) -> str:
-    seen = next((line for line in walk.answer.splitlines() if re.search(fault.thing, line)), "")
+def named(seen: Walk) -> str:
+    """Return the line of the next step's output that says of the host what check says of it, or ""."""
+    parts = [part[:WORDS] for part in (*seen.check, *seen.apply) if part]
+    lines = seen.answer.splitlines()
+    return next((line for line in lines if any(part in line for part in parts)), "")
+
+
+def keep(path: Path, row: str) -> None:
+    """Write a row into the page, in place of that of the same fault; what was walked before stays.
+
+    Args:
+        path: of the page.
+        row: as `unknown_row` or `known_row` makes it.
+    """
+    rows = {_name(line): line for line in kept(path)}
+    rows[_name(row)] = row
+    path.write_text(HEAD + "".join(sorted(rows.values(), key=_name)), encoding="utf-8")
+
+
+def kept(path: Path) -> list[str]:
+    """Return the rows of the page that are there already, each with its line end."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [line for line in text.splitlines(keepends=True) if _NAME.search(line)]
+
+
+def _name(row: str) -> str:
+    match = _NAME.search(row)
+    assert match, row
+    return match[1]
+
+
+def unknown_row(walk: Walk, fault: UnknownFault) -> str:
+    """Return the row of a fault whose thing is known: of the step's output the line that names it."""
+    lines = walk.answer.splitlines()
+    return row(walk, fault.text, next((a for a in lines if re.search(fault.thing, a)), ""))
+
+
+def row(walk: Walk, text: str, shown: str) -> str:
+    """Return the row of a walk.
+
+    Args:
+        walk: what was seen.
+        text: what the fault does.
+        shown: what the next step printed about it.
+    """
     cells = (
-        f"{fault.text} (`{walk.fault}`)",
+        f"{text} (`{walk.fault}`)",
         "; ".join(dict.fromkeys(walk.check)) or "nothing",
         f"{walk.verify} (cause: {walk.cause or 'none'})" if walk.red else "nothing",
-        f"`{walk.step}`: {seen.strip()}",
-        "; ".join(walk.apply) or "nothing: no remedy changes it",
+        f"`{walk.step}`: {shown.strip()}" if walk.red else "",
+        "; ".join(dict.fromkeys(walk.apply)) or "nothing: no remedy changes it",
     )
     return f"| {' | '.join(_cell(cell) for cell in cells)} |\n"
 

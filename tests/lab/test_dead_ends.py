@@ -1,7 +1,8 @@
 """No dead ends: whatever is broken, a red verdict says what was seen, and its next step names what was broken.
 
 ``test_a_fault_that_nobody_thought_of`` walks through the faults of ``unknown_faults``, one after the other on
-one lab. With REMEDY_FAULTS_PAGE=docs/faults.md it also writes what it saw there.
+one lab, ``test_a_fault_of_the_lab`` through those of ``remedy lab break``, four hosts of one lab at a time.
+With REMEDY_FAULTS_PAGE=docs/faults.md each writes what it saw there, REMEDY_FAULTS chooses faults.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import base64
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from remedy.lab import faults
 from tests import stub
-from tests.lab.conftest import Cluster
-from tests.lab.dead_ends import Walk, page, walk
+from tests.lab.conftest import Cluster, clusters
+from tests.lab.dead_ends import Walk, applied, keep, kept, named, row, unknown_row, walk
 from tests.lab.site import Site
 from tests.lab.unknown_faults import FAULTS, PRELOAD
 
@@ -26,6 +28,30 @@ pytestmark = pytest.mark.lab
 # One of a rule that nothing repairs, one of an interpreter, one of a login.
 USUAL = ("device-ingress-drops", "python-gone", "bashrc-ends")
 PAGE = os.environ.get("REMEDY_FAULTS_PAGE", "")
+# Only these, with spaces between them, or "missing": to go on after an interruption, or to look at some again.
+NAMED = tuple(os.environ.get("REMEDY_FAULTS", "").split())
+BROKEN, SOUND = 4, 2
+# Of the lab's own faults these are walked in the usual run.
+FEW = ("firewall-nftables", "route-unreachable", "loopback-name", "sshd-frozen")
+
+
+@pytest.fixture(scope="module")
+def lab(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Sound hosts, which are the first peers of the others, and the others; Docker on all."""
+    with clusters(tmp_path_factory.mktemp("faults")) as make:
+        made = Site(make(count=SOUND + BROKEN, docker=True))
+        made.edit_inventory({n: {"python": f"{stub.ON_HOSTS}/python"} for n in made.cluster.hosts})
+        spec = "verify: {deadline: 25, sizes: [8]}\n"
+        (made.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
+        make_right(made, *made.cluster.hosts)
+        yield made
+
+
+def make_right(site: Site, *hosts: str) -> None:
+    """Give fresh hosts the stub, and everything that they need."""
+    for name in hosts:
+        stub.install(site.cluster.host(name))
+    assert site.remedy("apply", "--yes", "--no-verify", "--limit", ",".join(hosts)).code == 0
 
 
 @pytest.fixture
@@ -39,6 +65,13 @@ def site(new_cluster: Callable[..., Cluster]) -> Site:
     (made.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
     assert made.remedy("apply", "--yes", "--no-verify").code == 0
     return made
+
+
+def chosen(name: str) -> bool:
+    """Whether a fault is to be walked now."""
+    if NAMED == ("missing",):
+        return not any(f"(`{name}`)" in line for line in kept(Path(PAGE)))
+    return not NAMED or name in NAMED
 
 
 def install_preload(site: Site, folder: Path) -> bool:
@@ -67,6 +100,8 @@ def test_a_fault_that_nobody_thought_of(site: Site, tmp_path: Path, names: tuple
     hosts = tuple(site.cluster.hosts)
     walks: list[Walk] = []
     for name in names:
+        if not chosen(name):
+            continue
         if name == "preload-breaks-connect" and not compiled:
             continue
         fault = FAULTS[name]
@@ -74,13 +109,64 @@ def test_a_fault_that_nobody_thought_of(site: Site, tmp_path: Path, names: tuple
         fault.inject(site.cluster.host(victim))
         try:
             walks.append(walk(site, name, victim, hosts))
+            if PAGE:
+                keep(Path(PAGE), unknown_row(walks[-1], fault))
         finally:
             fault.mend(site.cluster.host(victim))
-    if PAGE:
-        Path(PAGE).write_text(page(walks, FAULTS), encoding="utf-8")
-    assert walks
+    assert walks or NAMED
     wrong = [(seen.fault, why) for seen in walks for why in flaws(seen)]
     assert wrong == []
+
+
+def groups() -> list[object]:
+    """The few of the usual run, then all others, as many at a time as there are hosts to break."""
+    rest = [fault.name for fault in faults.catalogue() if fault.name not in FEW]
+    return [
+        pytest.param(FEW, id="usual"),
+        *(
+            pytest.param(tuple(group), id=group[0], marks=pytest.mark.full)
+            for group in (rest[at : at + BROKEN] for at in range(0, len(rest), BROKEN))
+        ),
+    ]
+
+
+@pytest.mark.parametrize("names", groups())
+def test_a_fault_of_the_lab(lab: Site, names: tuple[str, ...]) -> None:
+    hosts = lab.cluster.hosts
+    sound, victims = hosts[:SOUND], dict(zip(hosts[SOUND:], filter(chosen, names), strict=False))
+    try:
+        for victim, name in victims.items():
+            lab.cluster.fault(victim, name)
+        walks = [known(lab, name, victim, sound) for victim, name in victims.items()]
+    finally:
+        if victims:
+            lab.cluster.reset(*victims)
+            make_right(lab, *victims)
+    assert [(seen.fault, why) for seen in walks for why in known_flaws(seen)] == []
+
+
+def known(site: Site, name: str, victim: str, sound: Sequence[str]) -> Walk:
+    """Walk into a fault of the lab, and keep its row."""
+    seen = applied(site, walk(site, name, victim, (*sound, victim)), victim)
+    if PAGE:
+        keep(Path(PAGE), row(seen, faults.get(name).text, named(seen)))
+    return seen
+
+
+def known_flaws(seen: Walk) -> list[str]:
+    """What is wrong with what an operator was told of a fault of the lab."""
+    flaws = []
+    if not (seen.red or seen.check or seen.apply):
+        flaws.append("nobody says anything")
+    if seen.red and not seen.culprits:
+        flaws.append("nobody is named")
+    if seen.red and seen.refuted:
+        flaws.append(f"the hosts refute {seen.cause}, and it comes first")
+    if seen.red and not seen.step:
+        flaws.append("there is no next step")
+    if seen.red and not named(seen):
+        flaws.append(f"the next step does not say it: {seen.step}: {seen.answer[-2000:]}")
+    return flaws
 
 
 def flaws(seen: Walk) -> list[str]:

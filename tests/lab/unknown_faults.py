@@ -216,11 +216,18 @@ FAULTS: Mapping[str, UnknownFault] = {
         *_limits("- as 60000"),
         r"limits\.d/odd\.conf|\b60000\b",
     ),
-    "bashrc-ends": UnknownFault(".bashrc ends the session", *_bashrc("exit 0"), r"\.bashrc"),
+    "few-files": UnknownFault(
+        "a session may have 12 files open",
+        *_limits("- nofile 12"),
+        r"limits\.d/odd\.conf|nofiles?\S* +12\b|open files.* 12\b",
+    ),
+    "bashrc-ends": UnknownFault(
+        ".bashrc ends the session", *_bashrc("exit 0"), r"\.bashrc:\d+ exit 0"
+    ),
     "bashrc-reads": UnknownFault(
-        ".bashrc reads what is meant for others", *_bashrc("cat >/dev/null"), r"\.bashrc"
+        ".bashrc reads what is meant for others", *_bashrc("cat >/dev/null"), r"\.bashrc:\d+ cat"
     ),
     "bashrc-other-shell": UnknownFault(
-        ".bashrc becomes another program", *_bashrc("exec sleep 3"), r"\.bashrc"
+        ".bashrc becomes another program", *_bashrc("exec sleep 3"), r"\.bashrc:\d+ exec sleep 3"
     ),
 }
