@@ -25,10 +25,12 @@ T = TypeVar("T")
 
 HOSTS = FRESH_HOSTS.encode() + FOREIGN
 # Files that are edited and made, the live value of a setting, and a change that is guarded.
-SPEC = """\
-apply: {confirm_seconds: 10}
-environment: {interface: auto}
-port_range: {range: 50000-51000}
+# How long they wait is more than a busy machine needs for the next command.
+CONFIRM_SECONDS = 25
+SPEC = f"""\
+apply: {{confirm_seconds: {CONFIRM_SECONDS}}}
+environment: {{interface: auto}}
+port_range: {{range: 50000-51000}}
 """
 FILES = (
     "/etc/hosts",

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.crashes.hosts import APPLY, AtOnce, Site, Sweep
+from tests.crashes.hosts import APPLY, CONFIRM_SECONDS, AtOnce, Site, Sweep
 
 pytestmark = pytest.mark.lab
-
-CONFIRM_SECONDS = 10
 
 
 @pytest.fixture(scope="module")
