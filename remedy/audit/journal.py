@@ -29,6 +29,7 @@ from remedy.files import flush_folder, make_folder, write_whole
 from remedy.values import Document
 
 GENESIS = "0" * 64
+_LONGEST = 64 << 20  # bytes of a line
 FILE_NAME = "journal.jsonl"
 HEAD_NAME = "head"
 TORN_NAME = "journal.torn"
@@ -237,9 +238,14 @@ def _line(body: Mapping[str, Any]) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a journal; a line longer than any record comes in pieces, which are no records."""
     for part in files_of(path):
+        # A device in a journal's place never ends: nothing is kept in it.
+        if not part.is_file():
+            continue
         with part.open("rb") as file:
-            yield from file
+            while line := file.readline(_LONGEST):
+                yield line
 
 
 @contextmanager
