@@ -56,7 +56,7 @@ ENDS = {
     "gpu08": ("unreachable", "stuck in the stage 'output': no sign of life", "frozen, or cut off"),
     "gpu09": ("unreachable", "stuck in the stage 'output': no sign of life", "frozen, or cut off"),
     "gpu10": ("failed", "the login shell printed 256 KiB", "ssh HOST true | head"),
-    "gpu11": ("failed", "the script printed more than 32 MiB", "ssh HOST true | head"),
+    "gpu11": ("failed", "the script printed more than 4 MiB", "ssh HOST true | head"),
     "gpu12": ("unreachable", "This account is currently not available", "/etc/passwd"),
     "gpu13": ("failed", "without a terminal (requiretty", "Defaults:trainer !requiretty"),
     "gpu15": ("unreachable", "stuck in the stage 'login'", "auth and account in"),
