@@ -71,6 +71,10 @@ def carry_out(remedy: str) -> None:
         reason = f"{remedy}: the probe failed: {fleet.missing[host.name]}"
         carry(command=StringCommand("false"), text="", name=reason)
         return
+    if fleet.spec.approval.required:
+        reason = f"{remedy}: approvals are required (approval.required): remedy apply --plan"
+        carry(command=StringCommand("false"), text="", name=reason)
+        return
     plan = make_plan(fleet, origin(), only=remedy)
     for finding in plan.blocked(host.name):
         logger.warning("%s%s %s", host.print_prefix, finding.title, finding.fix)

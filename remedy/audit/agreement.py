@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from remedy import __version__
-from remedy.audit.approval import Approval
+from remedy.audit.approval import Approval, planner_file
 from remedy.audit.presence import is_at_work
 from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
 from remedy.files import flush_folder, make_folder, write_whole
 from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
 from remedy.plan.plan import FORMAT
+from remedy.plan.reading import ROLLBACK
 
 PLAN_NAME = "plan.json"
 # An id begins with the time of its run, in UTC (apply/start.py).
@@ -31,6 +32,7 @@ class Agreement:
     Args:
         plan: the whole plan, also the part for hosts that are not asked for this time.
         approvals: the signatures that counted.
+        planner: the signature of whoever made the plan; None where no approval was required.
         resumes: the run that is resumed, "" for none.
         of: the run that is taken back, "" for none.
         by: who carries it out now, "" for the plan's author.
@@ -38,6 +40,7 @@ class Agreement:
 
     plan: Plan
     approvals: tuple[Approval, ...] = ()
+    planner: Approval | None = None
     resumes: str = ""
     of: str = ""
     by: str = ""
@@ -71,6 +74,11 @@ class Agreement:
                 }
                 for approval in self.approvals
             ]
+        if self.planner is not None:
+            data["planner"] = {
+                "principal": self.planner.principal,
+                "signature": self.planner.signature.read_text(encoding="utf-8"),
+            }
         return {**data, **{k: v for k in ("resumes", "of") if (v := getattr(self, k))}}
 
 
@@ -95,6 +103,8 @@ def keep(agreement: Agreement, home: Path, run: str) -> None:
         flush_folder(path.parent.parent)
         write_plan(agreement.plan, path)
         _copy((approval.signature for approval in agreement.approvals), path)
+        if agreement.planner is not None:
+            write_whole(planner_file(path), agreement.planner.signature.read_bytes())
     except OSError as error:
         raise RemedyError(
             f"{path.parent} cannot be written: {error.strerror}",
@@ -159,8 +169,11 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
             "created": origin.created,
             "author": origin.author,
             "changes": back,
+            "purpose": f"{ROLLBACK}{story.run}",
             "findings": (),
             "observed": {},
+            "secrets": {},
+            "sealed_by": "",
         }
     )
 

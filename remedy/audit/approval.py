@@ -19,6 +19,9 @@ from remedy.plan import Plan
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
 NAMESPACE = "remedy-plan@v1"
+# Of whoever made the plan, who is no approver of it: one signature cannot pass for the other.
+PLANNER = "remedy-planner@v1"
+AUTHORS = "the author's own"
 # Time for a person to type a passphrase, or to touch a token.
 KEYGEN_SECONDS = 300
 # The form that ssh-keygen writes; it reads more than that, and a signature must match byte for byte.
@@ -40,13 +43,19 @@ def message(plan: Plan) -> bytes:
     return f"remedy plan {plan.digest}\n".encode()
 
 
-def sign(plan: Plan, path: Path, key: Path) -> Path:
+def planner_file(path: Path) -> Path:
+    """Return where the signature of a plan's planner is."""
+    return path.with_name(f"{path.name}.planner")
+
+
+def sign(plan: Plan, path: Path, key: Path, *, planner: bool = False) -> Path:
     """Sign a plan and write the signature beside it.
 
     Args:
         plan: what is approved.
         path: the plan's file.
         key: a private key, or the public key of one in the agent.
+        planner: whether it is signed as by whoever made it, and not approved.
 
     Returns:
         the signature's file.
@@ -54,7 +63,8 @@ def sign(plan: Plan, path: Path, key: Path) -> Path:
     Raises:
         UsageError: the key cannot be used.
     """
-    done = _keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], message(plan))
+    namespace = PLANNER if planner else NAMESPACE
+    done = _keygen(["-Y", "sign", "-f", str(key), "-n", namespace], message(plan))
     if done.returncode != 0:
         # The banner has the reason, and the last line something else.
         open_to_others = b"UNPROTECTED PRIVATE KEY" in done.stderr
@@ -63,7 +73,8 @@ def sign(plan: Plan, path: Path, key: Path) -> Path:
             f"{key}: ssh-keygen cannot sign with this key: {reason}",
             next_step="Give a private key that you can read, or a public key whose other half is in the agent.",
         )
-    signature = path.with_name(f"{path.name}.{key.stem}.sig")
+    approval = path.with_name(f"{path.name}.{key.stem}.sig")
+    signature = planner_file(path) if planner else approval
     write_whole(signature, done.stdout)
     return signature
 
@@ -89,21 +100,33 @@ def approvals(
 
 def require(
     plan: Plan, path: Path, allowed_signers: Path, count: int, revoked: Path | None = None
-) -> tuple[Approval, ...]:
-    """Return the approvals of a plan when they suffice.
+) -> tuple[Approval, tuple[Approval, ...]]:
+    """Return the planner's signature of a plan and its approvals, when they suffice.
 
-    Where more than one is required, none may be the author's: then two people have read the plan. The author is
-    login@machine and a principal is often a mail address, so what stands before the @ is compared.
+    No approval is the planner's own, nor its author's: then others have read the plan. The planner is
+    a principal of the same file as the approvers; of the author, login@machine, what is before the @ counts.
 
     Raises:
-        RefusedError: there are too few; the message has the reason for each signature that does not count.
+        RefusedError: the planner has not signed, or there are too few; the message has the reason for each
+            signature that does not count.
         UsageError: the allowed_signers file cannot be used.
     """
     valid, invalid = _checked(plan, path, allowed_signers, revoked)
-    enough = [a for a in valid if count < 2 or _login(a.principal) != _login(plan.author)]
+    file = planner_file(path)
+    principal, reason = _signer(message(plan), file, allowed_signers, revoked, PLANNER)
+    own = {} if principal is None else {principal.casefold(): "the planner's own"}
+    enough = [
+        a
+        for a in valid
+        if a.principal.casefold() not in own and _login(a.principal) != _login(plan.author)
+    ]
     if len(enough) < count:
         principals = ", ".join(a.principal for a in enough) or "nobody"
-        reasons = [f"{a.signature.name} is the author's own" for a in valid if a not in enough]
+        reasons = [
+            f"{a.signature.name} is {own.get(a.principal.casefold(), AUTHORS)}"
+            for a in valid
+            if a not in enough
+        ]
         reasons += [f"{name}: {reason}" for name, reason in invalid]
         why = f" ({'; '.join(reasons)})" if reasons else ""
         required = "approval is" if count == 1 else "approvals are"
@@ -111,7 +134,13 @@ def require(
             f"{path}: {count} {required} required, and valid ones are from {principals}{why}",
             next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
         )
-    return tuple(enough)
+    if principal is None:
+        raise RefusedError(
+            f"{path}: who made this plan has not signed it as its planner: {file.name}: {reason}",
+            next_step=f"Have it signed: remedy approve {path} --planner --key KEY. "
+            f'{allowed_signers} has to allow the key for that: namespaces="{PLANNER}".',
+        )
+    return Approval(principal, file), tuple(enough)
 
 
 def _login(principal: str) -> str:
@@ -152,7 +181,11 @@ def _checked(
 
 
 def _signer(
-    text: bytes, signature: Path, allowed_signers: Path, revoked: Path | None
+    text: bytes,
+    signature: Path,
+    allowed_signers: Path,
+    revoked: Path | None,
+    namespace: str = NAMESPACE,
 ) -> tuple[str | None, str]:
     """Return the principal whose signature this is; None and the reason when it is not valid.
 
@@ -170,7 +203,7 @@ def _signer(
     proposed = _keygen(["-Y", "find-principals", *files], b"")
     output = proposed.stderr
     for principal in proposed.stdout.decode("utf-8", "replace").split():
-        check = ["-Y", "verify", "-I", principal, "-n", NAMESPACE, *files, *revocations]
+        check = ["-Y", "verify", "-I", principal, "-n", namespace, *files, *revocations]
         done = _keygen(check, text)
         if done.returncode == 0:
             return principal, ""

@@ -19,7 +19,12 @@ from remedy.cli.terminal import out
     show_default=True,
     help="A private key, or the public key of one in the agent.",
 )
-def approve(plan_file: Path, key: Path) -> None:
+@click.option(
+    "--planner",
+    is_flag=True,
+    help="Sign as who made the plan; approvals count with that, and are of others.",
+)
+def approve(plan_file: Path, key: Path, planner: bool) -> None:
     """Show PLAN and sign its digest with an ssh key; the signature is written beside the plan."""
     with errors_shown():
         from remedy.audit.approval import sign
@@ -31,5 +36,5 @@ def approve(plan_file: Path, key: Path) -> None:
         out.print(render_whole(plan))
         # Where nobody can answer, the command itself is the answer.
         ask("Sign this plan?", yes=not is_terminal())
-        signature = sign(plan, plan_file, key.expanduser())
-        out.print(f"approved: {signature}")
+        signature = sign(plan, plan_file, key.expanduser(), planner=planner)
+        out.print(f"{'signed as its planner' if planner else 'approved'}: {signature}")

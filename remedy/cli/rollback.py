@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +15,18 @@ from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 @click.argument("run")
 @host_options
 @YES_OPTION
-def rollback(run: str, yes: bool, **options: Any) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Only write the plan that takes RUN back, to be approved.",
+)
+@click.option(
+    "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
+)
+def rollback(
+    run: str, yes: bool, output: Path | None, plan_file: Path | None, **options: Any
+) -> None:
     """Take RUN back on the hosts of INVENTORY, from the pre-images that it left there.
 
     Shows the plan for it, and what prevents it: an object that somebody changed since is left alone, and its
@@ -24,7 +36,12 @@ def rollback(run: str, yes: bool, **options: Any) -> None:
         from remedy.report.proposal import render_proposal
         from remedy.runs import rollback
 
-        proposal = rollback.propose(session, run)
+        saving = output is not None
+        proposal = rollback.propose(session, run, plan_file=plan_file, saving=saving)
         terminal.show(render_proposal(proposal))
+        if output is not None:
+            rollback.save(session, proposal, output)
+            terminal.show(f"written to {output}; have it approved: remedy approve {output}")
+            return
         consent = consent_to(hosts_question("Take the run back on"), yes=yes)
         terminal.finish(rollback.rollback(session, proposal, consent=consent))

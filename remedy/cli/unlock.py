@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,13 +16,30 @@ from remedy.cli.common import Options, host_options, opened
 @click.option(
     "--force", is_flag=True, help="Also where the run is at work, or waits for its confirmation."
 )
-def unlock(run: str, force: bool, **options: Any) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Only write what --force would do, to be approved.",
+)
+@click.option(
+    "--plan", "plan_file", type=click.Path(path_type=Path), help="What was approved for --force."
+)
+def unlock(
+    run: str, force: bool, output: Path | None, plan_file: Path | None, **options: Any
+) -> None:
     """Release the lock that RUN holds on the hosts of INVENTORY; the refusal names the run.
 
     A dead process's lock is released by the next run. The lock of a run that is at work is only taken with
     --force: the change in progress is finished, and no further one is started.
     """
     with opened(Options(**options)) as (session, terminal):
-        from remedy.runs.unlock import unlock
+        from remedy.runs.unlock import proposed, unlock
 
-        terminal.finish(unlock(session, run, force=force))
+        if output is not None:
+            from remedy.plan import write_plan
+
+            write_plan(proposed(session, run), output)
+            terminal.show(f"written to {output}; have it approved: remedy approve {output}")
+            return
+        terminal.finish(unlock(session, run, force=force, plan_file=plan_file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from remedy.inventory.selection import selected
+from remedy.secret import looks_secret
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,12 @@ class Inventory:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the names and addresses: two inventories that mean the same hosts agree."""
-        text = "\n".join(
-            f"{n.name} {n.ssh_address} {n.ssh_port} {n.cluster_address}" for n in self.nodes
-        )
+        """SHA-256 (hex) over the hosts: names, addresses, and all data, such as users and interpreters.
+
+        Two inventories that mean the same agree. Secrets are left out: they are how remedy gets in.
+        """
+        hosts = [[n.name, n.ssh_address, n.ssh_port, _meaning(n.data)] for n in self.nodes]
+        text = json.dumps(hosts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __contains__(self, name: object) -> bool:
@@ -99,3 +103,13 @@ class Inventory:
             return self.names
         chosen = {name for text in texts for name in selected(self, text, option)}
         return tuple(name for name in self.names if name in chosen)
+
+
+def _meaning(value: object) -> object:
+    """Return the data of a host without its secrets, as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {str(k): _meaning(v) for k, v in value.items() if not looks_secret(str(k))}
+    if isinstance(value, list | tuple):
+        return [_meaning(item) for item in value]
+    is_plain = value is None or isinstance(value, str | int | float | bool)
+    return value if is_plain else type(value).__name__

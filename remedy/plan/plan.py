@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -31,6 +32,7 @@ class Plan(Document):
         changes: all changes; those of one host are in the order in which they act.
         findings: all of them, also those that the plan does not change.
         blobs: the bytes that the changes put into files and take out of them, by SHA-256 (hex).
+        purpose: what it does besides its changes, such as taking a run back; "" for an apply.
         observed: the fingerprint of each changed host's state, as it was when the plan was made.
         secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.
         sealed_by: which key that was; "" for none.
@@ -52,6 +54,7 @@ class Plan(Document):
     observed: Mapping[str, str] = Field(default_factory=dict)
     secrets: Mapping[str, str] = Field(default_factory=dict)
     sealed_by: str = ""
+    purpose: str = ""
     contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
 
     @property
@@ -90,7 +93,13 @@ class PlanFile(Document):
 
 def canonical(plan: Plan) -> str:
     """Return the one text that stands for a plan, whatever way it was written to a file."""
-    return json.dumps(plan.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return json.dumps(_document(plan), sort_keys=True, separators=(",", ":"))
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON has it; without a field that format 1 had not at first, where it is empty."""
+    document = plan.model_dump(mode="json")
+    return document if plan.purpose else {k: v for k, v in document.items() if k != "purpose"}
 
 
 def write_plan(plan: Plan, path: Path) -> None:
@@ -99,7 +108,7 @@ def write_plan(plan: Plan, path: Path) -> None:
     Raises:
         RemedyError: it cannot be written.
     """
-    document = {"digest": plan.digest, "plan": plan.model_dump(mode="json")}
+    document = {"digest": plan.digest, "plan": _document(plan)}
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     try:
         if path.exists() and not path.is_file():  # a pipe, /dev/stdout

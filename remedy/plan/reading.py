@@ -25,6 +25,9 @@ MOST_TEXT, MOST_COMMAND = 16 << 10, 1 << 20
 MOST_CHANGES = 999  # of a host
 MOST_OFFSET = 1 << 40
 
+# The purpose of a plan that takes a run back; its changes are a part of that run's, its contents on the hosts.
+ROLLBACK = "rollback "
+
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # It is the name of files on a host, and a word in lines there.
 _NUMBERED = re.compile(r"([0-9]{2,3})-[A-Za-z0-9_]{1,64}")
@@ -90,7 +93,15 @@ def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
         plan: as it was read.
         kept: as for ``read_plan``.
     """
-    texts = (plan.tool_version, plan.created, plan.author, plan.inventory, plan.sealed_by)
+    kept = kept or plan.purpose.startswith(ROLLBACK)
+    texts = (
+        plan.purpose,
+        plan.tool_version,
+        plan.created,
+        plan.author,
+        plan.inventory,
+        plan.sealed_by,
+    )
     digests = (plan.inventory_digest, plan.spec_digest)
     if any(len(text) > MOST_TEXT or _CONTROL.search(text) for text in (*texts, *digests)):
         yield "who made it, when and for what is not text of one line"

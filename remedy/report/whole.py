@@ -101,6 +101,8 @@ def render_whole(plan: Plan, own: Mapping[tuple[str, str], bool] | None = None) 
 def _head(plan: Plan) -> Iterator[RenderableType]:
     made = f"{plan.created} by {plan.author} for {plan.inventory}"
     yield Quoted("  made ", made, mark="")
+    if plan.purpose:
+        yield Quoted("  purpose    ", plan.purpose, "bold yellow")
     yield Quoted("  remedy     ", plan.tool_version, "dim")
     yield Quoted("  inventory  ", plan.inventory_digest, "dim")
     yield Quoted("  settings   ", plan.spec_digest, "dim")
@@ -144,7 +146,8 @@ def _changes(plan: Plan, own: Mapping[tuple[str, str], bool] | None) -> Iterator
     groups: dict[tuple[bool | None, str, str], list[Change]] = defaultdict(list)
     for change in plan.changes:
         mark = None if own is None else own.get((change.host, change.id), False)
-        groups[mark, _number(change), change.model_dump_json(exclude={"host", "id"})].append(change)
+        number = change.id if plan.purpose else _number(change)
+        groups[mark, number, change.model_dump_json(exclude={"host", "id"})].append(change)
     for (mark, number, _), changes in groups.items():
         first = changes[0]
         yield Quoted(f"  ~ {fold(c.host for c in changes)}: ", first.title, "bold", mark="")

@@ -27,6 +27,7 @@ from remedy.plan.identities import Claim
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
+from remedy.text import counted
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,16 @@ Consent = Callable[[Proposal], None]
 
 
 def require_approval(
-    session: Session, plan: Plan | None, path: Path | None, minimum: int
-) -> tuple[Approval, ...]:
-    """Return the signatures of a plan that count.
+    session: Session, plan: Plan | None, path: Path | None, minimum: int, how: str = ""
+) -> tuple[Approval | None, tuple[Approval, ...]]:
+    """Return the signature of a plan's planner and those that approve it; nobody's where none is required.
 
     Args:
         session: its spec says how many are required.
         plan: the plan, None where it is not made yet.
         path: its file; the signatures are beside it.
         minimum: how many the command line requires; the spec may require more.
+        how: the command that writes the file to be approved; "" for a plan to apply.
 
     Raises:
         RefusedError: there are fewer than required.
@@ -98,13 +100,14 @@ def require_approval(
     spec = session.spec.approval
     count = max(spec.required, minimum)
     if count == 0:
-        return ()
+        return None, ()
     if path is None or plan is None:
         inventory = session.inventory.path
+        how = how or f"remedy plan {inventory} -o plan.json"
         raise RefusedError(
-            f"{count} approvals are required, and only a plan file can be approved",
-            next_step=f"remedy plan {inventory} -o plan.json; remedy approve plan.json; "
-            f"remedy apply {inventory} --plan plan.json",
+            f"{counted(count, 'approval')} required, and only a plan file can be approved",
+            next_step=f"{how}; remedy approve plan.json --planner; somebody else: remedy approve plan.json; "
+            "then the same command with --plan plan.json",
         )
     folder = session.inventory.path.resolve().parent
     revoked = None if spec.revoked_keys is None else folder / spec.revoked_keys
@@ -129,9 +132,11 @@ def begin(
         proving: whether each of them ends with a proof.
 
     Raises:
-        RefusedError: nobody consented.
+        RefusedError: nobody consented, or the approvals of the plan were not required as the spec says.
         RemedyError: that cannot be recorded.
     """
+    if len(proposal.agreement.approvals) < session.spec.approval.required:
+        require_approval(session, None, None, 0)
     if proposal.plan.changes or proposal.claims:
         consent(proposal)
     work = ChangeRun(session, proposal, new_run_id())

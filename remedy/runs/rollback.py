@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from remedy.apply.start import origin
 from remedy.audit import agreement
-from remedy.errors import UsageError
+from remedy.errors import StaleError, UsageError
+from remedy.plan import Plan, read_plan, write_plan
+from remedy.plan.reading import ROLLBACK
 from remedy.runs import host
-from remedy.runs.gate import Consent, Proposal, begin
+from remedy.runs.gate import Consent, Proposal, begin, require_approval
 from remedy.runs.outcome import RunOutcome
 from remedy.runs.probe import probe
+from remedy.runs.saved import check_bonds
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
 from remedy.text import counted
 
 
-def propose(session: Session, run: str) -> Proposal:
+def propose(
+    session: Session, run: str, *, plan_file: Path | None = None, saving: bool = False
+) -> Proposal:
     """Return what takes a run back on the hosts of a session, last change first, and what prevents it.
+
+    Args:
+        session: the hosts.
+        run: the one to be taken back.
+        plan_file: the plan for that, as it was approved; None to make one.
+        saving: whether the plan is only made, to be approved.
 
     Raises:
         UsageError: there is no such run, or it changed no host.
@@ -29,10 +43,17 @@ def propose(session: Session, run: str) -> Proposal:
             f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
             next_step="List the runs: remedy history INVENTORY",
         )
-    settled = settle(session, probe(session), Purpose.ROLL_BACK)
+    approved = None if plan_file is None else _approved(session, run, plan_file)
+    if plan_file is None and not saving:
+        how = f"remedy rollback {run} {session.inventory.path} -o plan.json"
+        require_approval(session, None, None, 0, how)
+    purpose = Purpose.READ if saving else Purpose.ROLL_BACK
+    settled = settle(session, probe(session), purpose)
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
     local = carried_out.restricted(h for h in session.hosts if h not in settled.result.unsettled)
     plan = agreement.undoing(local, story, origin())
+    if approved is not None:
+        plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan)
     obstacles = {
         name: host.unread(settled.result.errors[name]) for name in settled.result.unsettled
     }
@@ -42,7 +63,7 @@ def propose(session: Session, run: str) -> Proposal:
         obstacles |= {name: host.reported(name, report) for name, report in reports.items()}
     return Proposal(
         "rollback",
-        agreement.Agreement(plan, of=run),
+        agreement.Agreement(plan, of=run) if approved is None else replace(approved, of=run),
         plan,
         notes=(
             *settled.notes,
@@ -53,7 +74,62 @@ def propose(session: Session, run: str) -> Proposal:
         ),
         obstacles=obstacles,
         irreversible=agreement.irreversible(local, story),
+        own=None if approved is None else {(c.host, c.id): True for c in plan.changes},
     )
+
+
+def save(session: Session, proposal: Proposal, path: Path) -> None:
+    """Write the plan that takes a run back, to be approved.
+
+    Raises:
+        UsageError: there is nothing to take back.
+        RemedyError: it cannot be written.
+    """
+    if not proposal.plan.changes:
+        raise UsageError("nothing is to be taken back", next_step="See why: remedy show RUN")
+    digests = {
+        "inventory_digest": session.inventory.digest,
+        "spec_digest": session.spec.digest,
+    }
+    write_plan(proposal.plan.model_copy(update=digests), path)
+
+
+def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:
+    """Return the plan that takes a run back, as it was approved.
+
+    Raises:
+        UsageError: it is for something else.
+        StaleError: it was made for a different inventory or settings, or was carried out before.
+        RefusedError: signatures are missing.
+    """
+    plan = read_plan(path)
+    if plan.purpose != f"{ROLLBACK}{run}":
+        raise UsageError(
+            f"{path} does not take run {run} back, but is for: {plan.purpose or 'an apply'}",
+            next_step=f"Make one: remedy rollback {run} {session.inventory.path} -o {path}",
+        )
+    check_bonds(session, path, plan)
+    if any(story.digest == plan.digest for story in session.stories().values()):
+        raise StaleError(
+            f"{path} was carried out before; a plan is used once",
+            next_step=f"Make a new one: remedy rollback {run} {session.inventory.path} -o {path}",
+        )
+    planner, valid = require_approval(session, plan, path, 0)
+    return agreement.Agreement(plan, valid, planner, by=origin().author)
+
+
+def _same(path: Path | None, approved: Plan, current: Plan) -> Plan:
+    """Return the approved plan, where it is what takes the run back by the records of the run.
+
+    Raises:
+        StaleError: it is not.
+    """
+    if approved.changes != current.changes:
+        raise StaleError(
+            f"{path} is not what takes the run back by the records of the run and its plan",
+            next_step="Make it again: remedy rollback RUN INVENTORY -o FILE",
+        )
+    return approved
 
 
 def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOutcome:

@@ -27,7 +27,7 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
         RefusedError: fewer than ``approvals`` signatures count.
     """
     plan = read_plan(path)
-    _check_inventory(session, path, plan)
+    check_bonds(session, path, plan)
     used = hosts_of_plan(session.home / FILE_NAME, plan.digest) & set(session.hosts)
     if used & set(plan.hosts):
         inventory = session.inventory.path
@@ -36,7 +36,13 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
             next_step=f"Make a new one: remedy plan {inventory} -o {path}. To resume a run that stopped: "
             f"remedy apply {inventory} --resume RUN.",
         )
-    return Agreement(plan, require_approval(session, plan, path, approvals), by=origin().author)
+    if plan.purpose:
+        raise UsageError(
+            f"{path} is for something else: {plan.purpose}",
+            next_step="Give it to the command that it is for: remedy rollback, or remedy unlock.",
+        )
+    planner, valid = require_approval(session, plan, path, approvals)
+    return Agreement(plan, valid, planner, by=origin().author)
 
 
 def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tuple[str, ...]]:
@@ -49,10 +55,10 @@ def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tupl
     """
     plan, remaining = unfinished(session, run)
     path = plan_path(session.home, run)
-    _check_inventory(session, path, plan)
-    valid = require_approval(session, plan, path, approvals)
+    check_bonds(session, path, plan)
+    planner, valid = require_approval(session, plan, path, approvals)
     hosts = tuple(host for host in remaining if host in session.hosts)
-    return Agreement(plan, valid, resumes=run, by=origin().author), hosts
+    return Agreement(plan, valid, planner, resumes=run, by=origin().author), hosts
 
 
 def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
@@ -103,11 +109,21 @@ def _seal(session: Session) -> Seal | None:
         return None
 
 
-def _check_inventory(session: Session, path: Path, plan: Plan) -> None:
-    """Refuse a plan of a different inventory."""
+def check_bonds(session: Session, path: Path, plan: Plan) -> None:
+    """Refuse a plan of a different inventory, or of different settings.
+
+    Raises:
+        StaleError: it is of such.
+    """
     inventory = session.inventory
-    if plan.inventory_digest == inventory.digest:
-        return
+    strangers = [host for host in plan.hosts if host not in inventory.names]
+    if plan.inventory_digest == inventory.digest and not strangers:
+        if plan.spec_digest == session.spec.digest:
+            return
+        raise StaleError(
+            f"{path} was made with different settings, or before remedy.yaml was edited",
+            next_step=f"Make it again: remedy plan {inventory.path} -o {path.name}",
+        )
     departures = [host for host in plan.hosts if host not in inventory.names]
     reason = (
         f": it changes {fold(departures)}, which is no longer in the inventory"

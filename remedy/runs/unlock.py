@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+from remedy import __version__
 from remedy.apply.report import Unlocked
 from remedy.apply.start import origin
 from remedy.audit import Journal
-from remedy.errors import RefusedError
+from remedy.errors import RefusedError, UsageError
+from remedy.plan import Plan, read_plan
+from remedy.runs.gate import require_approval
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.runs.saved import check_bonds
 from remedy.runs.session import Session
-from remedy.text import counted
+from remedy.text import counted, fold
 
 RELEASED: Mapping[str, str] = MappingProxyType(
     {
@@ -38,23 +43,65 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-def unlock(session: Session, run: str, *, force: bool) -> RunOutcome:
+def proposed(session: Session, run: str) -> Plan:
+    """Return what is approved for a forced unlock: the run and the hosts, and no change.
+
+    It may be used again: a lock that was taken away from a run is never that run's again.
+    """
+    who = origin()
+    return Plan(
+        tool_version=__version__,
+        created=who.created,
+        author=who.author,
+        inventory=session.inventory.path.name,
+        inventory_digest=session.inventory.digest,
+        spec_digest=session.spec.digest,
+        purpose=_purpose(session, run),
+    )
+
+
+def _purpose(session: Session, run: str) -> str:
+    return f"unlock {run} by force on {fold(session.hosts)}, and have taken back what waits there"
+
+
+def _approve(session: Session, run: str, path: Path | None) -> dict[str, object]:
+    """Return who approved that a lock is taken away by force, for the record; nothing where nobody has to.
+
+    Raises:
+        UsageError: the plan is for something else.
+        StaleError: it is of a different inventory or settings.
+        RefusedError: signatures are missing.
+    """
+    how = f"remedy unlock {run} {session.inventory.path} --force -o plan.json"
+    plan = None if path is None else read_plan(path)
+    if plan is not None and path is not None:
+        if plan.purpose != _purpose(session, run):
+            raise UsageError(f"{path} is for: {plan.purpose or 'an apply'}", next_step=how)
+        check_bonds(session, path, plan)
+    _, valid = require_approval(session, plan, path, 0, how)
+    return {"approvals": [approval.principal for approval in valid]} if valid else {}
+
+
+def unlock(session: Session, run: str, *, force: bool, plan_file: Path | None = None) -> RunOutcome:
     """Release the lock of a run on the hosts of a session, and record that.
 
-    It asks for no consent and needs no approval: no object is changed, and it has to work when nothing else
-    does.
+    It asks for no consent, since no object is changed and it has to work when nothing else does. By force it
+    needs the approvals that a change needs: the host also takes back what waits there for a confirmation.
 
     Args:
+        plan_file: what was approved; None for nothing.
         session: the hosts.
         run: the id of the run that holds the lock.
         force: whether to take it also from a run that is at work.
 
     Raises:
+        RefusedError: approvals are missing.
         RemedyError: the journal cannot be written; then nothing is released.
     """
+    approved = _approve(session, run, plan_file) if force else {}
     by = origin().author
     journal = Journal(session.home, run=run, mode="unlock")
-    journal.write("unlocking", by=by, force=force)
+    journal.write("unlocking", by=by, force=force, **approved)
     with session.progress.stage(f"Unlocking {counted(len(session.hosts), 'host')}"):
         answers = session.carrier.unlock(session.hosts, run, force=force, by=by)
     journal.write("unlocked", by=by, hosts={name: lock.state for name, lock in answers.items()})

@@ -246,7 +246,9 @@ def take_back(
     """
     story, activity = session.story(run), replace(session.activity)
     back = undoing(agreement.plan.restricted(wave), story, origin())
-    work = begin(session, Proposal("rollback", Agreement(back, of=run), back), lambda _: None)
+    # Whoever approved the plan approved that it is taken back.
+    agreed = Agreement(back, agreement.approvals, agreement.planner, of=run)
+    work = begin(session, Proposal("rollback", agreed, back), lambda _: None)
     reports = work.carry(back) if back.changes else {}
     outcomes = {name: host.reported(name, report) for name, report in reports.items()}
     work.end(RunOutcome("rollback", work.run, session.inventory.path.name, outcomes, back, of=run))

@@ -31,6 +31,9 @@ SECTIONS: Mapping[str, type[SpecSection]] = {
     "ssh": SshSpec,
 }
 
+# Sections that decide nothing about what hosts become; the command line replaces settings of them.
+MANNERS = frozenset(("apply", "approval", "verify", "ssh"))
+
 Section = TypeVar("Section", bound=SpecSection)
 
 
@@ -87,8 +90,12 @@ class Spec:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of what the spec means; the way it is written down does not matter."""
-        meaning = {name: s.model_dump(mode="json") for name, s in self.sections.items()}
+        """SHA-256 (hex) of what the spec asks of hosts, however it is written, and however remedy works."""
+        meaning = {
+            name: section.model_dump(mode="json")
+            for name, section in self.sections.items()
+            if name not in MANNERS
+        }
         return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
 
 

@@ -14,7 +14,8 @@ from remedy.audit import Journal, verify_chain
 from remedy.audit.approval import NAMESPACE, sign
 from remedy.audit.journal import FILE_NAME, HEAD_NAME
 from remedy.cli.main import main
-from remedy.plan import Change, CommandAction, Plan, write_plan
+from remedy.plan import Change, CommandAction, Plan, section_models, write_plan
+from remedy.spec import load_spec
 from remedy.transport.reader import load_inventory
 
 HOST = '("{}", {{"ssh_hostname": "127.0.0.1", "ssh_port": {}}})'
@@ -56,7 +57,7 @@ def plan(inventory: Path) -> Path:
         inventory_digest=load_inventory(
             write_inventory(folder / "copy.py", "gpu01", "gpu02")
         ).digest,
-        spec_digest="",
+        spec_digest=load_spec(None, section_models()).digest,
         changes=changes,
     )
     path = folder / "plan.json"

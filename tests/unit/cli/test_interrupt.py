@@ -143,7 +143,8 @@ def at_the_question(folder: Path, action: str) -> tuple[int, str]:
 
 def question(tmp_path: Path) -> Path:
     """Write a plan of one change, so that a command comes to its question without a host that answers."""
-    from remedy.plan import Change, CommandAction, Plan, write_plan
+    from remedy.plan import Change, CommandAction, Plan, section_models, write_plan
+    from remedy.spec import load_spec
     from remedy.transport.reader import load_inventory
     from tests.unit.build import record
 
@@ -152,7 +153,10 @@ def question(tmp_path: Path) -> Path:
     action = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
     change = record(Change, id="01-x", host="gpu01", title="t", action=action)
     digest = load_inventory(inventory).digest
-    target = record(Plan, format_version=1, changes=(change,), inventory_digest=digest)
+    settings = load_spec(None, section_models()).digest
+    target = record(
+        Plan, format_version=1, changes=(change,), inventory_digest=digest, spec_digest=settings
+    )
     write_plan(target, tmp_path / "plan.json")
     return inventory
 

@@ -135,13 +135,13 @@ def test_the_end_is_recorded_and_kept_by_three_of_the_hosts(tmp_path: Path) -> N
 def test_only_a_plan_file_can_be_approved(tmp_path: Path, required: int, minimum: int) -> None:
     opened, _ = session(tmp_path)
     opened.spec.override("approval", required=required)
-    with pytest.raises(RefusedError, match=f"{max(required, minimum)} approvals are required"):
+    with pytest.raises(RefusedError, match=f"{max(required, minimum)} approvals? required"):
         require_approval(opened, None, None, minimum)
 
 
 def test_no_approval_is_asked_for_by_default(tmp_path: Path) -> None:
     opened, _ = session(tmp_path)
-    assert require_approval(opened, plan("gpu01"), None, 0) == ()
+    assert require_approval(opened, plan("gpu01"), None, 0) == (None, ())
 
 
 def test_consent_is_asked_with_the_whole_proposal(tmp_path: Path) -> None:
@@ -151,3 +151,12 @@ def test_consent_is_asked_with_the_whole_proposal(tmp_path: Path) -> None:
     target = proposal(plan("gpu01"))
     begin(opened, target, consent)
     assert asked == [target]
+
+
+def test_no_command_begins_without_the_approvals_that_the_spec_requires(tmp_path: Path) -> None:
+    opened, hosts = session(tmp_path)
+    opened.spec.override("approval", required=1)
+    for of in ("", "r1"):
+        with pytest.raises(RefusedError, match="1 approval required"):
+            begin(opened, proposal(plan("gpu01"), of), lambda _: None)
+    assert hosts.calls == []

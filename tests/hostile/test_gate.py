@@ -1,0 +1,132 @@
+"""Whoever may write plans and signatures, and not the inventory, changes no host alone."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from remedy.audit.approval import NAMESPACE, PLANNER, require, sign
+from remedy.cli.main import main
+from remedy.errors import RefusedError
+from remedy.inventory import Inventory, Node
+from remedy.plan import Plan, section_models, write_plan
+from remedy.spec import load_spec
+
+
+def key(folder: Path, who: str, purposes: str) -> Path:
+    path = folder / who.partition("@")[0].replace(".", "")
+    if not path.exists():
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+        subprocess.run(command, check=True)
+    with (folder / "allowed_signers").open("a") as file:
+        file.write(f'{who} namespaces="{purposes}" {path.with_suffix(".pub").read_text()}')
+    return path
+
+
+def plan(author: str = "mallory@box") -> Plan:
+    return Plan(
+        tool_version="0",
+        created="2026-01-01T00:00:00Z",
+        author=author,
+        inventory="inventory.py",
+        inventory_digest="0",
+        spec_digest="0",
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_plan(plan(), tmp_path / "plan.json")
+    return tmp_path / "plan.json"
+
+
+def checked(path: Path, count: int = 1) -> tuple[str, ...]:
+    signers = path.with_name("allowed_signers")
+    return tuple(a.principal for a in require(plan(), path, signers, count)[1])
+
+
+def test_who_planned_is_no_approver_whatever_the_author_is_called(path: Path) -> None:
+    both = f"{NAMESPACE},{PLANNER}"
+    mine = key(path.parent, "m.allory@example.org", both)
+    sign(plan(), path, mine)
+    with pytest.raises(RefusedError, match="has not signed it as its planner"):
+        checked(path)
+    sign(plan(), path, mine, planner=True)
+    with pytest.raises(RefusedError, match="the planner's own"):
+        checked(path)
+    sign(plan(), path, key(path.parent, "bob@example.org", both))
+    assert checked(path) == ("bob@example.org",)
+
+
+def test_an_approval_is_no_signature_of_a_planner_and_the_other_way_round(path: Path) -> None:
+    mine = key(path.parent, "mal@example.org", NAMESPACE)
+    bob = key(path.parent, "bob@example.org", NAMESPACE)
+    sign(plan(), path, bob)
+    path.with_name("plan.json.planner").write_bytes(sign(plan(), path, mine).read_bytes())
+    with pytest.raises(RefusedError, match="has not signed it as its planner"):
+        checked(path)
+
+
+def remedy(*words: str | Path) -> Result:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    """One host that no command may come to."""
+    (tmp_path / "remedy.yaml").write_text("approval: {required: 1}\n")
+    (tmp_path / "inventory.py").write_text(
+        'hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n'
+    )
+    return tmp_path / "inventory.py"
+
+
+def test_a_lock_is_taken_by_force_only_with_an_approval(inventory: Path) -> None:
+    result = remedy("unlock", "r1", inventory, "--force")
+    assert result.exit_code == 4, result.output
+    assert "approval required" in result.output
+    assert not (inventory.parent / ".remedy").exists()
+    file = inventory.parent / "unlock.json"
+    assert remedy("unlock", "r1", inventory, "--force", "-o", file).exit_code == 0
+    assert "unlock r1 by force on gpu01" in remedy("show", file).output
+    key(inventory.parent, "bob@example.org", PLANNER)
+    refused = remedy("unlock", "r1", inventory, "--force", "--plan", file)
+    assert (refused.exit_code, "approval" in refused.output) == (4, True), refused.output
+
+
+def test_what_was_approved_for_something_else_is_no_approval(inventory: Path) -> None:
+    file = inventory.parent / "unlock.json"
+    assert remedy("unlock", "r1", inventory, "--force", "-o", file).exit_code == 0
+    for words in (
+        ("unlock", "r2", inventory, "--force", "--plan", file),
+        ("apply", inventory, "--plan", file),
+    ):
+        result = remedy(*words)
+        assert result.exit_code == 2, result.output
+        assert "unlock r1 by force" in result.output
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"ssh_user": "root"}, {"python": "/tmp/python"}, {"_sudo": False}, {"nested": {"a": [1]}}],
+)
+def test_the_inventory_is_its_users_and_interpreters_too(data: dict[str, object]) -> None:
+    def digest(values: dict[str, object]) -> str:
+        return Inventory(Path("i.py"), (Node("gpu01", "10.0.0.1", data=values),)).digest
+
+    assert digest(data) != digest({})
+    assert digest({**data, "ssh_password": "x"}) == digest(data)
+
+
+def test_settings_count_and_how_remedy_works_does_not(tmp_path: Path) -> None:
+    def digest(text: str) -> str:
+        (tmp_path / "remedy.yaml").write_text(text)
+        return load_spec(tmp_path / "remedy.yaml", section_models()).digest
+
+    assert digest("firewall: {mode: leave}\n") != digest("{}\n")
+    assert digest("apply: {waves: '1,100%'}\n") == digest("{}\n")
