@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from remedy.answers import read_answer
 from remedy.apply import heads, receipts
-from remedy.apply.job import Guard, Job
+from remedy.apply.job import NOT_KEPT, Guard, Job, Once
 from remedy.apply.receipts import Receipts
 from remedy.apply.report import (
     HostReport,
@@ -63,7 +63,9 @@ class Carrier:
         self._guard = guard
         self._listen = listener
 
-    def make(self, plan: Plan, run: str, *, by: str = "", head: str = "") -> dict[str, HostReport]:
+    def make(
+        self, plan: Plan, run: str, *, by: str = "", head: str = "", once: Once = NOT_KEPT
+    ) -> dict[str, HostReport]:
         """Make the changes of a plan on all its hosts, all at once.
 
         Args:
@@ -71,8 +73,9 @@ class Carrier:
             run: the id of the run.
             by: who does it, "" for the plan's author.
             head: of the journal, for the hosts to keep.
+            once: the whole plan, for the hosts to keep.
         """
-        job = self._job(run, by or plan.author, head)
+        job = self._job(run, by or plan.author, head, once)
         texts = {
             name: render_changes(job, plan.for_host(name), plan.blobs, self._guard)
             for name in plan.hosts
@@ -80,7 +83,7 @@ class Carrier:
         return self._carry(job, texts, {name: plan.for_host(name) for name in plan.hosts})
 
     def take_back(
-        self, plan: Plan, run: str, *, of: str, by: str, head: str
+        self, plan: Plan, run: str, *, of: str, by: str, head: str, once: Once = NOT_KEPT
     ) -> dict[str, HostReport]:
         """Take the changes of a run back, from what it left on the hosts.
 
@@ -90,14 +93,15 @@ class Carrier:
             of: the run that is taken back.
             by: who does it.
             head: of the journal, for the hosts to keep.
+            once: the whole plan, for the hosts to keep.
         """
-        job = self._job(run, by, head)
+        job = self._job(run, by, head, once)
         changes = {name: plan.for_host(name) for name in plan.hosts}
         texts = {name: render_undo(job, steps, of, self._guard) for name, steps in changes.items()}
         return self._carry(job, texts, changes)
 
-    def _job(self, run: str, by: str, head: str) -> Job:
-        return Job(run, secrets.token_hex(8), by, head, self._keep_days)
+    def _job(self, run: str, by: str, head: str, once: Once) -> Job:
+        return Job(run, secrets.token_hex(8), by, head, self._keep_days, once)
 
     def look(self, plan: Plan, *, of: str) -> dict[str, HostReport]:
         """See which changes of a run can be taken back; what can is ``SKIPPED`` in the reports."""

@@ -6,6 +6,22 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Once:
+    """A plan that serves once on each host: the host keeps its digest.
+
+    Args:
+        digest: of the whole plan; "" where nothing is kept.
+        earlier: the runs that began to carry it out, and that this run resumes.
+    """
+
+    digest: str = ""
+    earlier: tuple[str, ...] = ()
+
+
+NOT_KEPT = Once()
+
+
+@dataclass(frozen=True)
 class Job:
     """What a script is rendered for.
 
@@ -15,6 +31,7 @@ class Job:
         by: who runs it, user@machine.
         head: of the controller's journal, for the host to keep; "" for none.
         keep_days: after which the host forgets what taking a run back needs; None for never.
+        once: the plan that serves once on each host.
     """
 
     run: str
@@ -22,6 +39,7 @@ class Job:
     by: str
     head: str = ""
     keep_days: int | None = None
+    once: Once = NOT_KEPT
 
 
 @dataclass(frozen=True)

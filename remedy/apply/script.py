@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from remedy.apply.job import DEFAULT_GUARD, Guard, Job
+from remedy.apply.job import DEFAULT_GUARD, NOT_KEPT, Guard, Job
 from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_id
 
 ROOT = "/var/lib/remedy"
@@ -104,7 +104,7 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     It speaks to a person at a terminal of the host, who needs no guard against being locked out.
     """
     back = [c.model_copy(update={"guarded": False}) for c in inverse(changes)]
-    local = replace(job, nonce="remedy:", head="", keep_days=None)
+    local = replace(job, nonce="remedy:", head="", keep_days=None, once=NOT_KEPT)
     steps = [*_restores(back, job.run), *_steps(local, back, DEFAULT_GUARD, job.run)]
     return _kept(local, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"])
 
@@ -200,6 +200,8 @@ def _text_of(job: Job, library: Sequence[str], lines: Sequence[str]) -> str:
         values["HEAD"] = job.head
     if job.keep_days is not None:
         values["KEEP_DAYS"] = str(job.keep_days)
+    if job.once.digest:
+        values |= {"PLAN": job.once.digest, "EARLIER": " ".join(job.once.earlier)}
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
     return "\n".join([*head, *library, "main() {", *lines, "}", "main", ""])
 

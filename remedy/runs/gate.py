@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
+from remedy.apply.job import Once
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id
 from remedy.audit import Journal, witness
@@ -188,10 +189,15 @@ class ChangeRun:
         words = witness.words(head, session.home, self.run)
         by = agreement.by or agreement.plan.author
         self._activity.at_work = plan.hosts
+        digest = agreement.plan.digest
+        earlier = [s.run for s in session.stories().values() if s.digest == digest]
+        once = Once(digest, tuple(earlier) if agreement.resumes else ())
         if agreement.of:
-            reports = session.carrier.take_back(plan, self.run, of=agreement.of, by=by, head=words)
+            reports = session.carrier.take_back(
+                plan, self.run, of=agreement.of, by=by, head=words, once=once
+            )
         else:
-            reports = session.carrier.make(plan, self.run, by=by, head=words)
+            reports = session.carrier.make(plan, self.run, by=by, head=words, once=once)
         records = {name: report.record() for name, report in reports.items()}
         self.journal.write("changed", hosts=records)
         self.reports.update(reports)

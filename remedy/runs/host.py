@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from remedy.apply.report import ChangeStatus, HostReport
-from remedy.errors import LockedError, RefusedError, RemedyError
+from remedy.errors import LockedError, RefusedError, RemedyError, StaleError
 from remedy.plan import FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
 
@@ -95,6 +95,13 @@ def refusal(name: str, report: HostReport) -> RemedyError | None:
             next_step="Wait until it ends, then run the command again. If it does not end: remedy unlock RUN "
             "INVENTORY, with the run named here.",
         )
+    if report.refused.startswith("USED "):
+        run = report.refused.removeprefix("USED ")
+        return StaleError(
+            f"{name}: this plan was carried out here before, by run {run}; a plan is used once",
+            next_step="Make a new one: remedy plan INVENTORY -o FILE. To resume a run that stopped: "
+            "remedy apply INVENTORY --resume RUN.",
+        )
     return RemedyError(
         f"{name}: nothing was changed: {report.refused}",
         next_step="Remove the obstacle and run the command again.",
@@ -105,6 +112,8 @@ def _status(error: RemedyError) -> HostStatus:
     """Return where a host ended without an answer: unreachable means that no script ran there."""
     if isinstance(error, LockedError):
         return HostStatus.UNSETTLED
+    if isinstance(error, StaleError):
+        return HostStatus.FAILED
     no_contact = error.exit_code == 5 or isinstance(error, RefusedError)
     return HostStatus.UNREACHABLE if no_contact else HostStatus.FAILED
 

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from remedy.apply import script
+from remedy.apply.job import Job, Once
 from remedy.audit.approval import NAMESPACE, PLANNER, require, sign
 from remedy.cli.main import main
 from remedy.errors import RefusedError
 from remedy.inventory import Inventory, Node
 from remedy.plan import Plan, section_models, write_plan
 from remedy.spec import load_spec
+from tests.unit import host_bench
+from tests.unit.host_bench import SHELLS, Bench
 
 
 def key(folder: Path, who: str, purposes: str) -> Path:
@@ -130,3 +134,29 @@ def test_settings_count_and_how_remedy_works_does_not(tmp_path: Path) -> None:
 
     assert digest("firewall: {mode: leave}\n") != digest("{}\n")
     assert digest("apply: {waves: '1,100%'}\n") == digest("{}\n")
+
+
+def run_of(run: str, *earlier: str, digest: str = "d" * 64) -> Job:
+    return Job(run, "n0nce", "me@here", once=Once(digest, earlier))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_host_remembers_each_plan_and_refuses_it_to_any_other_controller(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "ROOT", str(tmp_path / "var"))
+    monkeypatch.setattr(script, "LOG", str(tmp_path / "log"))
+    bench = Bench(tmp_path, tuple(shell.split()))
+    file = bench.file("hosts", b"old\n", b"new\n")
+
+    def carried_out(job: Job) -> tuple[str, bytes]:
+        file.write_bytes(b"old\n")
+        monkeypatch.setattr(host_bench, "JOB", job)
+        return bench.apply().refused, file.read_bytes()
+
+    assert carried_out(run_of("r1")) == ("", b"new\n")
+    assert carried_out(run_of("r2")) == ("USED r1", b"old\n")
+    assert carried_out(run_of("r2", "r0")) == ("USED r1", b"old\n")
+    assert carried_out(run_of("r3", "r0", "r1")) == ("", b"new\n")
+    assert carried_out(run_of("r4", "r0", "r1")) == ("USED r3", b"old\n")
+    assert carried_out(run_of("r5", digest="e" * 64)) == ("", b"new\n")
