@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import gevent
+from gevent.event import Event
 
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Watch
-from remedy.transport.wrapper import Flood, Marks, Stream
+from remedy.transport.wrapper import Command, Flood, Marks, Stream
 
 _CHUNK = 1 << 15
 # A command may leave a process behind that keeps its output open: after its end, and so long without a byte,
@@ -41,15 +42,14 @@ class CommandAnswer:
 
 
 def execute(
-    client: Any, watch: Watch, line: str, text: str, answer: CommandAnswer, seconds: float
+    client: Any, watch: Watch, command: Command, answer: CommandAnswer, seconds: float
 ) -> None:
     """Run a command and fill ``answer`` while it prints.
 
     Args:
         client: a connected client of paramiko.
         watch: learns of each stage, and ends one that takes too long.
-        line: the command.
-        text: its standard input.
+        command: what runs, and what it reads.
         answer: is filled also where the watch ends this.
         seconds: how long after the script's begin it must be over.
 
@@ -63,7 +63,10 @@ def execute(
     watch.enter(Stage.CHANNEL)
     channel = transport.open_session(timeout=_NEVER)
     watch.enter(Stage.COMMAND)
-    channel.exec_command(line)
+    channel.exec_command(command.line)
+    ready = Event()
+    if command.password is None:
+        ready.set()
 
     def read(stream: Stream, receive: Any) -> None:
         try:
@@ -71,13 +74,19 @@ def execute(
                 watch.heard()
                 stream.take(chunk)
                 _follow(watch, answer, seconds)
+                if answer.out.asked or answer.out.script:
+                    ready.set()
         except Flood as flood:
             watch.fail(flood)
+
+    def write() -> None:
+        ready.wait()
+        _write(channel, command.content(asked=answer.out.asked))
 
     jobs = [
         gevent.spawn(read, answer.out, channel.recv),
         gevent.spawn(read, answer.err, channel.recv_stderr),
-        gevent.spawn(_write, channel, text.encode()),
+        gevent.spawn(write),
     ]
     try:
         # While the input is written the outputs are read, so that neither side waits for the other with a
@@ -95,7 +104,7 @@ def execute(
 
 def marked(marks: Marks) -> CommandAnswer:
     """Return an answer that nothing is in yet, of a command that prints ``marks``."""
-    return CommandAnswer(Stream(marks.shell, marks.script), Stream(marks.shell))
+    return CommandAnswer(Stream(marks.shell, marks.script, marks.ask), Stream(marks.shell))
 
 
 def _follow(watch: Watch, answer: CommandAnswer, seconds: float) -> None:

@@ -194,7 +194,7 @@ class Transport:
     ) -> RemedyError | None:
         # A host that has a password of its own never learns the one that was typed for the others.
         password = _as_secret(node.data.get("_sudo_password")) or self._sudo_password
-        line, text = command_line(
+        command = command_line(
             script,
             marks,
             is_root=node.data.get("ssh_user") == "root",
@@ -204,7 +204,7 @@ class Transport:
         connection = getattr(self._state.inventory.get_host(node.name).connector, "client", None)
         seconds = script.deadline + KILL_AFTER + PATIENCE
         try:
-            execute(connection, watch, line, text, answer, seconds)
+            execute(connection, watch, command, answer, seconds)
         except Exception as failure:
             # A connection that breaks shows as any of OSError, EOFError, SSHException, TimeoutError.
             self.reconnect(node.name)

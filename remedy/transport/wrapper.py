@@ -30,10 +30,32 @@ class Flood(BaseException):
 
 @dataclass(frozen=True)
 class Marks:
-    """What the wrapper prints on lines of its own: where the shell has started, and where the script begins."""
+    """What the wrapper prints on lines of its own: the shell has started, sudo asks, the script begins."""
 
     shell: str = field(default_factory=lambda: f"remedy-shell-{secrets.token_hex(8)}")
     script: str = field(default_factory=lambda: f"remedy-script-{secrets.token_hex(8)}")
+    ask: str = field(default_factory=lambda: f"remedy-ask-{secrets.token_hex(8)}")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line, and what goes to its standard input.
+
+    Args:
+        line: the command line.
+        text: the script.
+        password: for sudo, as the first line of the input where the host asks for it, and not before. Nothing
+            is written until it has asked or the script has begun. None: the script is written at once.
+    """
+
+    line: str
+    text: str
+    password: str | None = field(default=None, repr=False)
+
+    def content(self, *, asked: bool) -> bytes:
+        """Return the standard input of a host that has asked for the password, or has not."""
+        first = f"{self.password}\n" if asked and self.password is not None else ""
+        return f"{first}{self.text}".encode()
 
 
 class Stream:
@@ -42,14 +64,17 @@ class Stream:
     Args:
         mark: the line after which it counts.
         second: a line right after that, which does not count; "" for none.
+        ask: a line that may stand between the two, and does not count either; "" for none.
     """
 
-    def __init__(self, mark: str, second: str = "") -> None:
+    def __init__(self, mark: str, second: str = "", ask: str = "") -> None:
         self._mark = f"{mark}\n".encode()
         self._second = f"{second}\n".encode() if second else b""
+        self._ask = f"{ask}\n".encode() if ask else b""
         self._bytes = bytearray()
         self.noise = b""
         self.shell = False
+        self.asked = False
         self.script = not second
 
     def take(self, chunk: bytes) -> None:
@@ -69,12 +94,19 @@ class Stream:
                 raise Flood(
                     f"the login shell printed {MOST_NOISE >> 10} KiB before the command began, and went on"
                 )
-        if self.shell and not self.script and len(self._bytes) >= len(self._second):
-            self.script = self._bytes.startswith(self._second)
-            if self.script:
-                del self._bytes[: len(self._second)]
+        if self.shell and self._ask and not self.asked and not self.script:
+            self.asked = self._cut(self._ask)
+        if self.shell and not self.script:
+            self.script = self._cut(self._second)
         if len(self._bytes) > MOST_OUTPUT:
             raise Flood(f"the script printed more than {MOST_OUTPUT >> 20} MiB")
+
+    def _cut(self, line: bytes) -> bool:
+        """Take a line away where it comes next; say whether it did."""
+        comes = self._bytes.startswith(line)
+        if comes:
+            del self._bytes[: len(line)]
+        return comes
 
     @property
     def size(self) -> int:
@@ -87,9 +119,7 @@ class Stream:
         return self._bytes.decode("utf-8", "backslashreplace").removesuffix("\n")
 
 
-def command_line(
-    script: Script, marks: Marks, *, is_root: bool, password: str | None
-) -> tuple[str, str]:
+def command_line(script: Script, marks: Marks, *, is_root: bool, password: str | None) -> Command:
     """Return the command line for a script, and what goes to its standard input.
 
     Args:
@@ -98,39 +128,43 @@ def command_line(
         is_root: whether the ssh user is root.
         password: for sudo; None where there is none.
     """
-    line, text = _inner(script, marks, is_root=is_root, password=password)
+    if script.root is Root.NO or is_root:
+        password = None
+    line = _inner(script, marks, is_root=is_root, has_password=password is not None)
     # The login shell may be none of the family of sh: it gets two words and a quoted third.
-    return f"sh -c {shlex.quote(line)}", text
+    return Command(f"sh -c {shlex.quote(line)}", script.text, password)
 
 
-def _inner(script: Script, marks: Marks, *, is_root: bool, password: str | None) -> tuple[str, str]:
+def _inner(script: Script, marks: Marks, *, is_root: bool, has_password: bool) -> str:
     start = f'printf "\\n%s\\n" {marks.shell} >&2; printf "\\n%s\\n" {marks.shell}; '
     begin = f'printf "%s\\n" {marks.script}; '
     shell = f"timeout -k {KILL_AFTER} {script.deadline:.0f} sh -s"
     if script.root is Root.NO or is_root:
-        return f"{start}{begin}exec {shell}", script.text
-    # Who refuses reads the script to its end first: else the connection breaks while it is still sent,
-    # and the reason is lost. The reason is on one line with a mark in front.
-    refuse = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2; cat >/dev/null; exit 1'
+        return f"{start}{begin}exec {shell}"
+    # The reason is on one line with a mark in front. Who refuses reads the script to its end first: else the
+    # connection breaks while it is still sent, and the reason is lost. Where there is a password nothing is
+    # sent before it was asked for, so that there is nothing to read.
+    say = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2'
+    refuse = f"{say}; cat >/dev/null; exit 1"
+    early = f"{say}; exit 1" if has_password else refuse
     plain = f"{begin}exec {shell}"
     preferred = script.root is Root.PREFERRED
-    lacking = plain if preferred else f"said={shlex.quote(NO_SUDO)}; {refuse}"
+    lacking = plain if preferred else f"said={shlex.quote(NO_SUDO)}; {early}"
     checks = (
         f'{start}if [ "$(id -u)" = 0 ]; then {plain}; fi; '
         f"command -v sudo >/dev/null || {{ {lacking}; }}; "
     )
-    if password is not None:
+    if has_password:
         # The password is the first line of the standard input: it is in no argument list and in no
         # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
         # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
         ask = "sudo -k -S -p ''"
-        line = (
-            f"IFS= read -r p || exit 1; {checks}"
-            f"if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; "
+        return (
+            f"{checks}if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; "
+            f'printf "%s\\n" {marks.ask}; IFS= read -r p || exit 1; '
             f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {refuse}; }}; {begin}'
             f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
         )
-        return line, f"{password}\n{script.text}"
     otherwise = plain if preferred else refuse
     ask = f"said=$(sudo -n true 2>&1 </dev/null) || {{ {otherwise}; }}"
-    return f"{checks}{ask}; {begin}exec sudo -n {shell}", script.text
+    return f"{checks}{ask}; {begin}exec sudo -n {shell}"

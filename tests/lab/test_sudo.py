@@ -18,6 +18,12 @@ from tests.lab.terminal import on_a_terminal
 
 pytestmark = pytest.mark.lab
 
+# Typed for all hosts, of which one has a password of its own.
+TYPED = "typed-for-the-others"
+# A login shell that keeps what it is sent, before the command reads it.
+RECORDER = """#!/bin/sh
+tee -a /var/tmp/sent | /bin/sh "$@"
+"""
 # gpu02 asks for a password; gpu04 has no sudo at all.
 USERS = {"gpu01": "trainer", "gpu02": "guarded", "gpu03": "nosudo", "gpu04": "trainer"}
 
@@ -38,6 +44,7 @@ class Sudo:
     given: RemedyOutput
     seen: bytes
     places: list[str]
+    sent: Mapping[str, bytes]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +72,21 @@ def sudo(module_cluster: Cluster) -> Sudo:
     told["given"] = site.remedy("apply", "--yes", "-v", "--no-verify", "--limit", "gpu02")
     told["seen"] = stop_looking(module_cluster, "gpu02")
     told["places"] = _places(module_cluster, "gpu02", GUARDED_PASSWORD)
+    told["sent"] = {host: _sent(site, host) for host in ("gpu01", "gpu02")}
     return Sudo(**told)
+
+
+def _sent(site: Site, host: str) -> bytes:
+    """Have a password typed for all hosts; return what one of them was sent."""
+    lab = site.cluster.host(host)
+    lab.write("/usr/local/bin/recorder", RECORDER.encode())
+    lab.must(f"chmod 755 /usr/local/bin/recorder; usermod -s /usr/local/bin/recorder {USERS[host]}")
+    words = site.command("plan", "-K", "--limit", host)
+    answer = on_a_terminal(words, [("sudo password:", TYPED)])
+    lab.must(f"usermod -s /bin/sh {USERS[host]}")
+    sent = lab.must("cat /var/tmp/sent; rm /var/tmp/sent").encode("utf-8", "replace")
+    assert "failed" not in answer.stdout, answer.stdout
+    return sent
 
 
 def _places(cluster: Cluster, host: str, secret: str) -> list[str]:
@@ -126,6 +147,13 @@ def test_a_password_of_the_inventory_does_it_too(sudo: Sudo) -> None:
     assert sudo.undone == sudo.fresh["gpu02"]
     assert sudo.given.code == 0, sudo.given.text
     sudo.site.assert_right("gpu02")
+
+
+def test_a_host_is_sent_its_own_password_and_only_where_it_asks(sudo: Sudo) -> None:
+    assert not [word for word in (TYPED, GUARDED_PASSWORD) if word.encode() in sudo.sent["gpu01"]]
+    assert sudo.sent["gpu02"].startswith(f"{GUARDED_PASSWORD}\n".encode())
+    assert TYPED.encode() not in sudo.sent["gpu02"]
+    assert len(sudo.sent["gpu01"]) > 1000
 
 
 def test_the_password_is_nowhere(sudo: Sudo) -> None:

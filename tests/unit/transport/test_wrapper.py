@@ -21,7 +21,7 @@ from remedy.transport.wrapper import (
     command_line,
 )
 
-MARKS = Marks("mark-of-the-shell", "mark-of-the-script")
+MARKS = Marks("mark-of-the-shell", "mark-of-the-script", "mark-of-sudo")
 SCRIPT = Script("echo out; echo err >&2; id -u", deadline=20, root=Root.REQUIRED)
 
 
@@ -29,16 +29,16 @@ def ran(
     path: Path, script: Script, *, is_root: bool = False, password: str | None = None
 ) -> tuple[Stream, Stream, int]:
     """Run the wrapper as a login shell would that prints before it, with only the tools in ``path``."""
-    line, text = command_line(script, MARKS, is_root=is_root, password=password)
-    noisy = f"printf 'a greeting'; echo warned >&2; {line}"
+    command = command_line(script, MARKS, is_root=is_root, password=password)
+    noisy = f"printf 'a greeting'; echo warned >&2; {command.line}"
     done = subprocess.run(
         ["/bin/sh", "-c", noisy],
-        input=text.encode(),
+        input=command.content(asked=True),
         capture_output=True,
         check=False,
         env={"PATH": str(path)},
     )
-    out, err = Stream(MARKS.shell, MARKS.script), Stream(MARKS.shell)
+    out, err = Stream(MARKS.shell, MARKS.script, MARKS.ask), Stream(MARKS.shell)
     out.take(done.stdout)
     err.take(done.stderr)
     return out, err, done.returncode
@@ -114,14 +114,17 @@ def test_where_root_is_only_preferred_it_runs_as_it_is(tools: Path) -> None:
 def test_it_does_not_matter_how_the_bytes_come_in_pieces(
     noise: bytes, data: bytes, cuts: list[int]
 ) -> None:
-    whole = noise + b"\nmark-of-the-shell\nmark-of-the-script\n" + data
-    stream = Stream(MARKS.shell, MARKS.script)
+    asked = len(data) % 2 == 1
+    between = b"mark-of-sudo\n" if asked else b""
+    whole = noise + b"\nmark-of-the-shell\n" + between + b"mark-of-the-script\n" + data
+    stream = Stream(MARKS.shell, MARKS.script, MARKS.ask)
     places = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
     for start, end in pairwise(places):
         stream.take(whole[start:end])
     assert stream.text == data.decode("utf-8", "backslashreplace").removesuffix("\n")
     assert stream.noise == noise + b"\n"
     assert stream.script
+    assert stream.asked == asked
 
 
 def test_a_shell_that_prints_without_end_is_a_flood() -> None:
