@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,18 @@ KEY_NAME = "secret.key"
 KEY_BYTES = 32
 
 # Some words say it inside of others; some only by themselves: NCCL_IB_PKEY is a partition, PATH no PAT.
+_INSIDE = (
+    *("SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL"),
+    *("APIKEY", "API_KEY", "ACCESSKEY", "ACCESS_KEY", "PRIVATEKEY", "PRIVATE_KEY"),
+)
+_ALONE = (
+    *("KEY", "KEYS", "PAT", "PATS", "PASS", "PWD", "CRED", "CREDS"),
+    *("DSN", "AUTH", "JWT", "COOKIE"),
+)
+_OR = r"\|"
+# TOKENIZERS_PARALLELISM is none.
 _SECRET = re.compile(
-    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY"
-    r"|(?:^|[_.-])(KEYS?|PATS?|PASS|PWD|CREDS?|DSN|AUTH|JWT|COOKIE)(?:$|[_.-])",
-    re.I,
+    rf"TOKEN(?!IZ)|{'|'.join(_INSIDE)}|(?:^|[_.-])(?:{'|'.join(_ALONE)})(?:$|[_.-])", re.I
 )
 _URL_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
@@ -35,6 +44,28 @@ def looks_secret(text: str) -> bool:
     (True, True, False)
     """
     return _SECRET.search(text) is not None
+
+
+def shell_pattern() -> str:
+    """Return what stands in the shell for ``looks_secret``.
+
+    Returns:
+        A basic regular expression, as GNU's and busybox' sed take it, for a whole name of letters, digits and
+        ``_.-``. What is around it says where the name begins and ends.
+    """
+    rest = "[A-Za-z0-9_.-]*"
+    inside = _any_of(_INSIDE)
+    alone = _any_of(_ALONE)
+    no_iz = rf"\([A-HJ-Za-hj-z0-9_.-]{rest}\|[Ii]\|[Ii][A-Ya-y0-9_.-]{rest}\)\{{0,1\}}"
+    return (
+        rf"\({rest}{_any_of(['TOKEN'])}{no_iz}\|{rest}{inside}{rest}"
+        rf"\|\({rest}[_.-]\)\{{0,1\}}{alone}\([_.-]{rest}\)\{{0,1\}}\)"
+    )
+
+
+def _any_of(words: Iterable[str]) -> str:
+    letters = ("".join(f"[{c}{c.lower()}]" if c.isalpha() else c for c in word) for word in words)
+    return rf"\({_OR.join(letters)}\)"
 
 
 def holds_password(value: str) -> bool:

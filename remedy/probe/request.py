@@ -11,6 +11,7 @@ from importlib import resources
 from pydantic import Field, field_validator
 
 from remedy.probe import searched, sources
+from remedy.secret import shell_pattern
 from remedy.spec.cluster import USER
 from remedy.values import Record
 
@@ -139,6 +140,7 @@ def _fixed_assignments() -> str:
             {name: "\n".join(items) for name, items in lines.items()}
             | {name: " ".join(items) for name, items in words.items()}
             | {"scan_pattern": searched.SCAN_PATTERN, "variable_names": searched.VARIABLES}
+            | {"secret": shell_pattern()}
         )
     )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.secret import holds_password, looks_secret
+from remedy.secret import holds_password, looks_secret, shell_pattern
 
 SECRET = (
     *("WANDB_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY"),
@@ -77,3 +81,39 @@ def test_a_password_in_a_url(user: str, password: str, scheme: str) -> None:
     assert holds_password(f"{scheme}://{user}:{password}@host:1/x")
     assert not holds_password(f"{scheme}://{user}@host:1/x")
     assert not holds_password(f"{scheme}://host:1/{user}:{password}")
+
+
+@pytest.mark.parametrize("tool", ["sed", "busybox sed"])
+def test_hosts_and_this_machine_decide_alike(tool: str) -> None:
+    if shutil.which(tool.split()[0]) is None:
+        pytest.skip(f"{tool} is not installed")
+    words = (
+        "",
+        "A",
+        "KEY",
+        "PKEY",
+        "pat",
+        "PATH",
+        "TOKEN",
+        "TOKENIZERS",
+        "TOKENI",
+        "Tokeni_",
+        "API",
+        "Pwd",
+        "dsn",
+    )
+    made = {
+        f"{a}{mark}{b}{mark}{c}"
+        for a, b, c in product(words, repeat=3)
+        for mark in ("", "_", ".", "-")
+    }
+    names = sorted({*SECRET, *PLAIN, *made} - {""})
+    done = subprocess.run(
+        [*tool.split(), "-n", f"/^{shell_pattern()}$/p"],
+        input="\n".join(names) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+    )
+    assert done.stdout.splitlines() == [name for name in names if looks_secret(name)]

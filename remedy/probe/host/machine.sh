@@ -132,6 +132,7 @@ environment() {
     [ -r "/proc/$source/environ" ] || { status=failed:1 detail='it may not be read'; return; }
     variables=$(tr '\000' '\n' <"/proc/$source/environ")
     judge $?
+    variables=$(printf '%s\n' "$variables" | sed "s/^\\($secret=\\).*/\\1<redacted>/")
     set -f
     IFS=$nl
     for line in $variables; do
@@ -139,10 +140,8 @@ environment() {
         case $line in "$name") continue ;; esac
         case $name in
             '' | [0-9]* | *[!A-Za-z0-9_]*) continue ;;
-            *[Tt][Oo][Kk][Ee][Nn]* | *[Ss][Ee][Cc][Rr][Ee][Tt]* | *[Pp][Aa][Ss][Ss][Ww]* | \
-                *[Cc][Rr][Ee][Dd][Ee][Nn][Tt][Ii][Aa][Ll]* | *[Kk][Ee][Yy]*) line="$name=<redacted>" ;;
-            *) hide_logins ;;
         esac
+        hide_logins
         printf '%s\n' "$line"
     done
     set +f

@@ -21,11 +21,7 @@ mentions() {
         mentioned=$mentioned$nl$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
     fi
     case $status in failed:[12]) status=ok ;; esac # no line matches, or a file is not there
-    case $mentioned in
-        *[Tt][Oo][Kk][Ee][Nn]* | *[Ss][Ee][Cc][Rr][Ee][Tt]* | *[Pp][Aa][Ss][Ss][Ww]* | *[Cc][Rr][Ee][Dd]* | \
-            *[Kk][Ee][Yy]* | *://*) printf '%s\n' "$mentioned" | sed "$hide_values" ;;
-        *) printf '%s\n' "$mentioned" ;;
-    esac
+    printf '%s\n' "$mentioned" | sed "$hide_values"
 }
 
 # The files that systemd's units, PAM, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, TaskProlog=, and
@@ -63,10 +59,11 @@ name_further_files() {
 }
 
 # NAME=VALUE, "NAME=VALUE", NAME DEFAULT=VALUE, "NAME": "VALUE", setenv NAME VALUE, and what stands before @ in a URL.
-secret='[A-Za-z0-9_]*\([Tt][Oo][Kk][Ee][Nn]\|[Ss][Ee][Cc][Rr][Ee][Tt]\|[Pp][Aa][Ss][Ss][Ww]\|[Cc][Rr][Ee][Dd]\|[Kk][Ee][Yy]\)[A-Za-z0-9_]*'
+# A name begins after what can be in none.
+edge='\(^\|[^A-Za-z0-9_.-]\)'
 hide_values="s/\\([\"']$secret=\\)[^\"']*/\\1<redacted>/g
-s/\\($secret=\\)\\(\"[^\"]*\"\\|'[^']*'\\|[^\"'<[:space:]][^\"'[:space:]]*\\)/\\1<redacted>/g
-s/\\($secret[[:space:]]*\\(DEFAULT\\|OVERRIDE\\)=\\)\\(\"[^\"]*\"\\|[^\"[:space:]]*\\)/\\1<redacted>/g
+s/\\($edge$secret=\\)\\(\"[^\"]*\"\\|'[^']*'\\|[^\"'<[:space:]][^\"'[:space:]]*\\)/\\1<redacted>/g
+s/\\($edge$secret[[:space:]]*\\(DEFAULT\\|OVERRIDE\\)=\\)\\(\"[^\"]*\"\\|[^\"[:space:]]*\\)/\\1<redacted>/g
 s/\\(\"$secret\"[[:space:]]*[:,][[:space:]]*\"\\)[^\"]*/\\1<redacted>/g
 s/\\(\\(setenv\\|set -[a-zA-Z]*\\)[[:space:]][[:space:]]*$secret[[:space:]][[:space:]]*\\).*/\\1<redacted>/
 s,://[^/@[:space:]]*@,://<redacted>@,g"
@@ -90,10 +87,10 @@ service_environments() {
     set -- $chosen
     unset IFS
     [ $# -gt 0 ] || { absent 'no daemon that starts jobs runs'; return; }
-    grep -aHszE "^($variable_names)=" "$@" </dev/null | grep -aviz "$secret="
+    grep -aHszE "^($variable_names)=" "$@" </dev/null | grep -avz ":$secret="
     [ "$launches" ] || return 0
     printf 'a\000b\000' | grep -qzx b || { status=missing detail='the grep of this host does not know -z'; return; }
     [ -S /run/systemd/private ] && has systemctl || return 0
-    systemctl show-environment 2>/dev/null </dev/null | grep -E "^($variable_names)=" | grep -vi "$secret=" |
+    systemctl show-environment 2>/dev/null </dev/null | grep -E "^($variable_names)=" | grep -v "^$secret=" |
         sed 's,^,/proc/1/manager:,'
 }

@@ -78,7 +78,7 @@ process_outputs() {
     printf 'end\n'
 }
 
-hide_secrets="s/\([Tt][Oo][Kk][Ee][Nn]\|[Ss][Ee][Cc][Rr][Ee][Tt]\|[Pp][Aa][Ss][Ss][Ww]\|[Kk][Ee][Yy]\)\([A-Za-z0-9_-]*[=$tab]\)[^$tab]*/\1\2<redacted>/g
+hide_secrets="s/\\($edge$secret[=$tab]\\)[^$tab]*/\\1<redacted>/g
 s,://[^/@ $tab]*@,://<redacted>@,g"
 
 # ss would have the kernel load a module; where it is there, it is cheaper than the kernel's own table, for which
