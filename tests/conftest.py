@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.lab.forks import WHOLE
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A worker talks to pytest by real threads and locks. pyinfra puts gevent's in their place at import, and
     # the worker then dies at its end (LoopExit: "would block forever"); so in a worker it does not. Nothing is
@@ -33,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("thorough" if config.getoption("full") else "quick")
+    if config.getoption("full"):
+        os.environ[WHOLE] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

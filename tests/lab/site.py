@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.lab import forks
 from tests.lab.conftest import Cluster
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
@@ -92,16 +93,20 @@ class Site:
 
     def run(self, *command: str, stdin: str = "", seconds: float = 180) -> RemedyOutput:
         """Run a command line to its end, without a terminal."""
-        done = subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-            start_new_session=True,
-            env={**os.environ, "COLUMNS": "200"},
-        )
+        environment = {**os.environ, "COLUMNS": "200"}
+        if command[0] == str(COMMAND) and forks.WHOLE not in os.environ:
+            done = forks.run(command, stdin=stdin, seconds=seconds, environment=environment)
+        else:
+            done = subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=seconds,
+                start_new_session=True,
+                env=environment,
+            )
         answer = RemedyOutput(done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in answer.text, answer.text
         return answer
