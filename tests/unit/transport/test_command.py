@@ -56,10 +56,12 @@ class Wire:
         )
 
     def recv(self, size: int) -> bytes:
-        return self._shell.stdout.read(size)
+        answer: bytes = self._shell.stdout.read(size)
+        return answer
 
     def recv_stderr(self, size: int) -> bytes:
-        return self._shell.stderr.read(size)
+        answer: bytes = self._shell.stderr.read(size)
+        return answer
 
     def sendall(self, content: bytes) -> None:
         self.sent += content
@@ -69,7 +71,8 @@ class Wire:
         self._shell.stdin.close()
 
     def recv_exit_status(self) -> int:
-        return self._shell.wait()
+        answer: int = self._shell.wait()
+        return answer
 
     def close(self) -> None:
         return
