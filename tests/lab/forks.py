@@ -104,6 +104,8 @@ def _serve(requests: socket.socket) -> list[str]:
 
     fork = get_original("os", "fork")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # gevent, in whoever sends, may have made its sockets such that nothing waits.
+    requests.setblocking(True)
     while True:
         request, files, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 4)
         if not request:
@@ -116,6 +118,7 @@ def _serve(requests: socket.socket) -> list[str]:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     requests.close()
     with socket.socket(fileno=files[0]) as answers:
+        answers.setblocking(True)
         command = fork()
         if command:
             answers.send(b"%d" % command)
