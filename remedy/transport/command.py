@@ -10,7 +10,7 @@ from gevent.event import Event
 
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Watch
-from remedy.transport.wrapper import Command, Flood, Marks, Stream
+from remedy.transport.wrapper import CommandInput, Flood, Marks, Stream
 
 _CHUNK = 1 << 15
 # A command may leave a process behind that keeps its output open: after its end, and so long without a byte,
@@ -42,7 +42,7 @@ class CommandAnswer:
 
 
 def execute(
-    client: Any, watch: Watch, command: Command, answer: CommandAnswer, seconds: float
+    client: Any, watch: Watch, command: CommandInput, answer: CommandAnswer, seconds: float
 ) -> None:
     """Run a command and fill ``answer`` while it prints.
 

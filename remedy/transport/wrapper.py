@@ -38,7 +38,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandInput:
     """A command line, and what goes to its standard input.
 
     Args:
@@ -119,7 +119,9 @@ class Stream:
         return self._bytes.decode("utf-8", "backslashreplace").removesuffix("\n")
 
 
-def command_line(script: Script, marks: Marks, *, is_root: bool, password: str | None) -> Command:
+def command_line(
+    script: Script, marks: Marks, *, is_root: bool, password: str | None
+) -> CommandInput:
     """Return the command line for a script, and what goes to its standard input.
 
     Args:
@@ -132,7 +134,7 @@ def command_line(script: Script, marks: Marks, *, is_root: bool, password: str |
         password = None
     line = _inner(script, marks, is_root=is_root, has_password=password is not None)
     # The login shell may be none of the family of sh: it gets two words and a quoted third.
-    return Command(f"sh -c {shlex.quote(line)}", script.text, password)
+    return CommandInput(f"sh -c {shlex.quote(line)}", script.text, password)
 
 
 def _inner(script: Script, marks: Marks, *, is_root: bool, has_password: bool) -> str:
