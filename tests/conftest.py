@@ -20,7 +20,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # No deadlines: a machine that runs tests is busy, and a slow example is no wrong one. A test whose examples are
 # dear says a number of its own.
 settings.register_profile(
-    "quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=300)
 

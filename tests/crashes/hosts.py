@@ -20,6 +20,7 @@ from remedy.audit.story import read_stories
 from remedy.lab.cluster import Lab
 from remedy.lab.host import FRESH_HOSTS, Host
 from tests.crashes.bench import FOREIGN, Outcome
+from tests.lab import forks
 
 T = TypeVar("T")
 
@@ -74,6 +75,8 @@ REMEDY = Path(sys.executable).with_name("remedy")
 APPLY = ("apply", "inventory.py", "--yes", "--no-verify")
 # Within this a host has ended what it was at when its controller died.
 QUIET_SECONDS = 60.0
+# No command takes that long, not even while guards wait for their time.
+RUN_SECONDS = 600.0
 
 
 @dataclass
@@ -110,17 +113,17 @@ class Site:
 
     def remedy(self, *words: str) -> int:
         """Run remedy to its end, and return its exit code."""
-        return self.start(str(REMEDY), *words).wait()
+        return self._run(*words).returncode
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(REMEDY), *words]
+        return forks.run(
+            command, stdin="", seconds=RUN_SECONDS, environment=os.environ, folder=self.folder
+        )
 
     def document(self, *words: str) -> tuple[int, dict[str, Any]]:
         """Run remedy with --json, and return its exit code and its document."""
-        done = subprocess.run(
-            [str(REMEDY), *words, "--json"],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = self._run(*words, "--json")
         return done.returncode, json.loads(done.stdout or "{}")
 
     def waiting(self) -> list[str]:

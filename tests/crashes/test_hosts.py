@@ -28,6 +28,7 @@ def test_a_controller_that_is_killed(sweep: Sweep) -> None:
     assert_good(sweep.controllers(3), at_least=3)
 
 
+@pytest.mark.full
 def test_a_connection_that_is_cut(sweep: Sweep) -> None:
     assert_good(sweep.cuts((4, 9)), at_least=1)
 

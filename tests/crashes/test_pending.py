@@ -45,6 +45,7 @@ def test_apply_confirms_what_a_run_that_was_cut_off_left(sweep: Sweep) -> None:
     assert outcome.answer["plan"]["changes"] == []
 
 
+@pytest.mark.full
 def test_a_plan_waits_until_the_host_has_taken_back(sweep: Sweep) -> None:
     (outcome,) = assert_told(sweep.at_once(["confirming"], "plan", "inventory.py"))
     assert outcome.code == 0

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.lab
 REFUSED = ("locked by another run: ", "is at work there since ")
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.full)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.full)])
 def test_two_controllers_never_mix_their_steps(
     new_site: Callable[[int], Site], tmp_path: Path, rounds: int
 ) -> None:

@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
@@ -33,19 +33,37 @@ LATER = (
 
 
 def run(
-    command: Sequence[str], *, stdin: str, seconds: float, environment: dict[str, str]
+    command: Sequence[str],
+    *,
+    stdin: str,
+    seconds: float,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end in a fork.
+    """Run a command to its end, in a fork unless ``WHOLE`` is set.
 
     Args:
         command: as a shell would start it.
         stdin: what it reads.
         seconds: after which it is killed.
         environment: all of it.
+        folder: where it runs; None for the current one.
 
     Raises:
         subprocess.TimeoutExpired: it had to be killed.
     """
+    if WHOLE in os.environ:
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            start_new_session=True,
+            cwd=folder,
+            env=dict(environment),
+        )
     with ExitStack() as stack:
         source, out, err = (
             stack.enter_context(os.fdopen(os.memfd_create(name), "w+"))
@@ -55,7 +73,7 @@ def run(
         source.seek(0)
         mine, other = socket.socketpair()
         stack.enter_context(mine)
-        request = json.dumps([list(command), str(Path.cwd()), environment]).encode()
+        request = json.dumps([list(command), str(folder or Path.cwd()), dict(environment)]).encode()
         with other:
             files = [file.fileno() for file in (other, source, out, err)]
             socket.send_fds(_server(), [request], files)

@@ -25,21 +25,26 @@ from tests.lab.unknown_faults import FAULTS, PRELOAD
 
 pytestmark = pytest.mark.lab
 
-# One of a rule that nothing repairs, one of an interpreter, one of a login.
-USUAL = ("device-ingress-drops", "python-gone", "bashrc-ends")
+# A rule that nothing repairs.
+USUAL = ("device-ingress-drops",)
 PAGE = os.environ.get("REMEDY_FAULTS_PAGE", "")
 # Only these, with spaces between them, or "missing": to go on after an interruption, or to look at some again.
 NAMED = tuple(os.environ.get("REMEDY_FAULTS", "").split())
 BROKEN, SOUND = 4, 2
 # Of the lab's own faults these are walked in the usual run.
-FEW = ("firewall-nftables", "route-unreachable", "loopback-name", "sshd-frozen")
+FEW = ("route-unreachable",)
 
 
 @pytest.fixture(scope="module")
-def lab(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def lab(
+    _no_leftovers: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Site]:
     """Sound hosts, which are the first peers of the others, and the others; Docker on all."""
     with clusters(tmp_path_factory.mktemp("faults")) as make:
-        made = Site(make(count=SOUND + BROKEN, docker=True))
+        broken = BROKEN if request.config.getoption("full") else len(FEW)
+        made = Site(make(count=SOUND + broken, docker=True))
         made.edit_inventory({n: {"python": f"{stub.ON_HOSTS}/python"} for n in made.cluster.hosts})
         spec = "verify: {deadline: 25, sizes: [8]}\n"
         (made.folder / "remedy.yaml").write_text(spec, encoding="utf-8")

@@ -96,6 +96,7 @@ def test_a_host_without_open_mpi_is_named_before_anything_runs(mpi: Site) -> Non
     assert {rung["name"] for rung in verdict["rungs"]} == {"facts", "engine"}
 
 
+@pytest.mark.full
 def test_a_host_that_hangs_ends_in_time_and_is_named(mpi: Site) -> None:
     victim = mpi.cluster.hosts[2]
     spec = mpi.folder / "short.yaml"
@@ -186,6 +187,7 @@ def test_a_host_without_all_reduce_perf_is_named_before_anything_runs(mpi: Site)
     assert {rung["name"] for rung in verdict["rungs"]} == {"facts", "engine"}
 
 
+@pytest.mark.full
 def test_a_share_of_a_speed_that_is_not_known_fails_and_says_so(mpi: Site) -> None:
     """The lab's links are pairs of virtual cards: what they can carry nobody knows."""
     answer = mpi.remedy("verify", "--engine", "mpi", "--min-busbw", "60%", "--json")

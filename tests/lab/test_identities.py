@@ -70,6 +70,7 @@ def test_swapped_addresses_are_a_question_and_never_a_change_like_others(cluster
     assert (again.code, identities(again)) == (0, {}), again.text
 
 
+@pytest.mark.full
 def test_another_entrys_name_asks_and_hosts_that_are_missing_are_in_the_question(
     cluster: Cluster,
 ) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lab
 GONE = 15.0  # seconds within which a host has noticed that the controller is gone
 
 
-@pytest.mark.parametrize("delay", [0.0, 1.0])
+@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.full), 1.0])
 def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: float) -> None:
     site = Site(cluster)
     cluster.fault("gpu01", "hosts-huge")
@@ -92,6 +92,7 @@ def test_a_controller_killed_while_it_verifies_leaves_nothing(cluster: Cluster) 
     assert (again.code, again.document["plan"]["changes"]) == (0, [])
 
 
+@pytest.mark.full
 def test_packets_that_are_dropped_between_two_hosts_end_as_not_proved(cluster: Cluster) -> None:
     if cluster.lab.record().python is None:
         pytest.skip("no torch for the hosts")

@@ -26,6 +26,7 @@ def addresses(site: Site) -> str:
     return site.cluster.host("gpu01").must("ip -6 -brief address | tr -s ' '")
 
 
+@pytest.mark.full
 def test_off_and_back_with_the_addresses_that_it_had(site: Site) -> None:
     site.cluster.fault("gpu01", "ipv6-address")
     before = addresses(site)

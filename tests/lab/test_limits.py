@@ -62,6 +62,7 @@ def test_a_small_limit_is_raised_for_sessions_now_and_for_services_at_boot(site:
     assert ssh(site, host, "ulimit -l; ulimit -n") == "64\n512"
 
 
+@pytest.mark.full
 def test_a_logout_leaves_the_shared_memory_of_a_job_alone(site: Site) -> None:
     host = site.cluster.hosts[1]
     site.cluster.fault(host, "remove-ipc")

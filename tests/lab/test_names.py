@@ -85,6 +85,7 @@ def test_each_way_to_a_wrong_first_answer_is_found_repaired_and_taken_back(site:
     assert {host: files(site, host) for host in FAULTS} == before
 
 
+@pytest.mark.full
 def test_gloo_meets_two_families_before_and_one_after(site: Site) -> None:
     if not site.cluster.lab.record().python:
         pytest.skip("no torch for the hosts")

@@ -210,6 +210,7 @@ def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None
     assert not controller.leftovers(plan)
 
 
+@pytest.mark.full
 def test_fresh_hosts_fail_by_their_names(cluster: Cluster) -> None:
     """As they come: each one's own name leads to 127.0.1.1."""
     if not cluster.lab.record().python:
@@ -249,6 +250,7 @@ def test_a_closed_host_is_named(controller: Controller) -> None:
     assert victim.name in verdict.reason
 
 
+@pytest.mark.full
 def test_a_rendezvous_that_is_closed_names_the_first_host(controller: Controller) -> None:
     first = controller.cluster.lab.record().hosts[0]
     refuse(controller.cluster, first.name, 'iifname != "lo" tcp dport 29000-29999 drop')

@@ -82,6 +82,7 @@ def test_three_faults_of_three_kinds_are_named_at_once(site: Site) -> None:
     assert "<svg" in (site.folder / "verdict.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 @on_stub
 def test_a_host_that_hangs_is_found_and_the_others_pass(site: Site) -> None:
     victim = site.cluster.hosts[3]
@@ -169,7 +170,7 @@ def begin(site: Site, running: str) -> subprocess.Popen[bytes]:
 
 
 @on_stub
-@pytest.mark.parametrize("stage", [KNOCKING, TRAINING])
+@pytest.mark.parametrize("stage", [pytest.param(KNOCKING, marks=pytest.mark.full), TRAINING])
 def test_nothing_is_left_when_remedy_itself_is_killed(site: Site, stage: str) -> None:
     before = left(site)
     if stage == KNOCKING:

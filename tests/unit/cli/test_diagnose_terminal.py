@@ -72,6 +72,7 @@ def short_log(tmp_path: Path) -> Path:
     return log
 
 
+@pytest.mark.full
 def test_a_long_log_has_a_bar_that_goes_away(long_log: Path) -> None:
     written, code = on_a_terminal("diagnose", str(long_log))
     assert code == 0
