@@ -48,7 +48,7 @@ def lab(
         made.edit_inventory({n: {"python": f"{stub.ON_HOSTS}/python"} for n in made.cluster.hosts})
         spec = "verify: {deadline: 25, sizes: [8]}\n"
         (made.folder / "remedy.yaml").write_text(spec, encoding="utf-8")
-        make_right(made, *made.cluster.hosts)
+        make_right(made, *made.cluster.hosts[:SOUND])
         yield made
 
 
@@ -56,7 +56,10 @@ def make_right(site: Site, *hosts: str) -> None:
     """Give fresh hosts the stub, and everything that they need."""
     for name in hosts:
         stub.install(site.cluster.host(name))
-    assert site.remedy("apply", "--yes", "--no-verify", "--limit", ",".join(hosts)).code == 0
+    assert (
+        site.remedy("apply", "--yes", "--no-verify", "--limit", ",".join(hosts), seconds=600).code
+        == 0
+    )
 
 
 @pytest.fixture
@@ -139,14 +142,13 @@ def groups() -> list[object]:
 def test_a_fault_of_the_lab(lab: Site, names: tuple[str, ...]) -> None:
     hosts = lab.cluster.hosts
     sound, victims = hosts[:SOUND], dict(zip(hosts[SOUND:], filter(chosen, names), strict=False))
-    try:
-        for victim, name in victims.items():
-            lab.cluster.fault(victim, name)
-        walks = [known(lab, name, victim, sound) for victim, name in victims.items()]
-    finally:
-        if victims:
-            lab.cluster.reset(*victims)
-            make_right(lab, *victims)
+    if victims:
+        # Before, not after: a walk over a host that is not right would say of the fault what is not of it.
+        lab.cluster.reset(*victims)
+        make_right(lab, *victims)
+    for victim, name in victims.items():
+        lab.cluster.fault(victim, name)
+    walks = [known(lab, name, victim, sound) for victim, name in victims.items()]
     assert [(seen.fault, why) for seen in walks for why in known_flaws(seen)] == []
 
 
