@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import stub
 from tests.lab import forks
 from tests.lab.conftest import Cluster
 
@@ -182,6 +183,11 @@ class Site:
                 f"_own = {dict(data)!r}\n"
                 "gpus = [(_name, {**_data, **_own.get(_name, {})}) for _name, _data in gpus]\n"
             )
+
+    def run_on_stub(self) -> None:
+        """Give the hosts an interpreter with a stub of torch, for what does not depend on torch (docs/tests.md)."""
+        hosts = {name: self.cluster.host(name) for name in self.cluster.hosts}
+        self.edit_inventory({name: {"python": stub.install(host)} for name, host in hosts.items()})
 
 
 def outside_block(hosts: bytes) -> list[bytes]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from remedy.lab.faults.names import _CLONED_ID
-from tests import stub
 from tests.lab.conftest import Cluster, clusters
 from tests.lab.site import HostNames, RemedyOutput, Site, outside_block
 
@@ -63,7 +62,7 @@ def bad(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         cluster = make(count=len(FAULTS))
         site = Site(cluster)
         # What carries the sum does not matter here: the ranks run a stub of torch (docs/tests.md).
-        site.edit_inventory({name: {"python": stub.install(cluster.host(name))} for name in FAULTS})
+        site.run_on_stub()
         (site.folder / "remedy.yaml").write_text("verify: {sizes: [8]}\n", encoding="utf-8")
         for host, faults in FAULTS.items():
             if faults and host in REACHED:

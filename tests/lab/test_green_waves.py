@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests import stub
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
@@ -15,8 +14,7 @@ pytestmark = pytest.mark.lab
 def test_each_wave_is_proved_by_those_before_it(cluster: Cluster, ranks: str) -> None:
     site = Site(cluster)
     if ranks == "stub":
-        own = {name: {"python": stub.install(cluster.host(name))} for name in cluster.hosts}
-        site.edit_inventory(own)
+        site.run_on_stub()
         (site.folder / "remedy.yaml").write_text("verify: {sizes: [8]}\n", encoding="utf-8")
     elif cluster.lab.record().python is None:
         pytest.skip("no torch for the hosts")

@@ -78,9 +78,8 @@ def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) 
 
 
 def test_a_controller_killed_while_it_verifies_leaves_nothing(cluster: Cluster) -> None:
-    if cluster.lab.record().python is None:
-        pytest.skip("no torch for the hosts")
     site = Site(cluster)
+    site.run_on_stub()
     controller = start(site, "apply", "--yes")
     wait_for(lambda: processes(cluster, VERIFYING).count("worker") >= len(cluster.hosts), 60)
     controller.kill()

@@ -8,7 +8,6 @@ import pytest
 
 from remedy.lab import faults
 from remedy.plan import remedies
-from tests import stub
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
@@ -70,9 +69,7 @@ def test_what_is_only_reported_is_seen_and_fails_nobody(cluster: Cluster) -> Non
 def test_a_smaller_mtu_is_proved_by_packets_that_must_not_be_cut(cluster: Cluster) -> None:
     """What carries the sum does not matter here: the ranks run a stub of torch (docs/tests.md)."""
     site = Site(cluster)
-    site.edit_inventory(
-        {name: {"python": stub.install(cluster.host(name))} for name in cluster.hosts}
-    )
+    site.run_on_stub()
     (site.folder / "remedy.yaml").write_text("verify: {sizes: [8]}\n", encoding="utf-8")
     assert site.remedy("apply", "--yes", "--no-verify").code == 0
     rungs = {}

@@ -89,9 +89,8 @@ def test_while_a_change_waits_for_its_confirmation(cluster: Cluster) -> None:
 
 
 def test_while_the_fleet_is_verified(cluster: Cluster) -> None:
-    if cluster.lab.record().python is None:
-        pytest.skip("no torch for the hosts")
     site = Site(cluster)
+    site.run_on_stub()
     two = ("--limit", "gpu01,gpu02")
     assert site.remedy("apply", "--yes", "--no-verify", *two).code == 0
     process = start(site, "verify", *two)

@@ -35,10 +35,7 @@ def site(new_cluster: Callable[..., Cluster], request: pytest.FixtureRequest) ->
     fleet: Fleet = getattr(request, "param", Fleet())
     made = Site(new_cluster(count=fleet.count))
     if fleet.ranks == "stub":
-        own = {
-            name: {"python": stub.install(made.cluster.host(name))} for name in made.cluster.hosts
-        }
-        made.edit_inventory(own)
+        made.run_on_stub()
         # The stub sums in Python: what larger sums measure is not of interest there.
         (made.folder / "remedy.yaml").write_text("verify: {sizes: [8]}\n", encoding="utf-8")
     elif not made.cluster.lab.record().python:
