@@ -230,10 +230,11 @@ def test_a_firewall_between_two_hosts_names_the_pair_and_the_direction(
     # The other way round is open: gloo lets the higher rank connect, or the lower one.
     rule = f"ip saddr {three.cluster_address} tcp dport 1024-65535 drop"
     refuse(controller.cluster, two.name, rule)
-    plan = controller.plan()
+    # Longer than a busy machine needs to start torch and to see that nobody comes.
+    plan = controller.plan(deadline=40.0)
     verdict = controller.verify(plan)
     assert not verdict.passed
-    assert verdict.seconds < DEADLINE + 10
+    assert verdict.seconds < 50
     assert accused(verdict) == {two.name, three.name}, verdict
     assert f"{one.name} ->" not in verdict.reason
     assert "no answer" in verdict.reason
