@@ -185,7 +185,7 @@ class Site:
             )
 
     def run_on_stub(self) -> None:
-        """Give the hosts an interpreter with a stub of torch, for what does not depend on torch (docs/tests.md)."""
+        """Give the hosts an interpreter with a stub of torch: how a run ends needs no torch (docs/tests.md)."""
         hosts = {name: self.cluster.host(name) for name in self.cluster.hosts}
         self.edit_inventory({name: {"python": stub.install(host)} for name, host in hosts.items()})
 
