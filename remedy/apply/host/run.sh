@@ -16,12 +16,11 @@ begin() {
         give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
     set_clock
     take
-    [ -z "${PLAN-}" ] || once
     heal
     # Nothing waits to be confirmed, so this is of a run that was cut off while it armed its timer.
     [ ! -e "$UNITS/$BOOT_UNIT" ] || disarm
     [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
-    note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
+    { [ -z "${PLAN-}" ] || once; } && note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
 }
 
 # A plan serves once on a host, whatever controller brings it: "plans" has the digest and the run of each.
@@ -33,7 +32,7 @@ once() {
         *) give_up "USED $word" ;;
         esac
     done
-    printf '%s %s\n' "$PLAN" "$RUN" >>"$ROOT/plans" || give_up "$ROOT/plans cannot be written"
+    printf '%s %s\n' "$PLAN" "$RUN" >>"$ROOT/plans"
 }
 
 # What taking back needs is not kept for ever: it holds whole files as they were.

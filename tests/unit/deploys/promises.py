@@ -15,10 +15,11 @@ from tests.unit.plans import plan_of, settled
 
 def sweep(remedy: Remedy[Any]) -> None:
     """Check a remedy in many cases: it does something in one of them, and so does each of its settings."""
+    alone, pairs = list(single_cases(remedy)), list(pair_cases(remedy))
+    cases = [*alone, *pairs]
     # Of the pairs of settings as many as a property has examples.
-    pairs = list(pair_cases(remedy))
-    cases = [*single_cases(remedy), *pairs[:: 1 + len(pairs) // settings().max_examples]]
-    plans = [settled(case.fleet(), remedy.name) for case in cases]
+    tried = [*alone, *pairs[:: 1 + len(pairs) // settings().max_examples]]
+    plans = [settled(case.fleet(), remedy.name) for case in tried]
     changes = [change for plan in plans for change in plan.changes]
     if remedy.only_reports:
         assert not changes, (
