@@ -15,6 +15,9 @@ from remedy.transport.script import Root, Script
 
 # Between the polite and the certain end of a script.
 KILL_AFTER = 5
+# bash reads a script on standard input byte by byte, so that commands may have the rest: 20 ms of a processor
+# for one of 55 KB. It gets the whole as one text; dash and busybox read in blocks, and need no further process.
+HOW_TO_READ = 'set -- -s; [ -z "${BASH_VERSION-}" ] || set -- -c \'eval "$(cat)"\'; '
 # What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
 NO_SUDO = "this host has no sudo"
 # More than a message of the day is no greeting, but a start-up file that prints without end.
@@ -138,9 +141,9 @@ def command_line(
 
 
 def _inner(script: Script, marks: Marks, *, is_root: bool, has_password: bool) -> str:
-    start = f'printf "\\n%s\\n" {marks.shell} >&2; printf "\\n%s\\n" {marks.shell}; '
+    start = f'{HOW_TO_READ}printf "\\n%s\\n" {marks.shell} >&2; printf "\\n%s\\n" {marks.shell}; '
     begin = f'printf "%s\\n" {marks.script}; '
-    shell = f"timeout -k {KILL_AFTER} {script.deadline:.0f} sh -s"
+    shell = f'timeout -k {KILL_AFTER} {script.deadline:.0f} sh "$@"'
     if script.root is Root.NO or is_root:
         return f"{start}{begin}exec {shell}"
     # The reason is on one line with a mark in front. Who refuses reads the script to its end first: else the

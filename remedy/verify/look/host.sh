@@ -91,7 +91,7 @@ done 2>/dev/null | sed 's/\(in state .\) [-0-9 ]*/\1: /' | put stopped
 # --- what does not change in seconds -------------------------------------------------------------------------
 
 for file in /proc/[0-9]*/cmdline; do tr '\000' ' ' <"$file" && echo; done 2>/dev/null | grep . \
-    | grep -v '^\(sh -s\|tr \|sshd: \|sed \|head \|cut \|grep \|sort \|timeout -k\)' | sort -u | put process
+    | grep -v '^\(sh -s\|sh -c eval\|tr \|sshd: \|sed \|head \|cut \|grep \|sort \|timeout -k\)' | sort -u | put process
 ulimit -a | put limit
 {
     umask

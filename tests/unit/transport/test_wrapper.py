@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -146,3 +147,15 @@ def test_what_came_without_a_mark_is_kept_for_the_message() -> None:
     stream.take(b"This account is currently not available.\n")
     assert stream.text == "This account is currently not available."
     assert not stream.shell
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+def test_a_long_script_is_read_in_blocks(tools: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed here")
+    (tools / "sh").unlink()
+    program(tools, "sh", f'exec {shutil.which(shell)} {"sh" if shell == "busybox" else ""} "$@"')
+    count = "while read -r key value; do [ $key != syscr: ] || echo $value; done </proc/$$/io"
+    filling = "x='a line of a script'\n" * 2500
+    out, _, code = ran(tools, Script(f"{filling}{count}", 20, Root.NO))
+    assert (code, int(out.text) < 1000) == (0, True), out.text
