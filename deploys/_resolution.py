@@ -247,8 +247,8 @@ def let_everybody_read(bench: Workbench[Any], path: str, *, label: str, manage: 
         observe=f"stat -L -c %a {path}",
         before=f"{file.mode:o}",
         after=f"{mode:o}",
-        do=f"chmod {mode:o} {path}",
-        undo=f"chmod {file.mode:o} {path}",
+        do=f"roots {path} && chmod {mode:o} {path}",
+        undo=f"roots {path} && chmod {file.mode:o} {path}",
     )
     return True
 

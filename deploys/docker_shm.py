@@ -41,14 +41,14 @@ PODMAN = f"{PODMAN_FOLDER}/90-remedy.conf"
 
 _SEEN = """\
 seen() { # path real: the digest, as long as the path leads there
-    [ "$(readlink -f -- "$1" || printf %s "$1")" = "$2" ] && digest "$2" && printf %s "$SUM"
+    look_up "$1" && [ "$REAL" = "$2" ] && printf %s "$SUM"
 }
 """
-# put and digest are of remedy/apply/host: put keeps owner, mode, label and links, and renames into place.
+# look_up, put and drop are of remedy/apply/host: put keeps owner, mode, label and links.
 _LIBRARY = """\
-write() { # path digest base64
-    if [ "$2" = absent ]; then rm -f -- "$1"; return; fi
-    printf %s "$3" | base64 -d >"$DIR/daemon.json" && put "$1" 644 "$DIR/daemon.json" "$2"
+write() { # path real digest base64
+    if [ "$3" = absent ]; then drop "$1" "$2"; return; fi
+    printf %s "$4" | base64 -d >"$DIR/daemon.json" && put "$1" "$2" 644 "$DIR/daemon.json" "$3"
 }
 moment() { # to the nanosecond where date can: whole seconds would hide what happened in this one
     now=$(date +%s.%N)
@@ -239,7 +239,8 @@ def _reload(file: File, after: bytes, current: int, size: int) -> Command:
 
 
 def _write(file: File, digest: str, content: bytes) -> str:
-    return command(["write", file.real_path, digest, base64.b64encode(content).decode()])
+    text = base64.b64encode(content).decode()
+    return command(["write", file.path, file.real_path, digest, text])
 
 
 def _podman(bench: Bench, session: LoginSession, size: int, why: str) -> None:

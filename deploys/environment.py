@@ -102,7 +102,7 @@ class EnvironmentSpec(SpecSection):
     tensorpipe and Open MPI; a name sets that one; without it only a setting that cannot work is corrected.
     ``hcas``: "auto" sets NCCL_IB_HCA to the active ports of one link layer. ``variables``: further ones.
     ``debug``: "remove" comments out debug switches that were left behind. ``user_files``: ~/.nccl.conf of the
-    user who logs in may be changed too.
+    user who logs in, and of ``cluster.user``, may be changed too, with that user's rights.
     """
 
     interface: Annotated[str, AfterValidator(_interface)] | None = Field(None, examples=["auto"])

@@ -26,7 +26,6 @@ PATH = "/etc/systemd/logind.conf.d/99-remedy.conf"
 TEXT = b"# Written by remedy: logging out removes no shared memory.\n[Login]\nRemoveIPC=no\n"
 DEFAULT_NO = frozenset(("rhel", "centos", "rocky", "almalinux", "ol"))
 """Distributions that build systemd with RemoveIPC=no as the default (PostgreSQL wiki, Systemd)."""
-_MAKE_FOLDER = command(["mkdir", "-p", PATH.rpartition("/")[0]])
 _PROPERTY = command(
     [
         "busctl",
@@ -94,19 +93,22 @@ def logind(bench: Workbench[LogindSpec]) -> None:
             observe=f"if [ -e {PATH} ]; then sha256sum <{PATH} | cut -d' ' -f1; else echo absent; fi",
             before=file_digest(file),
             after=sha256(TEXT),
-            do=f"{_READ_AGAIN}umask 022; {_MAKE_FOLDER}; {_put(TEXT)}; again 'b false'",
-            undo=f"{_READ_AGAIN}umask 022; {_back(file)}; again 'b true'",
+            do=f"{_READ_AGAIN}{_put(TEXT)} && again 'b false'",
+            undo=f"{_READ_AGAIN}{_back(file)} && again 'b true'",
         )
 
 
 def _put(content: bytes) -> str:
-    """Return sh text that gives the file a content, at once."""
+    """Return sh text that gives the file a content, at once; put and drop are of remedy/apply/host."""
     text = shlex.quote(base64.b64encode(content).decode())
-    return f"printf %s {text} | base64 -d >{PATH}.new; mv -f {PATH}.new {PATH}"
+    return (
+        f'printf %s {text} | base64 -d >"$DIR/logind.conf" && '
+        f'put {PATH} {PATH} 644 "$DIR/logind.conf" {sha256(content)}'
+    )
 
 
 def _back(file: File) -> str:
-    return _put(file.content) if file.exists else f"rm -f {PATH}"
+    return _put(file.content) if file.exists else f"drop {PATH} {PATH}"
 
 
 @logind.promises

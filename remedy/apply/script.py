@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePosixPath
 
 from remedy.apply.job import DEFAULT_GUARD, NOT_KEPT, Guard, Job
 from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_id
@@ -20,14 +21,29 @@ from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_
 ROOT = "/var/lib/remedy"
 LOG = "/var/log/remedy.jsonl"
 # The library that every script begins with, in this order: the first part sets what the others use.
-PARTS = ("base", "lock", "keep", "files", "put", "commands", "steps", "guard", "run")
+PARTS = (
+    "base",
+    "owner",
+    "acting",
+    "lock",
+    "keep",
+    "files",
+    "put",
+    "commands",
+    "steps",
+    "guard",
+    "run",
+)
 # What a confirmation needs of it.
-CONFIRM_PARTS = ("base", "guard")
+CONFIRM_PARTS = ("base", "owner", "guard")
+# What runs as a user, in that user's folders: the other parts have it as a text.
+THEIRS = "theirs"
 # In the folder of a run: the library, for the scripts that stay there.
 LIBRARY = "library"
 
 # What every sh takes as it is, in quotes: printable ASCII, tabs and line ends.
 _PLAIN = re.compile(rb"[\t\n -~]*")
+_COMMENT = re.compile(r"^ *#.*\n", re.MULTILINE)
 # A name becomes part of a JSON line on the host, so it is limited to what needs no escaping.
 _UNPLAIN = re.compile(r"[^A-Za-z0-9 ._:/@+=-]")
 
@@ -42,7 +58,9 @@ def render_changes(
     """
     contents = [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
     records = _records(job, changes)
-    return _keeping(job, ["begin", *contents, *records, *_steps(job, changes, guard), "finish"])
+    return _keeping(
+        job, [_begin(changes), *contents, *records, *_steps(job, changes, guard), "finish"]
+    )
 
 
 def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAULT_GUARD) -> str:
@@ -58,13 +76,15 @@ def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAUL
         guard: how changes that can cut the connection are guarded.
     """
     records = [*_restores(back, of), *_records(job, back)]
-    return _keeping(job, [_since(of), "begin", *records, *_steps(job, back, guard, of), "finish"])
+    return _keeping(
+        job, [_since(of), _begin(back), *records, *_steps(job, back, guard, of), "finish"]
+    )
 
 
 def render_look(job: Job, back: Sequence[Change], of: str) -> str:
     """Return the sh text that only looks which of a run's changes can be taken back; it writes nothing."""
     checks = [_gated(change, of) for change in back]
-    return _program(job, ["DRY=1", _since(of), "begin", *checks, "finish"])
+    return _program(job, ["DRY=1", _since(of), _begin(back), *checks, "finish"])
 
 
 def render_rehearsal(job: Job, changes: Sequence[Change], guard: Guard = DEFAULT_GUARD) -> str:
@@ -75,7 +95,7 @@ def render_rehearsal(job: Job, changes: Sequence[Change], guard: Guard = DEFAULT
         *(_call("check", change) for change in changes),
         *(_call("would", change) for change in changes),
     ]
-    return _program(job, ["DRY=1", "begin", *calls, "finish"], _text("rehearse"))
+    return _program(job, ["DRY=1", _begin(changes), *calls, "finish"], _text("rehearse"))
 
 
 def render_unlock(job: Job, run: str, *, force: bool) -> str:
@@ -106,12 +126,22 @@ def _by_hand(job: Job, changes: Sequence[Change]) -> bytes:
     back = [c.model_copy(update={"guarded": False}) for c in inverse(changes)]
     local = replace(job, nonce="remedy:", head="", keep_days=None, once=NOT_KEPT)
     steps = [*_restores(back, job.run), *_steps(local, back, DEFAULT_GUARD, job.run)]
-    return _kept(local, ["PLAIN=1", _since(job.run), "begin", *steps, "finish"])
+    return _kept(local, ["PLAIN=1", _since(job.run), _begin(back), *steps, "finish"])
 
 
 def _record(changes: Sequence[Change]) -> bytes:
     documents = [change.model_dump(mode="json") for change in changes]
     return json.dumps(documents, indent=1).encode()
+
+
+def _begin(changes: Sequence[Change]) -> str:
+    """Return the call that begins a run: it names the folders on the way to files, to be looked at together."""
+    actions = [c.action for c in changes if isinstance(c.action, FileAction)]
+    paths = [f"{ROOT}/runs", LOG, *(p for a in actions for p in (a.path, a.real_path))]
+    folders = {
+        str(folder) for path in paths for folder in PurePosixPath(path).parents if "\n" not in path
+    }
+    return shlex.join(["begin", *sorted(folders)])
 
 
 def _since(run: str) -> str:
@@ -208,12 +238,15 @@ def _text_of(job: Job, library: Sequence[str], lines: Sequence[str]) -> str:
 
 @cache
 def _library(parts: tuple[str, ...] = PARTS) -> str:
-    return "\n".join(_text(name) for name in parts)
+    theirs = [f"THEIRS={shlex.quote(_text(THEIRS))}"] if "acting" in parts else []
+    return "\n".join([*theirs, *map(_text, parts)])
 
 
 @cache
 def _text(name: str) -> str:
-    return (files("remedy.apply") / "host" / f"{name}.sh").read_text(encoding="utf-8")
+    """Return a part without its comments, which would be sent to each host and parsed there in every run."""
+    text = (files("remedy.apply") / "host" / f"{name}.sh").read_text(encoding="utf-8")
+    return _COMMENT.sub("", text)
 
 
 def _store(name: str, content: bytes) -> str:

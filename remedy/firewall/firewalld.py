@@ -80,6 +80,7 @@ fi
 running() { [ "$(firewall-cmd --state 2>&1)" = running ]; }
 before=$(bound)
 for file in "$ipset_file" "$policy_file" "$out_file"; do
+    roots "$file" || exit 1
     rm -f -- "$file.old"
     [ ! -e "$file" ] || cp -p -- "$file" "$file.old" || exit 1
 done

@@ -107,3 +107,36 @@ def test_what_beats_the_files_is_named_and_changed_only_when_asked(site: Site) -
     assert withdrawn.code == 0, withdrawn.text
     assert site.cluster.run(host, "ls /etc/profile.d/remedy.sh").returncode != 0
     assert "UCX_TLS" not in session(site, host)
+
+
+def test_a_users_file_is_changed_as_that_user_or_not_at_all(site: Site) -> None:
+    own, foreign = site.cluster.hosts[:2]
+    text = "# mine\nNCCL_SOCKET_IFNAME=eth9\n"
+    site.cluster.host(own).must(
+        "install -d -o trainer -g trainer /home/trainer/dot && "
+        f"printf '%b' '{text}' >/home/trainer/dot/nccl.conf && "
+        "chown trainer: /home/trainer/dot/nccl.conf && chmod 640 /home/trainer/dot/nccl.conf && "
+        "ln -s dot/nccl.conf /home/trainer/.nccl.conf && "
+        "rm -f /var/log/remedy.jsonl && chgrp adm /var/log && chmod 775 /var/log"
+    )
+    site.cluster.host(foreign).must(
+        f"printf '%b' '{text}' >/etc/site.conf && ln -s /etc/site.conf /home/trainer/.nccl.conf"
+    )
+    spec(site, "cluster: {user: trainer}\nenvironment: {user_files: true}\n")
+    rehearsed = site.remedy("apply", "--rehearse", "--limit", f"{own},{foreign}")
+    applied = site.remedy("apply", "--yes", "--no-verify", "--json", "--limit", f"{own},{foreign}")
+    for ended in (rehearsed, applied):
+        assert ended.code == 1
+        assert "acting as uid" in ended.text
+    look = "stat -c '%U %a' /home/trainer/dot/nccl.conf; cat /home/trainer/.nccl.conf"
+    assert (
+        site.cluster.host(own).must(look)
+        == f"trainer 640\n{text.replace('NCCL', '#remedy disabled# NCCL')}"
+    )
+    assert site.cluster.host(foreign).must("cat /etc/site.conf") == text
+    log = site.cluster.host(own).must("readlink /var/log/remedy.jsonl; cat /var/log/remedy.jsonl")
+    assert log.startswith("/var/lib/remedy/log.jsonl\n")
+    assert applied.document["run"] in log
+    back = site.remedy("rollback", applied.document["run"], "--yes")
+    assert back.code == 0, back.text
+    assert site.cluster.host(own).must(look) == f"trainer 640\n{text}"

@@ -64,6 +64,7 @@ receipt() { # id state
 note() { # id state
     look_at_clock
     receipt "$1" "$2" >>"$DIR/receipt.jsonl" || return 1
+    [ -n "${log_chosen-}" ] || choose_log
     { receipt "$1" "$2" >>"$LOG"; } 2>/dev/null || :
 }
 

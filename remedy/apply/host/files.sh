@@ -2,12 +2,11 @@
 
 # Compare with the plan and keep the pre-image. 0: to do, 1: refuse, 2: nothing to do.
 file_check() { # id path real before after
-    leads_to "$2"
+    look_up "$2" || { say "$1" failed "$WHY"; return 1; }
     if [ "$REAL" != "$3" ]; then
         say "$1" stale "$2 leads to $REAL now, not to $3"
         return 1
     fi
-    digest "$REAL" || { say "$1" failed "$REAL cannot be read"; return 1; }
     if [ "$SUM" != "$4" ]; then
         if [ "$SUM" = "$5" ]; then
             return 2
@@ -16,8 +15,12 @@ file_check() { # id path real before after
         say "$1" stale "$REAL was changed ${SINCE:-since the plan was made}: expected sha256 $4, found $SUM${written:+, $written}"
         return 1
     fi
-    [ "$SUM" = absent ] || [ -n "${DRY-}" ] || cp -p -- "$REAL" "$DIR/pre/$1" 2>"$SAID" ||
+    [ "$SUM" = absent ] || [ -n "${DRY-}" ] || keep_former "$1" 2>"$SAID" ||
         { say "$1" failed "pre-image: $(said)"; return 1; }
+}
+
+keep_former() { # id; what look_up came to
+    if [ "$OWNER" = 0 ]; then cp -p -- "$REAL" "$DIR/pre/$1"; else mv -f -- "$DIR/theirs" "$DIR/pre/$1"; fi
 }
 
 # The folders whose entries were changed; they are flushed together at the end. Cut off before that, a host
@@ -30,20 +33,15 @@ file_do() { # id path real before after mode
         return 1
     fi
     if [ "$5" = absent ]; then
-        digest "$3"
-        if [ "$SUM" != "$4" ]; then
-            changed=$SUM
-        else
-            changed=
-            rm -f -- "$3" 2>"$SAID" || { say "$1" failed "$(said)"; return 1; }
-        fi
+        drop "$2" "$3" "$4" >"$SAID" 2>&1
     else
-        put "$3" "$6" "$DIR/new/$5" "$5" "$4" >"$SAID" 2>&1 || { say "$1" failed "$(said)"; return 1; }
-    fi
+        put "$2" "$3" "$6" "$DIR/new/$5" "$5" "$4" >"$SAID" 2>&1
+    fi || { say "$1" failed "$(said)"; return 1; }
     if [ -n "$changed" ]; then
         say "$1" stale "$3 was changed while this run was at work (sha256 $changed)"
         return 1
     fi
+    [ "$OWNER" = 0 ] || return 0 # that is on the disk
     folder=${3%/*}
     FOLDERS=$FOLDERS${folder:-/}$nl
 }

@@ -18,6 +18,7 @@ arm() {
     # What takes back comes before the mark that something is to be taken back, so that no crash leaves the mark
     # without it: nothing but a person would remove that.
     if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
+        roots "$UNITS/multi-user.target.wants/$BOOT_UNIT" >/dev/null || give_up "$WHY"
         (umask 022 && mkdir -p "$UNITS/multi-user.target.wants")
         printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
             "$DIR/guard" >"$UNITS/$BOOT_UNIT"

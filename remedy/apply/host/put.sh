@@ -5,11 +5,42 @@ fill() {
     dd if="$2" of="$1" bs=64k conv=fsync status=none 2>/dev/null || { cat -- "$2" >"$1" && flush "$1"; }
 }
 
-# Make $1 hold the bytes of $3, whose sha256 is $4, keeping owner, mode, label and links; $2: mode if new.
-# $5, if given, is the digest that it still has to have; when it has another one, that is left in `changed`
-# and nothing is done.
+# Make the file that path $1 leads to, which has to be $2, hold the bytes of $4, whose sha256 is $5, keeping owner,
+# mode, label and links; $3: mode if new. $6, if given, is the digest that it still has to have; when it has another
+# one, that is left in `changed` and nothing is done. In a user's folder all of this is done as that user.
 put() {
     changed=
+    approach "$1" "$2" || { echo "$WHY"; return 1; }
+    if [ "$OWNER" != 0 ]; then
+        put_there "$@"
+    else
+        shift
+        put_here "$@"
+    fi
+}
+
+# Remove the file that path $1 leads to, which has to be $2; $3 as $6 of put.
+drop() {
+    changed=
+    approach "$1" "$2" || { echo "$WHY"; return 1; }
+    if [ "$OWNER" != 0 ]; then
+        have_done drop "$1" "$2" '' '' "${3-}" </dev/null || { echo "$WHY"; return 1; }
+        changed=${ANSWER#done} changed=${changed#changed }
+    else
+        digest "$2"
+        if [ "$SUM" != "${3:-$SUM}" ]; then changed=$SUM; else rm -f -- "$2"; fi
+    fi
+}
+
+put_there() {
+    temp=${2%/*}/.remedy.$RUN.$$
+    printf '%s\n' "$temp" >"$ROOT/temps"
+    have_done put "$1" "$2" "$3" "$5" "${6-}" "$temp" <"$4" || { echo "$WHY"; return 1; }
+    : >"$ROOT/temps"
+    changed=${ANSWER#done} changed=${changed#changed }
+}
+
+put_here() { # real mode content digest [before]
     folder=${1%/*}
     # Each of the folders, not the last one alone as with -m: the others would be for root only.
     [ -d "${folder:-/}" ] || (umask 022 && mkdir -p -- "$folder") || return 1
@@ -56,18 +87,24 @@ put() {
     [ "$SUM" = "$4" ] || { echo "$1 holds something else after the write ($SUM)"; return 1; }
 }
 
+sweep() { # temporary file
+    whose "$1" || return 0
+    if [ "$OWNER" = 0 ]; then rm -f -- "$1"; else have_done drop "$1" "$1" </dev/null || :; fi
+}
+
 # What a run that was killed left: temporary files go, and a write in place that it began is completed. That is
 # only done while the file holds the beginning of what was to be written, which nobody else would have put there.
 heal() {
     if [ -s "$ROOT/temps" ]; then
         while IFS= read -r temp; do
-            case ${temp##*/} in .remedy.?*) rm -f -- "$temp" ;; esac
+            case ${temp##*/} in .remedy.?*) sweep "$temp" ;; esac
         done <"$ROOT/temps"
         : >"$ROOT/temps"
     fi
     [ -e "$ROOT/inplace" ] || return 0
     { IFS= read -r real && IFS= read -r whole && IFS= read -r want; } <"$ROOT/inplace" || want=
-    if [ -n "$want" ] && [ -e "$real" ] && digest "$whole" && [ "$SUM" = "$want" ]; then
+    # Written in place is only where root works itself.
+    if [ -n "$want" ] && approach "$real" "$real" && [ "$OWNER" = 0 ] && [ -e "$real" ] && digest "$whole" && [ "$SUM" = "$want" ]; then
         size=$(stat -c %s -- "$real")
         digest "$real"
         if [ "$SUM" != "$want" ] &&

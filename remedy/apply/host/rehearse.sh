@@ -26,10 +26,19 @@ would() { # kind id path real ...
         say "$2" skipped
         return 0
     fi
-    if [ "$1" != file ] || takes_files "${4%/*}"; then
+    if [ "$1" != file ] || would_fit "$3" "$4"; then
         say "$2" ready
     else
-        say "$2" failed "$NEAREST cannot be written"
+        say "$2" failed "$WHY"
         ENDED=1
+    fi
+}
+
+would_fit() { # path real
+    whose "$1" || return 1
+    if [ "$OWNER" != 0 ]; then
+        have_done fits "$1" "$2" </dev/null
+    else
+        takes_files "${2%/*}" || { WHY="$NEAREST cannot be written"; return 1; }
     fi
 }

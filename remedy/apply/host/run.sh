@@ -1,10 +1,12 @@
 # --- the begin and the end of a run -------------------------------------------------------------------
 
-begin() {
+begin() { # folder...: what files are in that are to be looked at
     say - begun
     for tool in base64 sha256sum readlink; do
         command -v "$tool" >/dev/null || give_up "the host has no $tool"
     done
+    survey "$@"
+    roots "$ROOT/runs" >/dev/null || give_up "$WHY"
     [ -z "${DRY-}" ] || return 0
     known=
     [ ! -d "$ROOT" ] || known=1

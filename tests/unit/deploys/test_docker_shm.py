@@ -17,7 +17,7 @@ def new_daemon_file(plan: Plan) -> bytes:
     (change,) = plan.changes
     assert isinstance(change.action, CommandAction)
     words = next(w for w in change.action.do.splitlines() if w.startswith("write "))
-    return base64.b64decode(words.split()[3])
+    return base64.b64decode(words.split()[4])
 
 
 # --- Docker ---

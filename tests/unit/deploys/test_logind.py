@@ -77,7 +77,7 @@ def test_the_step_for_logind_says_where_the_setting_stands_and_goes_back() -> No
     assert PATH in action.observe
     assert "again 'b false'" in action.do
     assert "again 'b true'" in action.undo
-    assert f"rm -f {PATH}" in action.undo
+    assert f"drop {PATH} {PATH}" in action.undo
     assert "RemoveIPC" in action.do
     (default,) = planned(host(gpu=True), LogindSpec(), "logind").findings
     assert "default" in default.evidence[0]

@@ -268,8 +268,8 @@ def test_a_file_that_root_alone_reads_is_opened(path: str) -> None:
     )
     after = "644"
     assert (action.before, action.after) == ("600" if path == HOSTS else "640", after)
-    assert action.do == f"chmod {after} {path}"
-    assert action.undo == f"chmod {action.before} {path}"
+    assert action.do == f"roots {path} && chmod {after} {path}"
+    assert action.undo == f"roots {path} && chmod {action.before} {path}"
     assert of_a(plan, FindingKind.BLOCKED, FindingKind.UNKNOWN) == []
     assert of_a(plan_of(promised(found, plan)), *FindingKind) == []
 

@@ -8,11 +8,11 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from remedy.apply import script
 from remedy.deploys.docker_shm import DAEMON, DockerShmSpec
 from remedy.deploys.logind import PATH, TEXT, LogindSpec
 from remedy.plan import CommandAction, sha256
@@ -43,6 +43,13 @@ class SettingHost:
         """Let a path of the script lead into the folder."""
         self.moved[path] = name
         return self / name
+
+    def has_library(self) -> None:
+        """Let scripts find what they find on a host: the functions of remedy/apply/host, and a folder."""
+        root = self / "root"
+        root.mkdir()
+        lines = ["RUN=r1 NONCE=n", f"ROOT={root}", f"LOG={self / 'log'}", "BY=x", script._library()]
+        self.library = "\n".join([*lines, f"DIR={root}"])
 
     def program(self, name: str, *lines: str) -> None:
         path = self / "bin" / name
@@ -85,6 +92,7 @@ def logind_action(before: bytes | None = None) -> CommandAction:
 def logind(tmp_path: Path) -> SettingHost:
     """A host whose logind reads its drop-in file when it is asked, unless it is ``deaf`` or ``dead``."""
     host = SettingHost(tmp_path)
+    host.has_library()
     host.move(PATH.rpartition("/")[0], "conf.d")
     host.program(
         "systemctl",
@@ -176,7 +184,6 @@ def docker(tmp_path: Path) -> SettingHost:
     """A host whose dockerd reads its file when it is asked, unless it is ``deaf``, or there is ``refused``."""
     host = SettingHost(tmp_path)
     (host / "etc").mkdir()
-    (host / "root").mkdir()
     host.move(DAEMON, "etc/daemon.json")
     (host / "size").write_text(f"{64 * MIB}\n")
     host.program("read", READ)
@@ -195,12 +202,7 @@ def docker(tmp_path: Path) -> SettingHost:
     )
     host.program("sleep", 'echo "$1" >>slept')
     (host / "systemd").mkdir()
-    parts = (files("remedy.apply") / "host" / f"{name}.sh" for name in ("base", "put"))
-    host.library = "\n".join(
-        ["RUN=r1 NONCE=n", f"ROOT={host / 'root'}", f"LOG={host / 'log'}", "BY=x"]
-        + [part.read_text(encoding="utf-8") for part in parts]
-        + [f"DIR={host / 'root'}"]
-    )
+    host.has_library()
     return host
 
 
