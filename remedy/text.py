@@ -20,6 +20,8 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 # str.isdigit takes digits that int() does not, such as a superscript, and int() takes no 5,000 digits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
+# Typed on a host's console, of which a session cannot be had: what sshd said last.
+SSHD_LOG = "journalctl -u ssh -u sshd -n 20 --no-pager"
 # Typed on a host: shows each command of bash's start-up file with its line, and ends where that ends a session.
 TRACE_START_UP = """bash --norc -xc 'PS4="+\\$BASH_SOURCE:\\$LINENO "; . ~/.bashrc' </dev/null"""
 

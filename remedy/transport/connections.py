@@ -208,7 +208,8 @@ class Transport:
         except Exception as failure:
             # A connection that breaks shows as any of OSError, EOFError, SSHException, TimeoutError.
             self.reconnect(node.name)
-            return explain_loss(node, watch.stage, f"{type(failure).__name__}: {failure}")
+            stage = Stage.OUTPUT if answer.out.shell else watch.stage
+            return explain_loss(node, stage, f"{type(failure).__name__}: {failure}")
         return None
 
 

@@ -16,7 +16,7 @@ from remedy.errors import (
     UnreachableError,
 )
 from remedy.inventory import Node
-from remedy.text import TRACE_START_UP
+from remedy.text import SSHD_LOG, TRACE_START_UP
 from remedy.transport.refused import KeyRefusedError
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
@@ -39,7 +39,13 @@ def explain_loss(node: Node, stage: Stage | None, text: str) -> RemedyError:
     if stage is Stage.CHANNEL:
         return UnreachableError(
             f"{_at(node)}: the login was accepted, and then sshd opened no session: {_shown(text)}",
-            next_step="On its console: journalctl -u ssh. PAM's session part or MaxSessions refuses it.",
+            next_step=f"PAM's session part or MaxSessions refuses it. On its console: {SSHD_LOG}",
+        )
+    if stage is Stage.COMMAND:
+        return UnreachableError(
+            f"{_at(node)}: the login was accepted, and then sshd began no command: {_shown(text)}",
+            next_step="A limit of the session (/etc/security/limits.d), or memory, stops it. On its console: "
+            f"{SSHD_LOG}",
         )
     return UnreachableError(
         f"{_at(node)}: the connection broke while the script ran: {_shown(text)}",

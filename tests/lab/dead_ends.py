@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from remedy.text import TRACE_START_UP
+from remedy.text import SSHD_LOG, TRACE_START_UP
 from tests.lab.site import Site
 from tests.lab.unknown_faults import UnknownFault
 
@@ -27,20 +27,6 @@ for which no remedy was written.
 
 `REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all rows anew, each as
 soon as it is seen; with `REMEDY_FAULTS="NAME NAME"` only those, with `REMEDY_FAULTS=missing` those without one.
-
-| Fault | What check says | What verify says | What its next step shows | What apply does |
-| --- | --- | --- | --- | --- |
-"""
-LONGEST = 300
-WORDS = 60  # of a text, by which its line is found again
-_NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
-HEAD = """\
-# Faults, and what is said of them
-
-Each row is written by `tests/lab/dead_ends.py` from a walk over three lab hosts, one of them broken.
-`REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all of them anew.
-The faults are some of those of `tests/lab/unknown_faults.py`, for which no remedy was written. Those of
-`remedy lab break --list` have tests beside their remedies, and no row here yet.
 
 | Fault | What check says | What verify says | What its next step shows | What apply does |
 | --- | --- | --- | --- | --- |
@@ -105,10 +91,11 @@ def walk(site: Site, fault: str, victim: str, hosts: tuple[str, ...]) -> Walk:
     verdict, explanation = document["verdict"], document["explanation"]
     step = _step(document, victim)
     answer = run(site, step) if step else ""
-    if TRACE_START_UP in str(document["hosts"][victim]["next_step"]):
-        # On the host's console, because a session cannot be had: what it waits for need not end.
-        done = site.cluster.run(victim, f"cd; timeout 10 {TRACE_START_UP}")
-        answer = done.stdout + done.stderr
+    for command in (TRACE_START_UP, SSHD_LOG):
+        if command in str(document["hosts"][victim]["next_step"]):
+            # On the host's console, because a session cannot be had: what it waits for need not end.
+            done = site.cluster.run(victim, f"cd; timeout 10 {command}")
+            answer = done.stdout + done.stderr
     confirmations = {c["label"]: c["status"] for c in (explanation or {}).get("confirmations", ())}
     label = explanation["diagnosis"]["label"] if explanation else ""
     error = document["hosts"][victim]["error"]

@@ -219,7 +219,7 @@ FAULTS: Mapping[str, UnknownFault] = {
     "few-files": UnknownFault(
         "a session may have 12 files open",
         *_limits("- nofile 12"),
-        r"limits\.d/odd\.conf|nofiles?\S* +12\b|open files.* 12\b",
+        r"limits\.d/odd\.conf|nofiles?\S* +12\b|open files.* 12\b|Too many open files",
     ),
     "bashrc-ends": UnknownFault(
         ".bashrc ends the session", *_bashrc("exit 0"), r"\.bashrc:\d+ exit 0"

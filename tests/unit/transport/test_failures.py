@@ -15,6 +15,7 @@ from remedy.errors import (
 )
 from remedy.inventory import Node
 from remedy.spec import SshSpec
+from remedy.text import SSHD_LOG
 from remedy.transport.failures import (
     explain_connect_error,
     explain_exit,
@@ -166,6 +167,9 @@ def test_a_session_that_is_refused_is_no_broken_connection() -> None:
         NODE, Stage.CHANNEL, "ChannelException: (1, 'Administratively prohibited')"
     )
     assert "sshd opened no session" in refused.message
+    limited = explain_loss(NODE, Stage.COMMAND, "SSHException: Channel closed.")
+    assert "sshd began no command" in limited.message
+    assert SSHD_LOG in limited.next_step
     broken = explain_loss(NODE, Stage.OUTPUT, "EOFError: ")
     assert "the connection broke while the script ran" in broken.message
 
