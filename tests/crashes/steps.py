@@ -58,7 +58,8 @@ def full_disks(folder: Path, sizes: Iterable[int]) -> Iterator[Outcome]:
 
 
 def _mount(place: Path, size: str, *, again: bool = False) -> bool:
-    options = f"{'remount,' if again else ''}size={size}"
+    # Without a mode everybody may write there, as in /tmp, and root works in no such folder.
+    options = f"{'remount,' if again else ''}size={size},mode=755"
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
     done = subprocess.run(command, capture_output=True, check=False)
     return done.returncode == 0

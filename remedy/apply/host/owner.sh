@@ -122,7 +122,7 @@ whose() { # path
         open) WHY="others than root can write in $FOLDER (mode $mode, gid $group), so root does not work there: chmod go-w $FOLDER, or change $goal by hand" ;;
         sticky)
             case $nl$ENDS in
-            *"$nl$FOLDER$nl"*) WHY="everybody may make files in $FOLDER, so root does not work there: change $goal by hand" ;;
+            *"$nl$FOLDER$nl"*) WHY="everybody may make files in $FOLDER, so root does not work there: chmod go-w $FOLDER if it is for root alone, or change $goal by hand" ;;
             esac
             ;;
         esac

@@ -6,7 +6,7 @@ begin() { # folder...: what files are in that are to be looked at
         command -v "$tool" >/dev/null || give_up "the host has no $tool"
     done
     survey "$@"
-    roots "$ROOT/runs" >/dev/null || give_up "$WHY"
+    roots "$ROOT/runs" >/dev/null || give_up "what root keeps of runs has to be root's alone: $WHY"
     [ -z "${DRY-}" ] || return 0
     known=
     [ ! -d "$ROOT" ] || known=1
