@@ -39,6 +39,7 @@ def run(
     seconds: float,
     environment: Mapping[str, str],
     folder: Path | None = None,
+    forked: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in a fork unless ``WHOLE`` is set.
 
@@ -48,11 +49,12 @@ def run(
         seconds: after which it is killed.
         environment: all of it.
         folder: where it runs; None for the current one.
+        forked: whether it is ``remedy``.
 
     Raises:
         subprocess.TimeoutExpired: it had to be killed.
     """
-    if WHOLE in os.environ:
+    if not forked or WHOLE in os.environ:
         return subprocess.run(
             command,
             input=stdin,

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import re
-import subprocess
 import sysconfig
 import time
 from collections import Counter
@@ -95,19 +94,13 @@ class Site:
     def run(self, *command: str, stdin: str = "", seconds: float = 180) -> RemedyOutput:
         """Run a command line to its end, without a terminal."""
         environment = {**os.environ, "COLUMNS": "200"}
-        if command[0] == str(COMMAND):
-            done = forks.run(command, stdin=stdin, seconds=seconds, environment=environment)
-        else:
-            done = subprocess.run(
-                command,
-                input=stdin,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=seconds,
-                start_new_session=True,
-                env=environment,
-            )
+        done = forks.run(
+            command,
+            stdin=stdin,
+            seconds=seconds,
+            environment=environment,
+            forked=command[0] == str(COMMAND),
+        )
         answer = RemedyOutput(done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in answer.text, answer.text
         return answer
