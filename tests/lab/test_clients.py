@@ -71,12 +71,13 @@ def cases(*names: str) -> list[object]:
     chosen = [job for job in JOBS if job.framework in names]
     assert chosen
     return [
-        # By name is what apply makes work; by address is left to --full where a name will do.
+        # By name is what apply makes work; by address is left to --full where a name will do, and so is the
+        # second way to meet of torchrun.
         pytest.param(
             job,
             by_name,
             id=f"{job.name}, {BY[by_name]}",
-            marks=pytest.mark.full if job.names and not by_name else (),
+            marks=pytest.mark.full if (job.names and not by_name) or "c10d" in job.name else (),
         )
         for job in chosen
         for by_name in ((True, False) if job.names else (False,))

@@ -160,6 +160,7 @@ def stand_in(mpi: Site) -> Iterator[Site]:
         mpi.cluster.host(name).must(f"rm -rf /usr/local/lib/stand-in /dev/nvidia0 {PROGRAM}")
 
 
+@pytest.mark.full
 def test_a_printed_table_is_held_against_the_ranks_that_were_started(stand_in: Site) -> None:
     """Of NCCL this shows nothing: there is no GPU."""
     spec = stand_in.folder / "nccl.yaml"
