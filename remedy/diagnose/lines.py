@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -39,6 +40,14 @@ _TIME = re.compile(
     r"|(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<nday>\d{1,2}) "
     r"(?P<nh>[0-2]\d):(?P<nm>[0-5]\d):(?P<ns>[0-6]\d)"
 )
+# A line as the json-file driver of Docker keeps it (moby: daemon/logger/jsonfilelog/jsonlog).
+_DOCKER = re.compile(
+    r'^\{"log":"(?P<log>(?:[^"\\]|\\.)*)","stream":"(?P<stream>std(?:out|err))"(?:,"attrs":\{[^{}]*\})?'
+    r',"time":"(?P<time>[\dT:.+-]{19,35}Z?)"\}\s*$'
+)
+_CLOCK = re.compile(r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?")
+_ANY_CLOCK = r"(?:\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?)"
+_OF_A_GROUP = re.compile(r"[ |+-]*(?:Exception Group )?$")
 _MONTHS = {
     name: number
     for number, name in enumerate(
@@ -63,8 +72,46 @@ class LogLine:
 
 
 def clean(raw: bytes) -> str:
-    """Return a line's bytes as text, without colours and control characters."""
-    return _CONTROL.sub("", _ANSI.sub("", raw.decode("utf-8", "replace"))).rstrip()
+    """Return a line's bytes as text, without colours, control characters and Docker's JSON around it."""
+    text = _unwrapped(raw.decode("utf-8", "replace"))
+    return _CONTROL.sub("", _ANSI.sub("", text)).rstrip()
+
+
+def _unwrapped(text: str) -> str:
+    """Return a line of Docker's JSON as the other container runtimes keep it: time, stream and text."""
+    match = _DOCKER.match(text) if text.startswith("{") else None
+    if match is None:
+        return text
+    try:
+        log = str(json.loads(f'"{match["log"]}"', strict=False))
+    except ValueError:
+        return text
+    return f"{match['time']} {match['stream']} F {log}"
+
+
+def prefix_of(opening: str, mark: str, following: list[str]) -> re.Pattern[str]:
+    """Return what stands before each line of a text of several lines, as a pattern.
+
+    It is what stands before the first line, with any time in place of its own: rank, host and process stay, so
+    that the lines of another process between them are not taken for its own.
+
+    Args:
+        opening: the first line.
+        mark: what the text itself begins with.
+        following: the lines after it. Where none of them has the prefix, the words before the mark belong to
+            the text, and only what launchers are known to put before a line is its prefix.
+    """
+    whole = opening[: max(0, opening.find(mark))]
+    if not _OF_A_GROUP.match(whole):
+        shape = _shape(whole)
+        for line in following:
+            if (at := shape.match(line)) and line[at.end() :].startswith("  "):
+                return shape
+    return _shape(opening[: len(opening) - len(split(opening).text)])
+
+
+def _shape(prefix: str) -> re.Pattern[str]:
+    return re.compile(_ANY_CLOCK.join(map(re.escape, _CLOCK.split(prefix))))
 
 
 def split(text: str) -> LogLine:

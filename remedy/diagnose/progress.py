@@ -14,7 +14,7 @@ FATAL = 0.97  # and of this weight even where the log says that the run was comp
 _PROGRESS = re.compile(
     r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|busbw|algbw"
     r"|acc\d?|ppl)\b"
-    r"|Out of bounds values : 0 OK|\d+%\|",
+    r"|Out of bounds values : 0 OK|\d%\|",
     re.IGNORECASE,
 )
 _ENDED_WELL = re.compile(

@@ -214,14 +214,16 @@ class _Scan:
             return
         opening = lines.clean(buffer[begin:end])
         first = lines.split(opening)
-        prefix = opening[: len(opening) - len(first.text)]
-        frame, number = "", 0
-        for raw in buffer[end : end + 2 * AROUND].split(b"\n")[1:]:
-            number += 1
-            text = lines.clean(raw[:2000])
-            if prefix and not text.startswith(prefix):
+        following = [
+            lines.clean(raw[:2000]) for raw in buffer[end : end + 2 * AROUND].split(b"\n")[1:]
+        ]
+        prefix = lines.prefix_of(opening, TRACEBACK.decode(), following)
+        frame = ""
+        for number, text in enumerate(following, 1):
+            before = prefix.match(text)
+            if before is None:
                 continue
-            text = text[len(prefix) :]
+            text = text[before.end() :]
             if at := _FRAME.match(text):
                 frame = at["file"]
             if not text or text[0] in " \t|+" or text.startswith("Traceback"):

@@ -1,0 +1,99 @@
+"""What stands before the lines of a log changes nothing of what is read from them."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from remedy.diagnose.progress import makes_progress
+from remedy.diagnose.reader import from_text
+from remedy.diagnose.scan import EXCEPTION, index, scan
+
+TEXT = (
+    "Traceback (most recent call last):",
+    '  File "/app/train.py", line 12, in main',
+    "    raise ValueError(size)",
+    "ValueError: batch of 7 does not divide by 2",
+)
+
+# {n} is the second in which a line was printed.
+FORMS = (
+    "",
+    "[rank3]: ",
+    "[rank3]:",
+    "[Rank 3] ",
+    "[default3]:",
+    "[trainer3]:",
+    "[1,3]<stderr>: ",
+    "[1,3]<stderr>:",
+    "3: ",
+    " 3: ",
+    "0003: ",
+    "gpu-node-3: ",
+    "worker-3  | ",
+    "[pod/job-worker-3/pytorch] ",
+    "2026-03-04T05:06:{n}.123456789Z ",
+    "2026-03-04T05:06:{n}.123456789Z stderr F ",
+    "2026-03-04T05:06:{n}.123456789+00:00 stderr F [rank3]: ",
+    "[pod/job-worker-3/pytorch] 2026-03-04T05:06:{n}.1Z ",
+    "2026-03-04 05:06:{n},123 - ERROR - ",
+    "2026-03-04 05:06:{n},123 ERROR train.py:12 -- ",
+    "[2026-03-04 05:06:{n},123] [ERROR] [launch.py:325:sigkill_handler] ",
+    "ERROR 03-04 05:06:{n} engine.py:140] ",
+    "(EngineCore_0 pid=812) ERROR 03-04 05:06:{n} [core.py:708] ",
+    "(VllmWorker rank=3 pid=812) ERROR 03-04 05:06:{n} [multiproc_executor.py:522] ",
+    "(train_fn pid=812, ip=10.0.0.3) ",
+    "\x1b[36m(RayTrainWorker pid=812, ip=10.0.0.3)\x1b[0m ",
+    "(raylet, ip=10.0.0.3) ",
+    "E0304 05:06:{n}.123456 812 site-packages/torch/api.py:869] ",
+    "Mar  4 05:06:{n} gpu-node-3 train[812]: ",
+    "[1772600{n}0.123] ",
+    "worker-3: [rank3]: ",
+    "gpu-node-3: 2026-03-04 05:06:{n}.5 ",
+)
+
+
+def _exceptions(text: str) -> list[str]:
+    result = scan(from_text("train.log", text.encode()), index())
+    return [event.text for event in result.events if event.symptom == EXCEPTION]
+
+
+def _lines(form: str) -> list[str]:
+    return [form.replace("{n}", f"{10 + n}") + line for n, line in enumerate(TEXT)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_exception_is_read_behind_any_prefix(form: str) -> None:
+    assert _exceptions("\n".join(_lines(form))) == [TEXT[-1]]
+
+
+def test_an_exception_is_read_from_the_json_of_docker() -> None:
+    kept = [
+        json.dumps(
+            {"log": line + "\n", "stream": "stderr", "time": f"2026-03-04T05:06:{n}.123456789Z"},
+            separators=(",", ":"),
+        )
+        for n, line in enumerate(TEXT, 10)
+    ]
+    assert _exceptions("\n".join(kept)) == [TEXT[-1]]
+
+
+@pytest.mark.parametrize(
+    "form", ["[rank3]: ", "3: ", "(train_fn pid=3, ip=10.0.0.1) ", "worker-3  | "]
+)
+def test_lines_of_another_rank_between_are_not_its_own(form: str) -> None:
+    other = form.replace("3", "5") + "KeyError: of another rank"
+    own = _lines(form)
+    assert _exceptions("\n".join((own[0], other, *own[1:]))) == [TEXT[-1]]
+
+
+def test_words_before_a_traceback_that_are_no_prefix_stay_out_of_the_way() -> None:
+    assert _exceptions("\n".join(("Worker failed: " + TEXT[0], *TEXT[1:]))) == [TEXT[-1]]
+
+
+def test_a_line_of_digits_takes_time_that_grows_with_its_length_only() -> None:
+    start = time.process_time()
+    assert not makes_progress("1" * 1_000_000)
+    assert time.process_time() - start < 2
