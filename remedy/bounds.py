@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -94,6 +95,31 @@ def work(seconds: float) -> Iterator[None]:
 
 def _give_up(seconds: float) -> NoReturn:
     raise TooMuchError(f"it takes more than {seconds:g} s to read")
+
+
+class Allowance:
+    """Seconds of work for many small pieces, where a large reader of text cannot be ended in the middle.
+
+    Works in every thread, and within ``work``: nothing is interrupted, so a piece has to be bounded by itself.
+
+    Args:
+        seconds: of this thread's own work, for all pieces together.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+        self._began = 0.0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no piece may be begun any more."""
+        return self.left <= 0
+
+    def __enter__(self) -> None:
+        self._began = time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.left -= time.thread_time() - self._began
 
 
 def fits(path: str, pattern: str) -> bool:

@@ -29,7 +29,7 @@ TEXTS = 500  # of the literals that are strewn into the log, so that there is so
 
 
 def _own(literals: tuple[bytes, ...]) -> Finder:
-    return make_finder(literals)
+    return make_finder(literals)[0]
 
 
 def _find(literals: tuple[bytes, ...]) -> Finder:

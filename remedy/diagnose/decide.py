@@ -33,6 +33,9 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     events = events_that_count(scans)
     diagnosis = _decided(scans, _sorted(events))
+    if diagnosis.label == HEALTHY and not all(scan.is_whole for scan in scans):
+        # What was not read may hold the failure.
+        diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "confidence": "none"})
     notes = (*_notes(scans), *diagnosis.notes)
     return diagnosis.model_copy(
         update={"notes": notes, "asides": (*_harmless(events), *diagnosis.asides)}
@@ -135,11 +138,13 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
 
 
 def _notes(scans: Iterable[LogScan]) -> list[str]:
-    return [
+    scans = tuple(scans)
+    troubles = [
         f"{scan.name}: {'read only in part' if scan.size else 'cannot be read'} ({scan.trouble})"
         for scan in scans
         if scan.trouble
     ]
+    return troubles + [f"{scan.name}: {text}" for scan in scans for text in scan.unread]
 
 
 def _harmless(events: Iterable[Event]) -> list[str]:

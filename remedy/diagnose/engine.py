@@ -20,8 +20,12 @@ A hit that overlaps another may be left out.
 """
 
 
-def make_finder(literals: Sequence[bytes]) -> Find:
-    """Return what finds the literals in a block.
+Held: TypeAlias = Callable[[bytes], frozenset[int]]
+"""Takes a line; gives the numbers of all literals in it, also of those that overlap."""
+
+
+def make_finder(literals: Sequence[bytes]) -> tuple[Find, Held]:
+    """Return what finds the literals in a block, and what names all that a line holds.
 
     Args:
         literals: the texts; their numbers are their places here.
@@ -29,6 +33,12 @@ def make_finder(literals: Sequence[bytes]) -> Find:
     automaton = ahocorasick_rs.BytesAhoCorasick(
         list(literals), implementation=ahocorasick_rs.Implementation.DFA
     )
-    return lambda block: (
-        (number, start) for number, start, _ in automaton.find_matches_as_indexes(block)
-    )
+
+    def find(block: bytes) -> Iterable[tuple[int, int]]:
+        return ((number, start) for number, start, _ in automaton.find_matches_as_indexes(block))
+
+    def held(line: bytes) -> frozenset[int]:
+        matches = automaton.find_matches_as_indexes(line, overlapping=True)
+        return frozenset(number for number, *_ in matches)
+
+    return find, held

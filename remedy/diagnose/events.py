@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from remedy.diagnose.catalogue import Symptom, catalogue
-from remedy.diagnose.scan import EXCEPTION, Event, LogScan
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
 OF_AN_EXCEPTION = 6  # lines after its first that are its message
@@ -25,8 +26,20 @@ _LAUNCHERS = re.compile(
 def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     """Return the events in the order of time, without those that other logs or entries take the meaning of."""
     entries = {entry.id: entry for entry in catalogue()}
+    same: dict[str, list[Event]] = {}
+    for scan in scans:
+        for event in scan.events:
+            same.setdefault(event.symptom, []).append(event)
+    counting = {
+        name
+        for name, events in same.items()
+        if _counts_across(entries.get(name), events, len(scans))
+    }
     valid = [
-        event for scan in scans for event in scan.events if _counts(event, scan, scans, entries)
+        event
+        for scan in scans
+        for event in scan.events
+        if event.symptom in counting and _is_in_place(event, scan, entries.get(event.symptom))
     ]
     symptoms = {event.symptom for event in valid}
     return _in_order(
@@ -57,22 +70,19 @@ def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> lis
     return [event for event in failures if event.symptom != EXCEPTION or not is_echo(event)]
 
 
-def _counts(
-    event: Event, log: LogScan, scans: Sequence[LogScan], entries: Mapping[str, Symptom]
-) -> bool:
-    """Return whether an event counts, by its place in its log and by what the other logs hold."""
-    entry = entries.get(event.symptom)
-    if entry is None:
+def _is_in_place(event: Event, log: LogScan, entry: Symptom | None) -> bool:
+    """Return whether an event stands where it counts in its log."""
+    return entry is None or not entry.last or log.lines - event.line < LAST_LINES
+
+
+def _counts_across(entry: Symptom | None, same: Sequence[Event], logs: int) -> bool:
+    """Return whether events of one entry count, by what the logs hold of them."""
+    if entry is None or not entry.across:
         return True
-    if entry.last and log.lines - event.line >= LAST_LINES:
-        return False
-    if not entry.across:
-        return True
-    same = [e for scan in scans for e in scan.events if e.symptom == event.symptom]
     if entry.across == "some":
-        return len(scans) > 1 and len({e.source for e in same}) < len(scans)
+        return logs > 1 and len({event.source for event in same}) < logs
     if entry.across == "differs":
-        return len({e.details.get(entry.by) for e in same}) > 1
+        return len({event.details.get(entry.by) for event in same}) > 1
     return len(same) > 1
 
 

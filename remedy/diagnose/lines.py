@@ -6,11 +6,15 @@ import json
 import re
 from dataclasses import dataclass
 
+WIDEST = 1600
+"""Characters of a line that patterns see at once."""
+
+_TOO_WIDE = re.compile(f"[^\\n]{{{WIDEST}}}(?=[^\\n])")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 # What launchers put before a line. They can stand one after the other (Kubernetes before torchrun). A name has
-# an end (RFC 1035): without, a line of 2,000 letters would take seconds.
+# an end (RFC 1035), which is looked for first: otherwise a line of 2,000 letters takes seconds.
 _PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -21,9 +25,11 @@ _PREFIXES = tuple(
         r"\[(?P<host>[\w.-]+):\d+(?::\d+)?\] (?:\[\[\d+,\d+\],(?P<rank>\d+)\])?",  # Open MPI, UCX
         r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ",  # kubectl logs --prefix
         r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )",  # a container runtime's file
-        r"(?P<host>[\w.-]{0,64}[a-zA-Z][\w.-]{0,64}\d)(?:-\d+)?[ ]+\| ",  # docker compose
+        # docker compose
+        r"(?=[\w.-]{1,255}[ ]+\| )(?P<host>[\w.-]{0,64}[a-zA-Z][\w.-]{0,64}\d)(?:-\d+)?[ ]+\| ",
         r"(?P<rank>\d{1,5}): (?=\S)",  # srun --label
-        r"(?P<host>[\w-]{0,64}[a-z][\w-]{0,64}\d[\w.-]{0,192}): (?=\S)",  # pdsh, pssh, accelerate, DeepSpeed
+        # pdsh, pssh, accelerate, DeepSpeed
+        r"(?=[\w.-]{1,255}: \S)(?P<host>[\w-]{0,64}[a-z][\w-]{0,64}\d[\w.-]{0,192}): ",
     )
 )
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] ")
@@ -46,7 +52,6 @@ _DOCKER = re.compile(
     r',"time":"(?P<time>[\dT:.+-]{19,35}Z?)"\}\s*$'
 )
 _CLOCK = re.compile(r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?")
-_ANY_CLOCK = r"(?:\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?)"
 _OF_A_GROUP = re.compile(r"[ |+-]*(?:Exception Group )?$")
 _MONTHS = {
     name: number
@@ -89,8 +94,33 @@ def _unwrapped(text: str) -> str:
     return f"{match['time']} {match['stream']} F {log}"
 
 
-def prefix_of(opening: str, mark: str, following: list[str]) -> re.Pattern[str]:
-    """Return what stands before each line of a text of several lines, as a pattern.
+@dataclass(frozen=True)
+class Prefix:
+    """What stands before each line of a text of several lines: a time may be another one on each of them.
+
+    Args:
+        parts: what stands before, between and after the times.
+    """
+
+    parts: tuple[str, ...]
+
+    def end(self, line: str) -> int | None:
+        """Return where it ends on a line, None where the line does not begin with it."""
+        at = 0
+        for number, part in enumerate(self.parts):
+            if number:
+                clock = _CLOCK.match(line, at)
+                if clock is None:
+                    return None
+                at = clock.end()
+            if not line.startswith(part, at):
+                return None
+            at += len(part)
+        return at
+
+
+def prefix_of(opening: str, mark: str, following: list[str]) -> Prefix:
+    """Return what stands before each line of a text of several lines.
 
     It is what stands before the first line, with any time in place of its own: rank, host and process stay, so
     that the lines of another process between them are not taken for its own.
@@ -103,15 +133,11 @@ def prefix_of(opening: str, mark: str, following: list[str]) -> re.Pattern[str]:
     """
     whole = opening[: max(0, opening.find(mark))]
     if not _OF_A_GROUP.match(whole):
-        shape = _shape(whole)
+        prefix = Prefix(tuple(_CLOCK.split(whole)))
         for line in following:
-            if (at := shape.match(line)) and line[at.end() :].startswith("  "):
-                return shape
-    return _shape(opening[: len(opening) - len(split(opening).text)])
-
-
-def _shape(prefix: str) -> re.Pattern[str]:
-    return re.compile(_ANY_CLOCK.join(map(re.escape, _CLOCK.split(prefix))))
+            if (end := prefix.end(line)) is not None and line.startswith("  ", end):
+                return prefix
+    return Prefix(tuple(_CLOCK.split(opening[: len(opening) - len(split(opening).text)])))
 
 
 def split(text: str) -> LogLine:
@@ -161,6 +187,9 @@ def time_of(text: str) -> float | None:
 
 
 def clean_text(raw: bytes) -> str:
-    """Return several lines as text; of what a progress bar overwrites, each state is a line."""
+    """Return several lines as text; of what a progress bar overwrites, each state is a line.
+
+    A line that is too long goes on in the next: no pattern ever sees a line longer than ``WIDEST``.
+    """
     text = _ANSI.sub("", raw.decode("utf-8", "replace")).replace("\r", "\n")
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text)
+    return _TOO_WIDE.sub(r"\g<0>\n", re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from remedy.diagnose.scan import EXCEPTION, Event, LogScan
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.scan import Event, LogScan
 
 LAST = 6000  # characters at the end of a log that show how it ended
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.diagnosis import Candidate, Confidence, Quote
-from remedy.diagnose.scan import EXCEPTION, Event, details_of
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.scan import Event, details_of
 
 # A later failure, of another kind, counts less: the first leads.
 LATER = 0.93

@@ -1,6 +1,8 @@
 """Reading one log in one pass: which entries of the catalogue match where.
 
-Memory is bounded: a block, a little before and after it, and a few events of each entry.
+Memory is bounded: a block, a little before and after it, and a few events of each entry. So is time: patterns
+see so much of a line at most, on so many lines with one text, and for so many seconds a log. What was not read
+is said.
 """
 
 from __future__ import annotations
@@ -10,30 +12,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
-from remedy.diagnose import lines
+from remedy.bounds import Allowance
+from remedy.diagnose import exceptions, lines
 from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue
-from remedy.diagnose.diagnosis import APPLICATION
-from remedy.diagnose.engine import Find, make_finder
+from remedy.diagnose.engine import Find, Held, make_finder
+from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK
 from remedy.diagnose.reader import Source
+from remedy.diagnose.unread import Unread
 
 AROUND = 16 << 10  # bytes before and after a hit that are searched
-REACH = 800  # characters of a very long line that are read on either side of a hit
+REACH = lines.WIDEST // 2  # characters of a very long line that are read on either side of a hit
 ENOUGH = 12  # events of one entry in one log; more add nothing
+WINDOWS = 200  # places in one very long line that are read
 PATIENCE = 5_000  # lines with one literal that are tried in one log
+SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and again, take 3
 
-TRACEBACK = b"Traceback (most recent call last)"
-EXCEPTION = "python-exception"
-_EXCEPTION_LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
-# Raised about the system, not by the program's logic: unexplained, they do not speak against the program.
-_SYSTEM_ERROR = re.compile(
-    r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
-    r"|torch\.distributed|RendezvousC"
-    r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
-    r"|shared object|undefined symbol|memory|/dev/|device)"
-)
-_SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
-_PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
-_FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
 _DETAILS = frozenset(
     (
         *("host", "rank", "address", "port", "interface", "device", "path", "version", "library"),
@@ -66,7 +59,18 @@ class Event:
 
 @dataclass
 class LogScan:
-    """What was read from one log."""
+    """What was read from one log.
+
+    Args:
+        name: of the log.
+        events: what matched, in the order of its lines.
+        tail: its last lines, as text.
+        lines: how many it has.
+        size: its bytes.
+        trouble: why it could not be read to its end, "" where it could.
+        unread: what of it patterns did not see, and why.
+        is_whole: whether it was read from its beginning to its end.
+    """
 
     name: str
     events: list[Event]
@@ -74,6 +78,8 @@ class LogScan:
     lines: int
     size: int
     trouble: str
+    unread: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class Index:
     """The catalogue, made ready for scanning."""
 
     find: Find
+    held: Held
     literals: tuple[bytes, ...]
     entries: dict[bytes, tuple[Symptom, ...]]
 
@@ -100,7 +107,7 @@ def index(without: frozenset[str] = frozenset()) -> Index:
             entries.setdefault(text.encode(), []).append(symptom)
     texts = (*entries, TRACEBACK)
     return Index(
-        make_finder(texts),
+        *make_finder(texts),
         texts,
         {text: tuple(symptoms) for text, symptoms in entries.items()},
     )
@@ -121,6 +128,9 @@ class _Scan:
         self.rank = lines.rank_of_file(source.name)
         self.lines = 0
         self.time: float | None = None
+        self.allowance = Allowance(SECONDS)
+        self.unread = Unread()
+        self.windows = 0  # of the line that was read last, where it is a very long one
 
     def run(self) -> LogScan:
         buffer, done, size = b"", 0, 0
@@ -139,6 +149,8 @@ class _Scan:
             lines=self.lines + (not buffer.endswith(b"\n") and bool(buffer)),
             size=size,
             trouble=self.source.trouble,
+            unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
+            is_whole=not (self.source.trouble or self.unread.late),
         )
 
     def _try_lines(self, buffer: bytes, start: int, end: int) -> None:
@@ -151,34 +163,47 @@ class _Scan:
             if hit >= end:
                 break
             # A literal that was tried so often stands on ordinary lines.
-            if hit < last or self.tried[number] > PATIENCE:
+            if hit < last or self.unread.late or self._is_frequent(number):
                 continue
             self.tried[number] += 1
             self.lines += buffer.count(b"\n", counted, hit)
             counted = hit
-            last = self._hit(buffer, hit)
+            if self.allowance.is_spent:
+                self.unread.late = self.lines + 1
+                continue
+            with self.allowance:
+                last = self._hit(buffer, hit)
         self.lines += buffer.count(b"\n", counted, end)
 
+    def _is_frequent(self, number: int) -> bool:
+        if self.tried[number] < PATIENCE:
+            return False
+        self.unread.frequent.add(self.index.literals[number].decode())
+        return True
+
     def _hit(self, buffer: bytes, hit: int) -> int:
-        """Try the entries on the line of a hit; return where the line ends."""
+        """Try the entries on the line of a hit; return how far it was read, or need not be."""
         begin, end = _bounds(buffer, hit)
         raw = buffer[begin:end]
         if TRACEBACK in raw:
             self._exception(buffer, begin, end)
             return end
         symptoms: dict[str, Symptom] = {}
-        for literal in self.index.literals:
-            if literal in raw:
-                for entry in self.index.entries.get(literal, ()):
-                    if self.counts[entry.id] < ENOUGH:
-                        symptoms[entry.id] = entry
+        for number in sorted(self.index.held(raw)):
+            for entry in self.index.entries.get(self.index.literals[number], ()):
+                if self.counts[entry.id] < ENOUGH:
+                    symptoms[entry.id] = entry
         if not symptoms:
             return end
+        if _is_cut(buffer, begin, end):
+            self.windows = self.windows + 1 if self.lines + 1 in self.unread.wide else 1
+            self.unread.wide.add(self.lines + 1)
+            if self.windows > WINDOWS:
+                newline = buffer.find(b"\n", end)
+                return newline if newline >= 0 else len(buffer)
         text = lines.clean(raw)
-        around = ""
         for entry in symptoms.values():
-            if entry.near and not around:
-                around = _around(buffer, begin, end, entry.lines)
+            around = _around(buffer, begin, end, entry.lines) if entry.near else ""
             match = entry.match(text, around)
             if match:
                 self.counts[entry.id] += 1
@@ -213,40 +238,29 @@ class _Scan:
         if self.counts[EXCEPTION] >= 4 * ENOUGH:
             return
         opening = lines.clean(buffer[begin:end])
-        first = lines.split(opening)
-        following = [
-            lines.clean(raw[:2000]) for raw in buffer[end : end + 2 * AROUND].split(b"\n")[1:]
-        ]
-        prefix = lines.prefix_of(opening, TRACEBACK.decode(), following)
-        frame = ""
-        for number, text in enumerate(following, 1):
-            before = prefix.match(text)
-            if before is None:
-                continue
-            text = text[before.end() :]
-            if at := _FRAME.match(text):
-                frame = at["file"]
-            if not text or text[0] in " \t|+" or text.startswith("Traceback"):
-                continue
-            if not _EXCEPTION_LINE.match(text):
-                continue
-            self.counts[EXCEPTION] += 1
-            self.events.append(
-                Event(
-                    symptom=EXCEPTION,
-                    role=Role.APPLICATION,
-                    source=self.source.name,
-                    line=self.lines + 1 + number,
-                    text=text[:REACH],
-                    rank=first.rank if first.rank is not None else self.rank,
-                    host=first.host,
-                    time=self._time(text, buffer, begin),
-                    details={"path": frame} if frame else {},
-                    causes=(_SYSTEM if _SYSTEM_ERROR.match(text) else _PROGRAM,),
-                    meaning="the program raised this exception.",
-                )
-            )
+        following = buffer[end : end + exceptions.LONGEST]
+        exception = exceptions.raised(opening, following)
+        if exception is None:
+            if len(following) >= AROUND:
+                self.unread.tracebacks.add(self.lines + 1)
             return
+        first = lines.split(opening)
+        self.counts[EXCEPTION] += 1
+        self.events.append(
+            Event(
+                symptom=EXCEPTION,
+                role=Role.APPLICATION,
+                source=self.source.name,
+                line=self.lines + 1 + exception.after,
+                text=exception.text[:REACH],
+                rank=first.rank if first.rank is not None else self.rank,
+                host=first.host,
+                time=self._time(exception.text, buffer, begin),
+                details={"path": exception.file} if exception.file else {},
+                causes=(exception.cause,),
+                meaning="the program raised this exception.",
+            )
+        )
 
     def _time(self, text: str, buffer: bytes, begin: int) -> float | None:
         """Return when a line was printed: its time, that of a line a little before, or the last one known."""
@@ -268,6 +282,12 @@ def _bounds(buffer: bytes, hit: int) -> tuple[int, int]:
     high = min(len(buffer), hit + REACH)
     ends = [at for mark in (b"\n", b"\r") if (at := buffer.find(mark, hit, high)) >= 0]
     return begin, min(ends, default=high)
+
+
+def _is_cut(buffer: bytes, begin: int, end: int) -> bool:
+    """Return whether a line goes on before or after what is read of it."""
+    before, after = buffer[max(0, begin - 1) : begin], buffer[end : end + 1]
+    return before not in (b"", b"\n", b"\r") or after not in (b"", b"\n", b"\r")
 
 
 def _around(buffer: bytes, begin: int, end: int, count: int) -> str:

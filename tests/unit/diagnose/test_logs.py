@@ -151,10 +151,12 @@ def test_times_of_several_formats_compare() -> None:
     assert lines.time_of("no time at all") is None
 
 
-def test_the_engine_finds_every_place_but_what_overlaps() -> None:
+def test_the_engine_finds_every_place_but_what_overlaps_and_names_that_too() -> None:
     texts = [b"alpha", b"beta gamma", b"gamma"]
     block = b"xx alpha yy beta gamma zz gamma alpha"
-    assert list(make_finder(texts)(block)) == [(0, 3), (1, 12), (2, 26), (0, 32)]
+    find, held = make_finder(texts)
+    assert list(find(block)) == [(0, 3), (1, 12), (2, 26), (0, 32)]
+    assert held(b"yy beta gamma zz") == {1, 2}
 
 
 def test_gloo_ports_are_put_right() -> None:

@@ -1,0 +1,72 @@
+"""The exception that a Python traceback in a log ends with, behind any prefix of its lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from remedy.diagnose import lines
+from remedy.diagnose.catalogue import CauseWeight
+from remedy.diagnose.diagnosis import APPLICATION
+
+TRACEBACK = b"Traceback (most recent call last)"
+EXCEPTION = "python-exception"
+LONGEST = 32 << 10  # bytes of a traceback that are read
+MOST_LINES = 2_000  # of a traceback; Python itself sums up what repeats
+
+_LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+_FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
+# Raised about the system, not by the program's logic: unexplained, they do not speak against the program.
+_SYSTEM_ERROR = re.compile(
+    r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
+    r"|torch\.distributed|RendezvousC"
+    r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
+    r"|shared object|undefined symbol|memory|/dev/|device)"
+)
+_SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
+_PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception.
+
+    Args:
+        text: its line, without the prefix.
+        after: how many lines after the first of its traceback.
+        file: of the innermost frame, "" where no frame was seen.
+    """
+
+    text: str
+    after: int
+    file: str
+
+    @property
+    def cause(self) -> CauseWeight:
+        """What it speaks for while nothing explains it."""
+        return _SYSTEM if _SYSTEM_ERROR.match(self.text) else _PROGRAM
+
+
+def raised(opening: str, following: bytes) -> Raised | None:
+    """Return the exception that a traceback ends with; None where its end is not there.
+
+    Args:
+        opening: the first line of the traceback, cleaned.
+        following: what stands after this line, from its end on.
+    """
+    rows = following[:LONGEST].split(b"\n", MOST_LINES)[1:MOST_LINES]
+    texts = [lines.clean(row[: lines.WIDEST]) for row in rows]
+    prefix = lines.prefix_of(opening, TRACEBACK.decode(), texts)
+    file = ""
+    for number, text in enumerate(texts, 1):
+        end = prefix.end(text)
+        if end is None:
+            continue
+        own = text[end:]
+        if frame := _FRAME.match(own):
+            file = frame["file"]
+        if not own or own[0] in " \t|+" or own.startswith("Traceback"):
+            continue
+        if _LINE.match(own):
+            return Raised(own, number, file)
+    return None
