@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from remedy.diagnose.catalogue.gpu_memory import held_by_others
 from remedy.plan import all_causes
 from remedy.values import Record
 from remedy.yaml_text import parse_yaml
@@ -78,6 +79,7 @@ class Symptom(Record):
         last: counts only where it is among the last lines of its log.
         by: the group that ``across: differs`` compares.
         unless_seen: another entry that takes its meaning away when it is seen as well.
+        holders: who has to hold the memory of the GPU that the line is about ("itself": nobody else).
         role: what it is to the failure.
         causes: what it speaks for.
         gloo_port: the port in it is byte-swapped, as gloo prints it.
@@ -99,6 +101,7 @@ class Symptom(Record):
     last: bool = False
     by: str = ""
     unless_seen: str = ""
+    holders: Literal["", "others", "itself"] = ""
     role: Role = Field(default=Role.CAUSE, strict=False)
     causes: tuple[CauseWeight, ...] = Field(min_length=1)
     gloo_port: bool = False
@@ -132,6 +135,8 @@ class Symptom(Record):
         """
         match = self.regex.search(line)
         if match is None or (self.unless and re.search(self.unless, line)):
+            return None
+        if self.holders and held_by_others(line) != (self.holders == "others"):
             return None
         if self.near and not re.search(self.near, around):
             return None
