@@ -18,6 +18,7 @@ from remedy.firewall.spans import Spans
 from remedy.plan import Fleet, Workbench
 from remedy.plan.fleet import once_a_fleet
 from remedy.probe import HostState, Names, Network
+from remedy.text import listed
 
 FAMILY = "NCCL_SOCKET_FAMILY"
 
@@ -79,8 +80,8 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
     names = {name.lower(): name for name in fleet.inventory.names}
     for state in fleet.states.values():
         for asked, answers in _answers(state):
+            why = f"{asked} resolves to {listed(answers)} on {state.host}"
             for address in filter(_is_reachable, answers):
-                why = f"{asked} resolves to {', '.join(answers)} on {state.host}"
                 decides = "name" if ":" in answers[0] else ""
                 if asked.lower() in names:
                     yield names[asked.lower()], address, why, decides

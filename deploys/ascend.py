@@ -21,6 +21,8 @@ from typing import Literal
 from pydantic import Field
 
 from remedy.edit.rank_table import Server, parse_hccn, rank_table
+from remedy.firewall import spans
+from remedy.firewall.ports import RESERVED_KEY, kernel_range, reserved
 from remedy.plan import Fleet, FleetBench, Workbench, once_a_fleet, remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
@@ -209,15 +211,11 @@ def _kept_free(host: HostState, ports: range) -> bool:
     """Return whether no outgoing connection can take the ports; also where that is not known."""
     if isinstance(host.sysctls, Unknown):
         return True
-    local = host.sysctls.live.get("net.ipv4.ip_local_port_range", "").split()
-    if len(local) != 2 or ports.stop <= int(local[0]) or ports.start > int(local[1]):
+    local = kernel_range(host.sysctls)
+    if local is None or ports.stop <= local[0] or ports.start > local[1]:
         return True
-    spans = host.sysctls.live.get("net.ipv4.ip_local_reserved_ports", "").split(",")
-    reserved: set[int] = set()
-    for span in filter(None, spans):
-        first, _, last = span.partition("-")
-        reserved |= set(range(int(first), int(last or first) + 1))
-    return set(ports) <= reserved
+    kept = reserved(host.sysctls.live.get(RESERVED_KEY, ""))
+    return not spans.minus(((ports.start, ports.stop - 1),), kept)
 
 
 def _has_devices(host: HostState) -> bool:

@@ -194,4 +194,4 @@ def _old_nccl(fleet: Fleet, minimum: str) -> Mapping[str, list[str]]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:4])
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:4])

@@ -21,12 +21,14 @@ from remedy.firewall import spans
 from remedy.firewall.ports import (
     PORTS_FILE,
     RANGE_KEY,
+    RESERVED_KEY,
     VERIFICATION,
     Need,
     Ports,
     boot_range,
     kernel_range,
     parse_ports,
+    reserved,
 )
 from remedy.plan import Fleet, Workbench, kernel, remedy
 from remedy.probe import HostState, Sysctls
@@ -34,7 +36,6 @@ from remedy.spec import SpecSection
 
 PATH = PORTS_FILE
 FILE = kernel.SettingsFile(PATH, "ports for new sockets, and those that launchers listen on")
-RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
 FEWEST = 100
 
 
@@ -76,10 +77,9 @@ def target_settings(
         target[RANGE_KEY] = f"{spec.range[0]} {spec.range[1]}"
     at_risk = spans.merge([*_at_risk(fleet, state, host, spec), *map(parse_ports, spec.reserve)])
     if at_risk:
-        reserved = [_reserved(host.live.get(RESERVED_KEY, ""))]
         winner = host.winner(RESERVED_KEY)
-        reserved += [] if winner is None else [_reserved(winner.value)]
-        merged = spans.merge([*at_risk, *(span for group in reserved for span in group)])
+        at_boot = () if winner is None else reserved(winner.value)
+        merged = spans.merge([*at_risk, *reserved(host.live.get(RESERVED_KEY, "")), *at_boot])
         target[RESERVED_KEY] = ",".join(spans.port_texts(merged, "-"))
     return target
 
@@ -94,17 +94,6 @@ def _at_risk(fleet: Fleet, state: HostState, host: Sysctls, spec: PortRangeSpec)
 def _fixed(fleet: Fleet, state: HostState) -> Iterator[Need]:
     yield from (need for need in _frameworks.needs(fleet, state) if need.fixed)
     yield VERIFICATION
-
-
-def _reserved(text: str) -> spans.Spans:
-    """Read a list of ports such as "8080,9000-9100"; what is none of that is passed over."""
-    result = []
-    for part in text.split(","):
-        try:
-            result.append(parse_ports(part.strip()))
-        except ValueError:
-            continue
-    return spans.merge(result)
 
 
 @remedy(
@@ -168,12 +157,12 @@ def _note_reserved(
     bounds = spans.merge(
         span for span in ((bench.settings.range,) if bench.settings.range else known) if span
     )
-    reserved = _reserved(live)
+    now = reserved(live)
     at_risk = [
         need
         for need in _fixed(bench.fleet, bench.host)
         if spans.meet(bounds, ((need.low, need.high),))
-        and spans.minus(((need.low, need.high),), reserved)
+        and spans.minus(((need.low, need.high),), now)
     ]
     title = "ports that the spec reserves are not reserved"
     if at_risk:

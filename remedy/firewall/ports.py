@@ -15,11 +15,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from remedy.firewall import spans
+from remedy.firewall.spans import Spans
 from remedy.probe import Sysctls
 from remedy.spec.verify import PORTS
 from remedy.text import is_number
 
 RANGE_KEY = "net.ipv4.ip_local_port_range"
+RESERVED_KEY = "net.ipv4.ip_local_reserved_ports"
 PORTS_FILE = "/etc/sysctl.d/90-remedy-ports.conf"
 """The file of remedy's own for it and for the ports that are reserved."""
 LISTENERS = Path(__file__).with_name("listeners.json")
@@ -137,12 +140,29 @@ Ports = Annotated[
 
 def kernel_range(sysctls: Sysctls) -> tuple[int, int] | None:
     """Return the ports that the kernel gives to new sockets; None where that is not known."""
-    words = sysctls.live.get(RANGE_KEY, "").split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 else None
+    return _bounds(*sysctls.live.get(RANGE_KEY, "").partition(" ")[::2])
+
+
+def reserved(text: str) -> Spans:
+    """Read a list of ports such as "8080,9000-9100"; what is none of that is passed over."""
+    result = []
+    for part in text.split(","):
+        try:
+            result.append(parse_ports(part.strip()))
+        except ValueError:
+            continue
+    return spans.merge(result)
 
 
 def boot_range(sysctls: Sysctls) -> tuple[int, int] | None:
     """Return the ports that a file of others gives to new sockets after the next boot; None where none does."""
     lines = [x for x in sysctls.persisted if x.key == RANGE_KEY and x.path != PORTS_FILE]
     low, _, high = lines[-1].value.partition(" ") if lines else ("", "", "")
-    return (int(low), int(high)) if is_number(low) and is_number(high) else None
+    return _bounds(low, high)
+
+
+def _bounds(low: str, high: str) -> tuple[int, int] | None:
+    try:
+        return parse_ports(f"{low}-{high}")
+    except ValueError:
+        return None

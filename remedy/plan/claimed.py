@@ -90,12 +90,24 @@ def shared_network(states: Mapping[str, HostState], claims: Claims) -> ipaddress
     stated = Counter(
         network for name in voters for network in {address.network for address in claims[name]}
     )
-    for name in voters:
-        for candidate in (address.network for address in claims[name]):
-            inside = all(any(a.ip in candidate for a in claims[voter]) for voter in voters)
-            if inside and 2 * stated[candidate] > len(voters):
-                return candidate
-    return None
+    usual = [network for network, count in stated.items() if 2 * count > len(voters)]
+    # By the length of a prefix, the networks in which each host has an address: one host may claim thousands.
+    inside = {
+        length: Counter(
+            network
+            for name in voters
+            for network in {int(address.ip) >> (32 - length) for address in claims[name]}
+        )
+        for length in {network.prefixlen for network in usual}
+    }
+    every = {
+        network
+        for network in usual
+        if inside[network.prefixlen][int(network.network_address) >> (32 - network.prefixlen)]
+        == len(voters)
+    }
+    stated_in_order = (address.network for name in voters for address in claims[name])
+    return next((network for network in stated_in_order if network in every), None)
 
 
 def _owners(inventory: Inventory) -> dict[ipaddress.IPv4Address, str]:

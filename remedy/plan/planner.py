@@ -51,7 +51,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     chosen = [remedy for remedy in remedies() if only in (None, remedy.name)]
     sections = {remedy.name: fleet.spec.section(remedy.name, remedy.settings) for remedy in chosen}
     for remedy in chosen:
-        findings += remedy.assess_fleet(fleet, sections[remedy.name])
+        findings += _compare(remedy, fleet, sections[remedy.name])
     for host in fleet.inventory.names:
         state = fleet.states.get(host)
         if state is None:
@@ -83,6 +83,15 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     )
 
 
+def _compare(remedy: Remedy[Any], fleet: Fleet, settings: Any) -> tuple[Finding, ...]:
+    """Return what a remedy decides about all hosts together, or that they say too much to be compared."""
+    try:
+        with work(SECONDS):
+            return remedy.assess_fleet(fleet, settings)
+    except (TooMuchError, RecursionError, MemoryError) as error:
+        return (_not_judged(remedy.name, None, error),)
+
+
 def _judge(
     chosen: Sequence[Remedy[Any]], fleet: Fleet, host: HostState, sections: Mapping[str, Any]
 ) -> list[Workbench[Any] | Finding]:
@@ -100,14 +109,16 @@ def _judge(
     return benches
 
 
-def _not_judged(remedy: str, host: str, error: Exception) -> Finding:
-    """Return the finding about a host that says more than a remedy can judge; the others are judged."""
+def _not_judged(remedy: str, host: str | None, error: Exception) -> Finding:
+    """Return the finding about a host that says more than a remedy can judge; None: all hosts together."""
     return Finding(
         host=host,
         remedy=remedy,
         kind=FindingKind.UNKNOWN,
         label="",
-        title=f"{remedy} could not be judged: what the host says is too much",
+        title=f"{remedy} could not be judged: what {'the host says' if host else 'hosts say'} is too much",
         evidence=(str(error) or type(error).__name__,),
-        fix="Look at the host itself: it may be broken, or mean harm.",
+        fix="Look at the host itself: it may be broken, or mean harm."
+        if host
+        else "Leave hosts out (--limit) until it can: one of them may be broken, or mean harm.",
     )

@@ -7,12 +7,17 @@ their host. Where a file holds much on one line (JSON), the splice is that part 
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from remedy.plan.change import Change, FileAction, Splice, sha256
 
 # Files in which one line can hold the settings of many: there the rest of a line is not the plan's.
 PACKED = (".json",)
+
+# Pairs of equal lines that are compared. Where one line stands thousands of times, all between the first change
+# and the last is one splice.
+MOST_PAIRS = 1_000_000
 
 _Cut = tuple[int, bytes, bytes]  # where, what is there, what comes in its place
 
@@ -91,6 +96,10 @@ def _by_line(old: list[bytes], new: list[bytes]) -> Iterator[_Cut]:
     if not left or not right:  # the usual case: a block at the end, a line more
         if left or right:
             yield offset, b"".join(left), b"".join(right)
+        return
+    counts = Counter(right)
+    if sum(counts[line] for line in left) > MOST_PAIRS:
+        yield offset, b"".join(left), b"".join(right)
         return
     starts = [offset]
     for line in left:

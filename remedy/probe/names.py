@@ -16,6 +16,8 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _LONGEST_USER = 64
+MOST_ANSWERS = 1_000
+"""Addresses of one name; those of a public service are some dozen."""
 
 NOT_ASKED = Unknown(reason="the host's own name could not be asked in time")
 
@@ -110,6 +112,10 @@ def _answers(
             if name in answers:
                 raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
             answers[name] = tuple(dict.fromkeys(pending))
+            if len(answers[name]) > MOST_ANSWERS:
+                raise NoAnswerError(
+                    f"{name or 'its own name'} has more than {MOST_ANSWERS} addresses"
+                )
             pending = []
     listed = _listed(hosts)
     for name in whole:

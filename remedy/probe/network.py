@@ -9,6 +9,12 @@ from typing import Any
 from remedy.probe.frames import NoAnswerError, Sections
 from remedy.values import Record
 
+MOST_INTERFACES = 4_000
+"""A host of many containers has some hundred."""
+
+MOST_ADDRESSES = 20_000
+"""kube-proxy gives one interface the address of each service of its cluster, of which 10,000 are supported."""
+
 
 class Address(Record):
     """An address of an interface; ``scope`` is "global", "link" or "host" (ip-address(8))."""
@@ -99,6 +105,10 @@ def parse_network(sections: Sections) -> Network:
         raise NoAnswerError(
             f"ip printed no JSON (iproute2 4.13 and later can): {text.strip()[:80]}"
         )
+    if len(arrays[0]) > MOST_INTERFACES:
+        raise NoAnswerError(f"it has more than {MOST_INTERFACES:,} interfaces")
+    if sum(len(entry.get("addr_info", ())) for entry in arrays[0]) > MOST_ADDRESSES:
+        raise NoAnswerError(f"it has more than {MOST_ADDRESSES:,} addresses")
     try:
         sysfs: Mapping[str, list[str]] = sections.lines("links")
     except NoAnswerError:

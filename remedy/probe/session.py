@@ -11,6 +11,9 @@ from remedy.values import Record
 UNLIMITED = -1
 """A limit that is none (getrlimit(2) RLIM_INFINITY)."""
 
+MOST_VARIABLES = 4_000
+"""Lines of an environment; what is in it on any host is compared with all others."""
+
 _LIMIT_NAMES = {
     "Max locked memory": "memlock",
     "Max open files": "nofile",
@@ -90,5 +93,8 @@ def parse_limits(sections: Sections) -> Mapping[str, Limit]:
 
 def parse_environment(sections: Sections) -> Mapping[str, str]:
     """Read section ``environment``: the variables that a command over ssh sees; secrets are "<redacted>"."""
-    pairs = (line.partition("=") for line in sections.text("environment").splitlines())
+    lines = sections.text("environment").splitlines()
+    if len(lines) > MOST_VARIABLES:
+        raise NoAnswerError(f"it has more than {MOST_VARIABLES:,} lines")
+    pairs = (line.partition("=") for line in lines)
     return {name: value for name, equals, value in pairs if equals}

@@ -12,11 +12,10 @@ from collections.abc import Collection, Sequence
 from random import Random, SystemRandom
 
 from remedy.firewall import spans
-from remedy.firewall.ports import ENGINES, needs_of
+from remedy.firewall.ports import ENGINES, RESERVED_KEY, kernel_range, needs_of, reserved
 from remedy.probe import HostState
 from remedy.spec import EngineName
 from remedy.spec.verify import PORTS
-from remedy.text import is_number
 from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
 from remedy.verify.onhost.knock import MARK
@@ -92,7 +91,7 @@ def reach_hosts(
     random = SystemRandom()
     hosts = []
     for host in participants.hosts:
-        between, taken = _ports_of(participants.states.get(host.name))
+        between, taken = kernel_ports(participants.states.get(host.name))
         ports = draw_ports(between, taken, launcher, random)
         more = engine_ports(engine, between, {*taken, *ports}, random)
         hosts.append(
@@ -124,34 +123,20 @@ def engine_ports(
     return tuple(drawn)
 
 
-def _ports_of(state: HostState | None) -> tuple[tuple[int, int], set[int]]:
-    """The range from which a host's kernel takes ports, and those in it that are taken."""
+def kernel_ports(state: HostState | None) -> tuple[tuple[int, int], set[int]]:
+    """Return the range from which a host's kernel takes ports, and the ports that are taken.
+
+    Args:
+        state: of the host; None where it could not be read.
+    """
     between, taken = USUAL_RANGE, set[int]()
     if state is not None and not isinstance(state.sysctls, Unknown):
-        live = state.sysctls.live
-        between = _range(live.get("net.ipv4.ip_local_port_range", "")) or between
-        taken |= _spans(live.get("net.ipv4.ip_local_reserved_ports", ""))
+        between = kernel_range(state.sysctls) or between
+        kept = reserved(state.sysctls.live.get(RESERVED_KEY, ""))
+        taken.update(port for low, high in kept for port in range(low, high + 1))
     if state is not None and not isinstance(state.listeners, Unknown):
         taken |= {listener.port for listener in state.listeners}
     return between, taken
-
-
-def _range(text: str) -> tuple[int, int] | None:
-    """The setting ip_local_port_range."""
-    words = text.split()
-    return (
-        (int(words[0]), int(words[1])) if len(words) == 2 and all(map(is_number, words)) else None
-    )
-
-
-def _spans(text: str) -> set[int]:
-    """The setting ip_local_reserved_ports: ``1000-2000,3000``."""
-    ports: set[int] = set()
-    for span in filter(None, text.strip().split(",")):
-        first, _, last = span.partition("-")
-        if is_number(first) and is_number(last or first):
-            ports.update(range(int(first), int(last or first) + 1))
-    return ports
 
 
 def draw_ports(

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from remedy.deploys import ascend
 from remedy.deploys import ascend as ascend_module
 from remedy.deploys.ascend import HCCN, TABLE, AscendSpec
-from remedy.deploys.port_range import RESERVED_KEY
 from remedy.edit.rank_table import Server, parse_hccn, rank_table
-from remedy.firewall.ports import RANGE_KEY
+from remedy.firewall.ports import RANGE_KEY, RESERVED_KEY
 from remedy.plan import FindingKind, Fleet, Plan
 from remedy.probe import File, HostState, Sysctls
 from remedy.values import Unknown

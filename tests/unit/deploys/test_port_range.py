@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.deploys.firewall import FirewallSpec
-from remedy.deploys.port_range import PATH, RESERVED_KEY, PortRangeSpec
+from remedy.deploys.port_range import PATH, PortRangeSpec
 from remedy.deploys.port_range import PATH as PORTS
 from remedy.edit import sysctl
 from remedy.errors import SpecError
-from remedy.firewall.ports import RANGE_KEY
+from remedy.firewall.ports import RANGE_KEY, RESERVED_KEY
 from remedy.plan import CommandAction, FindingKind, Fleet, Plan, promised
 from remedy.plan import section_models as models
 from remedy.probe import File, HostState, Software, Sysctls
