@@ -17,7 +17,8 @@ LARGEST = 4 * 1024 * 1024
 KERNEL_FILES = (b"/proc/", b"/sys/")
 """Where sizes say nothing: 0 in /proc, a page in /sys, whatever the kernel then prints (proc(5), sysfs(5))."""
 
-_FACTS = re.compile(rb"([0-9a-f]+) (\d+) (\d+) (\d+) \d+ \d+ -?\d+ (/.*)")
+# stat -c "%f %u %g %s": a number of a real file has no more digits, and int() takes 4,300 at most.
+_FACTS = re.compile(rb"([0-9a-f]{1,8}) (\d{1,10}) (\d{1,10}) (\d{1,20}) \d+ \d+ -?\d+ (/.*)")
 _REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")
 _REGULAR = 0o100000
 

@@ -180,6 +180,12 @@ def test_no_answer_ends_in_a_traceback_or_takes_long(
         assert time.monotonic() - began < SECONDS, number
 
 
+@pytest.mark.parametrize("number", [4944])
+def test_answers_of_the_probe_that_ended_in_a_traceback(number: int) -> None:
+    """Answers that only --full comes to: a user's number of 5,000 digits."""
+    read_probe(random.Random(number))  # noqa: S311 (no secret)
+
+
 def test_the_real_answers_are_read() -> None:
     """What is mutated is right before it is: a reader that takes nothing would pass every test."""
     assert ReachAnswer.model_validate_json(json.dumps(LINKS))
