@@ -20,6 +20,9 @@ from remedy.probe import HostState
 SECONDS = 20.0
 """What the decisions about one host may take; usually it is some milliseconds."""
 
+UNREADABLE = (ValueError, RecursionError, MemoryError)
+"""How a decision ends by what hosts say: ``int`` takes 4,300 digits at most; ``TooMuchError`` is one, too."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -88,7 +91,7 @@ def _compare(remedy: Remedy[Any], fleet: Fleet, settings: Any) -> tuple[Finding,
     try:
         with work(SECONDS):
             return remedy.assess_fleet(fleet, settings)
-    except (TooMuchError, RecursionError, MemoryError) as error:
+    except UNREADABLE as error:
         return (_not_judged(remedy.name, None, error),)
 
 
@@ -104,19 +107,21 @@ def _judge(
             for remedy in chosen[len(benches) :]:
                 try:
                     benches.append(remedy.assess(fleet, host, sections[remedy.name]))
-                except (TooMuchError, RecursionError, MemoryError) as error:
+                except UNREADABLE as error:
                     benches.append(_not_judged(remedy.name, host.host, error))
     return benches
 
 
 def _not_judged(remedy: str, host: str | None, error: Exception) -> Finding:
     """Return the finding about a host that says more than a remedy can judge; None: all hosts together."""
+    much = isinstance(error, (TooMuchError, MemoryError, RecursionError))
     return Finding(
         host=host,
         remedy=remedy,
         kind=FindingKind.UNKNOWN,
         label="",
-        title=f"{remedy} could not be judged: what {'the host says' if host else 'hosts say'} is too much",
+        title=f"{remedy} could not be judged: what {'the host says' if host else 'hosts say'} "
+        f"{'is too much' if much else 'cannot be read'}",
         evidence=(str(error) or type(error).__name__,),
         fix="Look at the host itself: it may be broken, or mean harm."
         if host

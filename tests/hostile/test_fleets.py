@@ -197,3 +197,17 @@ def test_more_variables_than_sessions_have_are_not_read() -> None:
     state = _parsed("environment", "A=1\n" * (MOST_VARIABLES + 1))
     assert isinstance(state.environment, Unknown)
     assert state.environment.reason == "it has more than 4,000 lines"
+
+
+def test_a_number_that_no_program_reads_costs_the_finding_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hostname = next(remedy for remedy in remedies() if remedy.name == "hostname")
+    monkeypatch.setattr(hostname, "_decide", lambda _: int("9" * 5000))
+    plan = plan_of(_fleet({}))
+    findings = [f for f in plan.findings if f.remedy == "hostname" and f.host]
+    assert {(f.host, f.kind) for f in findings} == {
+        (f"gpu0{n}", FindingKind.UNKNOWN) for n in (1, 2, 3)
+    }
+    assert all("cannot be read" in f.title for f in findings)
+    assert plan.changes, "the other remedies decide"
