@@ -172,6 +172,7 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
             "purpose": f"{ROLLBACK}{story.run}",
             "findings": (),
             "observed": {},
+            "machines": {},
             "secrets": {},
             "sealed_by": "",
         }

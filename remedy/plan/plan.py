@@ -34,6 +34,7 @@ class Plan(Document):
         blobs: the bytes that the changes put into files and take out of them, by SHA-256 (hex).
         purpose: what it does besides its changes, such as taking a run back; "" for an apply.
         observed: the fingerprint of each changed host's state, as it was when the plan was made.
+        machines: what stands for the machine-id of each changed host (``machine_mark``).
         secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.
         sealed_by: which key that was; "" for none.
         contents: whole files before and after, by digest: only where the plan was made, never in its file.
@@ -52,6 +53,7 @@ class Plan(Document):
     findings: tuple[Finding, ...] = ()
     blobs: Mapping[str, bytes] = Field(default_factory=dict)
     observed: Mapping[str, str] = Field(default_factory=dict)
+    machines: Mapping[str, str] = Field(default_factory=dict)
     secrets: Mapping[str, str] = Field(default_factory=dict)
     sealed_by: str = ""
     purpose: str = ""
@@ -99,7 +101,7 @@ def canonical(plan: Plan) -> str:
 def _document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON has it; without a field that format 1 had not at first, where it is empty."""
     document = plan.model_dump(mode="json")
-    return document if plan.purpose else {k: v for k, v in document.items() if k != "purpose"}
+    return {k: v for k, v in document.items() if v or k not in ("purpose", "machines")}
 
 
 def write_plan(plan: Plan, path: Path) -> None:

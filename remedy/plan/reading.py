@@ -29,6 +29,7 @@ MOST_OFFSET = 1 << 40
 ROLLBACK = "rollback "
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_MARK = re.compile(r"[0-9a-f]{32}")
 # It is the name of files on a host, and a word in lines there.
 _NUMBERED = re.compile(r"([0-9]{2,3})-[A-Za-z0-9_]{1,64}")
 _REMEDY = re.compile(r"[A-Za-z0-9_]{0,64}")
@@ -107,6 +108,8 @@ def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
         yield "who made it, when and for what is not text of one line"
     if not all(map(_DIGEST.fullmatch, (*plan.observed.values(), *plan.secrets.values()))):
         yield "a digest is not 64 hexadecimal digits"
+    if not all(map(_MARK.fullmatch, plan.machines.values())):
+        yield "what stands for a machine is not 32 hexadecimal digits"
     for digest, content in plan.blobs.items():
         if sha256(content) != digest:
             yield f"the content {digest:.12} has a different digest"
@@ -121,7 +124,7 @@ def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
     yield from (fault for finding in plan.findings for fault in _finding_faults(finding))
     if not kept and (spare := plan.blobs.keys() - set(_used(plan.changes))):
         yield f"no change uses the content {min(spare):.12}"
-    named = {*plan.observed, *(place.partition(" ")[0] for place in plan.secrets)}
+    named = {*plan.observed, *plan.machines, *(place.partition(" ")[0] for place in plan.secrets)}
     if not kept and (strange := named - by_host.keys()):
         yield f"it knows a state or a secret of {min(strange)!r}, which it does not change"
 

@@ -109,6 +109,9 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     if plan.observed:
         states = sha256(json.dumps(dict(plan.observed), sort_keys=True).encode())
         yield Text(f"  state      of {fold(plan.observed)} as read: sha256 {states}", style="dim")
+    if plan.machines:
+        marks = sha256(json.dumps(dict(plan.machines), sort_keys=True).encode())
+        yield Text(f"  machines   of {fold(plan.machines)}: sha256 {marks}", style="dim")
     for line in secret_lines(plan):
         yield Quoted("  ", line, "dim")
     if plan.sealed_by:

@@ -16,7 +16,7 @@ from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approv
 from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.probe import ProbeResult, probe, read_hosts
-from remedy.runs.saved import changed_since, read_saved, resumed
+from remedy.runs.saved import changed_since, check_machines, read_saved, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
 from remedy.runs.wave import Waves, ground_of, with_pair
@@ -69,6 +69,7 @@ def propose(
     plan = agreement.plan.restricted(host for host in hosts if host not in result.unsettled)
     notes += _wave_notes(session, plan)
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
+    check_machines(plan, result)
     notes += changed_since(session, plan, result)
     return Proposal("apply", agreement, plan, result, notes, own=vouched(plan, result.plan))
 

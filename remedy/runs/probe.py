@@ -13,7 +13,7 @@ from remedy.audit import witness
 from remedy.bounds import TooMuchError, work
 from remedy.errors import LockedError, ProbeError, RemedyError
 from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
-from remedy.plan.identities import Claim
+from remedy.plan.identities import Claim, identity_of, machine_mark
 from remedy.probe import Guards, HostState, fingerprint, parse_probe, render_probe
 from remedy.runs import machines, sight
 from remedy.runs.session import Session
@@ -74,13 +74,18 @@ class ProbeResult:
         return _result(self.fleet, states, errors, forgotten=self.forgotten)
 
     def marked(self, plan: Plan) -> Plan:
-        """Return ``plan`` with the fingerprint of the state of each host that it changes.
+        """Return ``plan`` with the fingerprint of each host that it changes, and what stands for its machine.
 
         A host that could not be read has none.
         """
         states = self.fleet.states
         marks = {name: fingerprint(states[name]) for name in plan.hosts if name in states}
-        return plan.model_copy(update={"observed": marks})
+        machines = {
+            name: machine_mark(identity.machine_id)
+            for name in plan.hosts
+            if (identity := identity_of(self.fleet, name)) and identity.machine_id
+        }
+        return plan.model_copy(update={"observed": marks, "machines": machines})
 
     def updated(self, newer: ProbeResult) -> ProbeResult:
         """Return the fleet with some of its hosts as they were read later."""

@@ -85,6 +85,21 @@ def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
     return plan, tuple(host for host in story.planned if host not in settled)
 
 
+def check_machines(plan: Plan, result: ProbeResult) -> None:
+    """Refuse a plan where other machines answer than those that it was made for.
+
+    Raises:
+        StaleError: they do.
+    """
+    current = result.marked(plan).machines
+    strangers = [host for host, mark in current.items() if plan.machines.get(host, mark) != mark]
+    if strangers:
+        raise StaleError(
+            f"{fold(strangers)}: another machine answers there than the one that the plan was made for",
+            next_step="Make a new plan, or leave these hosts out with --limit.",
+        )
+
+
 def changed_since(session: Session, plan: Plan, result: ProbeResult) -> tuple[str, ...]:
     """Return, in words, what is no longer as it was when a plan was saved.
 

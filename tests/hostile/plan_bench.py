@@ -53,6 +53,7 @@ def _saved(plan: Plan) -> Plan:
             "findings": tuple(f for f in part.findings if f.host in (None, *part.hosts)),
             "blobs": {digest: content for digest, content in part.blobs.items() if digest in used},
             "observed": dict.fromkeys(part.hosts, "0" * 64),
+            "machines": dict.fromkeys(part.hosts, "3" * 32),
             "secrets": {f"{name} ssh_password": "1" * 64 for name in part.hosts},
             "sealed_by": "2" * 16,
         }

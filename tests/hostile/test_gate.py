@@ -12,11 +12,15 @@ from remedy.apply import script
 from remedy.apply.job import Job, Once
 from remedy.audit.approval import NAMESPACE, PLANNER, require, sign
 from remedy.cli.main import main
-from remedy.errors import RefusedError
+from remedy.errors import RefusedError, StaleError
 from remedy.inventory import Inventory, Node
-from remedy.plan import Plan, section_models, write_plan
+from remedy.plan import Plan, make_plan, section_models, write_plan
+from remedy.plan.planner import Origin
+from remedy.runs.probe import ProbeResult
+from remedy.runs.saved import check_machines
 from remedy.spec import load_spec
 from tests.unit import host_bench
+from tests.unit.build import fleet, host_state
 from tests.unit.host_bench import SHELLS, Bench
 
 
@@ -160,3 +164,17 @@ def test_a_host_remembers_each_plan_and_refuses_it_to_any_other_controller(
     assert carried_out(run_of("r3", "r0", "r1")) == ("", b"new\n")
     assert carried_out(run_of("r4", "r0", "r1")) == ("USED r3", b"old\n")
     assert carried_out(run_of("r5", digest="e" * 64)) == ("", b"new\n")
+
+
+def test_a_plan_is_for_the_machines_that_it_was_made_for() -> None:
+    def read(machine_id: str) -> ProbeResult:
+        return ProbeResult(fleet(host_state("gpu01", "10.0.0.1", machine_id=machine_id)), {})
+
+    before = read("a" * 32)
+    changes = make_plan(before.fleet, Origin(created="2026-01-01T00:00:00Z", author="me@here"))
+    assert changes.hosts == ("gpu01",)
+    made = before.marked(changes)
+    check_machines(made, before)
+    check_machines(made, read(""))  # what cannot be read is compared object by object
+    with pytest.raises(StaleError, match="gpu01: another machine answers"):
+        check_machines(made, read("b" * 32))
