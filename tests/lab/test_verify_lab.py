@@ -221,6 +221,7 @@ def test_fresh_hosts_fail_by_their_names(cluster: Cluster) -> None:
     assert "resolves to 127.0.1.1" in verdict.reason, verdict
 
 
+@pytest.mark.full
 def test_a_firewall_between_two_hosts_names_the_pair_and_the_direction(
     controller: Controller,
 ) -> None:
