@@ -16,7 +16,9 @@ pytestmark = pytest.mark.lab
 GONE = 15.0  # seconds within which a host has noticed that the controller is gone
 
 
-@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.full), 1.0])
+# A controller that is killed is in tests/crashes, too.
+@pytest.mark.full
+@pytest.mark.parametrize("delay", [0.0, 1.0])
 def test_a_controller_killed_while_it_changes_hosts(cluster: Cluster, delay: float) -> None:
     site = Site(cluster)
     cluster.fault("gpu01", "hosts-huge")

@@ -102,6 +102,7 @@ def test_gloo_meets_two_families_before_and_one_after(site: Site) -> None:
     assert FAMILIES not in fixed.text
 
 
+@pytest.mark.full
 def test_peers_reach_the_long_name_that_rank_0_tells_them(site: Site) -> None:
     """c10d publishes getfqdn() of rank 0 as MASTER_ADDR, and Debian's installer makes that a long name."""
     python = site.cluster.lab.record().python
