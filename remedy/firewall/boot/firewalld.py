@@ -130,7 +130,7 @@ def ruleset_of(
 
 
 def _chain(name: str, rules: Iterable[Expression], hook: str = "") -> NftChain:
-    lines = tuple(NftRule(0, "", json.dumps(rule, sort_keys=True)) for rule in rules)
+    lines = tuple(NftRule(0, "", json.dumps(rule)) for rule in rules)
     return NftChain(*TABLE, name, hook, 0, "accept" if hook else "", lines)
 
 
@@ -261,7 +261,6 @@ class _World:
                 "port",
                 "service",
                 "protocol",
-                "source-port",
                 "icmp-block",
                 "icmp-type",
                 "masquerade",

@@ -74,7 +74,7 @@ def read_config(text: str, include: Include) -> NftRuleset:
             for place, chain in config.chains.items()
         ),
         sets=tuple(
-            NftSet(*place, json.dumps({"name": place[2], **definition}, sort_keys=True))
+            NftSet(*place, json.dumps({"name": place[2], **definition}))
             for place, definition in config.sets.items()
         ),
     )
@@ -123,9 +123,8 @@ class _File:
 
     # ---- tokens
 
-    def _peek(self, ahead: int = 0) -> str:
-        at = self.at + ahead
-        return str(self.tokens[at]) if at < len(self.tokens) else ";"
+    def _peek(self) -> str:
+        return str(self.tokens[self.at]) if self.at < len(self.tokens) else ";"
 
     def _next(self) -> Token:
         if self.at >= len(self.tokens):
@@ -159,7 +158,7 @@ class _File:
         """Go through a block: once for each statement in it."""
         if self._next() != "{":
             raise NotReadError(f"a block is missing before {self._peek()!r}")
-        while self._peek() != "}" or self.tokens[self.at : self.at + 1] == []:
+        while self._peek() != "}":
             if self._peek() == ";":
                 self._next()
             else:
@@ -317,7 +316,7 @@ def _priority(words: Sequence[Token]) -> int:
 
 def _rule(words: Sequence[Token]) -> NftRule:
     comment = _after(words, "comment")
-    return NftRule(0, comment, json.dumps(expression(words), sort_keys=True))
+    return NftRule(0, comment, json.dumps(expression(words)))
 
 
 def elements(words: Sequence[Token]) -> list[Any]:
