@@ -23,7 +23,6 @@ _FLAGS = {
     "ecn": 64,
     "cwr": 128,
 }
-_PROTOCOLS = {6: "tcp", 17: "udp", 1: "icmp", 58: "icmpv6", "ipv6-icmp": "icmpv6"}
 _ETHER = {0x0800: "ip", 0x0806: "arp", 0x86DD: "ip6"}
 _OTHERS = frozenset(
     {"udp", "icmp", "icmpv6", "igmp", "sctp", "dccp", "udplite", "ah", "esp", "comp"}
@@ -250,7 +249,7 @@ def _words(item: Any, name: str) -> tuple[str, ...]:
     if isinstance(item, dict) or item is None:
         raise ValueError("no word")
     if name in ("l4proto", "ip protocol", "ip6 nexthdr"):
-        return (str(_PROTOCOLS.get(item, item)),)
+        return ("tcp" if item == 6 else str(item),)
     if name == "ethertype":
         number = int(item, 0) if isinstance(item, str) and item.startswith("0x") else item
         return (str(_ETHER.get(number, number)),)

@@ -76,3 +76,10 @@ def test_every_other_line_survives(content: bytes, cut: bool) -> None:
     assert same == [
         line for number, line in enumerate(before, 1) if was is None or number != was[0]
     ]
+
+
+def test_the_value_of_an_option_may_hold_an_equals_sign() -> None:
+    line = b"tmpfs /dev/shm tmpfs mode=1777,size=1=2 0 0\n"
+    assert mount_option(line, "/dev/shm", "size") == (1, "1=2")
+    new = set_mount_option(line, "/dev/shm", "size", "3g", "")
+    assert new == b"tmpfs /dev/shm tmpfs mode=1777,size=3g 0 0\n"

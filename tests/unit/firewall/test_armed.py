@@ -15,12 +15,12 @@ from remedy.firewall import firewalld, nftables, ufw
 from remedy.firewall.boot.nft_rule import NotReadError
 from remedy.firewall.boot.nft_text import read_config
 from remedy.plan import FileAction, FindingKind, Fleet, Plan
-from remedy.probe import File, HostState, NftRuleset, Unit
+from remedy.probe import File, Firewalls, HostState, NftRuleset, Unit
 from remedy.probe.firewall import parse_firewalls
 from remedy.probe.frames import Section, Sections
 from remedy.values import Unknown
 from tests.unit.build import fleet, with_section
-from tests.unit.firewall.firewall_bench import NFT_CONF, UFW_RULES, file, settled, walled
+from tests.unit.firewall.firewall_bench import NFT_CONF, UFW_RULES, file, saved, settled, walled
 
 CONF, SAVED = "/etc/nftables.conf", "/etc/iptables/rules.v4"
 RULES_V4 = b"""\
@@ -203,6 +203,26 @@ def test_ufw_that_denies_outgoing_at_boot_is_opened_both_ways() -> None:
     text = plan.contents[str(change.action.after)].decode()
     assert "-A ufw-user-input -p tcp" in text
     assert "-A ufw-user-output -p tcp" in text
+
+
+def test_rules_of_ufw_that_its_tool_did_not_write_are_left_to_their_owner() -> None:
+    state = host({**UFW, ufw.RULES: b"*filter\nCOMMIT\n"}, "ufw", ufw_on=True)
+    plan = settled(with_peer(state))
+    assert ("blocked", f"{ufw.RULES} is not a file of rules as its tool writes it") in said(plan)
+    assert plan.changes == ()
+
+
+def test_a_doubt_about_what_is_in_force_is_enough() -> None:
+    """Whoever reads the files of the next boot as well would have to decide on the same rules twice."""
+    files = {SAVED: RULES_V4.replace(b"COMMIT", b"-A INPUT -m frobnicate -j ACCEPT\nCOMMIT")}
+    unsure = saved("-A INPUT -m frobnicate -j DROP", policy="ACCEPT")
+    doubtful = host(files, "netfilter-persistent")
+    assert isinstance(doubtful.firewalls, Firewalls)
+    walls = doubtful.firewalls.model_copy(update={"iptables": unsure})
+    in_force = doubtful.model_copy(update={"firewalls": walls})
+    names = [title for kind, title in said(settled(with_peer(in_force))) if kind == "unknown"]
+    assert len(names) == 1
+    assert "after the next boot" not in names[0]
 
 
 LAN = '<rule family="ipv4"><source address="10.0.0.0/24"/>'
