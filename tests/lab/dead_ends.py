@@ -14,6 +14,23 @@ from remedy.text import SSHD_LOG, TRACE_START_UP
 from tests.lab.site import Site
 from tests.lab.unknown_faults import UnknownFault
 
+# Of the lab's faults those that nobody has to say anything of on these hosts, and why.
+HARMLESS = {
+    "ascend-host": "its devices are right",
+    "busy-shm-files": "they are in use",
+    "busy-sysv-segment": "it is in use",
+    "dead-name-server": "the names are in the hosts files",
+    "disk-full": "nothing is to be written",
+    "docker-small-shm": "the host has no GPU, and docker_shm.size is not set",
+    "etc-read-only": "nothing is to be written",
+    "hanging-nvidia-smi": "no driver is loaded, so that it is not asked",
+    "hosts-huge": "the names resolve",
+    "hosts-immutable": "nothing is to be written",
+    "hosts-not-utf8": "the names resolve",
+    "hosts-symlink": "the names resolve",
+    "ipv6-address": "the hosts talk over IPv4",
+    "ipv6-off": "the hosts talk over IPv4",
+}
 LONGEST = 300
 WORDS = 60  # of a text, by which its line is found again
 _NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
@@ -83,7 +100,8 @@ def walk(site: Site, fault: str, victim: str, hosts: tuple[str, ...]) -> Walk:
         if name != victim
         for finding in check["hosts"][name]["findings"]
     }
-    found = [f["title"] for f in host["findings"] if f["title"] not in usual]
+    of_all = [f["title"] for f in check["findings"]]
+    found = [f["title"] for f in host["findings"] if f["title"] not in usual] + of_all
     changes = [
         c["title"] for c in (check["plan"] or {"changes": []})["changes"] if c["host"] == victim
     ]
@@ -211,7 +229,8 @@ def row(walk: Walk, text: str, shown: str) -> str:
     """
     cells = (
         f"{text} (`{walk.fault}`)",
-        "; ".join(dict.fromkeys(walk.check)) or "nothing",
+        "; ".join(dict.fromkeys(walk.check))
+        or ("nothing" + (f": {HARMLESS[walk.fault]}" if walk.fault in HARMLESS else "")),
         f"{walk.verify} (cause: {walk.cause or 'none'})" if walk.red else "nothing",
         f"`{walk.step}`: {shown.strip()}" if walk.red else "",
         "; ".join(dict.fromkeys(walk.apply)) or "nothing: no remedy changes it",
