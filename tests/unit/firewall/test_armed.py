@@ -214,12 +214,14 @@ def test_rules_of_ufw_that_its_tool_did_not_write_are_left_to_their_owner() -> N
 
 def test_a_doubt_about_what_is_in_force_is_enough() -> None:
     """Whoever reads the files of the next boot as well would have to decide on the same rules twice."""
-    files = {SAVED: RULES_V4.replace(b"COMMIT", b"-A INPUT -m frobnicate -j ACCEPT\nCOMMIT")}
     unsure = saved("-A INPUT -m frobnicate -j DROP", policy="ACCEPT")
+    files = {SAVED: unsure.replace("frobnicate", "defrobnicate").encode()}
     doubtful = host(files, "netfilter-persistent")
     assert isinstance(doubtful.firewalls, Firewalls)
     walls = doubtful.firewalls.model_copy(update={"iptables": unsure})
     in_force = doubtful.model_copy(update={"firewalls": walls})
+    alone = [title for _, title in said(settled(with_peer(doubtful)))]
+    assert ["after the next boot" in title for title in alone] == [True]
     names = [title for kind, title in said(settled(with_peer(in_force))) if kind == "unknown"]
     assert len(names) == 1
     assert "after the next boot" not in names[0]

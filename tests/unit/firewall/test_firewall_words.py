@@ -9,6 +9,7 @@ import pytest
 
 from remedy.firewall import iptables, nftables, spans
 from remedy.firewall.iptables import IptablesTable
+from remedy.firewall.iptables_rules import filter_lines
 from remedy.firewall.nftables_rules import read_rule
 from remedy.firewall.nftables_values import field_of, mark_change, values_of
 from remedy.firewall.nftables_values import tests_of as conditions_of
@@ -23,6 +24,8 @@ from tests.unit.firewall.firewall_bench import (
     OPENING,
     file,
     fleet_of,
+    is_dropped,
+    judgements,
     nft,
     plan_of,
     saved,
@@ -277,3 +280,11 @@ def test_the_steps_of_iptables_name_the_table_and_the_file() -> None:
         for t in titles
     )
     assert f"write the same rules into {path}, which is loaded at boot" in titles
+
+
+def test_saved_tables_are_read_with_their_counters_and_apart() -> None:
+    text = "-A INPUT -j NOWHERE\n*nat\n-A INPUT -j OTHER\nCOMMIT\n-A INPUT -j LOST\n"
+    text += "*filter\n:INPUT DROP [1:60]\n-A INPUT -j ACCEPT\nCOMMIT\n"
+    assert filter_lines(text) == (":INPUT DROP [1:60]", "-A INPUT -j ACCEPT")
+    assert not is_dropped(judgements(iptables=text))
+    assert is_dropped(judgements(iptables=text.replace("-A INPUT -j ACCEPT\n", "")))
