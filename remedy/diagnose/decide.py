@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Candidate, Diagnosis
 from remedy.diagnose.events import events_that_count, without_echoes
-from remedy.diagnose.progress import failure_lines, makes_progress, went_well
+from remedy.diagnose.hangs import ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.progress import failure_lines, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, confidence, quote, ranked
+from remedy.diagnose.refuted import standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.text import is_number
 
+FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
 LEAST = 0.55  # below it a cause is a candidate, and not the answer
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
@@ -31,12 +34,14 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    events = events_that_count(scans)
+    events = standing(events_that_count(scans), scans)
     diagnosis = _decided(scans, _sorted(events))
-    if diagnosis.label == HEALTHY and not all(scan.is_whole for scan in scans):
+    unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
+    if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "confidence": "none"})
-    notes = (*_notes(scans), *diagnosis.notes)
+    behind = filter(None, (ranks_behind(events),))
+    notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
     return diagnosis.model_copy(
         update={"notes": notes, "asides": (*_harmless(events), *diagnosis.asides)}
     )
@@ -65,6 +70,11 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
         return Diagnosis(label=HEALTHY, confidence="likely", candidates=candidates)
+    is_ended = {event.symptom for event in events.failures} == {FROM_OUTSIDE}
+    if is_ended and not events.effects and (hang := ended_from_outside(scans, events.failures)):
+        return hang
+    if is_ended and events.effects:
+        return _answer(events.effects, events.signs, events.effects)
     if events.failures:
         return _answer(events.failures, events.signs, events.effects)
     if events.effects and not events.killed:
@@ -128,11 +138,15 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     notes: list[str] = []
     if not any(scan.size or scan.trouble for scan in scans):
         notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
-    if not events.traces and (events.good or any(makes_progress(scan.tail) for scan in scans)):
+    if not events.traces:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
-        if not failures:
+        moves = events.good or any(scan.steps for scan in scans)
+        if moves and not failures:
             return Diagnosis(label=HEALTHY, confidence="possible", notes=tuple(notes))
-        notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
+        if failures:
+            notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
+        elif not events.signs and (hang := of_a_start(scans)):
+            return hang
     diagnosis = _undecided(events.traces[:1] or events.signs, events.signs, [])
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
 

@@ -13,9 +13,13 @@ TRACEBACK = b"Traceback (most recent call last)"
 EXCEPTION = "python-exception"
 LONGEST = 32 << 10  # bytes of a traceback that are read
 MOST_LINES = 2_000  # of a traceback; Python itself sums up what repeats
+MOST_LINES_OF_A_FRAME = (
+    6  # what Python 3.13 prints of one: file, code, marks, and what is left of the one before
+)
 
 _LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
+_FRAME_TEXT = re.compile(rb'  File "[^"\n]{1,500}", line \d+, in ')
 # Raised about the system, not by the program's logic: unexplained, they do not speak against the program.
 _SYSTEM_ERROR = re.compile(
     r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
@@ -54,11 +58,36 @@ def raised(opening: str, following: bytes) -> Raised | None:
         opening: the first line of the traceback, cleaned.
         following: what stands after this line, from its end on.
     """
-    rows = following[:LONGEST].split(b"\n", MOST_LINES)[1:MOST_LINES]
-    texts = [lines.clean(row[: lines.WIDEST]) for row in rows]
-    prefix = lines.prefix_of(opening, TRACEBACK.decode(), texts)
+    texts = _texts(following)[1:]
+    return _end_of(lines.prefix_of(opening, TRACEBACK.decode(), texts), texts)
+
+
+def beheaded(beginning: bytes) -> Raised | None:
+    """Return the exception of a traceback that a log begins in the middle of; None where it does not.
+
+    Args:
+        beginning: of the log.
+    """
+    if not _FRAME_TEXT.search(beginning[:LONGEST]):
+        return None
+    texts = _texts(beginning)
+    for number, text in enumerate(texts[:MOST_LINES_OF_A_FRAME]):
+        if TRACEBACK.decode() in text:
+            return None
+        if _FRAME_TEXT.search(text.encode()):
+            prefix = lines.prefix_of(text, '  File "', texts[number + 1 :])
+            return _end_of(prefix, texts[number:], number)
+    return None
+
+
+def _texts(raw: bytes) -> list[str]:
+    rows = raw[:LONGEST].split(b"\n", MOST_LINES)[:MOST_LINES]
+    return [lines.clean(row[: lines.WIDEST]) for row in rows]
+
+
+def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | None:
     file = ""
-    for number, text in enumerate(texts, 1):
+    for number, text in enumerate(texts, first):
         end = prefix.end(text)
         if end is None:
             continue

@@ -186,6 +186,12 @@ def time_of(text: str) -> float | None:
     return ((month * 31 + int(day)) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 
+def last_time(raw: bytes) -> float | None:
+    """Return the last time that several lines name, None where they name none."""
+    times = (time_of(clean(row[:300])) for row in reversed(raw.split(b"\n")))
+    return next((time for time in times if time is not None), None)
+
+
 def clean_text(raw: bytes) -> str:
     """Return several lines as text; of what a progress bar overwrites, each state is a line.
 

@@ -9,6 +9,7 @@ from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
 LAST = 6000  # characters at the end of a log that show how it ended
+STRANGE = 0.05  # of its characters cannot be read, and it is no text
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 FATAL = 0.97  # and of this weight even where the log says that the run was completed
 
@@ -25,6 +26,8 @@ _ENDED_WELL = re.compile(
     r"|successfully (?:finished|completed)|Exit code 0\b|works well|exitcode: 0\b",
     re.IGNORECASE,
 )
+# One rank alone: nothing was sent, so nothing was proved.
+_NOTHING_SENT = re.compile(r"# Avg bus bandwidth +: 0(?:\.0{1,6})? *$", re.MULTILINE)
 _WENT_WRONG = re.compile(
     r"\b(?:error|fatal|abort(?:ed|ing)?|failed|failure|exception|core dumped|panic|killed|denied|refused"
     r"|unable to|cannot|timed out|timeout exceeded)\b",
@@ -39,9 +42,9 @@ _MEANT_WELL = re.compile(
 )
 
 
-def makes_progress(text: str) -> bool:
-    """Return whether a text reports steps, losses or rates."""
-    return bool(_PROGRESS.search(text))
+def is_text(text: str) -> bool:
+    """Return whether the end of a log is text: of other bytes hardly any are characters."""
+    return text.count("\ufffd") <= STRANGE * len(text)
 
 
 def failure_lines(text: str) -> list[str]:
@@ -65,7 +68,7 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     if not scans or any(event.symptom == EXCEPTION for event in failures):
         return False
     ends = [scan.tail[-LAST:] for scan in scans]
-    if any(failure_lines(end) for end in ends):
+    if any(failure_lines(end) or _NOTHING_SENT.search(end) for end in ends):
         return False
     if any(_ENDED_WELL.search(end) for end in ends):
         return all(event.weight < FATAL for event in failures)

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from remedy.bounds import Allowance
-from remedy.diagnose import exceptions, lines
+from remedy.diagnose import exceptions, lines, steps
 from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue
 from remedy.diagnose.engine import Find, Held, make_finder
-from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK
+from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.reader import Source
+from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
+from remedy.diagnose.unwrap import unwrapped
 
 AROUND = 16 << 10  # bytes before and after a hit that are searched
 REACH = lines.WIDEST // 2  # characters of a very long line that are read on either side of a hit
 ENOUGH = 12  # events of one entry in one log; more add nothing
+OF_RANKS = 512  # of an entry that says of each rank how far it came
 WINDOWS = 200  # places in one very long line that are read
 PATIENCE = 5_000  # lines with one literal that are tried in one log
 SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and again, take 3
@@ -30,7 +33,7 @@ SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and a
 _DETAILS = frozenset(
     (
         *("host", "rank", "address", "port", "interface", "device", "path", "version", "library"),
-        *("module", "setting", "operation", "xid", "code", "pid"),
+        *("module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
     )
 )
 
@@ -70,6 +73,8 @@ class LogScan:
         trouble: why it could not be read to its end, "" where it could.
         unread: what of it patterns did not see, and why.
         is_whole: whether it was read from its beginning to its end.
+        steps: those that its end reports.
+        time: when its last line was printed, None where that is not known.
     """
 
     name: str
@@ -80,6 +85,8 @@ class LogScan:
     trouble: str
     unread: tuple[str, ...] = ()
     is_whole: bool = True
+    steps: tuple[Step, ...] = ()
+    time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,10 @@ class _Scan:
 
     def run(self) -> LogScan:
         buffer, done, size = b"", 0, 0
-        for block in self.source.read():
+        log = unwrapped(self.source.read())
+        for block in log.blocks:
+            if not size:
+                self._beheaded(block)
             size += len(block)
             buffer += block
             end = max(done, len(buffer) - AROUND)
@@ -142,12 +152,21 @@ class _Scan:
             begin = max(0, end - AROUND)
             buffer, done = buffer[begin:], end - begin
         self._try_lines(buffer, done, len(buffer))
+        ending = buffer[-steps.ENDING :]
+        first = self.lines + 1 - ending.count(b"\n")
+        made = tuple(
+            replace(step, line=log.number(step.line)) for step in steps.steps_of(ending, first)
+        )
+        for event in self.events:
+            event.line = log.number(event.line)
         return LogScan(
             name=self.source.name,
             events=self.events,
             tail=lines.clean_text(buffer),
-            lines=self.lines + (not buffer.endswith(b"\n") and bool(buffer)),
+            lines=log.number(self.lines + (not buffer.endswith(b"\n") and bool(buffer))),
             size=size,
+            steps=made,
+            time=lines.last_time(ending),
             trouble=self.source.trouble,
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),
@@ -191,7 +210,7 @@ class _Scan:
         symptoms: dict[str, Symptom] = {}
         for number in sorted(self.index.held(raw)):
             for entry in self.index.entries.get(self.index.literals[number], ()):
-                if self.counts[entry.id] < ENOUGH:
+                if self.counts[entry.id] < _most(entry):
                     symptoms[entry.id] = entry
         if not symptoms:
             return end
@@ -244,6 +263,16 @@ class _Scan:
             if len(following) >= AROUND:
                 self.unread.tracebacks.add(self.lines + 1)
             return
+        self._raised(opening, exception, buffer, begin)
+
+    def _beheaded(self, block: bytes) -> None:
+        """Read the exception of a traceback whose beginning was cut off with that of the log."""
+        exception = exceptions.beheaded(block)
+        if exception is not None:
+            opening = lines.clean(block[: lines.WIDEST].split(b"\n", 1)[0])
+            self._raised(opening, exception, block, 0)
+
+    def _raised(self, opening: str, exception: Raised, buffer: bytes, begin: int) -> None:
         first = lines.split(opening)
         self.counts[EXCEPTION] += 1
         self.events.append(
@@ -273,6 +302,11 @@ class _Scan:
         if time is not None:
             self.time = time
         return self.time
+
+
+def _most(entry: Symptom) -> int:
+    """Return how many events of an entry one log has at most."""
+    return OF_RANKS if entry.role in (Role.GOOD, Role.CONSEQUENCE) else ENOUGH
 
 
 def _bounds(buffer: bytes, hit: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from remedy.diagnose import catalogue, exceptions, lines, progress
+from remedy.diagnose import catalogue, exceptions, lines, progress, steps
 from remedy.diagnose import scan as scanning
 from remedy.diagnose.catalogue import Symptom
 from remedy.diagnose.decide import decide
@@ -111,7 +111,12 @@ READERS: dict[str, Callable[[str], object]] = {
     "split": lines.split,
     "time_of": lines.time_of,
     "rank_of_file": lines.rank_of_file,
-    "makes_progress": progress.makes_progress,
+    "steps_of": lambda text: steps.steps_of(text.encode(), 1),
+    "last_time": lambda text: lines.last_time(text.encode()),
+    "is_text": progress.is_text,
+    "beheaded": lambda text: exceptions.beheaded(
+        (text + '\n  File "a.py", line 1, in f\n' + text).encode()
+    ),
     "failure_lines": progress.failure_lines,
     "cause": lambda text: exceptions.Raised(text, 1, "").cause,
     "raised": lambda text: exceptions.raised(

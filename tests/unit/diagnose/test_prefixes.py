@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from remedy.diagnose import catalogue, diagnose_lines
+from remedy.diagnose.catalogue import Role
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.reader import from_text
 from remedy.diagnose.scan import index, scan
@@ -90,3 +92,24 @@ def test_lines_of_another_rank_between_are_not_its_own(form: str) -> None:
 
 def test_words_before_a_traceback_that_are_no_prefix_stay_out_of_the_way() -> None:
     assert _exceptions("\n".join(("Worker failed: " + TEXT[0], *TEXT[1:]))) == [TEXT[-1]]
+
+
+# Of a text that begins its line, or is about several logs, a prefix changes the meaning.
+ALONE = [
+    entry
+    for entry in catalogue()
+    if entry.role in (Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE)
+    and not (entry.across or entry.last or entry.near or "^" in entry.pattern)
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_prefix_changes_no_answer(form: str) -> None:
+    """Every form stands before examples of the catalogue, a share of them in turn."""
+    assert len(FORMS) >= 28
+    for entry in ALONE[FORMS.index(form) % 4 :: 4]:
+        text = entry.examples[0].strip().split("\n")
+        plain = diagnose_lines({"log": text})
+        lines = [form.replace("{n}", f"{10 + n}") + line for n, line in enumerate(text)]
+        behind = diagnose_lines({"log": lines})
+        assert (behind.label, behind.confidence) == (plain.label, plain.confidence), lines

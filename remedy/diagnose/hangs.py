@@ -1,0 +1,156 @@
+"""Logs that stop without a word: how far the ranks came, and which of them is behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis
+from remedy.diagnose.ranking import quote
+from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import have_stopped
+from remedy.text import is_number, listed
+
+PEER = "peer-died-timeout"
+STOPPED = 0.56
+HINT = "py-spy dump of each rank, NCCL_DEBUG=INFO and a dump of torch's flight recorder show where it waits"
+COLLECTIVE = "nccl-watchdog"
+
+_PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
+# What a start prints that goes no further: the furthest first.
+_STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], ...] = (
+    (
+        re.compile(r"Init COMPLETE|Connected all (?:rings|trees)|Launch mode"),
+        "after NCCL was set up",
+        (
+            (
+                "p2p-acs-iommu",
+                0.5,
+                "GPUs that cannot reach each other over PCIe hang without a word",
+            ),
+            _PEER,
+            ("mtu-mismatch", 0.35, "or small messages pass between hosts and large ones do not"),
+        ),
+    ),
+    (
+        re.compile(r"NCCL INFO Channel \d+(?:/\d+)? ?: .* via (?:P2P|SHM|direct)"),
+        "while NCCL connected the GPUs of a host",
+        (("p2p-acs-iommu", 0.52, "GPUs that cannot reach each other over PCIe hang here"), _PEER),
+    ),
+    (
+        re.compile(r"NCCL INFO Channel \d+(?:/\d+)? ?: .* via NET/IB"),
+        "while NCCL connected the hosts over RDMA",
+        (
+            ("ib-misconfig", 0.48, "ports of different fabrics, or a GID index that does not fit"),
+            ("ib-link-fault", 0.42, "or a link that is down"),
+            _PEER,
+        ),
+    ),
+    (
+        re.compile(
+            r"NCCL INFO (?:Channel \d+(?:/\d+)? ?: .* via NET/Socket|.* Init START|Bootstrap ?: Using|comm 0x)"
+        ),
+        "while NCCL connected the hosts",
+        (
+            (
+                "firewall-ports",
+                0.5,
+                "the kernel chooses NCCL's ports, and a firewall that drops says nothing",
+            ),
+            ("wrong-interface", 0.46, "or an interface that does not reach the peers"),
+            _PEER,
+        ),
+    ),
+    (
+        re.compile(
+            r"init_process_group|[Ii]nitializ(?:ing|e) (?:torch )?distributed|[Ii]nit torch distributed"
+            r"|world_size[=: ]+[2-9]|distributed_init_method|Rendezvous'?ing|MEMBER: \d+/\d+|nnodes"
+        ),
+        "before the ranks met",
+        (
+            ("firewall-ports", 0.5, "a firewall that drops says nothing"),
+            ("rank-mismatch", 0.48, "or not all ranks were started"),
+            _PEER,
+        ),
+    ),
+)
+
+
+def of_a_start(scans: Sequence[LogScan]) -> Diagnosis | None:
+    """Return what it can be where logs end in the middle of a start; None where they do not.
+
+    Args:
+        scans: logs without a failure, without an end, and without a step.
+    """
+    for pattern, where, causes in _STAGES:
+        if any(pattern.search(line) for scan in scans for line in scan.tail.splitlines()[-400:]):
+            candidates = tuple(
+                Candidate(label=label, score=score, reason=reason)
+                for label, score, reason in causes
+            )
+            note = f"the log stops {where}: a hang, until more of it shows something else; {HINT}"
+            return Diagnosis(label=UNKNOWN, confidence="none", candidates=candidates, notes=(note,))
+    return None
+
+
+def ended_from_outside(scans: Sequence[LogScan], ends: Sequence[Event]) -> Diagnosis | None:
+    """Return a hang where a job was ended long after its last step; None where it was working until then.
+
+    Args:
+        scans: the logs.
+        ends: the lines by which it was ended (a time limit, a person), and no other failure.
+    """
+    moving = [scan for scan in scans if scan.steps]
+    if any(not have_stopped(scan.steps, scan.time) for scan in moving):
+        return None
+    if not moving and not of_a_start(scans):
+        return None
+    reason = "no rank made a step for long before the job was ended: one of them stalled or died"
+    start = of_a_start(scans) if not moving else None
+    first = Candidate(label=PEER, score=STOPPED, reason=reason, evidence=(quote(ends[0]),))
+    others = tuple(c for c in start.candidates if c.label != PEER) if start else ()
+    return Diagnosis(
+        label=PEER,
+        confidence="possible",
+        lead=quote(ends[0]),
+        candidates=(first, *others),
+        notes=(f"progress had stopped before the job was ended: a hang; {HINT}",),
+    )
+
+
+def ranks_behind(events: Iterable[Event]) -> str:
+    """Say which rank is behind, by the last collective of each; "" where the logs do not show it.
+
+    Args:
+        events: of all logs.
+    """
+    last: dict[int, tuple[int, str]] = {}
+    for event in events:
+        number = event.details.get("sequence", "")
+        if event.symptom != COLLECTIVE or event.rank is None or not is_number(number):
+            continue
+        mark = (int(number), event.details.get("operation", ""))
+        last[event.rank] = min(last.get(event.rank, mark), mark)
+    if not last:
+        return ""
+    missing = sorted(set(range(max(last) + 1)) - set(last))
+    if len(last) > 1 and missing and len(missing) <= len(last):
+        return (
+            f"{_ranks(sorted(last))} waited in a collective, and {_ranks(missing)} did not say so: "
+            "their logs and their hosts come first"
+        )
+    behind, ahead = min(last.values()), max(last.values())
+    late = sorted(rank for rank, mark in last.items() if mark == behind)
+    # Collectives of several groups of ranks are counted apart: only few ranks beside all others say something.
+    if set(last.values()) != {behind, ahead} or behind == ahead or len(late) * 2 > len(last):
+        return ""
+    return (
+        f"{_ranks(late)} stands at collective {behind[0]} {behind[1]}".rstrip()
+        + f", others at {ahead[0]} {ahead[1]}".rstrip()
+        + ": the rank that is behind, or called something else, is where to look first"
+    )
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    word = "rank" if len(numbers) == 1 else "ranks"
+    return f"{word} {listed(map(str, numbers))}"

@@ -1,0 +1,61 @@
+"""Which warnings are refuted by what the same processes did later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from remedy.diagnose.catalogue import Role
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.scan import Event, LogScan
+
+FIRM = 0.95  # a text of this weight is a failure whatever follows
+OWN_STEPS = 2  # of the rank that warned
+STEPS = 4  # of other ranks in the same log: a collective needs them all
+COMPLETE = "nccl-init-complete"
+
+_WARNINGS = frozenset((Role.CAUSE, Role.SIGN, Role.CONSEQUENCE))
+_EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
+
+
+def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
+    """Return the events without the warnings that later steps, or a set-up that was completed, refute.
+
+    Args:
+        events: of all logs.
+        scans: the logs.
+    """
+    events = list(events)
+    logs = {scan.name: scan for scan in scans}
+    completed = _completed(events)
+    return [
+        event
+        for event in events
+        if not (_goes_on(event, logs[event.source]) or _was_set_up(event, completed))
+    ]
+
+
+def _goes_on(event: Event, log: LogScan) -> bool:
+    if event.role not in _WARNINGS or event.weight >= FIRM or event.symptom == EXCEPTION:
+        return False
+    if _EXCEPTION_TEXT.match(event.text):
+        return False
+    after = [step for step in log.steps if step.line > event.line]
+    own = sum(step.rank == event.rank for step in after)
+    return own >= OWN_STEPS or len(after) >= STEPS
+
+
+def _completed(events: Iterable[Event]) -> Mapping[tuple[str, str, int | None], int]:
+    """Return the last line of each process on which NCCL reports that its set-up is complete."""
+    return {
+        (event.source, event.host, event.rank): event.line
+        for event in events
+        if event.symptom == COMPLETE
+    }
+
+
+def _was_set_up(event: Event, completed: Mapping[tuple[str, str, int | None], int]) -> bool:
+    """Return whether NCCL warned of something and was set up nevertheless."""
+    if event.role not in _WARNINGS or event.weight >= FIRM or "NCCL" not in event.text:
+        return False
+    return event.line < completed.get((event.source, event.host, event.rank), 0)

@@ -1,0 +1,72 @@
+"""The steps that a log reports near its end, by rank: a run that goes on refutes what warned before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remedy.diagnose import lines
+
+ENDING = 64 << 10  # bytes at the end of a log that are read for steps
+LEAST_PAUSE = 60.0  # seconds without a step; a shorter pause is an evaluation or a checkpoint
+PAUSES = 10  # times the usual time between two steps: so long a pause is an end
+
+_NUMBER = re.compile(
+    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|loss)\b['\"]?[ =:#\[(]{1,4}-?\d"
+    r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
+    r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) ",
+    re.IGNORECASE,
+)
+_NO_STEP = re.compile(
+    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|nan|args|config)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line that reports a step, a loss or a rate.
+
+    Args:
+        line: its number in the log.
+        rank: of the process that printed it, None where that is not known.
+        time: when it was printed, None where it does not say.
+    """
+
+    line: int
+    rank: int | None
+    time: float | None
+
+
+def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
+    """Return the steps that the end of a log reports; the same words again are no step.
+
+    Args:
+        ending: the last lines of the log.
+        first: the number of the first of them.
+    """
+    steps, seen = [], set()
+    for number, raw in enumerate(ending.split(b"\n"), first):
+        # Of what a progress bar overwrites, the last state is enough.
+        text = lines.clean(raw.rstrip(b"\r").rpartition(b"\r")[2][: lines.WIDEST])
+        line = lines.split(text)
+        if line.text in seen or not _NUMBER.search(line.text) or _NO_STEP.search(line.text):
+            continue
+        seen.add(line.text)
+        steps.append(Step(number, line.rank, lines.time_of(text)))
+    return tuple(steps)
+
+
+def have_stopped(steps: Sequence[Step], until: float | None) -> bool:
+    """Return whether no step was made for much longer than usual.
+
+    Args:
+        steps: of one log.
+        until: when its last line was printed, None where that is not known: then nothing is.
+    """
+    times = [step.time for step in steps if step.time is not None]
+    if until is None or not times:
+        return False
+    usual = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
+    return until - times[-1] > max(LEAST_PAUSE, PAUSES * usual)

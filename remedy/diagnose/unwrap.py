@@ -1,0 +1,85 @@
+"""Lines that a terminal or a pager folded at its width, put together again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+
+NARROW, WIDE = 40, 250  # columns of a terminal
+LARGEST = 1 << 20  # bytes; what is copied from a terminal is no longer
+FOLDED = 4  # lines of the full width at least
+SHARE = 0.08  # of all lines
+ALIKE = 8  # bytes with which a line begins like the one before it: a line of its own
+
+
+@dataclass
+class Unwrapped:
+    """The text of a log with its folded lines joined.
+
+    Args:
+        blocks: its bytes.
+        joins: numbers of the lines of ``blocks`` that were folded, each with how many more the log has for it.
+    """
+
+    blocks: Iterator[bytes]
+    joins: list[tuple[int, int]] = field(default_factory=list)
+
+    def number(self, line: int) -> int:
+        """Return the number that a line of ``blocks`` has in the log itself."""
+        return line + sum(count for at, count in self.joins if at < line)
+
+
+def unwrapped(blocks: Iterator[bytes]) -> Unwrapped:
+    """Return a log with its folded lines joined; any other log stays as it is.
+
+    Args:
+        blocks: of the log.
+    """
+    start: list[bytes] = []
+    size = 0
+    for block in blocks:
+        start.append(block)
+        size += len(block)
+        if size > LARGEST:
+            return Unwrapped(chain(start, blocks))
+    rows = b"".join(start).split(b"\n")
+    width = _width(rows)
+    if not width:
+        return Unwrapped(iter(start))
+    joined, joins = _joined(rows, width)
+    return Unwrapped(iter([b"\n".join(joined)]), joins)
+
+
+def _width(rows: list[bytes]) -> int:
+    """Return the width at which lines were folded, 0 where they were not."""
+    lengths = Counter(len(row) for row in rows)
+    width = max(lengths)
+    if not NARROW <= width <= WIDE or lengths[width] < max(FOLDED, SHARE * len(rows)):
+        return 0
+    pairs = [(row, after) for row, after in pairwise(rows) if _is_folded(row, width)]
+    within = [row for row, after in pairs if after[:1].strip() and after[:ALIKE] != row[:ALIKE]]
+    return width if len(within) >= max(FOLDED, len(pairs) * 2 // 3) else 0
+
+
+def _is_folded(row: bytes, width: int) -> bool:
+    """Return whether a line fills the width, and is not a ruler."""
+    return len(row) == width and len(set(row)) > 1
+
+
+def _joined(rows: list[bytes], width: int) -> tuple[list[bytes], list[tuple[int, int]]]:
+    joined: list[bytes] = []
+    joins: list[tuple[int, int]] = []
+    parts: list[bytes] = []
+    for row in rows:
+        parts.append(row)
+        if _is_folded(row, width):
+            continue
+        joined.append(b"".join(parts))
+        if len(parts) > 1:
+            joins.append((len(joined), len(parts) - 1))
+        parts = []
+    if parts:
+        joined.append(b"".join(parts))
+    return joined, joins

@@ -1,0 +1,127 @@
+"""What a log says beside its error texts: steps that go on or stop, folded lines, cut heads, who is behind."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from remedy.diagnose import diagnose_lines
+
+MEMLOCK = (
+    "[1700000000.1] [gpu01:221:0] ib_md.c:293  UCX  WARN memlock limits are set too low, "
+    "Please set max locked memory (ulimit -l) to 'unlimited'"
+)
+STEPS = [f"2026-01-01 10:00:{10 * n:02d} step {n} loss {4 - n / 10}" for n in range(5)]
+END = "slurmstepd: error: *** STEP 12.0 ON gpu01 CANCELLED AT 2026-01-01T{} DUE TO TIME LIMIT ***"
+CONNECT = (
+    "gpu01:{pid}:902 [{gpu}] misc/socket.cc:457 NCCL WARN socketStartConnect: Connect to "
+    "10.0.0.9<41235> failed : Connection refused"
+)
+COMPLETE = (
+    "gpu01:{pid}:902 [{gpu}] NCCL INFO ncclCommInitRank comm 0x55d rank {gpu} nranks 2 cudaDev {gpu} "
+    "nvmlDev {gpu} busId 4000 commId 0x9a1c - Init COMPLETE"
+)
+
+
+def test_steps_after_a_warning_refute_it_and_steps_before_it_do_not() -> None:
+    assert diagnose_lines({"log": [MEMLOCK, *STEPS]}).label == "healthy"
+    assert diagnose_lines({"log": [*STEPS, MEMLOCK]}).label == "memlock-limit"
+
+
+def test_the_same_words_again_are_no_step() -> None:
+    assert diagnose_lines({"log": [MEMLOCK, *["step 1 loss 3.2"] * 9]}).label == "memlock-limit"
+
+
+def test_a_rank_that_was_set_up_refutes_its_own_warning_and_not_that_of_another() -> None:
+    warned = CONNECT.format(pid=812, gpu=0)
+    own = [warned, COMPLETE.format(pid=812, gpu=0)]
+    other = [warned, COMPLETE.format(pid=813, gpu=1)]
+    assert diagnose_lines({"log": own}).label == "unknown"
+    assert diagnose_lines({"log": other}).label == "firewall-ports"
+
+
+def test_a_job_that_was_ended_long_after_its_last_step_was_a_hang() -> None:
+    hang = diagnose_lines({"log": [*STEPS, END.format("14:00:00")]})
+    assert (hang.label, hang.confidence) == ("peer-died-timeout", "possible")
+    assert any("a hang" in note for note in hang.notes)
+    assert diagnose_lines({"log": [*STEPS, END.format("10:00:50")]}).label == "application-error"
+
+
+@pytest.mark.parametrize(
+    ("way", "first"),
+    [
+        ("P2P/IPC", "p2p-acs-iommu"),
+        ("NET/IB/0", "ib-misconfig"),
+        ("NET/Socket/0", "firewall-ports"),
+    ],
+)
+def test_a_log_that_stops_in_the_middle_of_a_start_is_a_hang(way: str, first: str) -> None:
+    start = [
+        f"gpu01:812:901 [0] NCCL INFO Channel {n:02d}/0 : 0[0] -> 1[1] via {way}" for n in range(2)
+    ]
+    found = diagnose_lines({"log": start})
+    assert (found.label, found.candidates[0].label) == ("unknown", first)
+    assert any("the log stops" in note for note in found.notes)
+
+
+def test_bytes_that_are_no_text_are_not_healthy() -> None:
+    noise = random.Random(7).randbytes(20_000) + os.linesep.encode()  # noqa: S311 - not for secrets
+    text = noise.decode("utf-8", "replace") + "\nstep 1 loss 3\nstep 2 loss 2\n"
+    assert diagnose_lines({"log": [text]}).label == "unknown"
+
+
+def test_a_bandwidth_of_nothing_proves_nothing() -> None:
+    end = ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : {} "]
+    assert diagnose_lines({"log": [end[0], end[1].format("182.4")]}).label == "healthy"
+    assert diagnose_lines({"log": [end[0], end[1].format("0")]}).label == "rank-mismatch"
+
+
+def test_one_process_that_prints_twice_is_not_two() -> None:
+    row = "#  Rank  0 Group  0 Pid {:6} on  gpu01 device  0 [0000:07:00] NVIDIA H100"
+    assert diagnose_lines({"log": [row.format(812), row.format(812)]}).label != "rank-mismatch"
+    assert diagnose_lines({"log": [row.format(812), row.format(813)]}).label == "rank-mismatch"
+
+
+@pytest.mark.parametrize("width", [64, 80, 120])
+def test_lines_that_a_terminal_folded_are_read_as_they_were_printed(width: int) -> None:
+    text = [
+        "gpu01:812:901 [0] include/shm.h:48 NCCL WARN Error: failed to extend /dev/shm/nccl-8xQ2Lt to "
+        f"{9_637_892 + n} bytes, which is more than this file system has, whatever else is in it"
+        for n in range(6)
+    ]
+    folded = [line[at : at + width] for line in text for at in range(0, len(line), width)]
+    found = diagnose_lines({"log": ["start", *folded, "end"]})
+    assert found.label == "shm-too-small"
+    assert found.lead is not None
+    assert found.lead.line == 2
+    assert folded[found.candidates[0].evidence[1].line - 2].startswith("gpu01:812:901")
+
+
+def test_a_traceback_without_its_head_is_read_at_the_beginning_of_a_log() -> None:
+    frames = ['  File "/app/train.py", line 3, in main', "    f(1)", "ValueError: batch of 7"]
+    for prefix in ("", "[rank1]: ", "2026-01-01 10:00:00,123 ERROR "):
+        found = diagnose_lines({"log": [prefix + frame for frame in frames]})
+        assert found.label == "application-error"
+        assert found.lead is not None
+        assert (found.lead.line, found.lead.text) == (3, "ValueError: batch of 7")
+
+
+WAITED = (
+    "[rank{0}]:[E709 17:05:38.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum={1}, OpType={2}, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600000 ms"
+)
+
+
+def test_the_rank_that_says_nothing_is_named() -> None:
+    logs = {f"r{n}": [WAITED.format(n, 12, "ALLREDUCE")] for n in (0, 1, 3)}
+    found = diagnose_lines(logs)
+    assert found.label == "peer-died-timeout"
+    assert any("rank 2 did not say so" in note for note in found.notes)
+
+
+def test_the_rank_that_is_behind_is_named() -> None:
+    logs = {f"r{n}": [WAITED.format(n, 12, "ALLREDUCE")] for n in (0, 1, 2)}
+    logs["r3"] = [WAITED.format(3, 11, "BROADCAST")]
+    assert any("rank 3 stands at collective 11" in note for note in diagnose_lines(logs).notes)
