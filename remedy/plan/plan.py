@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -16,6 +17,7 @@ from remedy.plan.change import Change, Finding, FindingKind
 from remedy.values import Document
 
 FORMAT = 1
+OfHost = TypeVar("OfHost", Change, Finding)
 
 
 class Plan(Document):
@@ -71,7 +73,7 @@ class Plan(Document):
 
     def for_host(self, host: str) -> tuple[Change, ...]:
         """Return the changes of one host, in the order in which they act."""
-        return tuple(change for change in self.changes if change.host == host)
+        return self._changes_by_host.get(host, ())
 
     def restricted(self, hosts: Iterable[str]) -> Plan:
         """Return the plan without the changes of other hosts."""
@@ -83,7 +85,34 @@ class Plan(Document):
     def blocked(self, host: str) -> tuple[Finding, ...]:
         """Return what is wrong or unknown on a host and is not changed by this plan."""
         kinds = (FindingKind.BLOCKED, FindingKind.UNKNOWN)
-        return tuple(f for f in self.findings if f.host == host and f.kind in kinds)
+        return tuple(f for f in self.findings_of(host) if f.kind in kinds)
+
+    def findings_of(self, host: str) -> tuple[Finding, ...]:
+        """Return all findings of one host, in the order of the plan."""
+        return self._findings_by_host.get(host, ())
+
+    @cached_property
+    def _changes_by_host(self) -> Mapping[str, tuple[Change, ...]]:
+        return _by_host(self.changes)
+
+    @cached_property
+    def _findings_by_host(self) -> Mapping[str | None, tuple[Finding, ...]]:
+        return _by_host(self.findings)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Plan:
+        """Return a copy with other values; what was worked out from the values stays behind."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in ("_changes_by_host", "_findings_by_host"):
+            copy.__dict__.pop(name, None)
+        return copy
+
+
+def _by_host(items: Iterable[OfHost]) -> Mapping[Any, tuple[OfHost, ...]]:
+    """Return items by their host: a look at all of them for each host would grow with the square of the fleet."""
+    groups: dict[Any, list[OfHost]] = {}
+    for item in items:
+        groups.setdefault(item.host, []).append(item)
+    return {host: tuple(group) for host, group in groups.items()}
 
 
 class PlanFile(Document):

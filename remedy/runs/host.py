@@ -123,7 +123,7 @@ def _with_findings(name: str, plan: Plan, outcome: HostOutcome) -> HostOutcome:
 
     Where changes are pending as well, it stays pending, and what is unknown counts for the exit code.
     """
-    findings = tuple(finding for finding in plan.findings if finding.host == name)
+    findings = plan.findings_of(name)
     blocked = plan.blocked(name)
     status, error = outcome.status, outcome.error
     if status is HostStatus.PENDING:

@@ -159,3 +159,13 @@ def test_the_journal_knows_where_a_plan_was_carried_out(tmp_path: Path) -> None:
     assert hosts_of_plan(journal.path, "d1") == {"gpu01", "gpu02"}
     assert hosts_of_plan(journal.path, "d2") == set()
     assert hosts_of_plan(tmp_path / "nowhere", "d1") == set()
+
+
+def test_what_is_asked_of_a_plan_changes_neither_it_nor_its_copies() -> None:
+    fresh, asked = plan(), plan()
+    assert [change.id for change in asked.for_host("gpu01")] == ["01-hosts_file", "02-hostname"]
+    assert asked.for_host("gpu02") == () == asked.findings_of("gpu01")
+    assert asked == fresh
+    assert asked.digest == fresh.digest
+    assert asked.restricted(["gpu02"]).for_host("gpu01") == ()
+    assert len(asked.model_copy(update={"changes": asked.changes[:1]}).for_host("gpu01")) == 1
