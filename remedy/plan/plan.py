@@ -108,7 +108,7 @@ class Plan(Document):
 
 
 def _by_host(items: Iterable[OfHost]) -> Mapping[Any, tuple[OfHost, ...]]:
-    """Return items by their host: a look at all of them for each host would grow with the square of the fleet."""
+    """Return items by their host: a look at all of them for each host grows with the square of the fleet."""
     groups: dict[Any, list[OfHost]] = {}
     for item in items:
         groups.setdefault(item.host, []).append(item)

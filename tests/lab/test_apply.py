@@ -67,6 +67,7 @@ class ApplyStory:
 @pytest.fixture(scope="module")
 def story(module_cluster: Cluster) -> ApplyStory:
     site = Site(module_cluster)
+    site.make_ranks_cheap()
     for host, faults in FAULTS.items():
         module_cluster.fault(host, *faults)
     told: dict[str, Any] = {"site": site, "broken": site.all_names()}

@@ -107,7 +107,7 @@ def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(cluster:
     assert pending(cluster, host) == ""
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.full), "after"])
 def test_a_run_that_dies_while_it_arms_its_timer_leaves_no_lock(
     cluster: Cluster, when: str
 ) -> None:

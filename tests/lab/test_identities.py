@@ -100,6 +100,7 @@ def test_another_entrys_name_asks_and_hosts_that_are_missing_are_in_the_question
     assert site.names("gpu02").running == "gpu02"
 
 
+@pytest.mark.full
 def test_a_clone_that_carries_the_name_of_a_machine_at_its_place_is_renamed(
     cluster: Cluster,
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) 
     site.assert_right()
 
 
+@pytest.mark.full
 def test_a_controller_killed_while_it_verifies_leaves_nothing(cluster: Cluster) -> None:
     site = Site(cluster)
     site.run_on_stub()

@@ -152,6 +152,7 @@ def test_a_fault_is_really_there_and_a_reset_ends_it(idle_cluster: Cluster, name
         assert "broken" not in cluster.run("gpu01", EVIDENCE[name]).stdout
 
 
+@pytest.mark.full
 def test_an_unreachable_host_and_a_lost_one_are_told_apart(cluster: Cluster) -> None:
     cluster.fault("gpu01", "unreachable")
     cluster.fault("gpu02", "node-lost")
@@ -195,6 +196,7 @@ def test_the_inventory_lists_what_runs(cluster: Cluster) -> None:
     assert gpus["gpu02"]["ssh_key"] == str(cluster.lab.paths.key)
 
 
+@pytest.mark.full
 def test_a_lab_grows_and_boots_what_is_off(new_cluster: Callable[..., Cluster]) -> None:
     cluster = new_cluster(count=1, prefix="node", faults=("hosts-crlf",))
     cluster.lab.kill("node01")

@@ -76,6 +76,7 @@ def test_each_place_is_named_and_no_secret_leaves_a_host(site: Site) -> None:
     assert (TOKEN in seen.text, kept) == (False, [])
 
 
+@pytest.mark.full
 def test_the_device_of_ucx_and_hccl_is_corrected_and_taken_back(site: Site) -> None:
     host = site.cluster.hosts[0]
     site.cluster.fault(host, "wrong-device-of-ucx-and-hccl")

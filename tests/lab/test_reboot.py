@@ -16,6 +16,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.full
 def test_names_survive_a_reboot(cluster: Cluster) -> None:
     site = Site(cluster)
     for host, fault in FAULTS.items():

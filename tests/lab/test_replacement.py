@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
+from tests import stub
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
@@ -19,6 +20,7 @@ def test_a_replaced_node_is_accepted_by_name_and_then_everybody_finds_it(cluster
     if cluster.lab.record().python is None:
         pytest.skip("no torch for the hosts")
     site = Site(cluster)
+    site.make_ranks_cheap()
     assert site.remedy("apply", "--yes", "--no-verify").code == 0
     others = [host for host in cluster.hosts if host != "gpu02"]
     known = cluster.lab.paths.known_hosts.read_text("ascii")
@@ -60,6 +62,7 @@ def test_a_replaced_node_is_accepted_by_name_and_then_everybody_finds_it(cluster
 def _replace(cluster: Cluster, site: Site) -> str:
     """Put another machine in gpu02's place, with another cluster address; return that."""
     cluster.replace("gpu02")
+    stub.install(cluster.host("gpu02"))
     one = cluster.host("gpu02").record
     network = IPv4Network(cluster.lab.record().cluster)
     new = str(network[NEW_NUMBER])

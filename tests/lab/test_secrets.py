@@ -15,6 +15,7 @@ import pytest
 
 from remedy.lab.rootfs import GUARDED_PASSWORD
 from remedy.secret import KEY_NAME
+from tests.lab import forks
 from tests.lab.conftest import Cluster
 from tests.lab.processes import DECOY, start_looking, stop_looking
 from tests.lab.site import Site
@@ -79,19 +80,17 @@ def hunt(module_cluster: Cluster) -> Hunt:
     codes: dict[str, int] = {}
 
     def run(name: str, *words: str) -> bytes:
-        done = subprocess.run(
+        done = forks.run(
             site.command(name, *words),
-            capture_output=True,
-            check=False,
-            cwd=site.folder,
-            timeout=180,
-            start_new_session=True,
-            env={**os.environ, "SITE_TOKEN": IN_SHELL},
+            stdin="",
+            seconds=180,
+            environment={**os.environ, "SITE_TOKEN": IN_SHELL},
+            folder=site.folder,
         )
         key = f"{name} {len(said)}"
-        said[key] = done.stdout + done.stderr
+        said[key] = (done.stdout + done.stderr).encode()
         codes[key] = done.returncode
-        return done.stdout
+        return done.stdout.encode()
 
     only = ("--limit", HOST, "-v")
     run("check", *only)

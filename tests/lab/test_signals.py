@@ -88,6 +88,7 @@ def test_while_a_change_waits_for_its_confirmation(cluster: Cluster) -> None:
     assert site.remedy("check", "--limit", "gpu01").code == 0
 
 
+@pytest.mark.full
 def test_while_the_fleet_is_verified(cluster: Cluster) -> None:
     site = Site(cluster)
     site.run_on_stub()
@@ -107,11 +108,8 @@ def test_while_the_fleet_is_verified(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("redirected", "code", "changed"),
     [
-        (
-            "2>&1 | head -c1",
-            141,
-            False,
-        ),  # nobody could have read the plan: it ends before the question
+        # Nobody could have read the plan: it ends before the question.
+        pytest.param("2>&1 | head -c1", 141, False, marks=pytest.mark.full),
         ("2> >(head -c1) >/dev/null", 0, True),  # progress that nobody reads stops no work on hosts
     ],
 )

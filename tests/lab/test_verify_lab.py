@@ -102,8 +102,8 @@ class Controller:
     def marked(self, plan: RankPlan, host: str) -> str:
         """The command lines on a host that belong to a plan's run."""
         look = (
-            f"for d in /proc/[0-9]*; do tr '\\0' '\\n' < $d/environ 2>/dev/null"
-            f" | grep -qx {MARKER}={plan.nonce} && tr '\\0' ' ' < $d/cmdline; done; true"
+            f"for e in $(grep -lszx {MARKER}={plan.nonce} /proc/[0-9]*/environ); do"
+            " tr '\\0' ' ' < ${e%environ}cmdline; done 2>/dev/null; true"
         )
         return self.cluster.run(host, look).stdout
 
@@ -182,7 +182,8 @@ if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
 
 
 def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None:
-    for name in controller.cluster.hosts:
+    names = controller.cluster.hosts[:2]
+    for name in names:
         host = controller.cluster.host(name)
         host.must("mkdir -p /opt/alone && cat > /opt/alone/sitecustomize.py", stdin=ALONE)
         host.must("echo PYTHONPATH=/opt/alone >> /etc/environment")
@@ -192,11 +193,11 @@ def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None
         answers.update(controller.run(scripts))
         return answers
 
-    plan = controller.plan(deadline=90)
+    plan = controller.plan(*names, deadline=90)
     try:
         verdict = verify(run, plan)
     finally:
-        for name in controller.cluster.hosts:
+        for name in names:
             controller.cluster.host(name).must(
                 "sed -i /alone/d /etc/environment && rm -r /opt/alone"
             )
@@ -204,9 +205,9 @@ def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None
     assert all('"phase": "done"' in output.stdout for output in answers.values())
     assert not verdict.passed
     assert not verdict.bandwidth, "each measured only itself"
-    assert accused(verdict) == set(controller.cluster.hosts)
-    assert len(verdict.evidence) == len(controller.cluster.hosts)
-    assert all("its world has 1 ranks, expected 4" in line for line in verdict.evidence)
+    assert accused(verdict) == set(names)
+    assert len(verdict.evidence) == len(names)
+    assert all("its world has 1 ranks, expected 2" in line for line in verdict.evidence)
     assert not controller.leftovers(plan)
 
 
@@ -281,6 +282,7 @@ def test_a_killed_worker_is_named_and_the_others_do_not_wait(controller: Control
     assert not controller.leftovers(plan)
 
 
+@pytest.mark.full
 @on_stub
 def test_nothing_is_left_when_the_controller_is_killed(controller: Controller) -> None:
     plan = controller.plan(deadline=120.0)
@@ -316,9 +318,9 @@ LINKS = ("[p]ython[0-9.]* -$", "[t]imeout -k 5", "[t]orch.distributed.run", WORK
 @pytest.mark.parametrize(
     ("controller", "link"),
     [
-        ("torch", LINKS[0]),
-        *(("stub", link) for link in LINKS),
-        *(pytest.param("torch", link, marks=pytest.mark.full) for link in LINKS[1:]),
+        ("stub", LINKS[0]),
+        *(pytest.param("stub", link, marks=pytest.mark.full) for link in LINKS[1:]),
+        *(pytest.param("torch", link, marks=pytest.mark.full) for link in LINKS),
     ],
     indirect=["controller"],
 )

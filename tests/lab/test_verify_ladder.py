@@ -116,6 +116,7 @@ def test_a_host_that_only_starts_slowly_is_not_blamed_beside_one_that_hangs(site
     assert f"{slow} started slowly and got more time" in isolation["message"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("site", [pytest.param(Fleet(3, ranks="stub"), id="3")], indirect=True)
 def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site) -> None:
     assert site.remedy("verify").code == 0
@@ -132,6 +133,7 @@ def test_a_replaced_host_is_tested_with_one_partner_and_then_with_all(site: Site
     assert "reachability" not in rungs
 
 
+@pytest.mark.full
 def test_a_slow_host_is_named_with_its_figures(site: Site) -> None:
     victim = site.cluster.hosts[3]
     site.cluster.fault(victim, "slow-link")
@@ -179,8 +181,9 @@ def test_nothing_is_left_when_remedy_itself_is_killed(site: Site, stage: str) ->
     wait_for(lambda: left(site) == before, GONE)
 
 
+@pytest.mark.full
 @on_stub
-@pytest.mark.parametrize("stage", [pytest.param(KNOCKING, marks=pytest.mark.full), TRAINING])
+@pytest.mark.parametrize("stage", [KNOCKING, TRAINING])
 def test_nothing_is_left_when_the_network_to_remedy_goes(site: Site, stage: str) -> None:
     """No FIN and no RST ever comes: the hosts' own deadlines end it."""
     spec = site.folder / "remedy.yaml"

@@ -95,6 +95,7 @@ def test_they_are_found_repaired_and_taken_back(cluster: Cluster) -> None:
     assert dump(cluster) == before
 
 
+@pytest.mark.full
 def test_what_is_right_is_accepted_by_its_text(cluster: Cluster) -> None:
     site = Site(cluster)
     assert site.remedy("apply", *APPLY).code == 0

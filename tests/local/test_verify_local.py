@@ -72,6 +72,7 @@ def test_two_hosts_prove_the_sum_and_leave_nothing(make: Callable[..., Hosts]) -
     hosts.assert_nothing_left()
 
 
+@on_stub
 def test_several_ranks_a_host(make: Callable[..., Hosts]) -> None:
     hosts = make(ranks_per_host=2, sizes=(4096,))
     hosts.start(*NAMES)
@@ -100,6 +101,7 @@ def test_gpus_that_torch_cannot_use_are_no_proof_and_each_host_says_why(
     hosts.assert_nothing_left()
 
 
+@on_stub
 def test_two_names_for_one_machine_do_not_pass(make: Callable[..., Hosts]) -> None:
     hosts = make(sizes=(8,))
     hosts.start(*NAMES, own_boot_id=False)
@@ -113,7 +115,7 @@ def test_two_names_for_one_machine_do_not_pass(make: Callable[..., Hosts]) -> No
 @pytest.mark.parametrize(
     ("make", "victim"),
     [
-        ("torch", "gpu01"),
+        pytest.param("torch", "gpu01", marks=pytest.mark.full),
         ("stub", "gpu01"),
         ("stub", "gpu02"),
         pytest.param("torch", "gpu02", marks=pytest.mark.full),
@@ -229,9 +231,10 @@ def links(pid: int) -> list[int]:
 @pytest.mark.parametrize(
     ("make", "who"),
     [
-        ("torch", "agent"),
-        *(("stub", link) for link in LINKS),
-        *(pytest.param("torch", link, marks=pytest.mark.full) for link in LINKS[1:]),
+        ("stub", "agent"),
+        ("stub", "reader"),
+        *(pytest.param("stub", link, marks=pytest.mark.full) for link in LINKS[1:-1]),
+        *(pytest.param("torch", link, marks=pytest.mark.full) for link in LINKS),
     ],
     indirect=["make"],
 )

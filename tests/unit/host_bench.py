@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from remedy.apply.job import Job
 from remedy.apply.report import HostReport, parse_report
 from remedy.apply.script import render_changes, render_look, render_rehearsal, render_undo
@@ -101,7 +103,7 @@ class Bench:
 
 
 # What /bin/sh is somewhere: dash here, bash on RHEL, busybox on Alpine.
-SHELLS = ("sh", "bash --posix", "busybox sh")
+SHELLS = ("sh", "bash --posix", pytest.param("busybox sh", marks=pytest.mark.full))
 
 
 def statuses(report: HostReport) -> list[str]:

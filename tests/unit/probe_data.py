@@ -14,12 +14,14 @@ import base64
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
+
 from remedy.probe import HostState, ProbeRequest, parse_probe
 
 NONCE = "0" * 32
 REQUEST = ProbeRequest(names=("gpu01", "gpu02", "gpu03"), nonce=NONCE)
 # The shells that the probe has to run in.
-SHELLS = ("dash", "bash", "busybox")
+SHELLS = ("dash", "bash", pytest.param("busybox", marks=pytest.mark.full))
 RECORDED = ("lab-idle", "lab-busy", "lab-firewalld")
 
 

@@ -105,7 +105,9 @@ def test_colours_are_for_terminals_that_want_them(short_log: Path) -> None:
     assert "\x1b[" not in dumb
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize(
+    "columns", [40, *(pytest.param(n, marks=pytest.mark.full) for n in (80, 120))]
+)
 def test_sentences_are_folded_between_words(short_log: Path, columns: int) -> None:
     written, _ = on_a_terminal("diagnose", "--all", str(short_log), columns=columns)
     lines = CODES.sub("", written).replace("\r", "").splitlines()

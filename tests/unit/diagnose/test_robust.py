@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.diagnose import catalogue, diagnose_lines
@@ -23,7 +23,6 @@ def _label(data: bytes) -> str:
 
 
 @given(st.binary(max_size=4000))
-@settings(max_examples=60)
 def test_bytes(data: bytes) -> None:
     assert _label(data)
 
@@ -32,7 +31,6 @@ def test_bytes(data: bytes) -> None:
     st.lists(st.one_of(st.sampled_from(TEXTS), st.text(max_size=60)), max_size=40),
     st.binary(max_size=9),
 )
-@settings(max_examples=60)
 def test_texts_among_garbage(texts: list[str], garbage: bytes) -> None:
     assert _label(garbage.join(text.encode("utf-8", "replace") for text in texts))
 
@@ -40,7 +38,6 @@ def test_texts_among_garbage(texts: list[str], garbage: bytes) -> None:
 @given(
     st.dictionaries(st.text(max_size=9), st.lists(st.sampled_from(TEXTS), max_size=6), max_size=5)
 )
-@settings(max_examples=40)
 def test_many_logs(logs: dict[str, list[str]]) -> None:
     found = diagnose_lines(logs)
     assert found.document(remedy=None, command=None)["schema"] == "remedy.diagnosis/1"

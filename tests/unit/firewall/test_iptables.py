@@ -6,7 +6,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.firewall import firewalld, iptables, nftables, spans, ufw
@@ -87,7 +87,6 @@ rules_of_others = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(rules_of_others, st.sampled_from(["ACCEPT", "DROP"]), st.booleans(), st.booleans())
 def test_any_rules_of_iptables_converge_and_come_back(
     rules: list[str], policy: str, legacy: bool, kept: bool

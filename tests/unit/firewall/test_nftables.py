@@ -6,7 +6,7 @@ import hashlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.firewall import nftables, spans
@@ -130,7 +130,6 @@ def test_only_the_chain_of_firewalld_that_packets_come_in_by_is_judged() -> None
     assert len([f for f in plan.findings if f.host == "a"]) == 1
 
 
-@settings(max_examples=50)
 @given(
     st.lists(
         st.sampled_from(

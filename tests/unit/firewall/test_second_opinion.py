@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.firewall import iptables_rules, nftables_rules, spans
@@ -326,7 +326,6 @@ def judged_alone(tables: Tables, packet: Packet) -> Judgement:
     return judge(chains, base, [part])
 
 
-@settings(max_examples=25)
 @given(chain_sets)
 def test_of_each_packet_alone_both_say_the_same(chains: Chains) -> None:
     for tables in (iptables(chains), nftables(chains)):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.errors import RefusedError, RemedyError
@@ -31,7 +31,6 @@ PATTERN = st.builds(
 LISTS = st.lists(PATTERN, min_size=1, max_size=4).map(",".join)
 
 
-@settings(max_examples=60, deadline=None)
 @given(NAME, st.lists(LISTS, min_size=1, max_size=8))
 def test_names_fit_as_openssh_has_it(name: str, lists: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -138,7 +138,6 @@ def test_a_host_without_torch_says_so(tmp_path: Path) -> None:
 
 
 @given(st.text(alphabet="ab '\"$`;&|\\\n(){}é~/", min_size=1, max_size=40))
-@settings(max_examples=30)
 def test_a_given_interpreter_is_never_run_as_shell(python: str) -> None:
     plan = plan_ranks([Participant(name=n, address="10.0.0.1", python=python) for n in "ab"])
     done = run(plan, "/nonexistent")
