@@ -96,7 +96,7 @@ def parse_files(
         mount = mount_of(path, by_point)
         return mount is not None and mount.read_only
 
-    contents = _Contents(sections, root=root)
+    contents = _AllContents(sections, root=root)
     files: dict[str, Fact[File]] = {}
     for line in listing.split(b"\n"):
         if match := _FACTS.fullmatch(line):
@@ -117,7 +117,7 @@ def parse_files(
 
 
 def _present(
-    match: re.Match[bytes], real: str, contents: _Contents, stuck: set[str], *, read_only: bool
+    match: re.Match[bytes], real: str, contents: _AllContents, stuck: set[str], *, read_only: bool
 ) -> Fact[File]:
     """Return a file that stat(1) showed, with its content.
 
@@ -157,13 +157,8 @@ def _refused(path: str, real: str, words: str, *, read_only: bool) -> Fact[File]
 class _Contents:
     """The bytes of section ``file-contents``, read file after file in the order in which they were printed."""
 
-    def __init__(self, sections: Sections, *, root: bool) -> None:
-        # As root a file of the right kind and size is always read, unless it changed in between.
-        self.reason = "it changed meanwhile" if root else "that needs root"
-        try:
-            self.body = sections.body("file-contents") + b"\n"
-        except NoAnswerError as error:
-            self.body, self.reason = b"", str(error)
+    def __init__(self, body: bytes, reason: str) -> None:
+        self.body, self.reason = body + b"\n", reason
         self.position = 0
 
     def read(self, path: bytes, size: int | None) -> bytes | None:
@@ -185,7 +180,35 @@ class _Contents:
         return content if size in (None, len(content)) else None
 
 
-def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) -> bytes | Unknown:
+class _AllContents:
+    """What was read by the probe itself, and what was read in homes with the rights of their users alone.
+
+    A user can say what is in the own home, and of no other file.
+    """
+
+    def __init__(self, sections: Sections, *, root: bool) -> None:
+        # As root a file of the right kind and size is always read, unless it changed in between.
+        reason = "it changed meanwhile" if root else "that needs root"
+        self._homes: tuple[bytes, ...] = ()
+        try:
+            self._own = _Contents(sections.body("file-contents"), reason)
+        except NoAnswerError as error:
+            self._own = _Contents(b"", str(error))
+        try:
+            head, _, body = sections.body("guest-contents").partition(b"\n\n")
+            self._homes = tuple(home + b"/" for home in head.split(b"\n") if home)
+        except NoAnswerError:
+            body = b""
+        self._guests = _Contents(body, "its user may not read it, or it changed meanwhile")
+
+    def of(self, path: bytes) -> _Contents:
+        """Return where the content of the file at ``path`` is."""
+        return self._guests if path.startswith(self._homes) else self._own
+
+
+def _content(
+    contents: _AllContents, path: bytes, mode: int, size: int, real: str
+) -> bytes | Unknown:
     name = as_text(path)
     if real == "/dev/null":  # how sysctl.d(5) and systemd switch a file off
         return b""
@@ -196,11 +219,12 @@ def _content(contents: _Contents, path: bytes, mode: int, size: int, real: str) 
     if b":" in path or b"'" in path:
         return Unknown(reason=f"{name} has a name that the probe does not read")
     if path.startswith(KERNEL_FILES):
-        content = contents.read(path, None)
+        content = contents.of(path).read(path, None)
         return Unknown(reason=f"{name} is empty, or not to be read") if content is None else content
-    content = contents.read(path, size)
+    source = contents.of(path)
+    content = source.read(path, size)
     if content is None:
-        return Unknown(reason=f"{name} could not be read: {contents.reason}")
+        return Unknown(reason=f"{name} could not be read: {source.reason}")
     return content
 
 

@@ -23,8 +23,9 @@ LAST_MARK = 0x00FFFFFF
 
 # The script's parts, in this order: the first sets what the others use, the last runs it all.
 PARTS = (
-    *("frame", "awake", "machine", "guards", "files", "places", "network", "routing", "names"),
-    *("processes", "firewalls", "packets", "containers", "accelerators", "software", "run"),
+    *("frame", "awake", "machine", "guards", "guests", "files", "places", "network"),
+    *("routing", "names", "processes", "firewalls", "packets", "containers"),
+    *("accelerators", "software", "run"),
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")

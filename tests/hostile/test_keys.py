@@ -126,7 +126,8 @@ def decisions(
         with (servers.folder / case.name.replace(" ", "-") / "ssh_config").open("a") as file:
             file.write(f"HostName {servers.address}\n")
         hosts.append((f"case{number}", data))
-    inventory = servers.folder / "inventory.py"
+    # Of its own: Python would take another that this process has read for it.
+    inventory = servers.folder / f"inventory-{len(cases)}.py"
     inventory.write_text("\n".join((*lines, f"hosts = {hosts!r}\n")))
     loaded = load_inventory(inventory)
     transport = Transport(loaded)

@@ -19,14 +19,14 @@ stat_files() {
     if [ "$status" = timeout ]; then
         file_facts "$files"
         detail='the home directory did not answer'
-        home= home_paths= scan_home_paths=
+        home= home_paths= scan_home_paths= guest_scan=
     fi
     printf '%s\n' "$facts"
 }
 
 # The regular files among them, up to 4 MiB each, and where the links lead.
 choose_files() {
-    readable= linked= dangling= watched_paths= directory=
+    readable= guest_files= linked= dangling= watched_paths= directory=
     set -f # a name that looks like a pattern is a name
     IFS=$nl
     for line in $facts; do
@@ -34,8 +34,15 @@ choose_files() {
         path=/${line#* /} bytes=${line#* * * } bytes=${bytes%% *}
         case $path in *"'"* | *:*) continue ;; esac
         # A path that a pattern finds too is listed twice.
-        case $readable$nl in *"$nl$path$nl"*) continue ;; esac
-        [ "$bytes" -gt 4194304 ] 2>/dev/null || readable=$readable$nl$path
+        case $readable$guest_files$nl in *"$nl$path$nl"*) continue ;; esac
+        choose_reader "$path"
+        if [ "$bytes" -gt 4194304 ] 2>/dev/null; then
+            :
+        elif [ "$reader" ]; then
+            guest_files=$guest_files$nl$path
+        else
+            readable=$readable$nl$path
+        fi
         if [ "${path%/*}" != "$directory" ]; then
             directory=${path%/*}
             watched_paths=$watched_paths$nl$directory

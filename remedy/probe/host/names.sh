@@ -3,7 +3,10 @@
 # Each name is followed by an address of 0.0.0.0/8, which getent answers with itself: so the answer to a name
 # is what comes before its mark, and a name without an answer is seen too. -A: both families as getaddrinfo has
 # them without AI_ADDRCONFIG, which is how gloo, c10d and NCCL ask.
-ask() { answers=$($as getent ${nss_services:+-s "$nss_services"} $every ahosts "$@" </dev/null 2>/dev/null); }
+ask() {
+    set -- getent ${nss_services:+-s "$nss_services"} $every ahosts "$@"
+    if [ "$as" ]; then answers=$(as_user "$@"); else answers=$("$@" </dev/null 2>/dev/null); fi
+}
 
 came_through() { case $nl$answers in *"$nl$1 "*) ;; *) return 1 ;; esac; }
 
@@ -53,7 +56,6 @@ names() {
 # be asked for. Sets asker, and what its process begins with.
 choose_user() {
     asker=$jobs_user
-    while read -r key _ euid _; do [ "$key" != Uid: ] || break; done </proc/self/status
     if [ "$asker" ]; then
         user_id=$jobs_id group_id=$jobs_group
         [ "$user_id" ] || ask_directory || return 1
@@ -65,8 +67,7 @@ choose_user() {
     case $user_id in "$euid") return 0 ;; '' | *[!0-9]*) detail='the id of the user is not a number'; return 1 ;; esac
     case $group_id in '' | *[!0-9]*) detail='the group of the user is not a number'; return 1 ;; esac
     [ "$euid" = 0 ] || { detail="asking as $asker needs root"; return 1; }
-    as="setpriv --reuid=$user_id --regid=$group_id --clear-groups"
-    has setpriv || as="chroot --userspec=$user_id:$group_id --groups= /"
+    become "$user_id" "$group_id"
 }
 
 # A user who is not in /etc/passwd: asked of a directory whose daemon runs, for no other could answer without being

@@ -7,8 +7,11 @@ mentions() {
     IFS=$nl
     for path in $interpreters; do
         path=${path%/bin/*}
-        further=$further$nl$path/etc/conda/activate.d/*.sh$nl$path/conda-meta/state$nl$path/bin/activate
+        choose_reader "$path/"
+        path=$path/etc/conda/activate.d/*.sh$nl$path/conda-meta/state$nl$path/bin/activate
+        if [ "$reader" ]; then guest_scan=$guest_scan$nl$path; else further=$further$nl$path; fi
     done
+    searched= system_files=
     set -- $scan_files $scan_home_paths $further
     unset IFS
     mentioned=$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
@@ -18,9 +21,11 @@ mentions() {
         IFS=$nl
         set -- $further
         unset IFS
+        system_files=$further
         mentioned=$mentioned$nl$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
     fi
     case $status in failed:[12]) status=ok ;; esac # no line matches, or a file is not there
+    [ -z "$guest_scan" ] || [ "$status" != ok ] || guest_mentions
     printf '%s\n' "$mentioned" | sed "$hide_values"
 }
 
@@ -46,7 +51,7 @@ name_further_files() {
             /etc/* | /usr/* | /opt/* | /run/* | /var/*)
                 set +f
                 for path in $path; do
-                    case $nl$scan_files$nl$further$nl in *"$nl$path$nl"*) continue ;; esac
+                    case $nl$scan_files$nl$system_files$nl$searched$nl$further$nl in *"$nl$path$nl"*) continue ;; esac
                     [ -f "$path" ] && [ "$number" -lt 64 ] || continue
                     further=$further$nl$path number=$((number + 1))
                 done

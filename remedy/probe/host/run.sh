@@ -11,6 +11,7 @@ probe() {
     section kernel kernel
     section file-facts stat_files
     section file-contents file_contents
+    section guest-contents guest_contents
     section file-links file_links
     section file-attributes file_attributes
     section mentions mentions
@@ -56,13 +57,16 @@ probe() {
 uptime
 stop=$((${up%.*} + stop_after))
 shm_files= saved= nvidia_status= names= folders= booted=0
+while read -r key _ euid _; do [ "$key" != Uid: ] || break; done </proc/self/status
 home=${HOME:-/}
 homes=$home
 case ${SUDO_USER:-} in
     '' | -* | *[!A-Za-z0-9._-]*) ;;
     *)
         eval "user_home=~$SUDO_USER"
-        case $user_home in /*) homes=$user_home$nl$home ;; esac
+        case $user_home in
+            /*) homes=$user_home$nl$home; add_guest "$user_home" "${SUDO_UID:-}" "${SUDO_GID:-}" ;;
+        esac
         ;;
 esac
 # Read by the shell itself: getpwnam(3) could start a daemon for a user who is not in the file.
@@ -72,13 +76,28 @@ if [ "$jobs_user" ]; then
         [ "$user" != "$jobs_user" ] || break
         jobs_id= jobs_group= user_home=
     done </etc/passwd
-    case $user_home in /*) [ "$user_home" = "$home" ] || homes=$user_home$nl$homes ;; esac
+    case $user_home in /*)
+        [ "$user_home" = "$home" ] || homes=$user_home$nl$homes
+        add_guest "$user_home" "$jobs_id" "$jobs_group"
+    ;; esac
 fi
-home_paths= scan_home_paths=
+choose_reader "$home/"
+case $reader$home in
+    /root | / | *:*) ;;
+    *) [ -O "$home" ] || add_guest "$home" '' '' ;;
+esac
+home_paths= scan_home_paths= guest_scan=
 IFS=$nl
 for directory in $homes; do
     for path in $home_files; do home_paths=$home_paths$nl$directory/$path; done
-    for path in $scan_home_files; do scan_home_paths=$scan_home_paths$nl$directory/$path; done
+    choose_reader "$directory/"
+    for path in $scan_home_files; do
+        if [ "$reader" ]; then
+            guest_scan=$guest_scan$nl$directory/$path
+        else
+            scan_home_paths=$scan_home_paths$nl$directory/$path
+        fi
+    done
 done
 unset IFS
 

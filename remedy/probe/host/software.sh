@@ -34,11 +34,31 @@ software() {
         [ ! -e "$library" ] || printf 'library %s\n' "$library"
     done
     for file in $version_files; do
-        while IFS= read -r line; do
-            case $line in cuda*) printf '%s:%s\n' "$file" "$line"; break ;; esac
-        done <"$file"
+        [ -f "$file" ] || continue
+        choose_reader "$file"
+        if [ -z "$reader" ] && [ -O "$file" ]; then
+            while IFS= read -r line; do
+                case $line in cuda*) printf '%s:%s\n' "$file" "$line"; break ;; esac
+            done <"$file"
+        else
+            unset IFS
+            guest=$reader
+            version_of "$file"
+            IFS=$nl
+        fi
     done
     unset IFS
+}
+
+# By a process, which the watchdog ends: whoever owns the file can have a pipe in its place.
+version_of() {
+    set -- grep -aHm1 ^cuda "$1"
+    if [ "$guest" ]; then
+        become_guest
+        as_user "$@"
+    else
+        "$@" 2>/dev/null </dev/null | head -c 4096
+    fi
 }
 
 add_prefix() {
