@@ -49,7 +49,8 @@ _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
 
 # Zones and direct rules as they are in force and as they are kept; interfaces are bound again after the reload.
-# A reload that fails leaves no rule at all in force, so the former files are kept until it has not.
+# A reload that fails leaves no rule at all in force, so the former files are kept until it has not, in the run's
+# folder. roots, leads_to, digest, put and drop are of remedy/apply/host.
 _DO = r"""
 listing() {
     firewall-cmd "$@" --list-all-zones | sed -e '/^[^ ]/s/ (.*)$//' -e '/^  interfaces:/d'
@@ -59,12 +60,12 @@ bound() {
     firewall-cmd --get-active-zones |
         awk '/^[^ ]/ { zone = $1 } $1 == "interfaces:" { for (i = 2; i <= NF; i++) print zone, $i }'
 }
-put() {
-    if [ -z "$2" ]; then
-        rm -f -- "$1"
+bring() { # path, and what it is to hold; empty: it goes
+    leads_to "$1"
+    if [ ! -s "$2" ]; then
+        drop "$1" "$REAL"
     else
-        mkdir -p -m 750 -- "${1%/*}" && printf '%s' "$2" >"$1.new" && chmod 644 "$1.new" &&
-            sync "$1.new" && mv -f -- "$1.new" "$1"
+        digest "$2" && put "$1" "$REAL" 644 "$2" "$SUM"
     fi
 }
 if [ "$(listing)" != "$(listing --permanent)" ]; then
@@ -79,21 +80,25 @@ if [ "$ipset" ] && [ -z "$(firewall-cmd --get-ipset-types)" ]; then
 fi
 running() { [ "$(firewall-cmd --state 2>&1)" = running ]; }
 before=$(bound)
+work=$DIR/firewalld
+rm -rf -- "$work" && mkdir -m 700 -- "$work" && printf %s "$ipset" >"$work/1" &&
+    printf %s "$policy" >"$work/2" && printf %s "$out" >"$work/3" || exit 1
+number=0
 for file in "$ipset_file" "$policy_file" "$out_file"; do
+    number=$((number + 1))
     roots "$file" || exit 1
-    rm -f -- "$file.old"
-    [ ! -e "$file" ] || cp -p -- "$file" "$file.old" || exit 1
+    [ ! -e "$file" ] || cat -- "$file" >"$work/$number.old" || exit 1
 done
+bring_all() { # the end of the names
+    missed=
+    bring "$ipset_file" "$work/1$1" || missed=1
+    bring "$policy_file" "$work/2$1" || missed=1
+    bring "$out_file" "$work/3$1" || missed=1
+    [ -z "$missed" ]
+}
 refused=
-if said=$({
-    put "$ipset_file" "$ipset" && put "$policy_file" "$policy" && put "$out_file" "$out" &&
-        firewall-cmd --check-config && firewall-cmd --reload && running
-} 2>&1); then
-    rm -f -- "$ipset_file.old" "$policy_file.old" "$out_file.old"
-else
-    for file in "$ipset_file" "$policy_file" "$out_file"; do
-        if [ -e "$file.old" ]; then mv -f -- "$file.old" "$file"; else rm -f -- "$file"; fi
-    done
+if ! said=$({ bring_all '' && firewall-cmd --check-config && firewall-cmd --reload && running; } 2>&1); then
+    bring_all .old
     firewall-cmd --quiet --reload
     now='has no rules in force'
     ! running || now='has its former rules again'
@@ -108,6 +113,9 @@ printf '%s\n' "$before" | while read -r zone interface; do
     [ -n "$interface" ] || continue # nothing is bound
     firewall-cmd --quiet --zone="$zone" --change-interface="$interface" || exit 1
 done && [ -z "$refused" ]
+status=$?
+rm -rf -- "$work"
+exit "$status"
 """
 
 
