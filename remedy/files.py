@@ -42,6 +42,21 @@ def create_whole(path: Path, content: str | bytes, *, mode: int | None = None) -
     _write(path, content, mode, lambda part, target: target.hardlink_to(part))
 
 
+def read_regular(path: Path, most: int) -> bytes:
+    """Return the first bytes of a file that somebody else may have put there; a pipe keeps nobody waiting.
+
+    Args:
+        most: as many bytes as are read.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return file.read(most)
+
+
 def make_folder(folder: Path, *, mode: int = 0o700) -> None:
     """Create a folder, and those above it, where they are missing, and return once their names are on disk.
 

@@ -7,14 +7,16 @@ in which namespace, until when. A signature lies beside its plan: ``plan.json.NA
 
 from __future__ import annotations
 
+import glob
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.errors import RefusedError, UsageError
-from remedy.files import write_whole
+from remedy.files import read_regular, write_whole
 from remedy.plan import Plan
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
@@ -24,6 +26,8 @@ PLANNER = "remedy-planner@v1"
 AUTHORS = "the author's own"
 # Time for a person to type a passphrase, or to touch a token.
 KEYGEN_SECONDS = 300
+# Of a key of 16,384 bits, or with a certificate, a few thousand; and each costs two processes.
+MOST_BYTES, MOST_SIGNATURES = 64 << 10, 64
 # The form that ssh-keygen writes; it reads more than that, and a signature must match byte for byte.
 _ARMOR = re.compile(
     rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END SSH SIGNATURE-----(\r?\n)?"
@@ -171,7 +175,11 @@ def _checked(
         )
     valid: dict[str, Approval] = {}
     invalid: list[tuple[str, str]] = []
-    for signature in sorted(path.parent.glob(f"{path.name}.*.sig")):
+    files = sorted(path.parent.glob(f"{glob.escape(path.name)}.*.sig"))
+    if len(files) > MOST_SIGNATURES:
+        reason = f"more than {MOST_SIGNATURES} signatures: move those away that do not count"
+        invalid.append((f"{path.name}.*.sig", reason))
+    for signature in files[:MOST_SIGNATURES]:
         principal, reason = _signer(message(plan), signature, allowed_signers, revoked)
         if principal is not None:
             valid.setdefault(principal, Approval(principal, signature))
@@ -193,12 +201,23 @@ def _signer(
     could approve with an expired key.
     """
     try:
-        armor = signature.read_bytes()
+        armor = read_regular(signature, MOST_BYTES)
     except OSError as error:
         return None, f"cannot be read: {error.strerror}"
     if not _ARMOR.fullmatch(armor):
         return None, "not a signature, or changed after it was made"
-    files = ["-f", str(allowed_signers), "-s", str(signature)]
+    with tempfile.NamedTemporaryFile(prefix="remedy-") as copy:
+        # Those bytes are judged, whatever is put in their place meanwhile.
+        copy.write(armor)
+        copy.flush()
+        files = ["-f", str(allowed_signers), "-s", copy.name]
+        return _principal(text, files, revoked, namespace)
+
+
+def _principal(
+    text: bytes, files: Sequence[str], revoked: Path | None, namespace: str
+) -> tuple[str | None, str]:
+    """Return whose signature the files are about, as ssh-keygen has it; None and its reason for nobody's."""
     revocations = [] if revoked is None else ["-r", str(revoked)]
     proposed = _keygen(["-Y", "find-principals", *files], b"")
     output = proposed.stderr

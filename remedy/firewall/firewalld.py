@@ -49,8 +49,8 @@ _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
 
 # Zones and direct rules as they are in force and as they are kept; interfaces are bound again after the reload.
-# A reload that fails leaves no rule at all in force, so the former files are kept until it has not, in the run's
-# folder. roots, leads_to, digest, put and drop are of remedy/apply/host.
+# A reload that fails leaves no rule at all in force, so the former files are kept
+# until it has not, in the folder of the run. roots, leads_to, digest, put and drop are of remedy/apply/host.
 _DO = r"""
 listing() {
     firewall-cmd "$@" --list-all-zones | sed -e '/^[^ ]/s/ (.*)$//' -e '/^  interfaces:/d'

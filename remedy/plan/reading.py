@@ -16,13 +16,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from remedy.errors import PlanFileError
+from remedy.files import read_regular
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
 from remedy.plan.plan import FORMAT, Plan
 
 # A plan of 10,000 hosts with a dozen changes each is smaller.
 MOST_BYTES = 128 << 20
+# Objects, lists and their elements; a change has about twenty, and each is some hundred bytes in memory.
+MOST_PARTS = 4_000_000
 MOST_TEXT, MOST_COMMAND = 16 << 10, 1 << 20
+MOST_SHOWN = 200  # of a place in a file, in a message
 MOST_CHANGES = 999  # of a host
+MOST_EVIDENCE = 10_000  # lines of a finding, each of which a reader is shown
 MOST_OFFSET = 1 << 40
 
 # The purpose of a plan that takes a run back; its changes are a part of that run's, its contents on the hosts.
@@ -73,7 +78,9 @@ def read_plan(path: Path, *, kept: bool = False) -> Plan:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise PlanFileError(f"{path}: {place}: {first['msg']}", next_step=again) from error
+        raise PlanFileError(
+            f"{path}: {place[:MOST_SHOWN]}: {first['msg'][:MOST_SHOWN]}", next_step=again
+        ) from error
     if plan.digest != digest:
         raise PlanFileError(
             f"{path} was changed after it was made: its digest does not match", next_step=again
@@ -130,9 +137,8 @@ def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
 
 
 def _text(path: Path) -> bytes:
-    with path.open("rb") as file:
-        text = file.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
+    text = read_regular(path, MOST_BYTES + 1)
+    if len(text) > MOST_BYTES or sum(map(text.count, (b"{", b"[", b","))) > MOST_PARTS:
         raise ValueError("too large")
     return text
 
@@ -227,7 +233,9 @@ def _finding_faults(finding: Finding) -> Iterator[str]:
         yield f"a finding is about {finding.host!r:.80}, which is no host name"
     if not _REMEDY.fullmatch(finding.remedy) or not _LABEL.fullmatch(finding.label):
         yield "a finding is of no remedy, or its cause is no label"
-    if any(len(text) > MOST_TEXT for text in (finding.title, finding.fix, *finding.evidence)):
+    too_many = len(finding.evidence) > MOST_EVIDENCE
+    texts = (finding.title, finding.fix, *finding.evidence)
+    if too_many or any(len(text) > MOST_TEXT for text in texts):
         yield "a finding is too long"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,32 @@ def test_who_planned_is_no_approver_whatever_the_author_is_called(path: Path) ->
         checked(path)
     sign(plan(), path, key(path.parent, "bob@example.org", both))
     assert checked(path) == ("bob@example.org",)
+
+
+def test_what_lies_beside_a_plan_keeps_nobody_waiting(path: Path) -> None:
+    """Whoever may write signatures may also put a pipe there, an endless file, or thousands of them."""
+    folder = path.parent
+    sign(plan(), path, key(folder, "ann@here", PLANNER), planner=True)
+    sign(plan(), path, key(folder, "bob@here", NAMESPACE))
+    os.mkfifo(folder / "plan.json.a.sig")
+    (folder / "plan.json.b.sig").symlink_to("/dev/zero")
+    with (folder / "plan.json.c.sig").open("wb") as file:
+        file.truncate(1 << 40)
+    assert checked(path) == ("bob@here",)
+    for number in range(5000):
+        (folder / f"plan.json.a{number}.sig").touch()
+    began = time.monotonic()
+    with pytest.raises(RefusedError, match="more than 64 signatures: move those away"):
+        checked(path)
+    assert time.monotonic() - began < 20
+
+
+def test_signatures_are_found_whatever_the_plan_is_called(tmp_path: Path) -> None:
+    path = tmp_path / "plan[1]*.json"
+    write_plan(plan(), path)
+    sign(plan(), path, key(tmp_path, "ann@here", PLANNER), planner=True)
+    sign(plan(), path, key(tmp_path, "bob@here", NAMESPACE))
+    assert checked(path) == ("bob@here",)
 
 
 def test_an_approval_is_no_signature_of_a_planner_and_the_other_way_round(path: Path) -> None:
