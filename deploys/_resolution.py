@@ -27,7 +27,7 @@ RESOLV = "/etc/resolv.conf"
 # nss-mymachines(8), nss-mdns's *_minimal: .local alone). nss-myhostname(8) does not: it gives all addresses of
 # the host.
 HARMLESS = frozenset((
-    "files", "resolve", "db", "mymachines", "libvirt", "libvirt_guest",
+    "resolve", "db", "mymachines", "libvirt", "libvirt_guest",
     "mdns4_minimal", "mdns6_minimal", "mdns_minimal",
 ))  # fmt: skip
 
