@@ -29,9 +29,9 @@ from remedy.probe import (
 from remedy.values import Unknown
 from tests.unit.build import host_state, record
 from tests.unit.deploys import (
-    test_places,
-    test_resolution,
-    test_ways,
+    places_bench,
+    resolution_bench,
+    ways_bench,
 )
 from tests.unit.deploys.memory_bench import memory_host, plan_of
 from tests.unit.deploys.report_bench import hosts, software
@@ -74,12 +74,12 @@ def test_links_of_this_kind_lead_nowhere(kind: str) -> None:
     ],
 )  # fmt: skip
 def test_only_a_link_with_neighbours_has_to_answer(kind: str, kinds: list[str]) -> None:
-    state = test_ways.host("a", "10.0.0.1", test_ways.routing(test_ways.LINK), arp=False)
+    state = ways_bench.host("a", "10.0.0.1", ways_bench.routing(ways_bench.LINK), arp=False)
     assert isinstance(state.network, Network)
     links = tuple(i.model_copy(update={"kind": kind}) for i in state.network.interfaces)
     network = state.network.model_copy(update={"interfaces": links})
-    plan = test_ways.plan("neighbours", state.model_copy(update={"network": network}))
-    assert [kind for kind, _ in test_ways.said(plan)] == kinds
+    plan = ways_bench.plan("neighbours", state.model_copy(update={"network": network}))
+    assert [kind for kind, _ in ways_bench.said(plan)] == kinds
 
 
 USUAL = (
@@ -95,14 +95,14 @@ def test_a_usual_discipline_loses_nothing(kind: str) -> None:
             interface="eth0", kind=kind, place=root, text=f"qdisc {kind} 0: dev eth0 {root}"
         )
         queueing = Queueing(disciplines=(one,), filters=())
-        state = test_ways.host("a", "10.0.0.1", queueing=queueing)
-        assert test_ways.said(test_ways.plan("traffic_control", state)) == []
-    blind = test_ways.host("a", "10.0.0.1")
+        state = ways_bench.host("a", "10.0.0.1", queueing=queueing)
+        assert ways_bench.said(ways_bench.plan("traffic_control", state)) == []
+    blind = ways_bench.host("a", "10.0.0.1")
     assert isinstance(blind.network, Network)
     links = tuple(i.model_copy(update={"discipline": kind}) for i in blind.network.interfaces)
     network = blind.network.model_copy(update={"interfaces": links})
     blind = blind.model_copy(update={"network": network, "queueing": Unknown(reason="no tc")})
-    ((word, _),) = test_ways.said(test_ways.plan("traffic_control", blind))
+    ((word, _),) = ways_bench.said(ways_bench.plan("traffic_control", blind))
     assert word == "report"
 
 
@@ -117,12 +117,12 @@ def test_a_rate_below_a_gigabit_is_named(text: str, rate: float) -> None:
         text=f"qdisc tbf 1: dev eth0 root rate {text} burst 1",
     )
     queueing = Queueing(disciplines=(one,), filters=())
-    plan = test_ways.plan("traffic_control", test_ways.host("a", "10.0.0.1", queueing=queueing))
-    assert f"to {rate / 1e6:g} Mbit/s" in test_ways.said(plan)[0][1]
+    plan = ways_bench.plan("traffic_control", ways_bench.host("a", "10.0.0.1", queueing=queueing))
+    assert f"to {rate / 1e6:g} Mbit/s" in ways_bench.said(plan)[0][1]
     for enough in ("1Gbit", "1000Mbit", "1Tbit", "1000000Kbit"):
         fast = one.model_copy(update={"text": one.text.replace(text, enough)})
-        state = test_ways.host("a", "10.0.0.1", queueing=Queueing(disciplines=(fast,), filters=()))
-        assert test_ways.said(test_ways.plan("traffic_control", state)) == []
+        state = ways_bench.host("a", "10.0.0.1", queueing=Queueing(disciplines=(fast,), filters=()))
+        assert ways_bench.said(ways_bench.plan("traffic_control", state)) == []
 
 
 # ---- names
@@ -139,21 +139,21 @@ def test_a_rate_below_a_gigabit_is_named(text: str, rate: float) -> None:
 def test_what_is_asked_before_the_hosts_file_matters_where_it_can_answer(
     service: str, is_changed: bool
 ) -> None:
-    state = test_resolution.two(
+    state = resolution_bench.two(
         {"b": ("10.9.9.9",)}, order=f"{service} files", hosts=b"127.0.0.1 localhost\n"
     )
-    order = test_resolution.written(test_resolution.plan_of(state), test_resolution.NSSWITCH)
+    order = resolution_bench.written(resolution_bench.plan_of(state), resolution_bench.NSSWITCH)
     assert (order is not None) is is_changed
 
 
 @pytest.mark.parametrize("path", ["/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/host.conf"])
 def test_every_user_has_to_read_what_the_resolver_reads(path: str) -> None:
-    fleet = test_resolution.two(test_resolution.RIGHT)
+    fleet = resolution_bench.two(resolution_bench.RIGHT)
     state = fleet.states["a"]
     closed = File(path=path, real_path=path, exists=True, content=b"hosts: files\n", mode=0o600)
     state = state.model_copy(update={"files": {**state.files, path: closed}})
     whole = replace(fleet, states={**fleet.states, "a": state})
-    plan = test_resolution.plan_of(whole, "resolver")
+    plan = resolution_bench.plan_of(whole, "resolver")
     assert [change.title for change in plan.for_host("a")] == [f"let every user read {path}"]
 
 
@@ -279,7 +279,7 @@ def test_variables_that_decide_who_can_log_in_are_not_set(name: str) -> None:
 )
 def test_a_switch_for_finding_faults_hides_a_cause(name: str, label: str, effect: str) -> None:
     line = ("/root/.bashrc", f"export {name}=1")
-    (finding,) = test_places.findings(test_places.host(line), FindingKind.REPORT)
+    (finding,) = places_bench.findings(places_bench.host(line), FindingKind.REPORT)
     assert finding.label == label
     assert finding.title == (f"/root/.bashrc sets {name}=1, a switch for finding faults: {effect}")
 

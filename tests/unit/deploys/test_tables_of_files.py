@@ -17,8 +17,8 @@ from remedy.probe import (
 )
 from tests.unit.build import host_state, record
 from tests.unit.deploys import (
-    test_next_boot,
-    test_unit_network,
+    boot_bench,
+    units_bench,
 )
 
 # ---- systemd
@@ -48,9 +48,9 @@ def test_words_for_addresses(word: str, version: int, network: str) -> None:
     ],
 )  # fmt: skip
 def test_services_whose_jobs_talk_to_peers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(test_unit_network, "SERVICES", (name,))
+    monkeypatch.setattr(units_bench, "SERVICES", (name,))
     line = (f"/etc/systemd/system/{name}.d/x.conf", "IPAddressDeny=any")
-    (finding,) = test_unit_network.said(line)
+    (finding,) = units_bench.said(line)
     assert finding.title == f"systemd keeps {name} from b,c"
 
 
@@ -60,7 +60,7 @@ def test_services_whose_jobs_talk_to_peers(name: str, monkeypatch: pytest.Monkey
 )
 def test_settings_of_which_it_is_not_known_what_they_let_through(key: str) -> None:
     line = ("/etc/systemd/system/system.slice.d/x.conf", f"{key}=x")
-    (finding,) = test_unit_network.said(line)
+    (finding,) = units_bench.said(line)
     assert finding.kind is FindingKind.UNKNOWN
     assert finding.title == f"what {key} of system.slice lets through is not known"
     assert finding.evidence == (f"{line[0]}:1: {key}=x",)
@@ -119,7 +119,7 @@ def disabled(name: str) -> Unit:
     ],
 )  # fmt: skip
 def test_services_that_the_next_boot_has_to_start(name: str, kind: FindingKind) -> None:
-    (finding,) = test_next_boot.found(test_next_boot.host(units=(disabled(name),)))
+    (finding,) = boot_bench.found(boot_bench.host(units=(disabled(name),)))
     assert finding.kind is kind
     assert finding.title.startswith(f"after the next boot, {name} does not run")
     assert finding.fix == f"Have it started: systemctl --no-reload enable {name}"
@@ -147,11 +147,9 @@ def test_services_that_keep_the_time(name: str) -> None:
 @pytest.mark.parametrize("loss", ["unreachable", "blackhole", "prohibit"])
 def test_files_of_the_network_that_lose_a_peer_at_boot(path: str, loss: str) -> None:
     lines = ((path, f"ip route add {loss} 10.0.0.2/32"),)
-    (finding,) = test_next_boot.found(test_next_boot.host(*lines))
+    (finding,) = boot_bench.found(boot_bench.host(*lines))
     assert finding.title == "after the next boot, this host drops what it sends to b"
-    shaped = test_next_boot.found(
-        test_next_boot.host((path, "tc qdisc add dev eth0 root netem loss 1%"))
-    )
+    shaped = boot_bench.found(boot_bench.host((path, "tc qdisc add dev eth0 root netem loss 1%")))
     assert [f.title for f in shaped] == [
         "after the next boot, traffic control loses or delays packets"
     ]
@@ -169,8 +167,8 @@ def test_files_of_the_network_that_lose_a_peer_at_boot(path: str, loss: str) -> 
     ],
 )
 def test_files_of_the_boot_loader(path: str, when: str) -> None:
-    state = test_next_boot.host((path, 'GRUB_CMDLINE_LINUX="quiet ipv6.disable=1"'))
-    titles = [finding.title for finding in test_next_boot.found(state)]
+    state = boot_bench.host((path, 'GRUB_CMDLINE_LINUX="quiet ipv6.disable=1"'))
+    titles = [finding.title for finding in boot_bench.found(state)]
     assert titles == ([f"{when}, the kernel has no IPv6 (ipv6.disable=1)"] if when else [])
 
 
@@ -186,4 +184,4 @@ def test_an_address_without_a_prefix_counts_where_the_prefix_stands_elsewhere(
     path: str, is_read: bool
 ) -> None:
     lines = ((path, "eth0:" if "netplan" in path else "iface eth0"), (path, "address 10.0.0.9"))
-    assert bool(test_next_boot.found(test_next_boot.host(*lines))) is is_read
+    assert bool(boot_bench.found(boot_bench.host(*lines))) is is_read
