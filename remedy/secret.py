@@ -24,15 +24,20 @@ KEY_BYTES = 32
 _INSIDE = (
     *("SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL"),
     *("APIKEY", "API_KEY", "ACCESSKEY", "ACCESS_KEY", "PRIVATEKEY", "PRIVATE_KEY"),
+    # sshpass(1); what Azure and chat programs are called by is a secret as a whole
+    *("SSHPASS", "PASSCODE", "CONNECTIONSTRING", "CONNECTION_STRING", "WEBHOOK"),
 )
 _ALONE = (
     *("KEY", "KEYS", "PAT", "PATS", "PASS", "PWD", "CRED", "CREDS"),
-    *("DSN", "AUTH", "JWT", "COOKIE"),
+    *("DSN", "AUTH", "JWT", "COOKIE", "SAS", "BEARER"),
 )
+# signingKey: a capital after a small letter begins a word, too.
+_CAPITALS = tuple(word.capitalize() for word in _ALONE)
 _OR = r"\|"
 # TOKENIZERS_PARALLELISM is none.
 _SECRET = re.compile(
-    rf"TOKEN(?!IZ)|{'|'.join(_INSIDE)}|(?:^|[_.-])(?:{'|'.join(_ALONE)})(?:$|[_.-])", re.I
+    rf"(?i:TOKEN(?!IZ)|{'|'.join(_INSIDE)}|(?:^|[_.-])(?:{'|'.join(_ALONE)})(?:$|[_.-]))"
+    rf"|[a-z0-9](?:{'|'.join(_CAPITALS)})(?:$|[A-Z_.-])"
 )
 _URL_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
@@ -59,7 +64,8 @@ def shell_pattern() -> str:
     no_iz = rf"\([A-HJ-Za-hj-z0-9_.-]{rest}\|[Ii]\|[Ii][A-Ya-y0-9_.-]{rest}\)\{{0,1\}}"
     return (
         rf"\({rest}{_any_of(['TOKEN'])}{no_iz}\|{rest}{inside}{rest}"
-        rf"\|\({rest}[_.-]\)\{{0,1\}}{alone}\([_.-]{rest}\)\{{0,1\}}\)"
+        rf"\|\({rest}[_.-]\)\{{0,1\}}{alone}\([_.-]{rest}\)\{{0,1\}}"
+        rf"\|{rest}[a-z0-9]\({_OR.join(_CAPITALS)}\)\([A-Z_.-]{rest}\)\{{0,1\}}\)"
     )
 
 

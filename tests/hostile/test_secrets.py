@@ -31,6 +31,25 @@ SECRET = (
         "_sudo_password",
         "registry_pat",
     ),
+    *(
+        "SSHPASS",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "SLACK_WEBHOOK_URL",
+        "BLOB_SAS",
+        "BEARER",
+        "PASSCODE",
+    ),
+)
+# Where small and capital letters are words apart.
+MIXED = (
+    "wandbKey",
+    "signingKey",
+    "dbPwd",
+    "ghPat",
+    "hubAuth",
+    "sshKeys_old",
+    "s3Creds",
+    "userPass.1",
 )
 PLAIN = (
     *(
@@ -50,6 +69,15 @@ PLAIN = (
         "GLOO_SOCKET_IFNAME",
         "XAUTHORITY",
     ),
+    *(
+        "ncclKeyring",
+        "turnKeyed",
+        "torchPath",
+        "CompassDir",
+        "NcclIbPkey",
+        "MASSASINO",
+        "CUDA_PIN_MEMORY",
+    ),
 )
 
 
@@ -57,6 +85,11 @@ PLAIN = (
 def test_names_of_secrets(name: str) -> None:
     assert looks_secret(name)
     assert looks_secret(name.lower())
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_names_whose_words_begin_with_a_capital(name: str) -> None:
+    assert looks_secret(name)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -100,6 +133,7 @@ def test_hosts_and_this_machine_decide_alike(tool: str) -> None:
         "Tokeni_",
         "API",
         "Pwd",
+        "xKey",
         "dsn",
     )
     made = {
@@ -107,7 +141,7 @@ def test_hosts_and_this_machine_decide_alike(tool: str) -> None:
         for a, b, c in product(words, repeat=3)
         for mark in ("", "_", ".", "-")
     }
-    names = sorted({*SECRET, *PLAIN, *made} - {""})
+    names = sorted({*SECRET, *MIXED, *PLAIN, *made} - {""})
     done = subprocess.run(
         [*tool.split(), "-n", f"/^{shell_pattern()}$/p"],
         input="\n".join(names) + "\n",
