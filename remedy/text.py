@@ -52,6 +52,8 @@ def visible(text: str) -> str:
     That is everything that moves the cursor, hides, reverses or colours what is around it, or shows nothing:
     controls (also DEL and C1), format characters such as those of bidi and zero-width ones, line separators,
     blanks that are no space, unpaired surrogates, accents without a letter (The Unicode Standard, 4.5, 5.21).
+    What is visible stays as it is, however often it passes here; so text that reads ``\\x1b`` and the control
+    look alike. Where the difference counts, in plans, ``remedy.report.whole.exact`` shows it, and ``--json``.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -30,7 +30,9 @@ from remedy.report.look import render_views
 from remedy.report.outcome import render_outcome
 from remedy.report.page import page
 from remedy.report.plan import render_plan
+from remedy.report.whole import exact
 from remedy.runs.outcome import RunOutcome
+from remedy.text import visible
 from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Rung, Verdict
 
@@ -221,3 +223,11 @@ def test_a_question_shows_every_character(monkeypatch: pytest.MonkeyPatch, capsy
     shown = capsys.readouterr()
     assert shows(shown.err + shown.out)
     assert "\\x1b]52" in shown.err
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\u202e", "\n", "\xff"])
+def test_text_that_reads_as_an_escape_is_no_control_in_plans_and_in_json(character: str) -> None:
+    lookalike = visible(character) if character != "\xff" else r"\xff"
+    assert exact(f"a{character}") != exact(f"a{lookalike}")
+    texts = [json.dumps(run_document(filled(RunOutcome, t))) for t in (character, lookalike)]
+    assert texts[0] != texts[1]

@@ -16,8 +16,8 @@ def known(fact: Fact[T]) -> T:
     return fact
 
 
-def probe(cluster: Cluster, host: str) -> HostState:
-    request = ProbeRequest(names=tuple(cluster.hosts))
+def probe(cluster: Cluster, host: str, user: str = "") -> HostState:
+    request = ProbeRequest(names=tuple(cluster.hosts), user=user)
     answer = cluster.host(host).run(["sh", "-s"], stdin=render_probe(request))
     assert answer.returncode == 0
     assert answer.stderr == ""
@@ -68,6 +68,25 @@ def test_a_service_is_seen_as_systemd_sees_it(cluster: Cluster) -> None:
         "enabled",
     )
     assert units["ufw.service"].enabled == "masked"
+
+
+def test_what_a_users_files_lead_to_is_seen_as_that_user_sees_it(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    cluster.run(
+        host,
+        "useradd -m -s /bin/bash ann && cd ~ann && ln -s /etc/shadow .nccl.conf && mkdir .openmpi &&"
+        " echo btl=tcp >.openmpi/mca-params.conf && echo NCCL_DEBUG=INFO >/etc/of-root &&"
+        " chmod 600 /etc/of-root && echo 'export NCCL_ALGO=Ring' >.bashrc && ln -s /etc/of-root .zshrc &&"
+        " mkfifo .zshenv && chown -hR ann .",
+    )
+    found = probe(cluster, host, "ann")
+    shadow = found.file("/home/ann/.nccl.conf")
+    assert isinstance(shadow, Unknown)
+    assert "its user may not read it" in shadow.reason
+    assert known(found.file("/home/ann/.openmpi/mca-params.conf")).content == b"btl=tcp\n"
+    homes = [m.path for m in known(found.mentions) if m.path.startswith("/home/ann/.")]
+    assert set(homes) & {"/home/ann/.bashrc", "/home/ann/.zshrc"} == {"/home/ann/.bashrc"}
+    assert known(found.names).user == "ann"
 
 
 def test_an_immutable_file_is_seen(cluster: Cluster) -> None:
