@@ -285,3 +285,40 @@ def test_without_ssh_keygen_the_package_is_named(
     with pytest.raises(UsageError, match="ssh-keygen") as caught:
         sign(plan(), desk.path, key)
     assert "openssh-client" in caught.value.next_step
+
+
+def test_a_plan_that_its_planner_has_not_signed_is_refused_with_the_command(desk: Desk) -> None:
+    sign(plan(), desk.path, desk.key("bob@ops"))
+    file = desk.folder / "plan.json.planner"
+    assert planner_file(desk.path) == file
+    for reason in (
+        "cannot be read: No such file or directory",
+        "not a signature, or changed after it was made",
+    ):
+        with pytest.raises(RefusedError) as caught:
+            require(plan(), desk.path, desk.signers, 1)
+        assert caught.value.message == (
+            f"{desk.path}: who made this plan has not signed it as its planner: plan.json.planner: {reason}"
+        )
+        assert caught.value.next_step == (
+            f"Have it signed: remedy approve {desk.path} --planner --key KEY. {desk.signers} has to allow the "
+            'key for that: namespaces="remedy-planner@v1".'
+        )
+        file.write_text("nonsense")
+
+
+def test_an_ssh_keygen_that_does_not_answer_is_given_up(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = desk.key("bob@ops")
+    limits = []
+
+    def never(*_: object, **options: float) -> None:
+        limits.append(options["timeout"])
+        raise subprocess.TimeoutExpired("ssh-keygen", options["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", never)
+    with pytest.raises(RefusedError, match="did not answer within 300 s") as caught:
+        sign(plan(), desk.path, key)
+    assert limits == [300]
+    assert "ssh-add -l" in caught.value.next_step

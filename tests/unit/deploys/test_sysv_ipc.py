@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from remedy.deploys.sysv_ipc import SysvIpcSpec
+from remedy.deploys.sysv_ipc import SysvIpcSpec, _owner
 from remedy.errors import SpecError
 from remedy.plan import (
     CommandAction,
@@ -233,3 +233,16 @@ def test_a_promise_takes_away_the_leftover_and_nothing_else() -> None:
     ipc = promised(before, plan).states["gpu01"].ipc
     assert isinstance(ipc, SysvIpc)
     assert ipc.segments == (held,)
+
+
+@pytest.mark.parametrize(
+    ("uid", "creator", "owner"),
+    [
+        (1001, 1002, 1001), (1002, 1001, 1002), (0, 1001, 0), (1001, 0, 0), (0, 0, 0), (33, 0, 33), (0, 33, 33),
+        (33, 1001, 33), (1001, 33, 33), (33, 34, 33), (34, 33, 34), (1, 1001, 1), (1001, 1, 1),
+    ],
+)  # fmt: skip
+def test_a_service_decides_before_root_and_root_before_others(
+    uid: int, creator: int, owner: int
+) -> None:
+    assert _owner(uid, creator) == owner
