@@ -73,8 +73,10 @@ class Transcripts:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         whole = not session.config.getoption("keyword") and "::" not in str(session.config.args)
         for file, texts in self.heard.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(written({**({} if whole else read(file)), **texts}), encoding="utf-8")
+            tests = {**({} if whole else read(file)), **texts}
+            if any(tests.values()):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(written(tests), encoding="utf-8")
 
 
 def compare(file: Path, test: str, parts: Parts) -> None:
