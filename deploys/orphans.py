@@ -143,12 +143,15 @@ class Holding:
         return PORT_LABEL if self.ports else GPU_LABEL
 
 
-def holdings(host: HostState, ports: Sequence[int]) -> Iterator[Holding]:
+def holdings(
+    host: HostState,
+    processes: Sequence[Process],
+    listeners: Sequence[Listener],
+    ports: Sequence[int],
+) -> Iterator[Holding]:
     """Yield every tree of processes that holds one of ``ports``, or a GPU."""
-    if isinstance(host.processes, Unknown):
-        return
-    by_pid = {process.pid: process for process in host.processes}
-    held, on_gpu = _held(host, ports), _on_gpu(host)
+    by_pid = {process.pid: process for process in processes}
+    held, on_gpu = _held(listeners, ports), _on_gpu(host)
     roots: dict[int, list[int]] = {}
     for pid in sorted({*held, *on_gpu}):
         if (root := _root(by_pid, pid)) is not None:
@@ -166,10 +169,10 @@ def holdings(host: HostState, ports: Sequence[int]) -> Iterator[Holding]:
         )
 
 
-def _held(host: HostState, ports: Sequence[int]) -> Mapping[int, set[int]]:
+def _held(listeners: Sequence[Listener], ports: Sequence[int]) -> Mapping[int, set[int]]:
     """Return which of the ports each process listens on."""
     held: dict[int, set[int]] = {}
-    for listener in () if isinstance(host.listeners, Unknown) else host.listeners:
+    for listener in listeners:
         for pid in listener.holders if listener.port in ports else ():
             held.setdefault(pid, set()).add(listener.port)
     return held
@@ -239,15 +242,15 @@ def _leads_nowhere(target: str) -> bool:
 def orphans(bench: Workbench[OrphansSpec]) -> None:
     """Find what holds GPUs and launchers' ports without an owner; plan its end where that is asked for."""
     host, settings = bench.host, bench.settings
-    bench.need(host.processes, "the list of processes")
-    bench.need(host.listeners, "the list of listening ports")
+    processes = bench.need(host.processes, "the list of processes")
+    listeners = bench.need(host.listeners, "the list of listening ports")
     ended, findings = [], []
     used = settings.ports
     if used is None:
         used = _frameworks.meeting_ports(bench.fleet, host)
     # An orphan has no business on any launcher's port; a service may have one that no framework here uses.
     ports = used if settings.ports is not None else (*used, *MEETING_PORTS)
-    for holding in holdings(host, ports):
+    for holding in holdings(host, processes, listeners, ports):
         title = f"an orphaned process holds {holding.what}"
         if holding.alive:
             if _is_in_the_way(holding, used):

@@ -117,6 +117,8 @@ def test_what_nccl_would_choose_by_itself(
     ports = (port("mlx5_0", "InfiniBand"),) if rdma else ()
     plan = planned(host(gpu=True, extra=extra, rdma=ports), host(2))
     assert content(plan, NCCL) == (block("NCCL_SOCKET_IFNAME==eno2") if astray else None)
+    lone = planned(host(gpu=True, extra=extra, rdma=ports))
+    assert content(lone, NCCL) is None, "a host without peers reaches all that it has to"
     assert planned(host(extra=extra), host(2)).changes == (), "no GPU, no NCCL"
 
 

@@ -163,6 +163,15 @@ def test_a_limit_that_is_not_known_is_not_too_low(limits: object) -> None:
     assert planned(state, LimitsSpec()).changes == ()
 
 
+@pytest.mark.parametrize("limits", [Unknown(reason="no"), {}])
+def test_a_session_whose_limits_are_not_known_is_not_said_to_lack_them(limits: object) -> None:
+    whole = host({MAIN: GOOD}, rdma=True, systemd=False)
+    blind = whole.model_copy(update={"limits": limits})
+    for state, is_said in ((blind, False), (limited(whole, "memlock", 64), True)):
+        found = planned(state, LimitsSpec(memlock="unlimited")).findings
+        assert any("though the files give more" in f.title for f in found) is is_said, found
+
+
 def test_what_remedy_gave_once_stays_though_sessions_now_have_it() -> None:
     files = {PAM: b"* - memlock unlimited\n", SYSTEMD: b""}
     state = limited(host(files, rdma=True, systemd=False), "memlock", UNLIMITED)
