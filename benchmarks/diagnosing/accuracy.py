@@ -162,7 +162,10 @@ def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
 
 
 def _families(label: str) -> frozenset[str]:
-    return frozenset(entry.family for entry in catalogue() if entry.speaks_clearly_for(label))
+    """Return the families that know a label, whatever the weight; none where no text speaks clearly for it."""
+    if not any(entry.speaks_clearly_for(label) for entry in catalogue()):
+        return frozenset()
+    return frozenset(e.family for e in catalogue() if any(c.label == label for c in e.causes))
 
 
 def _share(values: Any) -> float:

@@ -14,7 +14,7 @@ from remedy.cli.plain import print_json
 from remedy.cli.terminal import err, out
 
 if TYPE_CHECKING:
-    from remedy.diagnose.diagnosis import Diagnosis
+    from remedy.diagnose.diagnosis import Diagnosis, Explanation
 
 FOUND, UNKNOWN, NO_REMEDY = 0, 1, 3
 # Below this a bar would be gone before it is seen.
@@ -57,8 +57,7 @@ def diagnose(
                 1 unknown
     """
     with errors_shown(verbose=verbose):
-        from remedy.diagnose.confirm import command_for, explain, remedy_for
-        from remedy.diagnose.diagnosis import Explanation
+        from remedy.diagnose.confirm import explain
         from remedy.errors import UsageError
 
         if inventory is None and (limit or spec or ask_sudo_password):
@@ -78,13 +77,10 @@ def diagnose(
                 diagnosis, probed.plan, fleet.states, typed, fleet.host_by_address
             )
         else:
-            name, command = (
-                remedy_for(diagnosis.label),
-                command_for("INVENTORY", (), diagnosis.label),
-            )
-            explanation = Explanation(diagnosis=diagnosis, remedy=name, command=command)
+            explanation = _without_hosts(diagnosis, logs)
         if as_json:
             document = diagnosis.document(remedy=explanation.remedy, command=explanation.command)
+            document["look"] = explanation.look
             document["confirmations"] = [
                 confirmation.model_dump(mode="json") for confirmation in explanation.confirmations
             ]
@@ -96,6 +92,22 @@ def diagnose(
             rendered = render_diagnosis(explanation, everything=show_all)
             out.print(rendered, soft_wrap=not out.is_terminal, crop=False)
     sys.exit(exit_code(explanation.diagnosis, explanation.remedy))
+
+
+def _without_hosts(diagnosis: Diagnosis, logs: tuple[Path, ...]) -> Explanation:
+    """Explain a diagnosis of logs alone: what is not certain asks the hosts next."""
+    from remedy.diagnose.advice import look
+    from remedy.diagnose.confirm import command_for, remedy_for
+    from remedy.diagnose.diagnosis import Explanation
+
+    typed = " ".join(shlex.quote(str(path)) for path in logs)
+    ask = f"remedy diagnose {typed} --inventory INVENTORY"
+    return Explanation(
+        diagnosis=diagnosis,
+        remedy=remedy_for(diagnosis.label),
+        command=command_for("INVENTORY", (), diagnosis, ask),
+        look=look(diagnosis),
+    )
 
 
 def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX
+from remedy.diagnose.advice import look
 from remedy.diagnose.diagnosis import (
     UNKNOWN,
     Candidate,
@@ -115,16 +116,24 @@ def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now:
     return diagnosis
 
 
-def command_for(inventory: str, confirmations: Iterable[Confirmation], label: str) -> str | None:
+def command_for(
+    inventory: str,
+    confirmations: Iterable[Confirmation],
+    diagnosis: Diagnosis,
+    ask: str | None = None,
+) -> str | None:
     """Return the command to type against a cause, None where remedy can do nothing against it.
 
     Other causes that the hosts confirm are cured by the same command: training fails until all of them are.
+    What is not certain changes no host.
 
     Args:
         inventory: as it is to be typed.
         confirmations: of the hosts; none where no host was probed.
-        label: the cause.
+        diagnosis: with the cause.
+        ask: the command that asks the hosts, where they were not asked.
     """
+    label = diagnosis.label
     by_label = {confirmation.label: confirmation for confirmation in confirmations}
     confirmation = by_label.get(label)
     curable = [
@@ -137,6 +146,8 @@ def command_for(inventory: str, confirmations: Iterable[Confirmation], label: st
         return None  # nothing would be changed
     if remedy_for(label) is None:
         return None
+    if diagnosis.confidence != "certain":
+        return ask or f"remedy check {inventory}"
     return f"remedy apply {inventory}" if _curing(label) else f"remedy check {inventory}"
 
 
@@ -167,7 +178,8 @@ def explain(
         diagnosis=decided,
         confirmations=confirmations,
         remedy=remedy_for(decided.label),
-        command=command_for(inventory, confirmations, decided.label),
+        command=command_for(inventory, confirmations, decided),
+        look=look(decided),
     )
 
 

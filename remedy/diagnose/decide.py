@@ -6,16 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Candidate, Diagnosis
-from remedy.diagnose.events import events_that_count, without_echoes
+from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Candidate, Diagnosis, Quote
+from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
+from remedy.diagnose.exceptions import last_named
 from remedy.diagnose.hangs import ended_from_outside, of_a_start, ranks_behind
 from remedy.diagnose.progress import failure_lines, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, confidence, quote, ranked
 from remedy.diagnose.refuted import standing
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.timeline import timeline
 from remedy.text import is_number
 
 FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
+BARE = 0.58  # the most that an exception without its traceback weighs
 LEAST = 0.55  # below it a cause is a candidate, and not the answer
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
@@ -35,16 +38,22 @@ class _Sorted:
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     events = standing(events_that_count(scans), scans)
-    diagnosis = _decided(scans, _sorted(events))
+    by_role = _sorted(events)
+    diagnosis = _decided(scans, by_role)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "confidence": "none"})
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
-    return diagnosis.model_copy(
-        update={"notes": notes, "asides": (*_harmless(events), *diagnosis.asides)}
-    )
+    update = {
+        "notes": notes,
+        "asides": (*_harmless(events), *diagnosis.asides),
+        "timeline": timeline(
+            by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
+        ),
+    }
+    return diagnosis.model_copy(update=update)
 
 
 def _sorted(events: Sequence[Event]) -> _Sorted:
@@ -147,8 +156,33 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
             notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
         elif not events.signs and (hang := of_a_start(scans)):
             return hang
+    if named := _by_last_exception(scans, events):
+        return named.model_copy(update={"notes": tuple(notes)})
     diagnosis = _undecided(events.traces[:1] or events.signs, events.signs, [])
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
+
+
+def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis | None:
+    """Answer with the last exception that a log names without a traceback: the program's, or shown at least."""
+    for scan in scans:
+        raised = last_named(scan.tail)
+        if raised is None or is_of_launcher(raised.text):
+            continue
+        lead = Quote(file=scan.name, line=max(1, scan.lines + raised.after), text=raised.text)
+        cause = max(raised.causes, key=lambda cause: cause.weight)
+        candidate = Candidate(
+            label=cause.label,
+            score=min(cause.weight, BARE),
+            reason="the last exception, which stands there without its traceback",
+            evidence=(lead,),
+        )
+        others = tuple(c.candidate() for c in ranked((), events.signs)[:SHOWN])
+        if cause.weight < LEAST:
+            return Diagnosis(label=UNKNOWN, confidence="none", lead=lead, candidates=others)
+        return Diagnosis(
+            label=cause.label, confidence="possible", lead=lead, candidates=(candidate, *others)
+        )
+    return None
 
 
 def _notes(scans: Iterable[LogScan]) -> list[str]:

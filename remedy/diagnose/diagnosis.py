@@ -54,6 +54,23 @@ class Candidate(Record):
     evidence: tuple[Quote, ...] = ()
 
 
+class Moment(Record):
+    """The first failure of a log, or of several with the same one.
+
+    Args:
+        file: of the first; ``line``, ``text``, ``rank``, ``host`` and ``time`` as in a quote.
+        logs: how many logs began to fail so.
+    """
+
+    file: str
+    line: int
+    text: str
+    rank: int | None = None
+    host: str = ""
+    time: float | None = None
+    logs: int = 1
+
+
 class Diagnosis(Record):
     """The answer.
 
@@ -65,6 +82,7 @@ class Diagnosis(Record):
         consequences: lines of ranks that only suffered from it.
         notes: what is wrong with the logs (empty, broken off, not readable, not explained).
         asides: what helps to read them (harmless texts, what else to collect).
+        timeline: what failed first where, of several logs.
     """
 
     label: str
@@ -74,6 +92,7 @@ class Diagnosis(Record):
     consequences: tuple[Quote, ...] = ()
     notes: tuple[str, ...] = ()
     asides: tuple[str, ...] = ()
+    timeline: tuple[Moment, ...] = ()
 
     def document(self, *, remedy: str | None, command: str | None) -> dict[str, Any]:
         """Return the JSON document.
@@ -92,6 +111,7 @@ class Diagnosis(Record):
             else {"file": lead.file, "line": lead.line, "text": lead.text, **_about(lead)},
             "candidates": [candidate.model_dump(mode="json") for candidate in self.candidates],
             "consequences": [quote.model_dump(mode="json") for quote in self.consequences],
+            "timeline": [moment.model_dump(mode="json") for moment in self.timeline],
             "notes": [*self.notes, *self.asides],
             "remedy": remedy,
             "command": command,
@@ -132,12 +152,14 @@ class Explanation(Record):
         confirmations: one a candidate, none where no host was probed.
         remedy: the remedy that cures or reports the cause, None where there is none.
         command: to type next, None where remedy can do nothing against the cause.
+        look: shows on a host what the lines of the log name, None where they name nothing.
     """
 
     diagnosis: Diagnosis
     confirmations: tuple[Confirmation, ...] = ()
     remedy: str | None = None
     command: str | None = None
+    look: str | None = None
 
     def confirmation_of(self, label: str) -> Confirmation | None:
         """Return how one cause compares with the hosts."""

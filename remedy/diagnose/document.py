@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from remedy.diagnose.confirm import Confirmation
-from remedy.diagnose.diagnosis import Candidate, Quote
+from remedy.diagnose.diagnosis import Candidate, Moment, Quote
 from remedy.values import Document
 
 
@@ -22,7 +22,8 @@ class LeadDocument(Document):
 class DiagnosisDocument(Document):
     """What ``diagnose`` prints with ``--json``.
 
-    ``label`` is the cause; ``lead`` the line where the failure began; ``remedy`` cures or reports it;
+    ``label`` is the cause; ``lead`` the line where the failure began; ``timeline`` what failed first where, of
+    several logs; ``look`` shows on a host what the lines name; ``remedy`` cures or reports the cause;
     ``command`` is to be typed next; ``confirmations`` compares each candidate with the hosts, where they were
     probed.
     """
@@ -35,6 +36,8 @@ class DiagnosisDocument(Document):
     lead: LeadDocument | None
     candidates: tuple[Candidate, ...]
     consequences: tuple[Quote, ...]
+    timeline: tuple[Moment, ...] = ()
+    look: str | None = None
     notes: tuple[str, ...]
     remedy: str | None
     command: str | None

@@ -51,6 +51,11 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     )
 
 
+def is_of_launcher(text: str) -> bool:
+    """Return whether an exception is a launcher's: it reports that something failed, not what."""
+    return bool(_LAUNCHERS.match(text))
+
+
 def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> list[Event]:
     """Leave out exceptions whose text an entry explains already, as a cause or as a consequence."""
     known = [event for event in [*explained, *failures] if event.symptom != EXCEPTION]
@@ -65,7 +70,7 @@ def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> lis
             *(place for place in following if place not in exceptions),
         ]
         explains = any(ranks.get(place, -1) in (event.rank, None) for place in places)
-        return explains or bool(_LAUNCHERS.match(event.text))
+        return explains or is_of_launcher(event.text)
 
     return [event for event in failures if event.symptom != EXCEPTION or not is_echo(event)]
 

@@ -25,10 +25,29 @@ _SYSTEM_ERROR = re.compile(
     r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
-    r"|shared object|undefined symbol|memory|/dev/|device)"
+    r"|shared object|undefined symbol|memory|/dev/|(?<!same )device)"
 )
 _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
+# What the kind of an exception, or its errno, says wherever it is raised (errno(3)): where no entry knows more.
+_KINDS = (
+    (re.compile(r".*\[Errno (?:28|122)\]|.*No space left on device"), "disk-full"),
+    (re.compile(r".*\[Errno (?:23|24)\]"), "nofile-limit"),
+    (re.compile(r".*\[Errno 98\]"), "master-port-in-use"),
+    (re.compile(r".*\[Errno 101\]"), "network-unreachable"),
+    (re.compile(r".*\[Errno 113\]"), "firewall-ports"),
+    (re.compile(r".*\[Errno (?:5|30|107|116|121)\]"), "storage-fault"),
+    (re.compile(r"(?:[\w.]+\.)?_?(?:Array)?MemoryError\b|.*\[Errno 12\]"), "host-oom"),
+    (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
+    (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),
+    (re.compile(r"(?:ConnectionResetError|BrokenPipeError|EOFError)\b"), "peer-died-timeout"),
+    (re.compile(r"(?:ConnectionRefusedError|[\w.]*ConnectTimeout\w*)\b"), "firewall-ports"),
+)
+_OF_A_KIND = 0.6
+_ANYWHERE = re.compile(
+    r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:: .*)?)$"
+)
+LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback
 
 
 @dataclass(frozen=True)
@@ -46,9 +65,25 @@ class Raised:
     file: str
 
     @property
-    def cause(self) -> CauseWeight:
+    def causes(self) -> tuple[CauseWeight, ...]:
         """What it speaks for while nothing explains it."""
-        return _SYSTEM if _SYSTEM_ERROR.match(self.text) else _PROGRAM
+        label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
+        if label is not None:
+            because = "the kind of the exception, or its errno"
+            return CauseWeight(label=label, weight=_OF_A_KIND, because=because), _SYSTEM
+        return (_SYSTEM if _SYSTEM_ERROR.match(self.text) else _PROGRAM,)
+
+
+def last_named(ending: str) -> Raised | None:
+    """Return the last exception that lines name, with or without a traceback; None where they name none.
+
+    Args:
+        ending: the last lines of a log; ``after`` counts from its last line backwards.
+    """
+    for number, line in enumerate(reversed(ending.rstrip().splitlines()[-LAST_LINES:])):
+        if match := _ANYWHERE.search(line[: lines.WIDEST]):
+            return Raised(match[1], -number, "")
+    return None
 
 
 def raised(opening: str, following: bytes) -> Raised | None:

@@ -286,7 +286,7 @@ class _Scan:
                 host=first.host,
                 time=self._time(exception.text, buffer, begin),
                 details={"path": exception.file} if exception.file else {},
-                causes=(exception.cause,),
+                causes=exception.causes,
                 meaning="the program raised this exception.",
             )
         )

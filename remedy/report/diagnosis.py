@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from remedy.diagnose.advice import evidence, named
 from remedy.diagnose.diagnosis import (
     Candidate,
     Confirmation,
@@ -17,8 +18,9 @@ from remedy.diagnose.diagnosis import (
     Quote,
 )
 from remedy.plan import all_causes
-from remedy.text import fold
+from remedy.text import counted, fold
 
+MOMENT = 100  # characters of a line that the timeline shows
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all
 INDENT = 4
@@ -86,6 +88,7 @@ def render_diagnosis(explanation: Explanation, *, everything: bool) -> Renderabl
     if cause is not None and diagnosis.label not in _HEAD:
         parts.append(Folded(Text("  "), Text(cause.cause)))
     parts += _evidence(diagnosis, everything=everything)
+    parts += _timeline(diagnosis)
     parts += _other_candidates(diagnosis, everything=everything)
     parts += _consequences(diagnosis, everything=everything)
     parts += [
@@ -113,12 +116,40 @@ def _evidence(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]
     return parts
 
 
+def _timeline(diagnosis: Diagnosis) -> list[RenderableType]:
+    """Return what failed first where, of several logs."""
+    if len(diagnosis.timeline) < 2:
+        return []
+    parts: list[RenderableType] = [Text(""), Text("In the order of time", style="bold")]
+    for moment in diagnosis.timeline:
+        clock = "--:--:--" if moment.time is None else _clock(moment.time)
+        origin = f"rank {moment.rank}" if moment.rank is not None else ""
+        more = f" (and {counted(moment.logs - 1, 'other log')})" if moment.logs > 1 else ""
+        where = " ".join(filter(None, (f"{moment.file}:{moment.line}", origin, moment.host)))
+        text = moment.text.strip()[:MOMENT]
+        parts.append(_whole(f"  {clock} {where}{more}: {text}", style=""))
+    return parts
+
+
+def _clock(time: float) -> str:
+    """Return the time of day of a moment that counts from the start of its year."""
+    second = int(time) % 86400
+    return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+
+
 def _consequences(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
     """Return the lines of failures that followed from the first one."""
     is_one_itself = _candidate(diagnosis) is not None and diagnosis.label == "peer-died-timeout"
     if not diagnosis.consequences or (is_one_itself and not everything):
         return []
-    shown = diagnosis.consequences if everything else diagnosis.consequences[:2]
+    shown = diagnosis.consequences
+    if not everything:
+        # No line twice: the timeline, and what stands above, have some of them already.
+        known = {(moment.file, moment.line) for moment in diagnosis.timeline}
+        known |= {(quote.file, quote.line) for quote in evidence(diagnosis)}
+        shown = tuple(quote for quote in shown if (quote.file, quote.line) not in known)[:2]
+    if not shown:
+        return []
     return [Text(""), Text("Consequences", style="bold"), *_lines(shown)]
 
 
@@ -157,10 +188,13 @@ def _whole(text: str, *, style: str) -> Text:
 def _distinct(evidence: Iterable[Quote], lead: Quote | None) -> list[Quote]:
     """Return one line of each kind from each log: a retry that is printed ten times adds nothing."""
     seen = {(lead.file, lead.symptom)} if lead is not None else set()
+    places = {(lead.file, lead.line)} if lead is not None else set()
     distinct = []
     for quote in evidence:
-        if (quote.file, quote.symptom) not in seen:
+        place = (quote.file, quote.line)
+        if (quote.file, quote.symptom) not in seen and place not in places:
             seen.add((quote.file, quote.symptom))
+            places.add(place)
             distinct.append(quote)
     return distinct
 
@@ -203,6 +237,10 @@ def _fix(explanation: Explanation) -> list[RenderableType]:
         parts.append(Folded(Text(""), Text("Not a host-state problem: change the program.")))
     elif fix := all_causes()[label].fix:
         parts.append(Folded(Text("Fix: ", style="bold"), Text(fix)))
+    if things := named(explanation.diagnosis):
+        parts.append(Folded(Text("Named: ", style="bold"), Text(things)))
+    if explanation.look:
+        parts.append(_whole("Look: ", style="bold").append(explanation.look, style="cyan"))
     confirmation = explanation.confirmation_of(label)
     if confirmation is not None and confirmation.status is ConfirmationStatus.REFUTED:
         parts.append(Folded(Text(""), Text(ELSEWHERE, style="dim")))

@@ -118,7 +118,8 @@ READERS: dict[str, Callable[[str], object]] = {
         (text + '\n  File "a.py", line 1, in f\n' + text).encode()
     ),
     "failure_lines": progress.failure_lines,
-    "cause": lambda text: exceptions.Raised(text, 1, "").cause,
+    "causes": lambda text: exceptions.Raised(text, 1, "").causes,
+    "last_named": exceptions.last_named,
     "raised": lambda text: exceptions.raised(
         text + "Traceback (most recent call last):", ("\n" + text + "x").encode() * 20
     ),

@@ -21,7 +21,7 @@ from remedy.diagnose.confirm import (
     remedy_for,
     settled,
 )
-from remedy.diagnose.diagnosis import ConfirmationStatus
+from remedy.diagnose.diagnosis import ConfirmationStatus, Diagnosis
 from remedy.plan import Finding, FindingKind
 from tests.unit.plans import plan_with
 
@@ -167,8 +167,17 @@ def test_hosts_that_cannot_tell_leave_the_text_its_word() -> None:
 def test_the_command_to_type() -> None:
     assert remedy_for("application-error") is None
     assert remedy_for("firewall-ports") == "firewall"
-    assert command_for("inv.py", (), "firewall-ports") == "remedy apply inv.py"
-    assert command_for("inv.py", (), "missing-library") is None
+    certain, likely = (
+        Diagnosis(label="firewall-ports", confidence=c) for c in ("certain", "likely")
+    )
+    assert command_for("inv.py", (), certain) == "remedy apply inv.py"
+    assert (
+        command_for("inv.py", (), Diagnosis(label="missing-library", confidence="certain")) is None
+    )
+    # What is not certain changes nothing: the hosts are asked first.
+    ask = "remedy diagnose log --inventory INVENTORY"
+    assert command_for("inv.py", (), likely, ask) == ask
+    assert command_for("inv.py", (), likely) == "remedy check inv.py"
 
 
 def test_one_command_puts_everything_right_that_the_hosts_confirm() -> None:
@@ -183,6 +192,12 @@ def test_one_command_puts_everything_right_that_the_hosts_confirm() -> None:
     )
     gone = Confirmation(label="mtu-mismatch", status=ConfirmationStatus.REFUTED)
     told = (wall, name, gone)
-    assert command_for("inv.py", told, "firewall-ports") == "remedy apply inv.py --limit a,b,c"
-    assert command_for("inv.py", told, "unknown") == "remedy apply inv.py --limit a,b,c"
-    assert command_for("inv.py", told, "mtu-mismatch") is None
+    assert (
+        command_for("inv.py", told, Diagnosis(label="firewall-ports", confidence="likely"))
+        == "remedy apply inv.py --limit a,b,c"
+    )
+    assert (
+        command_for("inv.py", told, Diagnosis(label="unknown", confidence="likely"))
+        == "remedy apply inv.py --limit a,b,c"
+    )
+    assert command_for("inv.py", told, Diagnosis(label="mtu-mismatch", confidence="likely")) is None

@@ -1,0 +1,91 @@
+"""What to look at by hand: a command with what the lines of the log name."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+
+from remedy.diagnose.diagnosis import Diagnosis, Quote
+
+# By cause: commands that read and change nothing, the one that names most first. In braces: details of a line.
+_LOOKS: dict[str, tuple[str, ...]] = {
+    "firewall-ports": ("nc -zv {address} {port}", "nc -zv {host} {port}"),
+    "network-unreachable": ("ip route get {address}",),
+    "wrong-interface": ("ip -br address show {interface}", "ip route get {address}"),
+    "mpi-nic-mismatch": ("ip -br address show {interface}", "ip route get {address}"),
+    "loopback-hostname": ("getent ahosts {host}", "ip -br address | grep -F {address}"),
+    "hostname-unresolvable": ("getent hosts {host}",),
+    "master-port-in-use": ("ss -ltnp 'sport = :{port}'",),
+    "stale-process": ("ps -o pid,user,etime,args -p {pid}",),
+    "disk-full": ("df -h {path}; df -i {path}",),
+    "storage-fault": ("findmnt -T {path}; ls -ld {path}",),
+    "env-not-propagated": ("command -v {library}", "ls -l {path}"),
+    "missing-library": ("ldconfig -p | grep -F {library}",),
+    "ssh-launch-failure": ("ssh -o BatchMode=yes {host} true",),
+    "ipv6-issue": ("ip -6 route get {address}",),
+    "ib-misconfig": ("ibv_devinfo -d {device}",),
+    "ib-link-fault": ("ping -c 3 {address}", "ip -s link show {interface}"),
+    "gpu-hardware-xid": ("dmesg | grep -i xid",),
+}
+_DETAIL = re.compile(r"\{(\w+)\}")
+_PLAIN = re.compile(r"[\w./:%@+-]{1,300}")
+NAMED = (
+    "host",
+    "rank",
+    "address",
+    "port",
+    "interface",
+    "device",
+    "path",
+    "library",
+    "module",
+    "pid",
+)
+
+
+def look(diagnosis: Diagnosis) -> str | None:
+    """Return a command that shows on a host what the lines are about; None where they name nothing.
+
+    Args:
+        diagnosis: of the logs.
+    """
+    lines = evidence(diagnosis)
+    for template in _LOOKS.get(diagnosis.label, ()):
+        for quote in lines:
+            if (command := _filled(template, _details(quote))) is not None:
+                return command
+    return None
+
+
+def named(diagnosis: Diagnosis) -> str:
+    """Return what the lines that speak for the cause name: "address 10.0.0.9, port 41235, rank 3"."""
+    values: dict[str, str] = {}
+    for quote in evidence(diagnosis):
+        for name, value in _details(quote).items():
+            values.setdefault(name, value)
+    return ", ".join(f"{name} {values[name]}" for name in NAMED if name in values)
+
+
+def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:
+    """Return the lines that speak for the cause, the first failure first."""
+    own = (c.evidence for c in diagnosis.candidates if c.label == diagnosis.label)
+    lead = () if diagnosis.lead is None else (diagnosis.lead,)
+    return (*lead, *next(own, ()))
+
+
+def _details(quote: Quote) -> Mapping[str, str]:
+    known = {name: value for name, value in quote.details.items() if _PLAIN.fullmatch(value)}
+    known.setdefault("library", quote.details.get("name", ""))
+    if quote.rank is not None:
+        known.setdefault("rank", str(quote.rank))
+    if quote.host:
+        known.setdefault("on", quote.host)
+    return {name: value for name, value in known.items() if value}
+
+
+def _filled(template: str, details: Mapping[str, str]) -> str | None:
+    names: Iterable[str] = _DETAIL.findall(template)
+    if any(name not in details for name in names):
+        return None
+    return _DETAIL.sub(lambda match: shlex.quote(details[match[1]]), template)

@@ -1,0 +1,56 @@
+"""What failed first, and where: one line for each kind of failure, over all logs of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from remedy.diagnose.catalogue import Role
+from remedy.diagnose.diagnosis import Moment
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.scan import Event
+
+MOST = 10  # lines; the others are later, and a screen has no more
+# Clocks differ a little, and a line without a time has that of one before it: so near, a cause comes first.
+NEAR = 2.0
+_CAUSES = frozenset((Role.CAUSE, Role.APPLICATION))
+
+
+def timeline(failures: Sequence[Event], others: Sequence[Event], logs: int) -> tuple[Moment, ...]:
+    """Return when which log first failed, and how; nothing where there is one log only.
+
+    Args:
+        failures: those of all logs that can be a cause.
+        others: what follows from failures: consequences, killed processes, what launchers report.
+        logs: how many there are.
+    """
+    if logs < 2:
+        return ()
+    first: dict[str, Event] = {}
+    where: dict[str, set[str]] = {}
+    seen: set[str] = set()
+    for event in sorted((*failures, *others), key=_place):
+        # What a log prints after its own first failure follows from that.
+        if event.source in seen:
+            continue
+        seen.add(event.source)
+        kind = event.text if event.symptom == EXCEPTION else event.symptom
+        first.setdefault(kind, event)
+        where.setdefault(kind, set()).add(event.source)
+    return tuple(_moment(event, len(where[kind])) for kind, event in list(first.items())[:MOST])
+
+
+def _place(event: Event) -> tuple[float, bool, float, str, int]:
+    time = float("inf") if event.time is None else event.time
+    return (time // NEAR, event.role not in _CAUSES, time, event.source, event.line)
+
+
+def _moment(event: Event, logs: int) -> Moment:
+    return Moment(
+        file=event.source,
+        line=event.line,
+        text=event.text,
+        rank=event.rank,
+        host=event.host,
+        time=event.time,
+        logs=logs,
+    )

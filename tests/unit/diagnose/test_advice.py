@@ -1,0 +1,107 @@
+"""Answers that lead on: what the lines name stands in the advice, and several logs give a timeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from remedy.cli.diagnose import diagnose
+from remedy.diagnose import diagnose_lines
+from remedy.diagnose.advice import look, named
+
+REFUSED = (
+    "[rank3]: NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        (REFUSED, "nc -zv 10.0.0.9 41235"),
+        ("RuntimeError: Unable to find address for: eno7", "ip -br address show eno7"),
+        ("OSError: [Errno 28] No space left on device: '/ckpt/a'", "df -h /ckpt/a; df -i /ckpt/a"),
+        (
+            "ssh: connect to host gpu02 port 22: Connection refused",
+            "ssh -o BatchMode=yes gpu02 true",
+        ),
+        (
+            "OSError: libcudart.so.12: cannot open shared object file: No such file or directory",
+            "ldconfig -p | grep -F libcudart.so.12",
+        ),
+    ],
+)
+def test_what_a_line_names_stands_in_the_command(line: str, command: str | None) -> None:
+    assert look(diagnose_lines({"log": [line]})) == command
+
+
+def test_what_a_line_names_is_said() -> None:
+    found = diagnose_lines({"log": [REFUSED]})
+    assert named(found) == "rank 3, address 10.0.0.9, port 41235"
+
+
+def test_text_that_a_shell_would_read_is_not_in_a_command() -> None:
+    line = "ssh: connect to host gpu02;reboot port 22: Connection refused"
+    assert look(diagnose_lines({"log": [line]})) is None
+
+
+def test_what_is_not_certain_asks_the_hosts(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(REFUSED, encoding="utf-8")
+    shown = CliRunner().invoke(diagnose, [str(log)]).stdout
+    assert f"Run: remedy diagnose {log} --inventory INVENTORY" in shown
+    assert "remedy apply" not in shown
+    assert "Look: nc -zv 10.0.0.9 41235" in shown
+
+
+def test_the_last_exception_is_shown_where_the_cause_is_unknown() -> None:
+    lines = ["start", "[rank0]: NcclTimeoutError: socket 4 is gone", "bye"]
+    found = diagnose_lines({"log": lines})
+    assert found.label == "unknown"
+    assert found.lead is not None
+    assert (found.lead.line, found.lead.text) == (2, "NcclTimeoutError: socket 4 is gone")
+
+
+def test_a_programs_exception_without_a_traceback_is_possibly_the_programs() -> None:
+    found = diagnose_lines(
+        {"log": ["(Worker pid=8) ERROR 05-14 01:20:54 [a.py:9] KeyError: 'ids'"]}
+    )
+    assert (found.label, found.confidence) == ("application-error", "possible")
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("OSError: [Errno 28] nothing was written", "disk-full"),
+        ("OSError: [Errno 116] x", "storage-fault"),
+        ("socket.gaierror: [Errno -5] x", "hostname-unresolvable"),
+        ("ValueError: batch of 7", "application-error"),
+    ],
+)
+def test_the_kind_of_an_exception_speaks_where_no_entry_does(text: str, label: str) -> None:
+    trace = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', text]
+    assert diagnose_lines({"log": trace}).label == label
+
+
+def test_logs_of_a_job_give_a_timeline(tmp_path: Path) -> None:
+    lost = "2026-03-01 10:10:0{},000 RuntimeError: Connection closed by peer [10.0.0.9]:4123"
+    for rank in range(8):
+        (tmp_path / f"rank{rank}.log").write_text(lost.format(rank), encoding="utf-8")
+    (tmp_path / "rank9.log").write_text(
+        "2026-03-01 10:00:00,000 OSError: [Errno 28] No space left on device: '/ckpt/a'",
+        encoding="utf-8",
+    )
+    shown = CliRunner().invoke(diagnose, [str(tmp_path)]).stdout.splitlines()
+    start = shown.index("In the order of time")
+    assert "10:00:00" in shown[start + 1]
+    assert "rank9.log:1" in shown[start + 1]
+    assert "10:10:00" in shown[start + 2]
+    assert "(and 7 other logs)" in shown[start + 2]
+    assert len(shown) <= 40
+
+
+def test_no_line_is_shown_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("2026-03-01 10:00:00,000 " + REFUSED, encoding="utf-8")
+    shown = CliRunner().invoke(diagnose, [str(tmp_path / "a.log")]).stdout
+    assert shown.count("Connect to 10.0.0.9<41235>") == 1
