@@ -86,7 +86,7 @@ def sign(plan: Plan, path: Path, key: Path, *, planner: bool = False) -> Path:
 def approvals(
     plan: Plan, path: Path, allowed_signers: Path, revoked: Path | None = None
 ) -> tuple[Approval, ...]:
-    """Return the valid signatures beside a plan, at most one a principal.
+    """Return the valid signatures beside a plan, at most one a principal, in whatever case it is spelled.
 
     Expired, revoked and foreign keys, and signatures of other plans, count for nothing.
 
@@ -182,7 +182,7 @@ def _checked(
     for signature in files[:MOST_SIGNATURES]:
         principal, reason = _signer(message(plan), signature, allowed_signers, revoked)
         if principal is not None:
-            valid.setdefault(principal, Approval(principal, signature))
+            valid.setdefault(principal.casefold(), Approval(principal, signature))
         else:
             invalid.append((signature.name, reason))
     return tuple(valid.values()), invalid

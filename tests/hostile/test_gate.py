@@ -71,6 +71,27 @@ def test_who_planned_is_no_approver_whatever_the_author_is_called(path: Path) ->
     assert checked(path) == ("bob@example.org",)
 
 
+def test_a_principal_in_two_spellings_is_one_person(path: Path) -> None:
+    sign(plan(), path, key(path.parent, "ann@example.org", PLANNER), planner=True)
+    for spelling in ("bob@example.org", "BOB@example.org"):
+        sign(plan(), path, key(path.parent, spelling, NAMESPACE))
+    assert len(checked(path, 1)) == 1
+    with pytest.raises(RefusedError, match="2 approvals are required"):
+        checked(path, 2)
+
+
+def test_one_key_is_not_two_people(path: Path) -> None:
+    mine = key(path.parent, "mal@example.org", PLANNER)
+    with (path.parent / "allowed_signers").open("a") as file:
+        file.write(
+            f'bob@example.org namespaces="{NAMESPACE}" {mine.with_suffix(".pub").read_text()}'
+        )
+    sign(plan(), path, mine, planner=True)
+    sign(plan(), path, mine)
+    with pytest.raises(RefusedError, match="valid ones are from nobody"):
+        checked(path)
+
+
 def test_what_lies_beside_a_plan_keeps_nobody_waiting(path: Path) -> None:
     """Whoever may write signatures may also put a pipe there, an endless file, or thousands of them."""
     folder = path.parent
