@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from remedy.probe.frames import Sections, as_text
+from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.processes import Process
 from remedy.values import Fact, Unknown
+
+MOST_BYTES = 1_000_000
+"""Of all these environments together; ``host/places.sh`` knows the same number."""
 
 _LINE = re.compile(r"/proc/(\d+)/(environ|manager):([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 MANAGER = 1
@@ -36,7 +39,10 @@ def parse_service_environments(
     names = {process.pid: process.name for process in known}
     if sections.absent("service-environments"):
         return ()
-    text = as_text(sections.body("service-environments")).replace("\0", "\n")
+    body = sections.body("service-environments")
+    if len(body) >= MOST_BYTES:
+        raise NoAnswerError("the environments of daemons are longer than is read")
+    text = as_text(body).replace("\0", "\n")
     found = []
     for line in text.split("\n"):
         if match := _LINE.fullmatch(line):

@@ -39,6 +39,11 @@ process_details() {
     # Of the controllers of version 1 (cgroups(7)) only systemd's own. Arguments are parted by tabs; what follows a
     # name that looks like a secret is not sent.
     details=$(grep -aHsv '^[1-9][0-9]*:[a-z_,][a-z_,]*:/' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets")
+    # Anybody may start many processes with 2 MiB of arguments each: that must not cost what comes after them.
+    if [ "${#details}" -gt 2000000 ]; then
+        details=$(printf '%s\n' "$details" | cut -b 1-2000 | head -c 2000000)
+        [ "${#details}" -lt 2000000 ] || status=failed:1 detail='the command lines are longer than is read'
+    fi
     printf '%s\n' "$details"
     find_adopted
 }
@@ -134,8 +139,16 @@ shared_memory() {
         [ ! -e "$path" ] || shm_files=yes
     done
     [ "$shm_files" ] || { absent 'no file'; return; }
-    limited find /dev/shm -xdev ! -name "*$nl*" ! -name libpod_lock ! -name 'libpod_rootless_lock_*' ! -type d \
-        -exec stat -c '%d %i %s %b %u %g %f %Y %Z %h %n' {} +
+    listing=$({
+        find /dev/shm -xdev ! -name "*$nl*" ! -name libpod_lock ! -name 'libpod_rootless_lock_*' ! -type d \
+            -exec stat -c '%d %i %s %b %u %g %f %Y %Z %h %n' {} + 2>/dev/null </dev/null
+        printf 'end %s' "$?"
+    } | head -c "$most")
+    case $listing in
+        "end "* | *"${nl}end "*) judge "${listing##*end }" ;;
+        *) status=failed:1 detail='there are more files than are read' listing= ;;
+    esac
+    printf '%s\n' "${listing%end *}"
 }
 
 # Who maps or holds a file of /dev/shm, by device and inode: a bind mount elsewhere has another path. Reading

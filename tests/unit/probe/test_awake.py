@@ -279,6 +279,7 @@ def test_every_client_of_the_script_has_a_recorder() -> None:
     }
     plain |= {
         "command",
+        "cut",
         "env",
         "sh",
         "awk",
