@@ -80,6 +80,8 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
     names = {name.lower(): name for name in fleet.inventory.names}
     for state in fleet.states.values():
         for asked, answers in _answers(state):
+            if ":" not in "".join(answers):
+                continue
             why = f"{asked} resolves to {listed(answers)} on {state.host}"
             for address in filter(_is_reachable, answers):
                 decides = "name" if ":" in answers[0] else ""

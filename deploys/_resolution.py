@@ -8,14 +8,13 @@ addresses in their order, and waits its whole time for one that is silent.
 from __future__ import annotations
 
 import ipaddress
-import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.edit.nsswitch import files_first
-from remedy.plan import Change, CommandAction, Fleet, Workbench
+from remedy.plan import Change, CommandAction, Workbench
 from remedy.probe import File, HostState, Names
 from remedy.probe.names import hosts_order
 from remedy.values import Unknown
@@ -30,78 +29,6 @@ HARMLESS = frozenset((
     "resolve", "db", "mymachines", "libvirt", "libvirt_guest",
     "mdns4_minimal", "mdns6_minimal", "mdns_minimal",
 ))  # fmt: skip
-
-
-# What a host says of itself goes to all others, so it has to look like a name (RFC 1123).
-_LONG = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?")
-MOST_LONGS = 4
-
-
-@dataclass(frozen=True)
-class HostsEntry:
-    """One line of the block: an address, and the names it has."""
-
-    address: str
-    names: tuple[str, ...]
-
-
-def target_entries(fleet: Fleet, host: HostState, content: bytes) -> tuple[HostsEntry, ...]:
-    """Return the lines of the block on ``host``, one for each node whose address is known.
-
-    A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
-    inventory itself says otherwise: the address that ssh uses may not be the one on the cluster network.
-    """
-    present = {name: line.address for line in block_entries(content) for name in line.names}
-    known = {name.lower() for name in fleet.inventory.names}
-    shorts = [name.split(".")[0].lower() for name in fleet.inventory.names]
-    entries = []
-    for name in fleet.inventory.names:
-        address = fleet.addresses[name].address
-        guessed = name not in fleet.states and fleet.inventory.node(name).cluster_address is None
-        if address is None or guessed:
-            address = present.get(name.lower(), address)
-        if address is None:
-            continue
-        short = name.split(".")[0]
-        longs = dict.fromkeys(_long_forms(name, _own_file(fleet, host, name, content)))
-        names = [*(long for long in list(longs)[:MOST_LONGS] if long not in known), name]
-        if short != name and shorts.count(short.lower()) == 1:
-            names.append(short)
-        entries.append(HostsEntry(address, tuple(dict.fromkeys(names))))
-    return tuple(entries)
-
-
-def _own_file(fleet: Fleet, host: HostState, name: str, content: bytes) -> bytes:
-    """Return the hosts file that says what a node calls itself: its own, else the block of this host."""
-    if name == host.host:
-        return content
-    state = fleet.states.get(name)
-    file = None if state is None else state.file(HOSTS)
-    if isinstance(file, File):
-        return file.content
-    return b"\n".join(
-        b" ".join([line.address.encode(), *map(str.encode, line.names)])
-        for line in block_entries(content)
-    )
-
-
-def _long_forms(name: str, content: bytes) -> Iterator[str]:
-    """Yield the fully qualified names that the file gives ``name`` already.
-
-    The first name of a line is the canonical one that getfqdn() and `hostname -f` return: it must not change
-    because the line moves into the block. Peers need it too: with c10d's rendezvous, rank 0 tells them its
-    getfqdn() as MASTER_ADDR (PyTorch 2.13, elastic/rendezvous/api.py).
-    """
-    for line in (*block_entries(content), *foreign_entries(content)):
-        if name.lower() in line.names:
-            for long in line.names:
-                if long.startswith(f"{name.lower()}.") and _LONG.fullmatch(long):
-                    yield long
-
-
-def addresses_of(entries: Sequence[HostsEntry]) -> dict[str, str]:
-    """Return the address that each name (lower case) is to have."""
-    return {name.lower(): entry.address for entry in entries for name in entry.names}
 
 
 @dataclass(frozen=True)
@@ -170,17 +97,18 @@ def asked_too_late(host: HostState, addresses: Mapping[str, str]) -> tuple[Wrong
     if isinstance(host.names, Unknown) or isinstance(file, Unknown):
         return ()
     before = services_before_files(host.names) or _usual_services(host)
-    if not before:
+    wrong = wrong_answers(host.names, addresses) if before else ()
+    if not wrong:
         return ()
     closed = not readable(file) and host.names.user not in ("", "root")
     listed = as_files_say(file.content, addresses)
     harmless = HARMLESS.issuperset(before)
     return tuple(
-        wrong
-        for wrong in wrong_answers(host.names, addresses)
-        if not (wrong.addresses and set(wrong.addresses) <= set(listed[wrong.name]))
-        and not (harmless and not listed[wrong.name])
-        and not (closed and not wrong.addresses)
+        answer
+        for answer in wrong
+        if not (answer.addresses and set(answer.addresses) <= set(listed[answer.name]))
+        and not (harmless and not listed[answer.name])
+        and not (closed and not answer.addresses)
     )
 
 

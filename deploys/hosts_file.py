@@ -16,16 +16,15 @@ from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
 from remedy.deploys import _resolution as resolution
+from remedy.deploys._block import HostsEntry, target
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
 from remedy.deploys._resolution import HOSTS as PATH
-from remedy.deploys._resolution import HostsEntry
 from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.resolver import ResolverSpec
 from remedy.edit.hosts import Disabled, block_entries, edit_hosts, parse_line
 from remedy.plan import Change, CommandAction, Finding, Workbench, interface_addresses, remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
-from remedy.templating import render
 from remedy.text import counted
 from remedy.values import Unknown
 
@@ -53,13 +52,12 @@ Bench: TypeAlias = Workbench[HostsFileSpec]
 def hosts_file(bench: Bench) -> None:
     """Decide what /etc/hosts of one host has to be, and whether its resolver agrees."""
     content = bench.file(PATH).content
-    entries = resolution.target_entries(bench.fleet, bench.host, content)
-    addresses = resolution.addresses_of(entries)
+    block = target(bench.fleet, content)
+    addresses = block.addresses
     managed = bench.settings.manage
     _check_address(bench)
     _check_own_name(bench)
-    block = render("hosts_block.j2", entries=entries).encode()
-    edit = edit_hosts(content, block, addresses, resolution.ipv6_first(bench.host.names))
+    edit = edit_hosts(content, block.text, addresses, resolution.ipv6_first(bench.host.names))
     due = managed and edit.content != content
     if managed:
         _note_cloud_init(bench)
@@ -70,8 +68,8 @@ def hosts_file(bench: Bench) -> None:
         bench, addresses, settled=not (due or opened or _resolver_mends(bench, addresses))
     )
     if due:
-        finding = _note_drift(bench, content, entries, edit.disabled)
-        title = f"write the cluster's {counted(len(entries), 'host')} into {PATH}"
+        finding = _note_drift(bench, content, block.entries, edit.disabled)
+        title = f"write the cluster's {counted(len(block.entries), 'host')} into {PATH}"
         bench.write(PATH, edit.content, title, because=finding)
 
 

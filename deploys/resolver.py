@@ -23,6 +23,7 @@ from typing import TypeAlias
 from pydantic import Field
 
 from remedy.deploys import _resolution as resolution
+from remedy.deploys._block import target
 from remedy.deploys._resolution import NSSWITCH, RESOLV
 from remedy.plan import Change, CommandAction, Risk, Workbench, remedy
 from remedy.probe import HostState, Names
@@ -74,8 +75,7 @@ def _put_files_first(bench: Bench) -> bool:
     hosts = bench.host.file(resolution.HOSTS)
     if isinstance(hosts, Unknown):
         return False
-    entries = resolution.target_entries(bench.fleet, bench.host, hosts.content)
-    wrong = resolution.asked_too_late(bench.host, resolution.addresses_of(entries))
+    wrong = resolution.asked_too_late(bench.host, target(bench.fleet, hosts.content).addresses)
     if not wrong:
         return False
     names = bench.known(bench.host.names)

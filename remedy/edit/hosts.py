@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from remedy.edit.block import END, block_span
+from remedy.edit.block import END, block_bytes
 
 BEGIN = b"# BEGIN remedy: hosts of the cluster (this block is replaced as a whole)"
 DISABLED = b"#remedy disabled# "
@@ -69,22 +69,38 @@ def split_lines(content: bytes) -> list[bytes]:
     return io.BytesIO(content).readlines()
 
 
+def _parted(content: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return what is before the managed block, the block with its marks, and what is after it."""
+    start, stop = block_bytes(content, BEGIN) or (len(content), len(content))
+    return content[:start], content[start:stop], content[stop:]
+
+
+# The block is the same text on all hosts of a fleet that is right.
+@lru_cache(maxsize=16)
+def _entries(text: bytes) -> tuple[HostsLine, ...]:
+    entries = (parse_line(line) for line in split_lines(text))
+    return tuple(entry for entry in entries if entry is not None)
+
+
 def block_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries of the managed block, () when there is none."""
-    lines = split_lines(content)
-    span = block_span(lines, BEGIN)
-    if span is None:
-        return ()
-    inside = (parse_line(line) for line in lines[span[0] + 1 : span[1]])
-    return tuple(entry for entry in inside if entry is not None)
+    return _entries(_parted(content)[1])  # its marks are comments
+
+
+def block_names(content: bytes) -> Mapping[str, HostsLine]:
+    """Return the line of the managed block that names each host, in lower case; of several the last."""
+    return _by_name(_parted(content)[1])
+
+
+@lru_cache(maxsize=16)
+def _by_name(text: bytes) -> Mapping[str, HostsLine]:
+    return {name: line for line in _entries(text) for name in line.names}
 
 
 def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries outside the managed block."""
-    lines = split_lines(content)
-    first, last = block_span(lines, BEGIN) or (len(lines), len(lines))
-    outside = (parse_line(line) for line in [*lines[:first], *lines[last + 1 :]])
-    return tuple(entry for entry in outside if entry is not None)
+    before, _, after = _parted(content)
+    return _entries(before) + _entries(after)
 
 
 def edit_hosts(
@@ -101,29 +117,26 @@ def edit_hosts(
         addresses: host name (lower case) to the IPv4 address that it is to resolve to.
         ipv6_first: names (lower case) that lead to an IPv6 address before any other: their IPv6 lines go, too.
     """
-    lines = split_lines(content)
-    span = block_span(lines, BEGIN)
+    before, old_block, after = _parted(content)
     new_block = b"".join([BEGIN, b"\n", block, END, b"\n"]) if block else b""
-    out: list[bytes] = []
     disabled: list[Disabled] = []
-    for index, line in enumerate(lines):
-        if span is not None and span[0] <= index <= span[1]:
-            if index == span[0]:
-                out.append(new_block)
-            continue
-        if line.strip() in (BEGIN, END):
-            continue  # half of a torn block; its other lines count as foreign
-        change = _contradiction(index + 1, line, addresses, ipv6_first)
-        if change is None:
-            out.append(line)
-        else:
-            disabled.append(change)
-            out.append(change.after)
-    if span is None and new_block:
-        if out and not out[-1].endswith(b"\n"):
-            out.append(b"\n")
-        out.append(new_block)
-    return HostsEdit(b"".join(out), tuple(disabled))
+
+    def edited(text: bytes, above: int) -> bytes:
+        """Return the lines of a part of the file without contradictions; ``above`` are those before it."""
+        out: list[bytes] = []
+        for number, line in enumerate(split_lines(text), above + 1):
+            if line.strip() in (BEGIN, END):
+                continue  # half of a torn block; its other lines count as foreign
+            change = _contradiction(number, line, addresses, ipv6_first)
+            out.append(line if change is None else change.after)
+            disabled.extend([] if change is None else [change])
+        return b"".join(out)
+
+    head = edited(before, 0)
+    tail = edited(after, before.count(b"\n") + old_block.count(b"\n"))
+    if not old_block and new_block and head and not head.endswith(b"\n"):
+        head += b"\n"
+    return HostsEdit(b"".join((head, new_block, tail)), tuple(disabled))
 
 
 def _contradiction(

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from pydantic import SkipValidation
+
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.request import mark
 from remedy.values import Fact, Record, Unknown
@@ -15,6 +17,7 @@ _LINE = re.compile(
     r"^(?:(?P<address>\S+) +STREAM[ \t]*(?P<title>\S*)|whole (?P<first>\S+) (?P<last>\S+)|asked (?P<user>\S*))",
     re.MULTILINE,
 )
+_COMMENT = re.compile(rb"#[^\n]*")
 _LONGEST_USER = 64
 MOST_ANSWERS = 1_000
 """Addresses of one name; those of a public service are some dozen."""
@@ -40,7 +43,8 @@ class Names(Record):
     """
 
     local: Fact[tuple[str, ...]]
-    peers: Mapping[str, tuple[str, ...]]
+    # One table for all hosts that answer alike, which a validation would copy for each.
+    peers: SkipValidation[Mapping[str, tuple[str, ...]]]
     user: str = ""
     order: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
@@ -70,10 +74,10 @@ def parse_names(
         sections.body("names")  # raises with the reason
         raise NoAnswerError("getent could not be asked")
     settings = [line.split() for line in resolv.splitlines()]
-    answers, user = _answers(as_text(section.body), names, hosts)
+    answers, spans, user = _answers(as_text(section.body), names)
     return Names(
         local=answers.pop("", NOT_ASKED),
-        peers=answers,
+        peers=_with_listed(answers, names, spans, hosts),
         user=user,
         order=hosts_order(nsswitch),
         servers=tuple(
@@ -85,12 +89,14 @@ def parse_names(
 
 
 def _answers(
-    text: str, names: Sequence[str], hosts: bytes
-) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Return the answers by name, with that to the own name under "", and who asked."""
+    text: str, names: Sequence[str]
+) -> tuple[dict[str, tuple[str, ...]], tuple[tuple[int, int], ...], str]:
+    """Return the answers by name, with that to the own name under "", the spans of names whose other answers
+    are what the hosts file says, and who asked.
+    """
     answers: dict[str, tuple[str, ...]] = {}
-    positions = {mark(position): position for position in range(len(names) + 1)}
-    whole: list[str] = []
+    positions = _positions(len(names))
+    spans: list[tuple[int, int]] = []
     pending: list[str] = []
     user = ""
     for line in _LINE.finditer(text):
@@ -101,7 +107,7 @@ def _answers(
             first, last = (positions.get(line[word], -1) for word in ("first", "last"))
             if not 0 < first <= last:
                 raise NoAnswerError("an answer to names that were not asked for")
-            whole += names[first - 1 : last]
+            spans.append((first - 1, last))
         elif not (address == title and address.startswith("0.")):
             pending.append(address.partition("%")[0])
         elif address not in positions:
@@ -117,17 +123,46 @@ def _answers(
                     f"{name or 'its own name'} has more than {MOST_ANSWERS} addresses"
                 )
             pending = []
+    return answers, tuple(spans), user
+
+
+@lru_cache(maxsize=4)
+def _positions(names: int) -> Mapping[str, int]:
+    """Return the position of each mark; that of the own name is 0."""
+    return {mark(position): position for position in range(names + 1)}
+
+
+def _with_listed(
+    answers: Mapping[str, tuple[str, ...]],
+    names: Sequence[str],
+    spans: tuple[tuple[int, int], ...],
+    hosts: bytes,
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the answers with those that the hosts file gives to the other names of the spans."""
+    if not spans:
+        return answers
+    table, lacking = _table(tuple(names), spans, _COMMENT.sub(b"", hosts))
+    if not lacking <= answers.keys():
+        raise NoAnswerError("the hosts file changed while it was read")
+    return {**table, **answers} if answers else table
+
+
+# Of a fleet that is right all files say the same, but for comments.
+@lru_cache(maxsize=16)
+def _table(
+    names: tuple[str, ...], spans: tuple[tuple[int, int], ...], hosts: bytes
+) -> tuple[Mapping[str, tuple[str, ...]], frozenset[str]]:
+    """Return the one address of each name of the spans in a hosts file, and which names have none or more."""
     listed = _listed(hosts)
-    for name in whole:
-        if name not in answers:
-            addresses = listed.get(name.lower(), frozenset())
-            if len(addresses) != 1:
-                raise NoAnswerError("the hosts file changed while it was read")
-            answers[name] = tuple(addresses)
-    return answers, user
+    asked = [name for first, last in spans for name in names[first:last]]
+    table = {
+        name: tuple(addresses)
+        for name in asked
+        if len(addresses := listed.get(name.lower(), frozenset())) == 1
+    }
+    return table, frozenset(name for name in asked if name not in table)
 
 
-@lru_cache(maxsize=64)
 def _listed(hosts: bytes) -> Mapping[str, frozenset[str]]:
     """Return every name of a hosts file with its addresses, as ``host/names.sh`` reads them."""
     listed: dict[str, set[str]] = {}

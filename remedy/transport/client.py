@@ -88,6 +88,8 @@ class Client(pyinfra_client.SSHClient, _Staged):
             "config_file": options.get("_pyinfra_ssh_config_file"),
             "known_hosts_file": options.get("_pyinfra_ssh_known_hosts_file"),
         }
+        # pyinfra would read them into a table of paramiko's, with the square of their lines, which nobody asks.
+        options["_pyinfra_ssh_known_hosts_file"] = os.devnull
         watch.via = hostname if self._is_jump else ""
         token = _connecting.set((*_connecting.get(), self))
         try:

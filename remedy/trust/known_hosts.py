@@ -13,12 +13,16 @@ import hmac
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 # The longest pattern that OpenSSH's match_pattern_list compares.
 _LONGEST_PATTERN = 1022
 _HASHED = "|1|"
 _SALT_BYTES = 20
+
+
+NOTHING: tuple[Entry, ...] = ()
 
 
 class Marker(str, enum.Enum):
@@ -85,7 +89,11 @@ class KnownHosts:
 
 def read_known_hosts(paths: Sequence[Path]) -> KnownHosts:
     """Return what several files say; one that is not there, or cannot be read, says nothing."""
-    return KnownHosts(entry for path in paths for entry in _entries(path))
+    files = tuple(_entries(path) for path in paths)
+    key = tuple(paths)
+    if key not in _indexes or any(a is not b for a, b in zip(_indexes[key][0], files, strict=True)):
+        _indexes[key] = (files, KnownHosts(chain.from_iterable(files)))
+    return _indexes[key][1]
 
 
 def parse_line(text: str, path: Path, line: int) -> Entry | None:
@@ -143,6 +151,8 @@ def fits_pattern(name: str, pattern: str) -> bool:
     return not pattern[at:].strip("*")
 
 
+# What the files held when their index was made: a fleet asks once for each of its hosts.
+_indexes: dict[tuple[Path, ...], tuple[tuple[tuple[Entry, ...], ...], KnownHosts]] = {}
 _read: dict[Path, tuple[tuple[int, ...], tuple[Entry, ...]]] = {}
 
 
@@ -158,7 +168,7 @@ def _entries(path: Path) -> tuple[Entry, ...]:
             )
             _read[path] = (sign, tuple(entry for entry in lines if entry is not None))
     except OSError:
-        return ()
+        return NOTHING
     return _read[path][1]
 
 

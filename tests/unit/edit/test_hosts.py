@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.edit.block import END, block_span
+from remedy.edit.block import END, block_bytes, block_span
 from remedy.edit.hosts import (
     BEGIN,
     DISABLED,
@@ -130,6 +132,16 @@ def test_no_cluster_name_is_left_with_a_wrong_address(content: bytes) -> None:
                 assert entry.address == ADDRESSES[name]
             if name in ADDRESSES:
                 assert not entry.loopback
+
+
+@given(files)
+def test_the_block_is_where_its_lines_say(content: bytes) -> None:
+    every = split_lines(content)
+    span = block_span(every, BEGIN)
+    ends = [0, *accumulate(map(len, every))]
+    assert block_bytes(content, BEGIN) == (
+        None if span is None else (ends[span[0]], ends[span[1] + 1])
+    )
 
 
 @given(files)
