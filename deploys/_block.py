@@ -32,7 +32,7 @@ class HostsEntry:
 
 
 @dataclass(frozen=True)
-class Block:
+class HostsBlock:
     """The lines that the block is to have, one for each node whose address is known."""
 
     entries: tuple[HostsEntry, ...]
@@ -71,7 +71,7 @@ class _Node:
         return HostsEntry(address, tuple(dict.fromkeys((*longs, self.name, self.short))))
 
 
-def target(fleet: Fleet, content: bytes) -> Block:
+def target(fleet: Fleet, content: bytes) -> HostsBlock:
     """Return the block of a host whose file has this content.
 
     A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
@@ -87,7 +87,7 @@ def target(fleet: Fleet, content: bytes) -> Block:
     if not kept:
         return block
     lines = (kept.get(number, entry) for number, entry in enumerate(entries))
-    return Block(tuple(line for line in lines if line is not None))
+    return HostsBlock(tuple(line for line in lines if line is not None))
 
 
 def _kept(fleet: Fleet, node: _Node, present: Mapping[str, HostsLine]) -> HostsEntry | None:
@@ -101,7 +101,7 @@ def _kept(fleet: Fleet, node: _Node, present: Mapping[str, HostsLine]) -> HostsE
 
 
 @once_a_fleet
-def _alike(fleet: Fleet) -> tuple[Sequence[HostsEntry | None], Sequence[int], Block]:
+def _alike(fleet: Fleet) -> tuple[Sequence[HostsEntry | None], Sequence[int], HostsBlock]:
     """Return the line of each node, the numbers of those that a host may have otherwise, and the block."""
     nodes = _nodes(fleet)
     entries = [
@@ -113,7 +113,7 @@ def _alike(fleet: Fleet) -> tuple[Sequence[HostsEntry | None], Sequence[int], Bl
         for number, node in enumerate(nodes)
         if node.address is None or node.guessed or node.longs is None
     ]
-    return entries, open_nodes, Block(tuple(entry for entry in entries if entry is not None))
+    return entries, open_nodes, HostsBlock(tuple(entry for entry in entries if entry is not None))
 
 
 @once_a_fleet

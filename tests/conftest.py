@@ -31,11 +31,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests marked `full` too, and let hypothesis try many more examples",
     )
-    parser.addoption(
-        "--transcribe",
-        action="store_true",
-        help="write what the plans of these tests say into tests/unit/data/transcripts",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,12 +10,6 @@ import pytest
 from remedy.apply import script as script_module
 
 from .host_bench import SHELLS, Bench
-from .transcripts import Transcripts
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if not config.getoption("full"):  # which tries more cases than transcripts are of
-        config.pluginmanager.register(Transcripts(write=config.getoption("transcribe")))
 
 
 @pytest.fixture(params=SHELLS)
