@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
-from remedy.deploys._hosts_block import HostsEntry, target
-
 from remedy.deploys import _resolution as resolution
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
+from remedy.deploys._hosts_block import HostsEntry, target
 from remedy.deploys._resolution import HOSTS as PATH
 from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.resolver import ResolverSpec

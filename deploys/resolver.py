@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from pydantic import Field
-from remedy.deploys._hosts_block import target
 
 from remedy.deploys import _resolution as resolution
+from remedy.deploys._hosts_block import target
 from remedy.deploys._resolution import NSSWITCH, RESOLV
 from remedy.plan import Change, CommandAction, Risk, Workbench, remedy
 from remedy.probe import HostState, Names
