@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.probe import FibRoute, PolicyRule, Routing
-from remedy.probe.routing import in_text_order
+from remedy.probe.routing import TO_MANY, in_text_order
 
 LOST = ("unreachable", "blackhole", "prohibit")
 """Types of routes and actions of rules by which a packet goes nowhere."""
@@ -86,7 +86,7 @@ def _by_rule(routing: Routing, rule: PolicyRule, peers: Spans, *, certain: bool)
         yield Way(peers, rule.action, rule, certain=certain)
     elif rule.action == "lookup":
         for route, hit in _looked_up(routing, rule, peers):
-            if certain or route.kind in (*LOST, "local"):
+            if certain or route.kind in (*LOST, *TO_MANY, "local"):
                 yield Way(hit, route.kind, rule, route, certain)
 
 

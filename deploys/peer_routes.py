@@ -49,6 +49,7 @@ from remedy.firewall.spans import Spans
 from remedy.plan import Change, CommandAction, Finding, Risk, Workbench, command, remedy
 from remedy.plan.workbench import Command
 from remedy.probe import FibRoute, HostState, PolicyRule, Routing
+from remedy.probe.routing import TO_MANY
 from remedy.spec import SpecSection
 
 BY_HAND = ("", "boot", "static", "unspec")
@@ -167,6 +168,9 @@ def _judge(way: Way, place: Place) -> Loss | None:
     if way.outcome in LOST:
         verb = "drops" if way.certain else "may drop"
         title = f"a {_noun(culprit)} {verb} what this host sends to {{peers}}"
+        return Loss(way.peers, title, culprit, doubt=not way.certain)
+    if way.outcome in TO_MANY:
+        title = f"a route makes {{peers}} an address of many hosts ({way.outcome}), so no TCP gets there"
         return Loss(way.peers, title, culprit, doubt=not way.certain)
     if route is None or way.outcome not in ("unicast", "local"):
         return None  # address translation of old kernels

@@ -15,8 +15,9 @@ from types import MappingProxyType
 from remedy.firewall.ipsets import condition_of, parse_ipsets
 from remedy.firewall.iptables_options import OPTIONS, READABLE, mark
 from remedy.firewall.nftables_text import shortened
-from remedy.firewall.packets import Box, Condition, Either, Flow, Test
+from remedy.firewall.packets import FEWEST_HOPS, Box, Condition, Either, Flow, Test
 from remedy.firewall.reading import LazyChains, ReadRule, narrow
+from remedy.firewall.spans import Spans
 from remedy.firewall.traffic import Chain
 
 TABLES = ("raw", "mangle", "nat", "filter", "security")
@@ -37,16 +38,17 @@ _HARMLESS = frozenset(
         "CLASSIFY",
         "DSCP",
         "TOS",
-        "TTL",
-        "HL",
         "ECN",
         "SECMARK",
         "CONNSECMARK",
         "HMARK",
         "IDLETIMER",
     }
-    | {"LED", "RATEEST", "TCPOPTSTRIP", "TEE", "CHECKSUM", "mangle"}
+    | {"LED", "RATEEST", "TCPOPTSTRIP", "TEE", "CHECKSUM"}
 )
+_REWRITES = frozenset({"TTL", "HL", "mangle"})
+"""Where packets go on with other hops, or questions of ARP with other addresses: they need not arrive."""
+
 _BY_PROGRAM = frozenset({"QUEUE", "NFQUEUE", "TPROXY", "SYNPROXY"})
 """Where a program, or a part of the kernel with settings of its own, decides."""
 
@@ -64,6 +66,7 @@ class _Line:
     untracks: bool = False
     connection_mark: bool = False
     restores_mark: bool = False
+    source: Spans = ()
 
     def plus(self, test: Test) -> _Line:
         """Return the line with a condition more."""
@@ -254,6 +257,7 @@ def read_rule(line: str, ipsets: str | None = None, family: str = "inet") -> Rea
         rule.untracks,
         rule.connection_mark,
         rule.restores_mark,
+        rule.source,
     )
 
 
@@ -293,6 +297,10 @@ def _read_option(
             return _with_mark(rule, option, value)
         if option == "--notrack":
             return replace(rule, untracks=True)
+        if _keeps_hops(option, value):
+            return replace(rule, action="pass", unread=())
+        if option == "--to-source":
+            return replace(rule, source=_source(value))
     if option in ("-m", "--match"):
         rule = replace(rule, module=value)
         return rule if value in READABLE else rule.without(value)
@@ -323,9 +331,26 @@ def _with_target(rule: _Line, option: str, target: str) -> _Line:
         return replace(rule, action=_TERMINAL[target], target=target)
     if target in _HARMLESS:
         return replace(rule, target=target, untracks=rule.untracks or target == "NOTRACK")
-    if target in _BY_PROGRAM:
+    if target in _BY_PROGRAM | _REWRITES:
         return replace(rule, action="drop", target=target).without(f"target {target}")
     return replace(rule, action="goto" if option in ("-g", "--goto") else "jump", target=target)
+
+
+def _keeps_hops(option: str, value: str) -> bool:
+    """Return whether packets have enough hops left behind a target TTL or HL."""
+    if option in ("--ttl-set", "--hl-set"):
+        return value.isdecimal() and int(value) >= FEWEST_HOPS
+    return option in ("--ttl-inc", "--hl-inc")
+
+
+def _source(value: str) -> Spans:
+    """Return the addresses of ``--to-source``; () where they are not of IPv4."""
+    first, _, last = value.partition(":")[0].partition("-")
+    try:
+        read = OPTIONS["--src-range"]([f"{first}-{last or first}"], False)
+    except ValueError:
+        return ()
+    return read.values if isinstance(read, Condition) and isinstance(read.values, tuple) else ()
 
 
 def _with_mark(rule: _Line, option: str, value: str) -> _Line:

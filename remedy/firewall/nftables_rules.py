@@ -19,8 +19,9 @@ from remedy.firewall.nftables_values import (
     tests_of,
     values_of,
 )
-from remedy.firewall.packets import Box, Condition, Either, Flow, Test
+from remedy.firewall.packets import FEWEST_HOPS, Box, Condition, Either, Flow, Test
 from remedy.firewall.reading import LazyChains, ReadRule, narrow
+from remedy.firewall.spans import Spans
 from remedy.firewall.traffic import Chain
 from remedy.probe import NftChain, NftRule, NftRuleset
 
@@ -55,6 +56,11 @@ _HARMLESS = frozenset(
 )
 _CONDITIONS = frozenset({"limit", "quota", "ct count", "set", "meter"})
 """Statements that end a rule, or let it go on, by what came before."""
+
+_OF_QUALITY = frozenset(
+    {"ip dscp", "ip ecn", "ip6 dscp", "ip6 ecn", "ip6 flowlabel", "vlan pcp", "vlan dei"}
+)
+"""Fields of packets that say how they are to be treated, not where they go or whether they are whole."""
 
 _BY_PROGRAM = frozenset({"queue", "synproxy", "tproxy"})
 """Where a program, or a part of the kernel with settings of its own, decides."""
@@ -139,6 +145,8 @@ def _read(statements: Any, sets: Sets, words: str) -> tuple[ReadRule, ...]:
         if kind in _VERDICTS or kind in _BY_PROGRAM:
             target = str(value["target"]) if kind in ("jump", "goto") else ""
             found = _rule(read, words, _VERDICTS.get(kind, "drop"), target)
+            if kind == "snat" and isinstance(value, dict) and "addr" in value:
+                found = replace(found, source=_source(value["addr"]))
             if kind in _BY_PROGRAM:
                 found = replace(found, unread=(*found.unread, kind))
             if not read.fills or found.unread:
@@ -160,6 +168,15 @@ def _rule(read: _Statements, words: str, action: str, target: str) -> ReadRule:
         read.untracks,
         read.connection_mark,
     )
+
+
+def _source(address: Any) -> Spans:
+    """Return the addresses that ``snat`` gives as source; () where a map or an expression says them."""
+    try:
+        values = values_of("saddr", [address])
+    except (ValueError, TypeError, KeyError):
+        return ()
+    return values if isinstance(values, tuple) else ()
 
 
 def _uncertain(rule: ReadRule, statements: list[Any], sets: Sets) -> ReadRule:
@@ -220,9 +237,29 @@ def _mangled(read: _Statements, value: Mapping[str, Any]) -> _Statements:
     if key == {"ct": {"key": "mark"}}:
         return replace(read, connection_mark=True)
     name, _ = field_of(key)
-    if name in ("saddr", "daddr", "sport", "dport", "l4proto"):
-        return replace(read, unread=(*read.unread, f"{name} set"))
-    return read
+    if _survives(key, name, value.get("value")):
+        return read
+    # Not known: what gets packets that were rewritten. In IPv6 nobody rewrites an address of IPv4, and so on.
+    return replace(
+        read,
+        tests=(*read.tests, Condition(name, None)),
+        unread=(*read.unread, f"{name or 'payload'} set"),
+        open_end=True,
+    )
+
+
+def _survives(key: Any, name: str, value: Any) -> bool:
+    """Return whether packets arrive as they would have with a new value for one of their fields.
+
+    Args:
+        key: what is set.
+        name: the same, in a word of ``packets``.
+        value: the new value.
+    """
+    if name in ("ip ttl", "ip6 hoplimit"):
+        return isinstance(value, int) and value >= FEWEST_HOPS
+    of_the_path = "payload" in key or name == "packet-type"
+    return not of_the_path or name in _OF_QUALITY
 
 
 def _mapped(

@@ -122,6 +122,9 @@ class Flow:
 Answer: TypeAlias = "tuple[int, Spans] | bool | None"
 """The dimension that a condition narrows and to what; or whether it holds; None: that is not known."""
 
+FEWEST_HOPS = 32
+"""A rule that gives packets as many hops, or more, loses none on the way to a peer."""
+
 OF_PARTS = frozenset({"mark", "state", "direction", "flags", "mss", "arp-operation"})
 """Conditions that hold for some parts and fail for others, see ``check``."""
 

@@ -44,6 +44,7 @@ class ReadRule:
         untracks: as in ``Rule``.
         connection_mark: whether it gives connections a mark.
         restores_mark: whether the mark that it gives is that of the connection.
+        source: the addresses of IPv4 that it gives packets as their source; () for none, or its interface's.
     """
 
     words: str
@@ -55,6 +56,7 @@ class ReadRule:
     untracks: bool = False
     connection_mark: bool = False
     restores_mark: bool = False
+    source: Spans = ()
 
     @property
     def matters(self) -> bool:
@@ -157,9 +159,12 @@ def _rule(
     unread: Sequence[str],
 ) -> Rule:
     """Return what a rule does with the packets of a flow that one combination of alternatives matches."""
-    reasons = (*unread, *(word for part in parts[1:] for word in part.unread))
+    reasons = [*unread, *(word for part in parts[1:] for word in part.unread)]
+    disguises = _disguises(rule, flow)
+    if disguises:
+        reasons.append("another source address")
     return Rule(
-        rule.action,
+        "drop" if disguises else rule.action,
         rule.target,
         box,
         certain=not reasons,
@@ -170,6 +175,13 @@ def _rule(
         untracks=rule.untracks,
         unread=tuple(dict.fromkeys(reasons)),
     )
+
+
+def _disguises(rule: ReadRule, flow: Flow) -> bool:
+    """Return whether peers get packets with another source than this host's, and may answer somebody else."""
+    if not rule.source or flow.way == "in" or flow.ether != "ip" or flow.address is None:
+        return False
+    return rule.source != ((flow.address, flow.address),)
 
 
 def _narrowed(conditions: Iterable[Condition], flow: Flow, bounds: Box) -> _Narrowed | None:

@@ -181,6 +181,9 @@ def parse_routing(sections: Sections) -> Routing:
     )
 
 
+TO_MANY = ("broadcast", "multicast", "anycast")
+"""Types of routes to addresses that many hosts have: no TCP connection goes there."""
+
 _ALL_OF_IPV6 = {"dst": "::/0"}
 
 
@@ -188,10 +191,13 @@ def _routes(entries: Iterable[dict[str, Any]], *, version: int) -> tuple[FibRout
     return in_text_order(
         _route(entry | _ALL_OF_IPV6 if version == 6 and entry["dst"] == "default" else entry)
         for entry in entries
-        if "dst" in entry
-        and _version(entry) == version
-        and entry.get("type") not in ("broadcast", "multicast", "anycast")
+        if "dst" in entry and _version(entry) == version and not _of_the_kernel(entry)
     )
+
+
+def _of_the_kernel(entry: Mapping[str, Any]) -> bool:
+    """Return whether a route is one of those that the kernel has for addresses of many hosts."""
+    return entry.get("type") in TO_MANY and entry.get("protocol", "kernel") == "kernel"
 
 
 def _version(entry: Mapping[str, Any]) -> int:

@@ -183,6 +183,14 @@ def test_what_is_lost_over_ipv6_and_by_units_is_named(site: Site) -> None:
     assert leads_to(site, lost, closed).startswith("2001:db8:214::")
 
 
+def test_systemd_drops_what_it_keeps_a_unit_from(site: Site) -> None:
+    free, peer, *_ = site.cluster.hosts
+    host, address = site.cluster.host(free), site.addresses()[peer]
+    ask = f"systemd-run -q --wait -P {{}} ping -c1 -W3 {address}"
+    host.must(ask.format(""))
+    assert host.run(ask.format("-p IPAddressDeny=any")).returncode != 0
+
+
 @pytest.mark.full
 def test_both_directions_and_routes_of_ipv6_are_named(site: Site) -> None:
     both, routed, *_ = site.cluster.hosts

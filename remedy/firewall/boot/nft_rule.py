@@ -242,8 +242,8 @@ def _match(left: dict[str, Any], rule: _Words) -> dict[str, Any] | None:
     if rule.peek() in ("set", "&", "and", "|", ".", "^"):
         if rule.peek() != "set":
             return None
-        rule.at += 2
-        return {"mangle": {"key": left}}
+        rule.next()
+        return {"mangle": {"key": left, "value": _value(rule)}}
     if rule.peek() == "vmap":
         rule.next()
         if rule.peek().startswith("@"):

@@ -118,6 +118,7 @@ def test_a_healthy_host_has_nothing_to_say() -> None:
     [
         ((LINK, f"unreachable {PEER} proto boot"), "drift", "a route drops what this host sends to b"),
         ((LINK, f"unreachable {PEER} proto bird"), "blocked", "a route drops what this host sends to b"),
+        ((LINK, f"broadcast {PEER} dev eth0 proto boot"), "drift", "a route makes b an address of many hosts"),
         ((LINK, "blackhole 10.0.0.0/25 proto static"), "drift", "drops what this host sends to b,c"),
         ((LINK, f"{PEER} dev lo proto boot"), "drift", "to b leaves by lo, and not by eth0"),
         ((LINK, f"{PEER} dev eth0 proto boot src 192.0.2.9"), "drift", "has the source 192.0.2.9"),

@@ -192,7 +192,7 @@ def test_a_statement_ends_where_the_next_begins(rule: str, kinds: str) -> None:
 
 
 def test_a_statement_that_changes_a_packet_names_what() -> None:
-    assert read("meta mark set 5") == [{"mangle": {"key": MARK}}]
+    assert read("meta mark set 5") == [{"mangle": {"key": MARK, "value": 5}}]
 
 
 @pytest.mark.parametrize("word", ["masquerade", "limit"])

@@ -90,11 +90,27 @@ def test_what_a_rule_does_with_what_it_matches(target: str, action: str, chain: 
         "-j LOG --log-prefix x --log-level 4", "-j NFLOG --nflog-group 2", "-j ULOG", "-j AUDIT --type accept",
         "-j TRACE", "-j TCPMSS --clamp-mss-to-pmtu", "-j CT --helper ftp", "-j CT --zone 3",
         "-j CONNMARK --save-mark --nfmask 0xffffffff --ctmask 0xffffffff", "-j SET --add-set seen src",
-        "-j CLASSIFY --set-class 1:1", "-j TTL --ttl-inc 1", "-j DSCP --set-dscp 0x2e", "",
+        "-j CLASSIFY --set-class 1:1", "-j TTL --ttl-inc 1", "-j TTL --ttl-set 64",
+        "-j DSCP --set-dscp 0x2e", "",
     ],
 )  # fmt: skip
 def test_a_rule_that_only_notes_does_nothing(target: str) -> None:
     assert rules(f"-p tcp {target}") == ()
+
+
+@pytest.mark.parametrize("target", ["TTL --ttl-set 0", "TTL --ttl-dec 64", "HL --hl-set 1"])
+def test_packets_with_few_hops_left_need_not_arrive(target: str) -> None:
+    found = rule(f"-p tcp -j {target}")
+    assert (found.action, found.certain) == ("drop", False)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "lost"),
+    [("192.0.2.1", True), ("192.0.2.1-192.0.2.9:1024-2048", True), ("2001:db8::1", False)],
+)
+def test_peers_need_not_answer_to_another_source(addresses: str, lost: bool) -> None:
+    (found,) = rules(f"-p tcp -j SNAT --to-source {addresses}", flow=OUT)
+    assert (found.action, found.certain) == (("drop", False) if lost else ("accept", True))
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,48 @@ def test_a_rule_without_a_verdict_does_nothing(statement: object) -> None:
     assert read(statement) == ()
 
 
+def rewrite(protocol: str, name: str, value: object) -> dict[str, object]:
+    return {"mangle": {"key": {"payload": {"protocol": protocol, "field": name}}, "value": value}}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        rewrite("ip", "daddr", "192.0.2.1"), rewrite("ip", "ttl", 0),
+        rewrite("ether", "daddr", "02:00:00:00:00:09"),
+        rewrite("tcp", "dport", 9), rewrite("tcp", "flags", "fin"), rewrite("tcp", "checksum", 1),
+        {"mangle": {"key": {"payload": {"base": "th", "offset": 16, "len": 16}}, "value": 9}},
+        {"mangle": {"key": meta("pkttype"), "value": "other"}},
+    ],
+)  # fmt: skip
+def test_packets_that_a_rule_rewrites_need_not_arrive(statement: object) -> None:
+    rule = one(statement)
+    assert (rule.action, rule.certain) == ("drop", False)
+    assert rule.unread[0].endswith(" set")
+    assert read(match(meta("iifname"), "docker0"), statement) == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        rewrite("ip", "dscp", "cs1"), rewrite("ip", "ttl", 64), rewrite("udp", "dport", 9),
+        rewrite("ip6", "daddr", "::1"), {"mangle": {"key": meta("priority"), "value": 1}},
+    ],
+)  # fmt: skip
+def test_what_a_rule_rewrites_may_lose_nothing_of_the_cluster(statement: object) -> None:
+    assert read(statement) == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "lost"),
+    [("192.0.2.1", True), ("10.0.0.1", False), ({"map": {}}, False)],
+)
+def test_peers_need_not_answer_to_another_source(address: object, lost: bool) -> None:
+    rule = one({"snat": {"addr": address}}, flow=OUT)
+    assert (rule.action, rule.certain) == (("drop", False) if lost else ("accept", True))
+    assert one({"snat": {"addr": address}}).action == "accept"
+
+
 @pytest.mark.parametrize("kind", ["queue", "synproxy", "tproxy"])
 def test_what_a_program_decides_is_not_certain(kind: str) -> None:
     rule = one({kind: None})
