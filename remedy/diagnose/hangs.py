@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from remedy.diagnose.catalogue import Role
 from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
@@ -15,6 +18,7 @@ PEER = "peer-died-timeout"
 STOPPED = 0.56
 HINT = "py-spy dump of each rank, NCCL_DEBUG=INFO and a dump of torch's flight recorder show where it waits"
 COLLECTIVE = "nccl-watchdog"
+RECORDER = "flight-recorder"
 
 _PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
 # What a start prints that goes no further: the furthest first.
@@ -124,30 +128,61 @@ def ranks_behind(events: Iterable[Event]) -> str:
     Args:
         events: of all logs.
     """
-    last: dict[int, tuple[int, str]] = {}
+    groups: dict[str, dict[int, _Mark]] = {}
+    members: dict[str, set[int]] = {}
+    waits: set[str] = set()
     for event in events:
         number = event.details.get("sequence", "")
-        if event.symptom != COLLECTIVE or event.rank is None or not is_number(number):
+        if event.symptom not in (COLLECTIVE, RECORDER) or event.rank is None:
             continue
-        mark = (int(number), event.details.get("operation", ""))
+        if not is_number(number):
+            continue
+        group = event.details.get("group", "")
+        last = groups.setdefault(group, {})
+        mark = _Mark(int(number), event.details.get("operation", ""))
         last[event.rank] = min(last.get(event.rank, mark), mark)
-    if not last:
-        return ""
-    missing = sorted(set(range(max(last) + 1)) - set(last))
+        listed_ranks = event.details.get("ranks", "").split(",")
+        members.setdefault(group, set()).update(int(r) for r in listed_ranks if is_number(r))
+        if event.symptom == COLLECTIVE or event.role is Role.CONSEQUENCE:
+            waits.add(group)
+    sentences = (_behind(groups[name], members[name], name) for name in groups if name in waits)
+    return next(filter(None, sentences), "")
+
+
+class _Mark(NamedTuple):
+    """How far a rank came."""
+
+    number: int
+    operation: str
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.operation}".rstrip()
+
+
+def _behind(last: Mapping[int, _Mark], members: Collection[int], group: str) -> str:
+    """Say which rank of one group is behind, absent, or in another collective than the others."""
+    missing = sorted((set(members) or set(range(max(last) + 1))) - set(last))
+    of = f" of {group}" if group else ""
     if len(last) > 1 and missing and len(missing) <= len(last):
         return (
-            f"{_ranks(sorted(last))} waited in a collective, and {_ranks(missing)} did not say so: "
+            f"{_ranks(sorted(last))} waited in a collective{of}, and {_ranks(missing)} did not say so: "
             "their logs and their hosts come first"
         )
-    behind, ahead = min(last.values()), max(last.values())
-    late = sorted(rank for rank, mark in last.items() if mark == behind)
     # Collectives of several groups of ranks are counted apart: only few ranks beside all others say something.
-    if set(last.values()) != {behind, ahead} or behind == ahead or len(late) * 2 > len(last):
+    numbers = {mark.number for mark in last.values()}
+    if len(numbers) > 1:
+        least = min(numbers)
+        few = sorted(rank for rank, mark in last.items() if mark.number == least)
+    else:
+        counts = Counter(mark.operation for mark in last.values())
+        usual = counts.most_common(1)[0][0]
+        few = sorted(rank for rank, mark in last.items() if mark.operation != usual)
+    others = [mark for rank, mark in last.items() if rank not in few]
+    if not few or len(few) * 2 > len(last):
         return ""
     return (
-        f"{_ranks(late)} stands at collective {behind[0]} {behind[1]}".rstrip()
-        + f", others at {ahead[0]} {ahead[1]}".rstrip()
-        + ": the rank that is behind, or called something else, is where to look first"
+        f"{_ranks(few)} stands at collective {last[few[0]]}{of}, others at {max(others)}: "
+        "the rank that is behind, or called something else, is where to look first"
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from remedy.text import is_number
 
 WIDEST = 1600
 """Characters of a line that patterns see at once."""
@@ -84,14 +87,40 @@ def clean(raw: bytes) -> str:
 
 def _unwrapped(text: str) -> str:
     """Return a line of Docker's JSON as the other container runtimes keep it: time, stream and text."""
-    match = _DOCKER.match(text) if text.startswith("{") else None
-    if match is None:
+    if not text.startswith("{"):
         return text
+    match = _DOCKER.match(text)
+    if match is None:
+        return _of_journal(text) if '"__REALTIME_TIMESTAMP"' in text else text
     try:
         log = str(json.loads(f'"{match["log"]}"', strict=False))
     except ValueError:
         return text
     return f"{match['time']} {match['stream']} F {log}"
+
+
+def _of_journal(text: str) -> str:
+    """Return a record of ``journalctl -o json`` in short: time, host, program and message."""
+    try:
+        record = json.loads(text, parse_int=str)
+        moment = datetime.fromtimestamp(int(record["__REALTIME_TIMESTAMP"]) / 1e6, timezone.utc)
+        host, program = record["_HOSTNAME"], record.get("SYSLOG_IDENTIFIER", "kernel")
+        message = record["MESSAGE"]
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        OSError,
+        RecursionError,
+    ):
+        return text
+    if isinstance(message, list):
+        # Bytes that are no UTF-8 stand there as numbers.
+        numbers = (int(number) & 0xFF for number in message if is_number(str(number)))
+        message = bytes(numbers).decode("utf-8", "replace")
+    return f"{moment:%Y-%m-%dT%H:%M:%S} {host} {program}: {message}"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
+from remedy.diagnose.dumps import scan_dump
 from remedy.diagnose.reader import Source, from_text, sources
-from remedy.diagnose.scan import index, scan
+from remedy.diagnose.recorder import is_dump
+from remedy.diagnose.scan import blocks_of, index, scan
 
 
 def diagnose_paths(
@@ -43,7 +45,11 @@ def diagnose_sources(
     for source in logs:
         if progress is not None:
             source.progress = partial(progress, source)
-        scans.append(scan(source, prepared))
+        first, blocks = blocks_of(source)
+        if is_dump(first):
+            scans.append(scan_dump(source.name, blocks))
+        else:
+            scans.append(scan(source, prepared, blocks))
     return decide(scans)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 
 from remedy.bounds import Allowance
-from remedy.diagnose import exceptions, lines, steps
-from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue
+from remedy.diagnose import blocks, exceptions, lines, steps
+from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalogue
 from remedy.diagnose.engine import Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.reader import Source
@@ -28,6 +30,7 @@ ENOUGH = 12  # events of one entry in one log; more add nothing
 OF_RANKS = 512  # of an entry that says of each rank how far it came
 WINDOWS = 200  # places in one very long line that are read
 PATIENCE = 5_000  # lines with one literal that are tried in one log
+BLOCKS = "state"  # how the names begin of what blocks show
 SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and again, take 3
 
 _DETAILS = frozenset(
@@ -120,9 +123,22 @@ def index(without: frozenset[str] = frozenset()) -> Index:
     )
 
 
-def scan(source: Source, prepared: Index) -> LogScan:
-    """Read one log to its end, or as far as it can be read."""
-    return _Scan(source, prepared).run()
+def scan(source: Source, prepared: Index, data: Iterator[bytes] | None = None) -> LogScan:
+    """Read one log to its end, or as far as it can be read.
+
+    Args:
+        source: the log.
+        prepared: the catalogue.
+        data: its bytes, where their reading was begun already.
+    """
+    return _Scan(source, prepared).run(source.read() if data is None else data)
+
+
+def blocks_of(source: Source) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first block of a log, by which its kind is known, and all blocks."""
+    data = source.read()
+    first = next(data, b"")
+    return first, chain((first,) if first else (), data)
 
 
 class _Scan:
@@ -139,12 +155,13 @@ class _Scan:
         self.unread = Unread()
         self.windows = 0  # of the line that was read last, where it is a very long one
 
-    def run(self) -> LogScan:
+    def run(self, data: Iterator[bytes]) -> LogScan:
         buffer, done, size = b"", 0, 0
-        log = unwrapped(self.source.read())
+        log = unwrapped(data)
         for block in log.blocks:
             if not size:
                 self._beheaded(block)
+                self.events += _of_blocks(self.source.name, block)
             size += len(block)
             buffer += block
             end = max(done, len(buffer) - AROUND)
@@ -302,6 +319,24 @@ class _Scan:
         if time is not None:
             self.time = time
         return self.time
+
+
+def _of_blocks(name: str, block: bytes) -> Iterator[Event]:
+    """Yield what blocks of names and values show, where a log is what a tool printed of a host."""
+    for sign in blocks.signs_of(block):
+        yield Event(
+            symptom=f"{BLOCKS}-{sign.label}",
+            role=Role.CAUSE if sign.weight >= CLEAR else Role.SIGN,
+            source=name,
+            line=sign.line,
+            text=sign.text,
+            rank=None,
+            host="",
+            time=None,
+            details={"device": sign.device},
+            causes=(CauseWeight(label=sign.label, weight=sign.weight),),
+            meaning="what a tool shows of the state of this host.",
+        )
 
 
 def _most(entry: Symptom) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from remedy.diagnose import catalogue, exceptions, lines, progress, steps
+from remedy.diagnose import blocks, catalogue, exceptions, lines, progress, steps
 from remedy.diagnose import scan as scanning
 from remedy.diagnose.catalogue import Symptom
 from remedy.diagnose.decide import decide
@@ -108,6 +108,8 @@ def test_what_an_entry_is_tried_on_grows_with_the_log(
 
 READERS: dict[str, Callable[[str], object]] = {
     "clean": lambda text: lines.clean(text.encode()),
+    "journal": lambda text: lines.clean(f'{{"__REALTIME_TIMESTAMP": "{text}'.encode()),
+    "blocks": lambda text: blocks.signs_of(blocks.SMI + text.encode() + b"\nCA 'a'\n"),
     "split": lines.split,
     "time_of": lines.time_of,
     "rank_of_file": lines.rank_of_file,

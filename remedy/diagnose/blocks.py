@@ -1,0 +1,139 @@
+"""What ``nvidia-smi -q`` and ``ibstat`` print: blocks of names and values, one block a card or a port.
+
+A line of such a block means something only under its heading; so they are recognised by what they hold, and
+read as blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from remedy.text import is_number
+
+SMI = b"==============NVSMI LOG=============="
+IBSTAT = re.compile(rb"^CA '[\w.-]{1,40}'", re.MULTILINE)
+LARGEST = 4 << 20  # bytes that are read
+
+_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f:.]{2,12})$")
+_PORT = re.compile(r"^\s*Port (\d{1,3}):$")
+_CA = re.compile(r"^CA '([\w.-]{1,40})'$")
+_VALUE = re.compile(r"^(?P<indent> *)(?P<name>[^:]{1,80}?) *: *(?P<value>.{0,200})$")
+
+
+@dataclass(frozen=True)
+class BlockSign:
+    """What a block shows.
+
+    Args:
+        line: its number.
+        text: the card or port, and what is wrong there.
+        label: the cause that it speaks for.
+        weight: how much.
+        device: the card or port.
+    """
+
+    line: int
+    text: str
+    label: str
+    weight: float
+    device: str
+
+
+@dataclass
+class _Port:
+    """A port of an adapter, as ibstat shows it."""
+
+    name: str
+    line: int
+    values: dict[str, str] = field(default_factory=dict)
+
+
+def signs_of(data: bytes) -> tuple[BlockSign, ...]:
+    """Return what is wrong by the blocks that the beginning of a file holds; nothing where it holds none.
+
+    Args:
+        data: the beginning of the file.
+    """
+    lines = data[:LARGEST].decode("utf-8", "replace").splitlines()
+    signs: tuple[BlockSign, ...] = ()
+    if SMI in data:
+        signs += tuple(_cards(lines))
+    if IBSTAT.search(data):
+        signs += tuple(_ports(lines))
+    return signs
+
+
+def _cards(lines: list[str]) -> Iterator[BlockSign]:
+    """Yield what ``nvidia-smi -q`` shows of faulty cards.
+
+    Each value is read under the headings above it, by how far they are indented.
+    """
+    card = ""
+    headings: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, 1):
+        if match := _GPU.match(line.rstrip()):
+            card, headings = match[1], []
+            continue
+        if not card or not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        headings = [heading for heading in headings if heading[0] < indent]
+        value = _VALUE.match(line)
+        if value is None:
+            headings.append((indent, line.strip()))
+            continue
+        above = [heading for _, heading in headings]
+        for label, weight in _of_card(above, value["name"].strip(), value["value"].strip()):
+            text = f"GPU {card}: {', '.join((*above, value['name'].strip()))}: {value['value'].strip()}"
+            yield BlockSign(number, text, label, weight, card)
+
+
+def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, float]]:
+    is_counted = is_number(value) and int(value) > 0
+    if "Volatile" in above and "Uncorrectable" in name and is_counted:
+        yield "gpu-hardware-xid", 0.9
+    elif name == "Remapping Failure Occurred" and value == "Yes":
+        yield "gpu-hardware-xid", 0.95
+    elif name in ("Pending", "Pending Page Blacklist") and value == "Yes":
+        yield "gpu-hardware-xid", 0.8
+    elif "Fabric" in above and (name, value) == ("State", "In Progress"):
+        yield "fabricmanager-not-running", 0.85
+    elif "Fabric" in above and name == "Status" and value not in ("Success", "N/A"):
+        yield "fabricmanager-not-running", 0.75
+    elif name == "GPU Recovery Action" and value not in ("None", "N/A"):
+        yield "gpu-hardware-xid", 0.85
+
+
+def _ports(lines: list[str]) -> Iterator[BlockSign]:
+    """Yield what ``ibstat`` shows of ports without a link, or without a subnet manager."""
+    ports = list(_read_ports(lines))
+    active = any(port.values.get("State") == "Active" for port in ports)
+    layers = {
+        port.values.get("Link layer") for port in ports if port.values.get("State") == "Active"
+    }
+    for port in ports:
+        state, physical = port.values.get("State", ""), port.values.get("Physical state", "")
+        text = f"{port.name}: State: {state}, Physical state: {physical}"
+        if state == "Initializing" and physical == "LinkUp":
+            # The link is up, and nobody gave the port an address: there is no subnet manager.
+            yield BlockSign(port.line, text, "ib-misconfig", 0.8, port.name)
+        elif state == "Down" and physical in ("Polling", "Disabled", "Sleep"):
+            # Beside ports that work it may be one that nobody uses.
+            yield BlockSign(port.line, text, "ib-link-fault", 0.5 if active else 0.85, port.name)
+    if {"InfiniBand", "Ethernet"} <= layers:
+        text = "ports of InfiniBand and of Ethernet are active on one host"
+        yield BlockSign(ports[0].line, text, "ib-roce-mixed", 0.6, ports[0].name)
+
+
+def _read_ports(lines: list[str]) -> Iterator[_Port]:
+    adapter, port = "", None
+    for number, line in enumerate(lines, 1):
+        if match := _CA.match(line.strip()):
+            adapter, port = match[1], None
+        elif match := _PORT.match(line):
+            port = _Port(f"{adapter} port {match[1]}", number)
+            yield port
+        elif port is not None and (value := _VALUE.match(line.strip())):
+            port.values[value["name"].strip()] = value["value"].strip()

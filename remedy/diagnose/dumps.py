@@ -1,0 +1,68 @@
+"""Logs that are no text but a dump of a flight recorder: what each says of its rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from remedy.diagnose import lines, recorder
+from remedy.diagnose.catalogue import CauseWeight, Role
+from remedy.diagnose.hangs import RECORDER
+from remedy.diagnose.recorder import Collective
+from remedy.diagnose.scan import Event, LogScan
+from remedy.errors import UsageError
+
+_WAITS = CauseWeight(label="peer-died-timeout", weight=0.8)
+_HINT = CauseWeight(label="peer-died-timeout", weight=0.3)
+
+
+def scan_dump(name: str, blocks: Iterable[bytes]) -> LogScan:
+    """Read a dump of a flight recorder.
+
+    Args:
+        name: of the file, which holds the rank.
+        blocks: its bytes.
+    """
+    data, trouble = bytearray(), ""
+    for block in blocks:
+        data += block
+        if len(data) > recorder.LARGEST:
+            trouble = f"a dump of more than {recorder.LARGEST >> 20} MiB is not read"
+            break
+    collectives: tuple[Collective, ...] = ()
+    if not trouble:
+        try:
+            collectives = recorder.collectives(bytes(data))
+        except UsageError as error:
+            trouble = error.message
+    rank = lines.rank_of_file(name)
+    return LogScan(
+        name=name,
+        events=[_event(name, rank, collective) for collective in collectives],
+        tail="",
+        lines=1,
+        size=len(data),
+        trouble=trouble,
+        is_whole=not trouble,
+    )
+
+
+def _event(name: str, rank: int | None, collective: Collective) -> Event:
+    what = f"collective {collective.sequence} {collective.operation}".rstrip()
+    return Event(
+        symptom=RECORDER,
+        role=Role.SIGN if collective.is_done else Role.CONSEQUENCE,
+        source=name,
+        line=1,
+        text=f"flight recorder: group {collective.group}, {what} is {collective.state}",
+        rank=rank,
+        host="",
+        time=None,
+        details={
+            "sequence": str(collective.sequence),
+            "operation": collective.operation,
+            "group": collective.group,
+            "ranks": ",".join(map(str, collective.ranks)),
+        },
+        causes=(_HINT if collective.is_done else _WAITS,),
+        meaning="how far this rank came in the collectives of a group.",
+    )

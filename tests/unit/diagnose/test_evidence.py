@@ -1,0 +1,137 @@
+"""What tools say when they are asked: recognised by what it holds, and read as what it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from remedy.diagnose import diagnose_lines
+from remedy.diagnose.lines import clean, time_of
+
+SMI = """==============NVSMI LOG==============
+
+Driver Version                            : 535.104.05
+Attached GPUs                             : 2
+GPU 00000000:3B:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Fabric
+        State                             : {fabric}
+        Status                            : {status}
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 12
+            SRAM Uncorrectable            : 0
+            DRAM Uncorrectable            : {dram}
+        Aggregate
+            DRAM Uncorrectable            : 3
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 1
+        Pending                           : {pending}
+        Remapping Failure Occurred        : No
+    Processes                             : None
+"""
+WELL = {"fabric": "Completed", "status": "Success", "dram": "0", "pending": "No"}
+
+
+@pytest.mark.parametrize(
+    ("values", "label"),
+    [
+        ({}, "unknown"),
+        ({"dram": "2"}, "gpu-hardware-xid"),
+        ({"pending": "Yes"}, "gpu-hardware-xid"),
+        ({"fabric": "In Progress", "status": "N/A"}, "fabricmanager-not-running"),
+        ({"dram": "N/A"}, "unknown"),
+    ],
+)
+def test_cards_of_nvidia_smi(values: dict[str, str], label: str) -> None:
+    found = diagnose_lines({"smi": SMI.format(**{**WELL, **values}).splitlines()})
+    assert found.label == label
+    if label != "unknown":
+        assert found.lead is not None
+        assert found.lead.text.startswith("GPU 00000000:3B:00.0: ")
+        assert found.lead.details["device"] == "00000000:3B:00.0"
+
+
+PORT = """CA '{name}'
+\tCA type: MT4129
+\tNumber of ports: 1
+\tPort 1:
+\t\tState: {state}
+\t\tPhysical state: {physical}
+\t\tRate: 400
+\t\tLink layer: {layer}
+"""
+
+
+def _ports(*ports: tuple[str, str, str]) -> list[str]:
+    names = (f"mlx5_{number}" for number in range(len(ports)))
+    texts = (
+        PORT.format(name=name, state=state, physical=physical, layer=layer)
+        for name, (state, physical, layer) in zip(names, ports, strict=True)
+    )
+    return "".join(texts).splitlines()
+
+
+UP = ("Active", "LinkUp", "InfiniBand")
+
+
+@pytest.mark.parametrize(
+    ("ports", "label"),
+    [
+        ([UP, UP], "unknown"),
+        ([("Down", "Polling", "InfiniBand")], "ib-link-fault"),
+        ([UP, ("Down", "Disabled", "Ethernet")], "unknown"),
+        ([("Initializing", "LinkUp", "InfiniBand")], "ib-misconfig"),
+        ([UP, ("Active", "LinkUp", "Ethernet")], "ib-roce-mixed"),
+    ],
+)
+def test_ports_of_ibstat(ports: list[tuple[str, str, str]], label: str) -> None:
+    assert diagnose_lines({"ibstat": _ports(*ports)}).label == label
+
+
+def test_a_record_of_the_journal_is_a_line() -> None:
+    record = {
+        "__REALTIME_TIMESTAMP": "1772600770123456",
+        "_HOSTNAME": "gpu01",
+        "SYSLOG_IDENTIFIER": "kernel",
+        "MESSAGE": "NVRM: Xid (PCI:0000:3b:00): 79, pid=812, GPU has fallen off the bus.",
+    }
+    line = clean(json.dumps(record).encode())
+    assert line.endswith(f"gpu01 kernel: {record['MESSAGE']}")
+    assert time_of(line) is not None
+    found = diagnose_lines({"journal": [json.dumps(record)]})
+    assert found.label == "gpu-hardware-xid"
+    as_bytes = {**record, "MESSAGE": list(record["MESSAGE"].encode())}
+    assert clean(json.dumps(as_bytes).encode()) == line
+
+
+@pytest.mark.parametrize("text", ['{"__REALTIME_TIMESTAMP": ', '{"__REALTIME_TIMESTAMP": "x"}'])
+def test_what_is_no_record_of_the_journal_stays_as_it_is(text: str) -> None:
+    assert clean(text.encode()) == text.rstrip()
+
+
+def test_an_answer_of_ras_names_the_process_and_is_no_proof_of_health() -> None:
+    well = ["Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors"]
+    well.append("    0         8         4         1         4        32   RUNNING      OK")
+    assert diagnose_lines({"ras": well}).label == "unknown"
+    lost = ["INCOMPLETE", "  Missing communicator data from 1 job process"]
+    lost.append("  Process 3487984 on node 172.16.64.213 managing GPU 5")
+    found = diagnose_lines({"ras": [*well, *lost]})
+    assert found.label == "peer-died-timeout"
+    assert any(quote.details.get("pid") == "3487984" for quote in found.consequences)
+
+
+@pytest.mark.parametrize(
+    ("line", "label"),
+    [
+        ("   JobState=OUT_OF_MEMORY Reason=OutOfMemory Dependency=(null)", "host-oom"),
+        ("   JobState=NODE_FAIL Reason=NodeDown Dependency=(null)", "peer-died-timeout"),
+        ("   JobState=COMPLETED Reason=None Dependency=(null)", "unknown"),
+        ("12345.0        train OUT_OF_ME+      0:125", "host-oom"),
+        ("# Out of bounds values : 12 FAILED", "gpu-hardware-xid"),
+    ],
+)
+def test_words_of_slurm_and_nccl_tests(line: str, label: str) -> None:
+    assert diagnose_lines({"answer": [line]}).label == label

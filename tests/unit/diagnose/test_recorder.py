@@ -1,0 +1,129 @@
+"""Dumps of a flight recorder: read without calling anything, and the rank that is missing is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remedy.diagnose import diagnose_paths
+from remedy.diagnose.plain_pickle import loads
+from remedy.diagnose.recorder import collectives
+from remedy.errors import UsageError
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(), inner, max_size=4)
+        | st.tuples(inner, inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(PLAIN, st.integers(2, pickle.HIGHEST_PROTOCOL))
+def test_plain_values_are_read_as_python_reads_them(value: Any, protocol: int) -> None:
+    assert loads(pickle.dumps(value, protocol)) == value
+
+
+class _Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("called",)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("value", [_Evil(), {"entries": [_Evil()]}, os.getpid, {1, 2}, 1j])
+def test_nothing_is_called(
+    value: Any, protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dump = pickle.dumps(value, protocol)
+    with pytest.raises(UsageError, match="more than plain values"):
+        loads(dump)
+    assert not list(tmp_path.iterdir())
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_a_value_or_an_error_that_is_shown(data: bytes) -> None:
+    try:
+        loads(b"\x80\x02" + data)
+    except UsageError:
+        return
+
+
+@pytest.mark.parametrize(
+    "dump", [b"\x80\x02", b"\x80\x02}", b"\x80\x02a.", b"\x80\x02]]e.", b"\x80\x02h\x07."]
+)
+def test_a_pickle_that_breaks_off_is_an_error(dump: bytes) -> None:
+    with pytest.raises(UsageError):
+        loads(dump)
+
+
+def _dump(number: int, operation: str, state: str, ranks: int = 4) -> dict[str, Any]:
+    """What gloo's recorder of torch 2.13 holds, as far as it is read."""
+    done = {"collective_seq_id": 1, "profiling_name": "gloo:all_reduce", "state": "completed"}
+    last = {"collective_seq_id": number, "profiling_name": f"gloo:{operation}", "state": state}
+    common = {"process_group": ("0", "default_pg"), "is_p2p": False}
+    return {
+        "version": "2.10",
+        "pg_config": {"": {"name": "", "desc": "", "ranks": str(list(range(ranks)))}},
+        "pg_status": {"0": {"last_enqueued_collective": number}},
+        "entries": [{**done, **common}, {**last, **common}, {"is_p2p": True}],
+    }
+
+
+WAITS, DONE = (6, "all_reduce", "scheduled"), (5, "all_reduce", "completed")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("bad", [0, 2, 3])
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        (None, "rank {bad} did not say so"),
+        (DONE, "rank {bad} stands at collective 5 all_reduce"),
+        ((6, "broadcast", "scheduled"), "rank {bad} stands at collective 6 broadcast"),
+    ],
+)
+def test_the_rank_that_holds_the_others_up_is_named(
+    tmp_path: Path, odd: tuple[int, str, str] | None, bad: int, said: str, as_json: bool
+) -> None:
+    for rank in range(4):
+        last = odd if rank == bad else WAITS
+        if last is None:
+            continue
+        dump = _dump(*last)
+        data = json.dumps(dump).encode() if as_json else pickle.dumps(dump, 2)
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(data)
+    found = diagnose_paths([tmp_path])
+    assert found.label == "peer-died-timeout"
+    assert any(said.format(bad=bad) in note for note in found.notes), found.notes
+
+
+def test_a_dump_of_a_job_that_goes_on_is_no_failure(tmp_path: Path) -> None:
+    for rank in range(4):
+        (tmp_path / f"trace_rank_{rank}").write_bytes(pickle.dumps(_dump(*DONE), 2))
+    assert diagnose_paths([tmp_path]).label == "unknown"
+
+
+def test_a_dump_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "trace_rank_0").write_bytes(pickle.dumps(_Evil(), 2))
+    found = diagnose_paths([tmp_path])
+    assert found.label == "unknown"
+    assert any("more than plain values" in note for note in found.notes)
+
+
+@given(PLAIN)
+def test_dumps_of_any_shape_are_read_or_refused(value: Any) -> None:
+    for entries in (value, [value], [{"process_group": value, "collective_seq_id": value}]):
+        try:
+            collectives(pickle.dumps({"entries": entries, "pg_config": {"0": value}}, 2))
+        except UsageError:
+            continue
