@@ -14,7 +14,7 @@ from functools import cached_property
 
 from remedy.deploys._resolution import HOSTS
 from remedy.edit.hosts import HostsLine, block_entries, block_names, foreign_entries
-from remedy.plan import Fleet, once_a_fleet
+from remedy.plan import Fleet, once_a_fleet, once_alike
 from remedy.probe import File
 from remedy.templating import render
 
@@ -77,8 +77,14 @@ def target(fleet: Fleet, content: bytes) -> HostsBlock:
     A node that was not probed (it is down, or ``--limit`` left it out) keeps the entry it has, unless the
     inventory itself says otherwise: the address that ssh uses may not be the one on the cluster network.
     """
+    _, open_nodes, block = _alike(fleet)
+    return _target(fleet, block_names(content)) if open_nodes else block
+
+
+@once_alike
+def _target(fleet: Fleet, present: Mapping[str, HostsLine]) -> HostsBlock:
+    """Return the block of the hosts that have these lines in theirs."""
     entries, open_nodes, block = _alike(fleet)
-    present = block_names(content) if open_nodes else {}
     kept = {
         number: entry
         for number in open_nodes

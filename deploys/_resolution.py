@@ -14,7 +14,7 @@ from typing import Any
 
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.edit.nsswitch import files_first
-from remedy.plan import Change, CommandAction, Workbench
+from remedy.plan import Change, CommandAction, Workbench, once_alike
 from remedy.probe import File, HostState, Names
 from remedy.probe.names import hosts_order
 from remedy.values import Unknown
@@ -61,7 +61,22 @@ class WrongAnswer:
 
 def wrong_answers(names: Names, addresses: Mapping[str, str]) -> tuple[WrongAnswer, ...]:
     """Return what the host's resolver answers wrongly to the user who runs the jobs."""
-    answers = {name.lower(): answer for name, answer in names.peers.items()}
+    return _wrong_answers(names.peers, addresses)
+
+
+@once_alike
+def unanswered(
+    peers: Mapping[str, tuple[str, ...]], addresses: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the names, in lower case, to which the host's resolver gave no answer in time."""
+    return tuple(sorted(addresses.keys() - {name.lower() for name in peers}))
+
+
+@once_alike
+def _wrong_answers(
+    peers: Mapping[str, tuple[str, ...]], addresses: Mapping[str, str]
+) -> tuple[WrongAnswer, ...]:
+    answers = {name.lower(): answer for name, answer in peers.items()}
     return tuple(
         WrongAnswer(name, answers[name], address)
         for name, address in addresses.items()
@@ -73,7 +88,12 @@ def ipv6_first(names: Names | Unknown) -> Set[str]:
     """Return the names (lower case) that lead to an IPv6 address before any other."""
     if isinstance(names, Unknown):
         return frozenset()
-    return {name.lower() for name, answer in names.peers.items() if ":" in "".join(answer[:1])}
+    return _ipv6_first(names.peers)
+
+
+@once_alike
+def _ipv6_first(peers: Mapping[str, tuple[str, ...]]) -> Set[str]:
+    return {name.lower() for name, answer in peers.items() if ":" in "".join(answer[:1])}
 
 
 def services_before_files(names: Names) -> tuple[str, ...]:

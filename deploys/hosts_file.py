@@ -203,7 +203,7 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
             fix = _way_out(bench.host) if settled else ""
             note(f"names {text}{whose}: {which}", map(str, few), fix, label=label)
     if settled:
-        _note_silent(bench, addresses.keys() - {name.lower() for name in names.peers})
+        _note_silent(bench, resolution.unanswered(names.peers, addresses))
 
 
 def _way_out(host: HostState) -> str:
@@ -229,9 +229,10 @@ def _present(host: HostState) -> Set[str]:
     return frozenset() if isinstance(host.session, Unknown) else host.session.present
 
 
-def _note_silent(bench: Bench, names: Set[str]) -> None:
+def _note_silent(bench: Bench, names: Sequence[str]) -> None:
     """Say which names of the inventory got no answer at all."""
-    silent = sorted(names & {name.lower() for name in bench.fleet.inventory.names})
+    asked = {name.lower() for name in bench.fleet.inventory.names} if names else set()
+    silent = [name for name in names if name in asked]
     if silent:
         bench.unknown(
             f"{counted(len(silent), 'name')} not resolved within the probe's time",

@@ -16,7 +16,7 @@ from remedy.plan.change import (
     undo_id,
 )
 from remedy.plan.claimed import interface_addresses
-from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet
+from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet, once_alike
 from remedy.plan.own import vouched
 from remedy.plan.plan import Plan, PlanFile, write_plan
 from remedy.plan.planner import Origin, make_plan
@@ -57,6 +57,7 @@ __all__ = [
     "inverse",
     "make_plan",
     "once_a_fleet",
+    "once_alike",
     "promised",
     "read_plan",
     "remedies",

@@ -9,7 +9,7 @@ import pytest
 from remedy.inventory import Inventory, Node
 from remedy.plan import Fleet, section_models
 from remedy.plan.claimed import interface_addresses
-from remedy.plan.fleet import ClusterAddress, once_a_fleet
+from remedy.plan.fleet import MOST_ALIKE, ClusterAddress, once_a_fleet, once_alike
 from remedy.probe import Address, HostState, Interface, Network
 from remedy.spec import load_spec
 from remedy.values import Unknown
@@ -163,3 +163,19 @@ def test_a_question_about_a_fleet_is_answered_once_for_each_fleet() -> None:
     second = fleet(ssh={"a": "10.0.0.1"})
     assert [count(x) for x in (first, first, second, second, first)] == [1, 1, 0, 0, 1]
     assert asked == [first, second]
+
+
+def test_what_many_hosts_share_is_decided_once() -> None:
+    asked: list[int] = []
+
+    @once_alike
+    def total(numbers: list[int]) -> int:
+        asked.append(len(numbers))
+        return sum(numbers)
+
+    shared, equal = [1, 2], [1, 2]
+    assert [total(shared), total(shared), total(equal)] == [3, 3, 3]
+    assert asked == [2, 2], "equal objects are not looked into"
+    assert [total([n]) for n in range(MOST_ALIKE)] == list(range(MOST_ALIKE))
+    assert total(shared) == 3
+    assert len(asked) == MOST_ALIKE + 3, "the oldest answers make room"
