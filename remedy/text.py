@@ -22,8 +22,12 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 
 # Typed on a host's console, of which a session cannot be had: what sshd said last.
 SSHD_LOG = "journalctl -u ssh -u sshd -n 20 --no-pager"
-# Typed on a host: shows each command of bash's start-up file with its line, and ends where that ends a session.
-TRACE_START_UP = """bash --norc -xc 'PS4="+\\$BASH_SOURCE:\\$LINENO "; . ~/.bashrc' </dev/null"""
+# Typed on a host: shows which program the login shell is, then each command of bash's start-up file with its
+# line; it ends where that ends a session.
+TRACE_START_UP = (
+    'grep "^$(id -un):" /etc/passwd; '
+    """bash --norc -xc 'PS4="+\\$BASH_SOURCE:\\$LINENO "; . ~/.bashrc' </dev/null"""
+)
 
 # What may be part of a folded name. ClusterShell reads more as operators, and expands what is in brackets.
 _FOLDABLE = re.compile(r"(?!.*[0-9]{19})[A-Za-z0-9._-]{1,255}")

@@ -36,7 +36,14 @@ HARMLESS = {
     "remove-ipc": "the jobs are root's, whose memory stays",
     "same-machine-id": "no other host has it here",
     "shell-chatters": "what it prints is left out",
+    "small-dev-shm": "the host has no GPU, and dev_shm.size is not set",
+    "stale-shm-files": "they are younger than shm_leftovers.min_age_minutes",
+    "stale-sysv-segment": "it is younger than sysv_ipc.min_age_minutes",
+    "sudo-requires-tty": "the login is root's",
+    "sudo-sleeps": "the login is root's",
 }
+# What a command on the console has to show of a fault that leaves no session to look through.
+ON_THE_CONSOLE = {"shell-sleeps": "/usr/local/bin/sleeping-shell"}
 LONGEST = 300
 WORDS = 60  # of a text, by which its line is found again
 _NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
@@ -190,7 +197,8 @@ def applied(site: Site, seen: Walk, victim: str) -> Walk:
 
 def named(seen: Walk) -> str:
     """Return the line of the next step's output that says of the host what check says of it, or ""."""
-    parts = [part[:WORDS] for part in (*seen.check, *seen.apply) if part]
+    of_console = ON_THE_CONSOLE.get(seen.fault)
+    parts = [of_console] if of_console else [p[:WORDS] for p in (*seen.check, *seen.apply) if p]
     lines = seen.answer.splitlines()
     return next((line for line in lines if any(part in line for part in parts)), "")
 
