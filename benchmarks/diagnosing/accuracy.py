@@ -30,7 +30,7 @@ class Row:
     secondary: tuple[str, ...]
     got: str
     top3: tuple[str, ...]
-    left_out: str = ""
+    confidence: str = ""
 
     @property
     def right(self) -> bool:
@@ -76,6 +76,10 @@ class Table:
                 "other_cause": _share(
                     not row.fair and row.got != "unknown" for row in self.without
                 ),
+            },
+            "calibration": {
+                word: [sum(row.fair for row in rows), len(rows)]
+                for word, rows in _by_word([*self.rows, *self.without]).items()
             },
             "wrong": [
                 f"{row.file}: {row.label}, got {row.got}" for row in self.rows if not row.right
@@ -130,6 +134,10 @@ def text(table: Table) -> str:
         f"a host blamed on a healthy or application-error log: {figures['host_blamed_wrongly']}",
     ]
     out += _left_out(table, figures["left_out"])
+    out += [
+        f"{word}: right {right} of {all_} times, those without the families among them"
+        for word, (right, all_) in figures["calibration"].items()
+    ]
     out += [f"wrong: {line}" for line in figures["wrong"]]
     return "\n".join(out)
 
@@ -149,6 +157,12 @@ def _left_out(table: Table, shares: dict[str, Any]) -> list[str]:
     return [line]
 
 
+def _by_word(rows: list[Row]) -> dict[str, list[Row]]:
+    """Return the rows by how sure the answer was."""
+    words = ("certain", "likely", "possible")
+    return {word: [row for row in rows if row.confidence == word] for word in words}
+
+
 def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
     found = diagnose_paths([folder / entry["file"]], without=without)
     labels = [candidate.label for candidate in found.candidates if candidate.label != found.label]
@@ -158,6 +172,7 @@ def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
         secondary=tuple(filter(None, (entry.get("secondary") or "").split(";"))),
         got=found.label,
         top3=(found.label, *labels)[:3],
+        confidence=found.confidence,
     )
 
 

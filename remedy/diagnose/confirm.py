@@ -18,11 +18,16 @@ from remedy.diagnose.diagnosis import (
     ConfirmationStatus,
     Diagnosis,
     Explanation,
+    sure,
 )
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
 from remedy.text import counted, limited
+
+CONFIRMED = 0.97  # a cause that a log shows and a host
+UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
+LEFT = 0.5  # where the hosts speak against it, or what is left where they speak against another
 
 # A switch or a router on the way can be the place of these, and no host would show it.
 BETWEEN = frozenset(("mtu-mismatch", "network-unreachable"))
@@ -83,7 +88,7 @@ def settled(
     lead = best.evidence[0] if best.evidence else diagnosis.lead
     update = {
         "label": best.label,
-        "confidence": "certain",
+        **sure(CONFIRMED),
         "lead": lead,
         "candidates": candidates,
     }
@@ -103,16 +108,16 @@ def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now:
     status = by_label.get(diagnosis.label)
     refuted, left = ConfirmationStatus.REFUTED, ConfirmationStatus.OPEN
     if status is refuted and not now:
-        return diagnosis.model_copy(update={"confidence": "possible"})
+        return diagnosis.model_copy(update=sure(LEFT))
     if status is refuted:
         # Those that nothing speaks against come first, and none of them is more than possible.
         ordered = sorted(diagnosis.candidates, key=lambda c: by_label.get(c.label) is refuted)
         open_ = [c for c in ordered if by_label.get(c.label) is not refuted]
-        first = {"label": open_[0].label, "confidence": "possible"} if open_ else None
-        update = first or {"label": UNKNOWN, "confidence": "none"}
+        first = {"label": open_[0].label, **sure(LEFT)} if open_ else None
+        update = first or {"label": UNKNOWN, **sure(0.0)}
         return diagnosis.model_copy(update={**update, "candidates": tuple(ordered)})
     if status is left and now and diagnosis.confidence == "certain":
-        return diagnosis.model_copy(update={"confidence": "likely"})
+        return diagnosis.model_copy(update=sure(min(diagnosis.certainty, UNSEEN)))
     return diagnosis
 
 

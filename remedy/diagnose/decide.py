@@ -6,12 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Candidate, Diagnosis, Quote
+from remedy.diagnose.diagnosis import (
+    APPLICATION,
+    HEALTHY,
+    UNKNOWN,
+    Candidate,
+    Diagnosis,
+    Quote,
+    sure,
+)
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import last_named
 from remedy.diagnose.hangs import ended_from_outside, of_a_start, ranks_behind
 from remedy.diagnose.progress import failure_lines, is_text, went_well
-from remedy.diagnose.ranking import SHOWN, confidence, quote, ranked
+from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.timeline import timeline
@@ -19,6 +27,10 @@ from remedy.text import is_number
 
 FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
 BARE = 0.58  # the most that an exception without its traceback weighs
+MOVING, QUIET = (
+    0.75,
+    0.6,
+)  # how sure it is that a run is healthy which goes on, or which shows no failure
 LEAST = 0.55  # below it a cause is a candidate, and not the answer
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
@@ -43,7 +55,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
-        diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "confidence": "none"})
+        diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
     update = {
@@ -78,7 +90,7 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
-        return Diagnosis(label=HEALTHY, confidence="likely", candidates=candidates)
+        return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
     is_ended = {event.symptom for event in events.failures} == {FROM_OUTSIDE}
     if is_ended and not events.effects and (hang := ended_from_outside(scans, events.failures)):
         return hang
@@ -107,7 +119,7 @@ def _answer(
     likely = [cause for cause in causes[:SHOWN] if cause.score >= first.score / 3]
     return Diagnosis(
         label=first.label,
-        confidence=confidence(first.score, second),
+        **sure(certainty(first.score, second)),
         lead=quote(first.events[0]),
         candidates=tuple(cause.candidate() for cause in likely),
         consequences=tuple(quote(event) for event in effects[:SHOWN]),
@@ -120,7 +132,7 @@ def _undecided(
     candidates = ranked(leading, signs)[: min(most, SHOWN)]
     return Diagnosis(
         label=UNKNOWN,
-        confidence="none",
+        **sure(0.0),
         lead=quote(leading[0]) if leading else None,
         candidates=tuple(cause.candidate() for cause in candidates),
         consequences=tuple(quote(event) for event in effects[:SHOWN]),
@@ -139,7 +151,7 @@ def _by_exit_code(traces: Sequence[Event]) -> Diagnosis | None:
         reason="the program ended with an exit code of its own",
         evidence=(lead,),
     )
-    return Diagnosis(label=APPLICATION, confidence="possible", lead=lead, candidates=(candidate,))
+    return Diagnosis(label=APPLICATION, lead=lead, candidates=(candidate,), **sure(candidate.score))
 
 
 def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
@@ -151,7 +163,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
         moves = events.good or any(scan.steps for scan in scans)
         if moves and not failures:
-            return Diagnosis(label=HEALTHY, confidence="possible", notes=tuple(notes))
+            return Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
         if failures:
             notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
         elif not events.signs and (hang := of_a_start(scans)):
@@ -178,9 +190,9 @@ def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis |
         )
         others = tuple(c.candidate() for c in ranked((), events.signs)[:SHOWN])
         if cause.weight < LEAST:
-            return Diagnosis(label=UNKNOWN, confidence="none", lead=lead, candidates=others)
+            return Diagnosis(label=UNKNOWN, lead=lead, candidates=others, **sure(0.0))
         return Diagnosis(
-            label=cause.label, confidence="possible", lead=lead, candidates=(candidate, *others)
+            label=cause.label, lead=lead, candidates=(candidate, *others), **sure(candidate.score)
         )
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from remedy.values import Record
 
@@ -12,6 +12,30 @@ SCHEMA = "remedy.diagnosis/1"
 UNKNOWN, HEALTHY, APPLICATION = "unknown", "healthy", "application-error"
 
 Confidence = Literal["certain", "likely", "possible", "none"]
+
+CERTAIN, LIKELY = 0.85, 0.65
+"""From this certainty on an answer is certain, or likely; below it, and above 0, it is possible."""
+
+
+def sure(certainty: float) -> Sureness:
+    """Return how sure an answer is, as a number and as the word for its range.
+
+    Args:
+        certainty: 0 to 1; 0 where nothing is answered.
+    """
+    number = round(certainty, 3)
+    if number >= CERTAIN:
+        return {"certainty": number, "confidence": "certain"}
+    if number >= LIKELY:
+        return {"certainty": number, "confidence": "likely"}
+    return {"certainty": number, "confidence": "possible" if number > 0 else "none"}
+
+
+class Sureness(TypedDict):
+    """A certainty, and the word for its range."""
+
+    certainty: float
+    confidence: Confidence
 
 
 class Quote(Record):
@@ -76,7 +100,8 @@ class Diagnosis(Record):
 
     Args:
         label: the cause; ``unknown``, ``healthy`` or ``application-error`` where that is the answer.
-        confidence: how sure it is.
+        confidence: how sure it is, in a word.
+        certainty: how sure it is, 0 to 1: ``confidence`` is the word for its range.
         lead: the line where the failure began, None where there is none.
         candidates: the likeliest first.
         consequences: lines of ranks that only suffered from it.
@@ -87,6 +112,7 @@ class Diagnosis(Record):
 
     label: str
     confidence: Confidence
+    certainty: float = 0.0
     lead: Quote | None = None
     candidates: tuple[Candidate, ...] = ()
     consequences: tuple[Quote, ...] = ()
@@ -106,6 +132,7 @@ class Diagnosis(Record):
             "schema": SCHEMA,
             "label": self.label,
             "confidence": self.confidence,
+            "certainty": self.certainty,
             "lead": None
             if lead is None
             else {"file": lead.file, "line": lead.line, "text": lead.text, **_about(lead)},

@@ -22,10 +22,10 @@ class LeadDocument(Document):
 class DiagnosisDocument(Document):
     """What ``diagnose`` prints with ``--json``.
 
-    ``label`` is the cause; ``lead`` the line where the failure began; ``timeline`` what failed first where, of
-    several logs; ``look`` shows on a host what the lines name; ``remedy`` cures or reports the cause;
-    ``command`` is to be typed next; ``confirmations`` compares each candidate with the hosts, where they were
-    probed.
+    ``label`` is the cause; ``certainty`` is 0 to 1, and ``confidence`` the word for its range; ``lead`` is the
+    line where the failure began; ``timeline`` shows what failed first where, of several logs; ``look`` shows on
+    a host what the lines name; ``remedy`` cures or reports the cause; ``command`` is to be typed next;
+    ``confirmations`` compares each candidate with the hosts, where they were probed.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -33,6 +33,7 @@ class DiagnosisDocument(Document):
     schema_: Literal["remedy.diagnosis/1"] = Field(default="remedy.diagnosis/1", alias="schema")
     label: str
     confidence: str
+    certainty: float = 0.0
     lead: LeadDocument | None
     candidates: tuple[Candidate, ...]
     consequences: tuple[Quote, ...]

@@ -25,7 +25,7 @@ _SYSTEM_ERROR = re.compile(
     r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
-    r"|shared object|undefined symbol|memory|/dev/|(?<!same )device)"
+    r"|shared object|undefined symbol|memory|/dev/|(?<!same )device(?!s, but))"
 )
 _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
@@ -44,6 +44,8 @@ _KINDS = (
     (re.compile(r"(?:ConnectionRefusedError|[\w.]*ConnectTimeout\w*)\b"), "firewall-ports"),
 )
 _OF_A_KIND = 0.6
+# Connections to a service of the web are no connections of the job's hosts with each other.
+_OF_THE_WEB = re.compile(r"https?://|HTTPS?Connection|huggingface|wandb|\burl\b")
 _ANYWHERE = re.compile(
     r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:: .*)?)$"
 )
@@ -67,6 +69,8 @@ class Raised:
     @property
     def causes(self) -> tuple[CauseWeight, ...]:
         """What it speaks for while nothing explains it."""
+        if _OF_THE_WEB.search(self.text):
+            return (_PROGRAM,)
         label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
         if label is not None:
             because = "the kind of the exception, or its errno"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis
+from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis, sure
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import have_stopped
@@ -93,7 +93,7 @@ def of_a_start(scans: Sequence[LogScan]) -> Diagnosis | None:
                 for label, score, reason in causes
             )
             note = f"the log stops {where}: a hang, until more of it shows something else; {HINT}"
-            return Diagnosis(label=UNKNOWN, confidence="none", candidates=candidates, notes=(note,))
+            return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
     return None
 
 
@@ -115,7 +115,7 @@ def ended_from_outside(scans: Sequence[LogScan], ends: Sequence[Event]) -> Diagn
     others = tuple(c for c in start.candidates if c.label != PEER) if start else ()
     return Diagnosis(
         label=PEER,
-        confidence="possible",
+        **sure(STOPPED),
         lead=quote(ends[0]),
         candidates=(first, *others),
         notes=(f"progress had stopped before the job was ended: a hang; {HINT}",),

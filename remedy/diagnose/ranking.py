@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.diagnosis import Candidate, Confidence, Quote
+from remedy.diagnose.diagnosis import CERTAIN, LIKELY, Candidate, Quote
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, details_of
 
@@ -18,6 +18,9 @@ AFTER_EXCEPTION = 0.72
 SECONDS = 2.0
 SUPPORT = 0.03  # for each further entry that speaks for the same cause
 SUPPORTING = 0.3  # the least weight of such an entry
+WITNESS, WITNESSES = 0.01, 4  # for each further process that shows it, and how many count
+CLOSE = 0.08  # two causes whose scores are as near as that are as likely
+STEP = 0.001
 SIGNS_WEIGH = 0.75
 SHOWN = 5
 
@@ -53,6 +56,14 @@ class _Tally:
     score: float = 0.0
     events: list[Event] = field(default_factory=list)
     support: set[str] = field(default_factory=set)
+    processes: set[tuple[str, int | None]] = field(default_factory=set)
+
+    @property
+    def total(self) -> float:
+        """The weight of the clearest text, with what else was counted: entries and processes."""
+        entries = SUPPORT * (len(self.support) - 1)
+        witnesses = WITNESS * max(0, min(len(self.processes), WITNESSES) - 1)
+        return min(self.score + entries + witnesses, 0.99)
 
 
 def ranked(leading: Sequence[Event], signs: Sequence[Event]) -> list[RankedCause]:
@@ -72,27 +83,20 @@ def ranked(leading: Sequence[Event], signs: Sequence[Event]) -> list[RankedCause
         _count(event, factor, tallies)
     for event in signs:
         _count(event, SIGNS_WEIGH if leading else 1.0, tallies)
-    causes = [
-        RankedCause(
-            label, min(tally.score + SUPPORT * (len(tally.support) - 1), 0.99), tally.events
-        )
-        for label, tally in tallies.items()
-    ]
+    causes = [RankedCause(label, tally.total, tally.events) for label, tally in tallies.items()]
     return sorted(causes, key=lambda cause: -cause.score)
 
 
-def confidence(score: float, second: float) -> Confidence:
-    """Return how sure a cause is.
+def certainty(score: float, second: float) -> float:
+    """Return how sure a cause is, 0 to 1.
 
     Args:
-        score: of the cause.
-        second: of the one after it; one that is as likely makes both less sure.
+        score: of the cause: its clearest text, and each further entry and process that shows it.
+        second: of the one after it; one that is as likely takes it down into the range below.
     """
-    words: tuple[Confidence, ...] = ("certain", "likely", "possible")
-    level = 0 if score >= 0.85 else 1 if score >= 0.65 else 2
-    if score - second < 0.08:
-        level = min(level + 1, 2)
-    return words[level]
+    if score - second >= CLOSE:
+        return score
+    return min(score, next((end for end in (CERTAIN, LIKELY) if score >= end), 1.0) - STEP)
 
 
 def quote(event: Event) -> Quote:
@@ -127,6 +131,7 @@ def _count(event: Event, factor: float, tallies: dict[str, _Tally]) -> None:
         tally.events.append(event)
         if cause.weight >= SUPPORTING:
             tally.support.add(event.symptom)
+            tally.processes.add((event.source, event.rank))
 
 
 def _follows_from(first: Event, later: Event) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.confirm import explain
-from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Explanation
+from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Explanation, sure
 from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Plan
 from remedy.verify.verdict import Verdict
@@ -36,7 +36,7 @@ def explain_verdict(
     if diagnosis.label in (HEALTHY, APPLICATION):
         # What was proved to fail is not healthy, whatever its logs show; and the program is remedy's own.
         left = tuple(c for c in diagnosis.candidates if c.label != APPLICATION)
-        update = {"label": UNKNOWN, "confidence": "none", "candidates": left}
+        update = {"label": UNKNOWN, "candidates": left, **sure(0.0)}
         diagnosis = diagnosis.model_copy(update=update)
     explanation = explain(diagnosis, plan, read, inventory, addresses, now=True)
     if explanation.command and explanation.command.startswith("remedy apply"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from remedy.diagnose import diagnose_lines
+from remedy.diagnose.diagnosis import sure
+from remedy.diagnose.ranking import certainty
 
 WATCHDOG = (
     "[rank0]: 2026-03-01 10:10:00,000 [E ProcessGroupNCCL.cpp:475] [Rank 0] Watchdog caught collective "
@@ -124,3 +126,32 @@ def test_frightening_warnings_of_a_run_that_goes_on() -> None:
 def test_nothing_known_is_unknown() -> None:
     for lines in ([], [""], ["Fatal: the flux capacitor failed"]):
         assert diagnose_lines({"log": lines}).label == "unknown"
+
+
+def test_how_sure_an_answer_is_is_a_number_and_its_word_names_the_range() -> None:
+    assert [sure(n)["confidence"] for n in (0.85, 0.849, 0.65, 0.649, 0.01, 0.0)] == [
+        *("certain", "likely", "likely", "possible", "possible", "none")
+    ]
+    found = diagnose_lines({"log": [DISK]})
+    assert found.confidence == sure(found.certainty)["confidence"] == "certain"
+
+
+def test_certainty_grows_with_the_processes_that_show_a_cause() -> None:
+    line = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] Connect timeout"
+    numbers = [
+        diagnose_lines({f"rank{rank}.log": [line] for rank in range(count)}).certainty
+        for count in (1, 2, 4, 9)
+    ]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[1] < numbers[2] == numbers[3]
+
+
+def test_a_line_that_is_printed_twice_by_one_process_adds_nothing() -> None:
+    line = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] Connect timeout"
+    once, twice = (diagnose_lines({"log": [line] * count}) for count in (1, 2))
+    assert once.certainty == twice.certainty
+
+
+def test_two_causes_that_are_as_likely_are_less_sure() -> None:
+    assert certainty(0.9, 0.85) < 0.85 <= certainty(0.9, 0.5)
+    assert certainty(0.7, 0.69) < 0.65 <= certainty(0.7, 0.5)
