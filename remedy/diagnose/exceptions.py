@@ -22,10 +22,11 @@ _FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
 _FRAME_TEXT = re.compile(rb'  File "[^"\n]{1,500}", line \d+, in ')
 # Raised about the system, not by the program's logic: unexplained, they do not speak against the program.
 _SYSTEM_ERROR = re.compile(
-    r"(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
+    r"(?!.*on the same device)"
+    r"(?:(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
-    r"|shared object|undefined symbol|memory|/dev/|(?<!same )device(?!s, but))"
+    r"|shared object|undefined symbol|memory|/dev/|device))"
 )
 _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
