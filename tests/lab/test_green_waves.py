@@ -10,7 +10,8 @@ from tests.lab.site import Site
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize("ranks", ["stub", pytest.param("torch", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("ranks", ["stub", "torch"])
 def test_each_wave_is_proved_by_those_before_it(cluster: Cluster, ranks: str) -> None:
     site = Site(cluster)
     if ranks == "stub":

@@ -54,12 +54,10 @@ case $way in
   die) kill -9 $$ ;;
 esac
 """.replace("HARM", HARM)
-OFTEN = ("words",)
-SELDOM = (
-    *("bomb", "lines", "facts"),
+WAYS = (
+    *("words", "bomb", "lines", "facts"),
     *("greeting", "endless", "errors", "many", "deep", "foreign", "torn", "status", "die", "mute"),
 )
-WAYS = (*OFTEN, *(pytest.param(way, marks=pytest.mark.full) for way in SELDOM))
 HOST = "gpu02"
 
 
@@ -112,6 +110,7 @@ def base(site: Site) -> float:
     return mib
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS)
 def test_whatever_its_shell_answers_the_others_are_judged(
     site: Site, base: float, way: str

@@ -60,6 +60,7 @@ def test_users_have_the_sudo_they_are_named_for(idle_cluster: Cluster) -> None:
     assert _ssh(idle_cluster, name, "sudo -n id -u || echo no", user="nosudo").strip() == "no"
 
 
+@pytest.mark.full
 def test_torch_runs_in_a_host(idle_cluster: Cluster) -> None:
     python = idle_cluster.lab.record().python
     if python is None:

@@ -59,6 +59,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
         hosts.kill()
 
 
+@on_stub
 def test_two_hosts_prove_the_sum_and_leave_nothing(make: Callable[..., Hosts]) -> None:
     hosts = make()
     hosts.start(*NAMES)
@@ -82,6 +83,7 @@ def test_several_ranks_a_host(make: Callable[..., Hosts]) -> None:
     hosts.assert_nothing_left()
 
 
+@pytest.mark.full
 def test_gpus_that_torch_cannot_use_are_no_proof_and_each_host_says_why(
     make: Callable[..., Hosts],
 ) -> None:

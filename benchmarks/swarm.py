@@ -1,0 +1,302 @@
+"""Thousands of ssh endpoints in one process, to measure what a fleet costs the controller.
+
+    python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE]
+    python -m benchmarks.swarm cost FOLDER COMMAND...
+    python -m benchmarks.swarm grow [--hosts 64 256 1024 4096] [--no-write]
+
+``serve`` makes N hosts on 127.x.y.z port 2222, writes inventory.py and known_hosts into FOLDER, prints
+"ready" and answers until it is ended. ``cost`` runs a command in FOLDER and prints its wall seconds, its own
+CPU seconds and its peak memory as JSON. ``grow`` does both for each size, with ``remedy check``, and writes the
+table ``results/swarm.md``.
+
+RECORDED is a decoded answer of the probe (tests/unit/data/probe/lab-idle.txt). An endpoint follows the protocol
+of the probe: it prints the marks of its command line, takes the script, finds the nonce in it and answers as a
+healthy host whose name and hosts file are right, so that there is nothing to do there; ``--broken`` is the
+share of hosts that have no peers in their hosts file. Any other script gets no answer. Endpoints cost one
+exchange of keys and some text each, on the cores of the controller: seconds on the wall say little, and nothing
+is said about the work of a host.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import gzip
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.machine import describe
+from deploys._hosts_block import HostsBlock, HostsEntry
+from remedy.edit.block import END
+from remedy.edit.hosts import BEGIN
+from remedy.probe.request import mark
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).parent / "results" / "swarm.md"
+RECORDED = ROOT / "tests" / "unit" / "data" / "probe" / "lab-idle.txt"
+PORT = 2222
+ZERO = "0" * 32
+# Hosts of a network, and networks of the next larger one, as they are numbered.
+IN_A_NETWORK = 250
+SIZES = (64, 256, 1024, 4096)
+
+
+def _numbered(first: int, number: int) -> str:
+    networks, host = divmod(number, IN_A_NETWORK)
+    return f"{first + networks // IN_A_NETWORK}.{networks % IN_A_NETWORK}.{host + 1}"
+
+
+@dataclass(frozen=True)
+class Swarm:
+    """Hosts that answer.
+
+    Args:
+        count: how many.
+        recorded: the decoded answer of one host.
+        domain: what their names end in; "" for nothing.
+        broken: the share of them, from 0 to 1, that have no peers in their hosts file.
+    """
+
+    count: int
+    recorded: str
+    domain: str = ""
+    broken: float = 0.0
+
+    def name(self, number: int) -> str:
+        """The name of a host."""
+        return f"gpu{number:05}" + (f".{self.domain}" if self.domain else "")
+
+    def door(self, number: int) -> str:
+        """The address at which ssh finds a host."""
+        return f"127.{_numbered(1, number)}"
+
+    def address(self, number: int) -> str:
+        """The cluster address of a host."""
+        return f"10.{_numbered(1, number)}"
+
+    @cached_property
+    def block(self) -> str:
+        """The block of a hosts file that is right."""
+        entries = []
+        for number in range(self.count):
+            name = self.name(number)
+            names = tuple(dict.fromkeys((name, name.split(".")[0])))
+            entries.append(HostsEntry(self.address(number), names))
+        return f"{BEGIN.decode()}\n{HostsBlock(tuple(entries)).text.decode()}{END.decode()}\n"
+
+    def is_broken(self, number: int) -> bool:
+        """Whether a host has no peers in its hosts file; these are spread evenly."""
+        return int((number + 1) * self.broken) > int(number * self.broken)
+
+    def body(self, number: int) -> str:
+        """Return the decoded answer of a host, with a nonce of zeros."""
+        name, address = self.name(number), self.address(number)
+        hosts = "127.0.0.1\tlocalhost\n::1     localhost ip6-localhost ip6-loopback\n"
+        hosts += "" if self.is_broken(number) else self.block
+        text = re.sub(r"(?m)^/etc/hosts:.*\n", "", self.recorded)
+        lines = "".join(f"/etc/hosts:{line}\n" for line in hosts.splitlines())
+        text = text.replace("/etc/hostname:node\n", f"/etc/hostname:{name}\n{lines}", 1)
+        for path, size in (("/etc/hostname", len(name) + 1), ("/etc/hosts", len(hosts))):
+            pattern = rf"(?m)^(81a4 0 0 )\d+(?=(?: .*)? {re.escape(path)}$)"
+            text, found = re.subn(pattern, rf"\g<1>{size}", text)
+            if found != 1:
+                raise ValueError(f"the recorded answer has no facts of {path}")
+        text = text.replace("/proc/sys/kernel/hostname:node", f"/proc/sys/kernel/hostname:{name}")
+        text = re.sub(r"/etc/machine-id:[0-9a-f]{32}", f"/etc/machine-id:{number:032x}", text)
+        boot = f"boot_id:{number:08x}-0000-4000-8000-000000000000"
+        text = re.sub(r"boot_id:[0-9a-f-]{36}", boot, text)
+        card = f"02:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:02:01"
+        text = text.replace("02:4c:41:42:02:01", card)
+        # All are in one network, which a recorded lab of a few hosts had no need of.
+        text = re.sub(r'("local":"10\.214\.\d+\.11","prefixlen":)24', r"\g<1>8", text)
+        text = re.sub(r"10\.214\.\d+\.0/24", "10.0.0.0/8", text)
+        text = re.sub(r"10\.214\.\d+\.11\b", address, text)
+        text = re.sub(r"10\.213\.\d+\.11\b", f"172.{_numbered(16, number)}", text)
+        first = text.index("\n", text.index(f"@{ZERO} begin names")) + 1
+        last = text.index(f"\n@{ZERO} end names")
+        return text[:first] + self._names(number) + text[last:]
+
+    def _names(self, number: int) -> str:
+        """Return what the host's resolver says: the own name, and that all others are as the file says."""
+        own, ends = self.name(number), mark(0)
+        said = f"{self.address(number)} STREAM {own}\n{ends} STREAM {ends}\nasked root\n"
+        if not self.is_broken(number):
+            return f"{said}whole {mark(1)} {mark(self.count)}\n"
+        return said + "".join(f"{mark(at)} STREAM {mark(at)}\n" for at in range(1, self.count + 1))
+
+    def answer(self, number: int, script: str) -> str:
+        """Return what a host prints for a script; "" for one that is no probe."""
+        match = re.search(r"(?m)^nonce='?([0-9a-f]{32})'?$", script)
+        if match is None:
+            return ""
+        text = self.body(number).replace(ZERO, match[1])
+        now = time.time_ns()
+        clock = f"{now // 10**9}.{now % 10**9:09}"
+        text = re.sub(r"(?m)^\d{10}\.\d{9}$", clock, text, count=1)
+        packed = gzip.compress(text.encode("utf-8", "surrogateescape"), 1)
+        lines = base64.b64encode(packed).decode()
+        return f"\nremedy-probe {match[1]} gzip\n{lines}\n\nremedy-probe {match[1]} end\n"
+
+
+def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
+    """Write what finds the hosts: inventory.py, known_hosts, and the key of the user."""
+    folder.mkdir(parents=True, exist_ok=True)
+    key = folder / "id"
+    if not key.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    (folder / "authorized").write_text((folder / "id.pub").read_text())
+    numbers = range(swarm.count)
+    (folder / "known_hosts").write_text(
+        "".join(f"[{swarm.door(number)}]:{PORT} {host_key}\n" for number in numbers)
+    )
+    hosts = [
+        (
+            swarm.name(number),
+            {"ssh_hostname": swarm.door(number), "cluster_address": swarm.address(number)},
+        )
+        for number in numbers
+    ]
+    shared = {
+        "ssh_user": "root",
+        "ssh_port": PORT,
+        "ssh_key": str(key),
+        "ssh_known_hosts_file": str(folder / "known_hosts"),
+    }
+    (folder / "inventory.py").write_text(f"hosts = ({hosts!r}, {shared!r})\n")
+
+
+async def serve(swarm: Swarm, folder: Path) -> None:
+    """Answer as the hosts until somebody ends this."""
+    import asyncssh
+
+    host_key = asyncssh.generate_private_key("ssh-ed25519")
+    write_files(swarm, folder, host_key.export_public_key().decode().strip())
+    numbers = {swarm.door(number): number for number in range(swarm.count)}
+
+    async def handle(process: Any) -> None:
+        number = numbers[process.get_extra_info("sockname")[0]]
+        marks = re.findall(r"remedy-(?:shell|script)-[0-9a-f]{16}", process.command)
+        shell, script = (next(m for m in marks if kind in m) for kind in ("shell", "script"))
+        process.stderr.write(f"\n{shell}\n")
+        process.stdout.write(f"\n{shell}\n{script}\n")
+        process.stdout.write(swarm.answer(number, await process.stdin.read()))
+        process.exit(0)
+
+    await asyncssh.listen(
+        "0.0.0.0",  # noqa: S104  (each host is an address of the loopback network)
+        PORT,
+        server_host_keys=[host_key],
+        authorized_client_keys=str(folder / "authorized"),
+        process_factory=handle,
+        backlog=4096,
+        login_timeout=600,
+    )
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+
+def cost(folder: Path, command: list[str]) -> dict[str, Any]:
+    """Run a command; return its exit code, seconds, processor seconds, MiB, and the end of what it said."""
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "rc": done.returncode,
+        "wall": round(seconds, 1),
+        "cpu": round(usage.ru_utime + usage.ru_stime, 1),
+        "rss_mib": usage.ru_maxrss // 1024,
+        "tail": done.stdout[-300:] + done.stderr[-300:],
+    }
+
+
+def grow(sizes: list[int]) -> str:
+    """Measure ``remedy check`` of healthy fleets; return the table."""
+    rows = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            module = [sys.executable, "-m", "benchmarks.swarm"]
+            server = subprocess.Popen(
+                [*module, "serve", str(size), folder, str(RECORDED)],
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=ROOT,
+            )
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline() == "ready\n"
+                remedy = str(Path(sys.executable).with_name("remedy"))
+                command = [*module, "cost", folder, remedy, "check", f"{folder}/inventory.py"]
+                done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+            finally:
+                server.send_signal(signal.SIGTERM)
+                server.wait()
+        figures = json.loads(done.stdout)
+        if figures["rc"] != 0:
+            raise RuntimeError(f"remedy check of {size} hosts ended with {figures}")
+        each = 1000 * figures["cpu"] / size
+        rows.append(
+            f"| {size:,} | {figures['cpu']:.1f} s | {each:.0f} ms | {figures['rss_mib']} MiB "
+            f"| {figures['wall']:.1f} s |"
+        )
+    return "\n".join(
+        (
+            "# Growth of the controller",
+            "",
+            f"Machine: {describe()}",
+            "Endpoints in one process share its cores, so only processor and memory of the controller count.",
+            "One round; `remedy check`, nothing to do. Made by:",
+            "",
+            f"    python -m benchmarks.swarm grow --hosts {' '.join(map(str, sizes))}",
+            "",
+            "| hosts | processor | a host | peak memory | wall |",
+            "| ---: | ---: | ---: | ---: | ---: |",
+            *rows,
+            "",
+        )
+    )
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serving = commands.add_parser("serve")
+    serving.add_argument("count", type=int)
+    serving.add_argument("folder", type=Path)
+    serving.add_argument("recorded", type=Path)
+    serving.add_argument("--domain", default="")
+    serving.add_argument("--broken", type=float, default=0.0)
+    costing = commands.add_parser("cost")
+    costing.add_argument("folder", type=Path)
+    costing.add_argument("words", nargs=argparse.REMAINDER)
+    growing = commands.add_parser("grow")
+    growing.add_argument("--hosts", type=int, nargs="+", default=list(SIZES))
+    growing.add_argument("--no-write", action="store_true")
+    given = parser.parse_args()
+    if given.command == "serve":
+        recorded = given.recorded.read_text(encoding="utf-8", errors="surrogateescape")
+        swarm = Swarm(given.count, recorded, given.domain, given.broken)
+        asyncio.run(serve(swarm, given.folder))
+    elif given.command == "cost":
+        print(json.dumps(cost(given.folder, given.words)))
+    else:
+        page = grow(given.hosts)
+        print(page)
+        if not given.no_write:
+            RESULTS.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
