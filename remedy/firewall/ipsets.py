@@ -28,12 +28,14 @@ class IpSet:
         entries: each as it is written.
         family: "inet" or "inet6".
         readable: whether nothing in it is of a kind that is not read.
+        expires: whether something in it leaves it by itself after a time.
     """
 
     dimensions: tuple[str, ...]
     entries: tuple[str, ...] = ()
     family: str = "inet"
     readable: bool = True
+    expires: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -42,6 +44,7 @@ def parse_ipsets(text: str) -> Mapping[str, IpSet]:
     heads: dict[str, tuple[tuple[str, ...], str]] = {}
     entries: dict[str, list[str]] = {}
     odd: set[str] = set()
+    fleeting: set[str] = set()
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["create"] and len(words) >= 3:
@@ -53,6 +56,8 @@ def parse_ipsets(text: str) -> Mapping[str, IpSet]:
             entries.setdefault(words[1], []).append(words[2])
             if "nomatch" in words[3:]:
                 odd.add(words[1])
+            if "timeout" in words[3:-1] and words[words.index("timeout", 3) + 1] != "0":
+                fleeting.add(words[1])
     return MappingProxyType(
         {
             name: IpSet(
@@ -62,6 +67,7 @@ def parse_ipsets(text: str) -> Mapping[str, IpSet]:
                 readable=name not in odd
                 and "" not in dimensions
                 and len(entries.get(name, ())) <= MOST_ENTRIES,
+                expires=name in fleeting,
             )
             for name, (dimensions, family) in heads.items()
         }

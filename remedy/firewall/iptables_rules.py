@@ -78,6 +78,7 @@ class _Line:
 
 
 _FILLED_SET = re.compile(r" -j SET --add-set (\S+) ")
+_ASKED_SET = re.compile(r"( !)? --match-set (\S+) ")
 _MATCHED_SET = re.compile(r" --match-set (\S+) ")
 
 # --- texts -------------------------------------------------------------------------------------------------
@@ -154,12 +155,30 @@ def read_chain(
     for line in chains[chain][1]:
         # What is in a set that rules fill says nothing of the next packet, so such a rule is uncertain as well.
         again = [None] if _filled_sets(text) & set(_MATCHED_SET.findall(line)) else []
-        for known in (ipsets, *again):
+        for known in _held(line, ipsets, again):
             rule = read_rule(line, known, family)
             if rule.action in ("jump", "goto") and rule.target not in chains:
                 rule = replace(rule, action="drop", unread=(*rule.unread, f"target {rule.target}"))
             rules.append(replace(rule, words=shortened(f"{place}{rule.words}")))
     return tuple(rules)
+
+
+def _held(line: str, ipsets: str | None, again: list[None]) -> tuple[str | None, ...]:
+    """Return against what a rule is read: the sets as they are, and None where they can be otherwise soon.
+
+    Args:
+        line: the rule.
+        ipsets: the sets; None where they are not known.
+        again: None, where rules fill a set that it asks.
+    """
+    sets = parse_ipsets(ipsets or "")
+    for negation, name in _ASKED_SET.findall(line):
+        if name in sets and sets[name].expires:
+            if not negation and " -j ACCEPT" in line:
+                return (None,)
+            if negation and re.search(r" -j (DROP|REJECT)\b", line):
+                again = [None]
+    return (ipsets, *again)
 
 
 @lru_cache(maxsize=256)

@@ -11,8 +11,10 @@ from typing import Any
 
 from remedy.firewall.nftables_text import rule_text
 from remedy.firewall.nftables_values import (
+    Elements,
     Sets,
     alternative_of,
+    expires,
     field_of,
     mark_change,
     named,
@@ -57,6 +59,9 @@ _HARMLESS = frozenset(
 _CONDITIONS = frozenset({"limit", "quota", "ct count", "set", "meter"})
 """Statements that end a rule, or let it go on, by what came before."""
 
+EXPIRES = "a set whose elements expire"
+"""What lets packets through by such a set does so for a while."""
+
 _OF_QUALITY = frozenset(
     {"ip dscp", "ip ecn", "ip6 dscp", "ip6 ecn", "ip6 flowlabel", "vlan pcp", "vlan dei"}
 )
@@ -68,7 +73,9 @@ _BY_PROGRAM = frozenset({"queue", "synproxy", "tproxy"})
 
 @dataclass(frozen=True)
 class _Statements:
-    """What has been read of a rule so far."""
+    """What has been read of a rule so far; ``passing``: whether it asks if packets are in a set whose elements
+    expire (True), or are not (False).
+    """
 
     tests: tuple[Test, ...] = ()
     unread: tuple[str, ...] = ()
@@ -76,6 +83,7 @@ class _Statements:
     untracks: bool = False
     connection_mark: bool = False
     fills: bool = False
+    passing: frozenset[bool] = frozenset()
     open_end: bool = False
 
 
@@ -149,9 +157,11 @@ def _read(statements: Any, sets: Sets, words: str) -> tuple[ReadRule, ...]:
                 found = replace(found, source=_source(value["addr"]))
             if kind in _BY_PROGRAM:
                 found = replace(found, unread=(*found.unread, kind))
-            if not read.fills or found.unread:
+            if found.action == "accept" and True in read.passing:
+                found = replace(found, unread=(*found.unread, EXPIRES))
+            if not (read.fills or (found.action == "drop" and False in read.passing)):
                 return (found,)
-            return (found, _uncertain(found, statements, sets))
+            return (found,) if found.unread else (found, _uncertain(found, statements, sets))
         read = _read_statement(read, kind, value, sets)
     # What is not known may be a verdict.
     return (_rule(read, words, "drop" if read.open_end else "pass", ""),)
@@ -184,14 +194,27 @@ def _uncertain(rule: ReadRule, statements: list[Any], sets: Sets) -> ReadRule:
     tests: list[Test] = []
     for statement in statements:
         kind, value = _statement(statement)
-        if kind == "match" and not _fills(value["right"], sets):
+        if kind == "match" and not _changes(value["op"], value["right"], sets):
             tests += tests_of(value["left"], value["op"], value["right"], sets)
-    return replace(rule, tests=tuple(tests), unread=("a set that rules fill",))
+    reason = EXPIRES if not any(_fills(s, sets) for s in statements) else "a set that rules fill"
+    return replace(rule, tests=tuple(tests), unread=(reason,))
 
 
-def _fills(right: Any, sets: Sets) -> bool:
-    elements = named(right, sets) if isinstance(right, str) and right.startswith("@") else None
-    return elements is not None and elements.fills
+def _elements(right: Any, sets: Sets) -> Elements:
+    """Return what is in the set that a match names; nothing where it names none."""
+    known = named(right, sets) if isinstance(right, str) and right.startswith("@") else None
+    return known or Elements()
+
+
+def _changes(operation: str, right: Any, sets: Sets) -> bool:
+    """Return whether a match that holds now, or does not, can be otherwise for the next packet."""
+    elements = _elements(right, sets)
+    return elements.fills or (elements.expires and operation == "!=")
+
+
+def _fills(statement: Any, sets: Sets) -> bool:
+    kind, value = _statement(statement)
+    return kind == "match" and _elements(value["right"], sets).fills
 
 
 def _statement(statement: Any) -> tuple[str, Any]:
@@ -205,8 +228,13 @@ def _read_statement(read: _Statements, kind: str, value: Any, sets: Sets) -> _St
     """Return what has been read with one statement more that gives no verdict."""
     if kind == "match":
         tests = tests_of(value["left"], value["op"], value["right"], sets)
+        elements = _elements(value["right"], sets)
+        passing = {value["op"] != "!="} if elements.expires else set()
         return replace(
-            read, tests=(*read.tests, *tests), fills=read.fills or _fills(value["right"], sets)
+            read,
+            tests=(*read.tests, *tests),
+            fills=read.fills or elements.fills,
+            passing=read.passing | passing,
         )
     if kind in _HARMLESS:
         return read
@@ -290,6 +318,8 @@ def _entry(key: Any, item: Any, verdict: Any, read: _Statements, words: str) -> 
     )
     if known is None:
         rule = replace(rule, unread=(*rule.unread, action))
+    if known == "accept" and expires(item):
+        rule = replace(rule, unread=(*rule.unread, EXPIRES))
     if isinstance(key, dict) and "concat" in key:
         alternative = alternative_of(key["concat"], item)
         test: Test = Condition("concatenated values", None)

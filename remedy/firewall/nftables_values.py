@@ -45,10 +45,12 @@ class Elements:
     Args:
         items: its elements as JSON has them.
         fills: whether rules put packets' addresses into it, so that what is in it now says nothing of the next.
+        expires: whether something in it leaves it by itself after a time.
     """
 
     items: tuple[Any, ...] = ()
     fills: bool = False
+    expires: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -57,7 +59,19 @@ def elements_of(definition: str) -> Elements:
     value = json.loads(definition)
     flags = value.get("flags", ())
     items = value.get("elem", ())
-    return Elements(tuple(items), "dynamic" in ([flags] if isinstance(flags, str) else flags))
+    return Elements(
+        tuple(items),
+        "dynamic" in ([flags] if isinstance(flags, str) else flags),
+        any(expires(item) for item in items),
+    )
+
+
+def expires(item: Any) -> bool:
+    """Return whether an element, or the key of an entry of a map, leaves by itself after a time."""
+    if isinstance(item, list) and item:
+        return expires(item[0])
+    inner = item.get("elem") if isinstance(item, dict) else None
+    return isinstance(inner, dict) and ("expires" in inner or "timeout" in inner)
 
 
 Sets = Mapping[str, str]

@@ -122,7 +122,7 @@ def _ruleset(sections: Sections) -> NftRuleset:
             rule = NftRule(value["handle"], value.get("comment", ""), expression)
             rules.setdefault((value["family"], value["table"], value["chain"]), []).append(rule)
         elif kind in ("set", "map"):
-            definition = {name: item for name, item in value.items() if name != "handle"}
+            definition = _settled({k: item for k, item in value.items() if k != "handle"})
             sets.append(
                 NftSet(value["family"], value["table"], value["name"], _CANONICAL(definition))
             )
@@ -142,6 +142,15 @@ def _ruleset(sections: Sections) -> NftRuleset:
         ),
         sets=tuple(sets),
     )
+
+
+def _settled(value: Any) -> Any:
+    """Return a set without the seconds that its elements have left, which are others at each look."""
+    if isinstance(value, list):
+        return [_settled(item) for item in value]
+    if isinstance(value, dict):
+        return {k: True if k == "expires" else _settled(item) for k, item in value.items()}
+    return value
 
 
 _PLACE = re.compile(r"\s*(table|chain) (.+) \{\Z")

@@ -34,6 +34,26 @@ def test_what_each_command_says_of_it(cluster: Cluster) -> None:
     assert site.remedy("check", *hosts).code == 0
 
 
+def test_what_somebody_has_scheduled_is_not_called_good(cluster: Cluster) -> None:
+    site = Site(cluster)
+    hosts = ("--limit", "gpu01,gpu02")
+    assert site.remedy("apply", "--yes", "--no-verify", *hosts).code == 0
+    cluster.fault("gpu01", "scheduled-change")
+    cluster.fault("gpu02", "scheduled-reboot")
+    checked = site.remedy("check", "--json", *hosts)
+    assert checked.code == 1
+    found = {
+        host: [(f["kind"], f["title"]) for f in told["findings"] if f["remedy"] == "schedule"]
+        for host, told in checked.document["hosts"].items()
+    }
+    assert found["gpu01"] == [("unknown", "take-back.timer is to run: /usr/sbin/nft flush ruleset")]
+    ((kind, title),) = found["gpu02"]
+    assert (kind, title[:22]) == ("unknown", "a reboot is scheduled ")
+    cluster.host("gpu01").must("systemctl stop take-back.timer")
+    cluster.host("gpu02").must("shutdown -c")
+    assert site.remedy("check", *hosts).code == 0
+
+
 def test_a_user_without_root_is_not_told_that_nothing_waits(cluster: Cluster) -> None:
     site = Site(cluster)
     assert site.remedy("apply", "--yes", "--no-verify", "--limit", "gpu01").code == 0

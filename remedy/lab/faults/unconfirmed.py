@@ -1,4 +1,4 @@
-"""A run that was cut off between a guarded change and its confirmation."""
+"""What a host is about to do by itself: take back an unconfirmed change, or what somebody scheduled."""
 
 from __future__ import annotations
 
@@ -39,3 +39,16 @@ def unconfirmed_change(host: Host) -> None:
     )
     job = Job(run=new_run_id(), nonce=secrets.token_hex(8), by="gone@controller")
     host.must("sh -s", stdin=render_changes(job, [change], {}, Guard(SECONDS)))
+
+
+@fault("scheduled-change", "somebody's timer takes the rules of nftables away in 20 minutes")
+def scheduled_change(host: Host) -> None:
+    host.must(
+        "systemctl -q stop take-back.timer 2>/dev/null;"
+        " systemd-run -q --unit=take-back --on-active=20m nft flush ruleset"
+    )
+
+
+@fault("scheduled-reboot", "somebody has told the host to boot in 20 minutes")
+def scheduled_reboot(host: Host) -> None:
+    host.must(["shutdown", "-r", "+20"])

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from remedy.firewall import spans
-from remedy.firewall.iptables_rules import chains, filter_lines, has_chain, read_rule, rules_of
+from remedy.firewall.iptables_rules import (
+    chains,
+    filter_lines,
+    has_chain,
+    read_chain,
+    read_rule,
+    rules_of,
+)
 from remedy.firewall.packets import ESTABLISHED, EVERYTHING, NEW, Flow, Part, check
 from remedy.firewall.reading import narrow
 from remedy.firewall.spans import Spans
@@ -424,3 +431,21 @@ def test_chains_have_their_policy_and_the_rules_that_can_match() -> None:
     assert (unheard.action, unheard.certain) == ("drop", False)
     (raw,) = chains(TEXT, "raw", IN, EVERYTHING)["PREROUTING"].rules
     assert raw.words == "-t raw -A PREROUTING -j DROP"
+
+
+@pytest.mark.parametrize(
+    ("entry", "line", "certain"),
+    [
+        ("10.0.0.2 timeout 60", "-m set --match-set for-now src -j ACCEPT", [False]),
+        ("10.0.0.2 timeout 0", "-m set --match-set for-now src -j ACCEPT", [True]),
+        ("10.0.0.2 timeout 60", "-m set --match-set for-now src -j DROP", [True]),
+        ("10.0.0.2 timeout 60", "-m set ! --match-set for-now src -j DROP", [True, False]),
+    ],
+)
+def test_what_a_set_lets_through_for_a_while_is_not_certain(
+    entry: str, line: str, certain: list[bool]
+) -> None:
+    text = f"*filter\n:INPUT ACCEPT [0:0]\n-A INPUT {line}\nCOMMIT\n"
+    sets = f"create for-now hash:ip family inet timeout 0\nadd for-now {entry}\n"
+    chain = narrow(read_chain(text, "filter", "INPUT", sets), IN, EVERYTHING, "accept")
+    assert [found.certain for found in chain.rules] == certain

@@ -34,6 +34,7 @@ SETS = {
         {"elem": [{"concat": ["10.0.0.2", 22]}, {"concat": ["10.0.0.3", {"range": [80, 90]}]}]}
     ),
     "seen": json.dumps({"flags": ["dynamic", "timeout"], "elem": ["10.0.0.7"]}),
+    "soon-gone": json.dumps({"elem": [{"elem": {"val": "10.0.0.2", "expires": True}}]}),
     "ports": json.dumps({"elem": [[22, {"accept": None}], [23, {"drop": None}]]}),
 }  # fmt: skip
 
@@ -154,6 +155,23 @@ def test_peers_need_not_answer_to_another_source(address: object, lost: bool) ->
     rule = one({"snat": {"addr": address}}, flow=OUT)
     assert (rule.action, rule.certain) == (("drop", False) if lost else ("accept", True))
     assert one({"snat": {"addr": address}}).action == "accept"
+
+
+def test_what_lets_hosts_through_for_a_while_is_not_certain() -> None:
+    expiring = match(SADDR, "@soon-gone")
+    rule = one(expiring, {"accept": None})
+    assert (rule.action, rule.certain, rule.unread) == (
+        "accept",
+        False,
+        ("a set whose elements expire",),
+    )
+    assert one(expiring, {"drop": None}).certain
+    now, later = read(match(SADDR, "@soon-gone", "!="), {"drop": None})
+    assert now.certain
+    assert (later.certain, later.box) == (False, EVERYTHING)
+    assert one(match(SADDR, "@soon-gone", "!="), {"accept": None}).certain
+    entry = [{"elem": {"val": "10.0.0.2", "timeout": 9}}, {"accept": None}]
+    assert not one({"vmap": {"key": SADDR, "data": {"set": [entry]}}}).certain
 
 
 @pytest.mark.parametrize("kind", ["queue", "synproxy", "tproxy"])
