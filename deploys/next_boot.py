@@ -4,7 +4,8 @@ Finds what files say about the next boot and what runs now does not: a service t
 boot (sshd, the batch system, the fabric manager of the GPUs, docker, a service for the clock), another MTU or
 address of the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6
 switched off or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not
-be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force.
+be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force. A script, a unit or a
+line of cron's that closes the firewall at boot or loads rules from a file of its own is UNKNOWN.
 
 Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
 rails, firewalls. This one reports what belongs to none of them, with file and line. It changes nothing: the
@@ -24,13 +25,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from remedy.causes import Cause
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
-from remedy.probe import HostState, Kernel, LoginSession, Mention, Network, Sysctls, Unit
+from remedy.probe import Firewalls, HostState, Kernel, LoginSession, Mention, Network, Sysctls, Unit
 from remedy.spec import SpecSection
-from remedy.values import Unknown
+from remedy.values import Fact, Unknown
 
 CAUSE = Cause(
     name="boot-differs",
@@ -72,10 +75,25 @@ _DYNAMIC = re.compile(
 _TYPE = re.compile(r"\s*(?:type|Type)\s*[:=]")
 
 
+SCRIPTS = (*NETWORK, "/etc/systemd/system/", "/etc/crontab", "/etc/cron.d/")
+_LOADS = re.compile(r"\bip6?tables(-legacy|-nft)?-restore\b|\bnft\b.*\s-f\b")
+_CLOSES = re.compile(
+    r"\bip6?tables(-legacy|-nft)?\s.*((-P|--policy)\s+(INPUT|OUTPUT)\s+DROP|(-j|--jump)\s+(DROP|REJECT))"
+    r"|\bnft\s.*\b(drop|reject)\b"
+)
+_NARROW = re.compile(
+    r"\s(-s|--source|-d|--destination|-i|--in-interface|-o|--out-interface|saddr|daddr|iif|oif|iifname|oifname)\s"
+    r"|\s(--dports?|dport)\s+\d{1,3}(\s|$)|\s-p\s+(udp|icmp)"
+)
+
+
 class NextBootSpec(SpecSection):
-    """``report``: whether what the next boot changes is looked for."""
+    """``report``: whether what the next boot changes is looked for; ``accept``: lines of scripts that close or
+    load a firewall and are right as they are, each with its file, as findings show it.
+    """
 
     report: bool = True
+    accept: tuple[str, ...] = Field((), examples=[["/etc/rc.local: iptables -P INPUT DROP"]])
 
 
 Bench = Workbench[NextBootSpec]
@@ -102,6 +120,7 @@ def next_boot(bench: Bench) -> None:
         _note_address(bench, mentions, place)
         _note_routes(bench, mentions, place)
     _note_loss(bench, mentions)
+    _note_firewall(bench, mentions)
     _note_command_line(bench, mentions)
     _note_modules(bench, mentions)
 
@@ -316,10 +335,46 @@ def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
             )
 
 
+def _note_firewall(bench: Bench, mentions: Sequence[Mention]) -> None:
+    """Name lines of scripts that close the firewall at boot, or load rules where none are in force."""
+    is_loaded = _has_rules(bench.host.firewalls)
+    for mention in mentions:
+        text = mention.text.strip()
+        is_run = "@reboot" in text if "cron" in mention.path else not text.startswith("#")
+        if not is_run or not mention.path.startswith(SCRIPTS):
+            continue
+        closes = _CLOSES.search(text) and not _NARROW.search(text)
+        if not closes and (is_loaded or not _LOADS.search(text)):
+            continue
+        shown = f"{mention.path}: {text}"
+        if shown not in bench.settings.accept:
+            bench.unknown(
+                "after the next boot, a script may keep the cluster's hosts out",
+                f"{mention.path}:{mention.line}: {text}",
+                f'If it lets them through, add to next_boot.accept in remedy.yaml: "{shown}"',
+            )
+
+
+def _has_rules(firewalls: Fact[Firewalls]) -> bool:
+    """Return whether rules about what a host gets or sends are in force, or whether that is not known.
+
+    What a script loaded at the last boot is judged with all others that are in force.
+    """
+    if isinstance(firewalls, Unknown) or isinstance(firewalls.nft, Unknown):
+        return True
+    texts = (firewalls.iptables_legacy, firewalls.ip6tables_legacy)
+    return any(
+        chain.hook in ("ingress", "input", "output") and (chain.rules or chain.policy == "drop")
+        for chain in firewalls.nft.chains
+    ) or any(isinstance(text, str) and "-A " in text for text in texts)
+
+
 @next_boot.breaks
 def boots_otherwise(state: HostState) -> HostState:
-    """Have a service that nothing starts at boot."""
-    if isinstance(state.units, Unknown):
+    """Have a service that nothing starts at boot, and a script that drops everything."""
+    if isinstance(state.units, Unknown) or isinstance(state.mentions, Unknown):
         return state
     unit = Unit(name="slurmd.service", load="loaded", active="active", enabled="disabled")
-    return state.model_copy(update={"units": {**state.units, unit.name: unit}})
+    line = Mention(path="/etc/rc.local", line=2, text="iptables -P INPUT DROP")
+    more = {"units": {**state.units, unit.name: unit}, "mentions": (*state.mentions, line)}
+    return state.model_copy(update=more)

@@ -114,6 +114,7 @@ SCAN_FILES = (
     "/etc/netplan/*.yaml",
     "/etc/network/interfaces",
     "/etc/network/interfaces.d/*",
+    "/etc/network/if-*.d/*",
     "/etc/systemd/network/*",
     "/etc/NetworkManager/system-connections/*",
     "/etc/NetworkManager/dispatcher.d/*",
@@ -184,6 +185,11 @@ _NETWORK_KEYS = (
     "|route[0-9]+|ADDRESS[0-9]+|addresses|address[0-9]*|Address|IPADDR[0-9]*|dhcp4|DHCP|BOOTPROTO|method"
 )
 _NETWORK_COMMANDS = "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
+# Of commands to a firewall only those that close it, or load what is in another file.
+_FIREWALL_COMMANDS = (
+    "ip6?tables[a-z-]*[[:space:]].*(DROP|REJECT)|ip6?tables[a-z-]*-restore"
+    "|nft[[:space:]].*(-f|drop|reject)"
+)
 _BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
 _MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
 _UNIT_KEYS = (
@@ -211,6 +217,7 @@ SCAN_PATTERN = "|".join(
         "^[[:space:]]*[A-Za-z0-9_.-]+:[[:space:]]*$",
         r"^[[:space:]]*-[[:space:]]*\"?[0-9.]+/[0-9]+",
         _NETWORK_COMMANDS,
+        _FIREWALL_COMMANDS,
         f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*({_BOOT_WORDS})=",
         f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
     )

@@ -39,6 +39,13 @@ def boots_without_a_peer(host: Host) -> None:
     host.must("systemctl enable --quiet by-hand")
 
 
+@fault("boots-into-a-script", "a script drops all that comes in but ssh, from the next boot on")
+def boots_into_a_script(host: Host) -> None:
+    script = "iptables -A INPUT -p tcp --dport 22 -j ACCEPT\niptables -P INPUT DROP\n"
+    host.write("/etc/rc.local", f"#!/bin/sh\n{script}".encode())
+    host.must(["chmod", "755", "/etc/rc.local"])
+
+
 @fault("boots-without-ssh", "sshd runs, and is not started at the next boot")
 def boots_without_ssh(host: Host) -> None:
     host.must("systemctl disable --quiet ssh")

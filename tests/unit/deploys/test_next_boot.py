@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from remedy.plan import FindingKind
 from remedy.probe import (
+    Firewalls,
     Identity,
     Kernel,
+    NftChain,
+    NftRule,
+    NftRuleset,
     Unit,
 )
 from tests.unit.build import record
@@ -122,6 +127,11 @@ def test_routes_of_files_that_lose_peers_are_named(
         ("/etc/modprobe.d/b.conf", "blacklist mlx5_core", "the module mlx5_core may not be loaded"),
         ("/etc/modprobe.d/b.conf", "install mlx5-core /bin/false", "the module mlx5_core may not be loaded"),
         ("/etc/rc.local", "tc qdisc add dev eth0 root netem loss 1%", "traffic control loses or delays"),
+        ("/etc/rc.local", "/sbin/iptables -P INPUT DROP", "a script may keep the cluster's hosts out"),
+        ("/etc/network/if-up.d/x", "iptables -A INPUT -p tcp -j REJECT", "a script may keep"),
+        ("/etc/systemd/system/x.service", "ExecStart=/usr/sbin/nft -f /etc/x.nft", "a script may keep"),
+        ("/etc/network/interfaces", "post-up iptables-restore </etc/x.rules", "a script may keep"),
+        ("/etc/cron.d/x", "@reboot root nft add rule inet a b drop", "a script may keep"),
     ],
 )  # fmt: skip
 def test_other_lines_of_the_next_boot_are_named_with_their_place(
@@ -139,10 +149,33 @@ def test_other_lines_of_the_next_boot_are_named_with_their_place(
         ("/boot/grub/grub.cfg", "linux /vmlinuz ipv6.disable=0"),
         ("/etc/modprobe.d/b.conf", "blacklist nouveau"),
         ("/etc/modprobe.d/b.conf", "options mlx5_core debug=1"),
+        ("/etc/rc.local", "# iptables -P INPUT DROP"),
+        ("/etc/rc.local", "iptables -A INPUT -s 192.0.2.1 -j DROP"),
+        ("/etc/rc.local", "iptables -A INPUT -p tcp --dport 25 -j DROP"),
+        ("/etc/rc.local", "iptables -P FORWARD DROP"),
+        ("/etc/cron.d/x", "0 4 * * * root iptables-restore </etc/x.rules"),
+        ("/etc/profile.d/x.sh", "iptables -P INPUT DROP"),
     ],
 )
 def test_lines_that_change_nothing_are_passed_over(path: str, text: str) -> None:
     assert found(host((path, text))) == []
+
+
+def test_a_script_that_closes_the_firewall_is_accepted_by_its_line() -> None:
+    state = host(("/etc/rc.local", "iptables -P INPUT DROP"))
+    (finding,) = found(state)
+    assert finding.kind is FindingKind.UNKNOWN
+    assert 'next_boot.accept in remedy.yaml: "/etc/rc.local: iptables -P INPUT DROP"' in finding.fix
+
+
+def test_what_a_script_has_loaded_is_judged_with_the_rules_in_force() -> None:
+    state = host(("/etc/systemd/system/x.service", "ExecStart=/usr/sbin/nft -f /etc/x.nft"))
+    assert len(found(state)) == 1
+    chain = NftChain("inet", "x", "in", "input", 0, "accept", (NftRule(1, "", "[]"),))
+    assert isinstance(state.firewalls, Firewalls)
+    ruleset = NftRuleset(tables=(("inet", "x"),), chains=(chain,), sets=())
+    firewalls = state.firewalls.model_copy(update={"nft": ruleset})
+    assert found(state.model_copy(update={"firewalls": firewalls})) == []
 
 
 def test_ipv6_that_a_file_switches_is_reported() -> None:
