@@ -43,7 +43,10 @@ HARMLESS = {
     "sudo-sleeps": "the login is root's",
 }
 # What a command on the console has to show of a fault that leaves no session to look through.
-ON_THE_CONSOLE = {"shell-sleeps": "/usr/local/bin/sleeping-shell"}
+ON_THE_CONSOLE = {
+    "shell-refuses": "/usr/sbin/nologin",
+    "shell-sleeps": "/usr/local/bin/sleeping-shell",
+}
 LONGEST = 300
 WORDS = 60  # of a text, by which its line is found again
 _NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
