@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from remedy.apply.start import new_run_id
 from remedy.audit import Journal
+from remedy.plan import FindingKind, Plan
 from remedy.runs.check import preview
 from remedy.runs.note import note, unrecorded
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
@@ -13,6 +14,10 @@ from remedy.runs.probe import probe
 from remedy.runs.proof import Scene, prove, record
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
+from remedy.text import fold
+
+# The cause that deploys/schedule.py finds.
+SCHEDULED = "change-scheduled"
 
 
 def verify(session: Session, *, incremental: bool, closer: bool = False) -> RunOutcome:
@@ -28,7 +33,7 @@ def verify(session: Session, *, incremental: bool, closer: bool = False) -> RunO
     hosts = preview(session, result, result.plan, mode="verify")
     readable = dict.fromkeys(result.fleet.states, HostOutcome(HostStatus.OK))
     scene = Scene(result.fleet, result.plan, {**hosts.hosts, **readable})
-    run, warnings = new_run_id(), [*settled.notes]
+    run, warnings = new_run_id(), [*settled.notes, *passing(result.plan)]
     activity = session.activity
     activity.mode, activity.run = "verify", run
     with unrecorded(warnings):
@@ -43,3 +48,22 @@ def verify(session: Session, *, incremental: bool, closer: bool = False) -> RunO
     activity.ended = True
     ended = note(session, "verify", "ended", run=run, hosts=statuses, exit_code=code)
     return replace(outcome, warnings=(*warnings, *ended))
+
+
+def passing(plan: Plan) -> tuple[str, ...]:
+    """Return what a verdict does not outlast: hosts that something is set to change by itself.
+
+    Args:
+        plan: what was found on the hosts that are verified.
+
+    Returns:
+        a sentence for each thing that is to happen, with its hosts.
+    """
+    hosts: dict[str, list[str]] = {}
+    for finding in plan.findings:
+        if finding.label == SCHEDULED and finding.kind is FindingKind.UNKNOWN and finding.host:
+            hosts.setdefault(finding.title, []).append(finding.host)
+    return tuple(
+        f"{fold(names)}: {title}; the verdict holds until then. What to do: remedy check"
+        for title, names in hosts.items()
+    )
