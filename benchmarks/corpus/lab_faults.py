@@ -30,6 +30,10 @@ WITHOUT_A_LOG = {
     "wrong-mpi-interface": "its words are those of mpi-interface.log",
     "unconfirmed-change": "a job runs as before; it is remedy that must wait",
 }
+WITHOUT_A_LOG |= dict.fromkeys(
+    ("scheduled-change", "scheduled-reboot"),
+    "a job runs as before; it is a later time at which something is changed",
+)
 # Of the way by ssh: a job runs as before, and prints nothing of it.
 WITHOUT_A_LOG |= dict.fromkeys(
     (
@@ -52,7 +56,7 @@ WITHOUT_A_LOG |= dict.fromkeys(
     (
         *("boots-into-nftables", "boots-into-iptables", "boots-into-ufw", "boots-into-firewalld"),
         *("boots-with-other-ports", "boots-without-a-peer", "boots-without-ssh"),
-        "boots-with-another-name",
+        *("boots-with-another-name", "boots-into-a-script"),
     ),
     "a job runs as before; it is the next boot that is wrong",
 )

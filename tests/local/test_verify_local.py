@@ -61,7 +61,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
 
 @on_stub
 def test_two_hosts_prove_the_sum_and_leave_nothing(make: Callable[..., Hosts]) -> None:
-    hosts = make()
+    hosts = make(sizes=(4096,))
     hosts.start(*NAMES)
     verdict = hosts.verdict()
     assert verdict.sum_exact
