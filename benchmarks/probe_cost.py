@@ -5,14 +5,18 @@
 Bare hosts, and hosts as users have them (``remedy lab up --lived-in``): Docker, containerd and firewalld
 running, 200 processes, 40 rules. The probe runs inside the host, without ssh: by wait4(2) the shell and all its
 children, by /proc/PID/schedstat every process that runs before and after it, which is where a daemon's answers
-show. The least and the median of the rounds are written to ``results/probe-cost.md``.
+show. ``--against TREE`` has the probe of another commit, whose files are there, run on the same hosts in turns.
+The least and the median of the rounds are written to ``results/probe-cost.md``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +33,12 @@ KINDS: tuple[Life, ...] = ("bare", "lived-in")
 DAEMONS = ("systemd", "dbus-daemon", "dockerd", "containerd", "firewalld", "systemd-logind")
 SCRIPT = "/run/benchmark-probe.sh"
 SECONDS = 500.0
+TURNS = 4
+RENDER = """
+import sys
+from remedy.probe import ProbeRequest, render_probe
+print(render_probe(ProbeRequest(names=tuple(sys.argv[1:]))), end="")
+"""
 
 AGENT = f"""
 import json, os, sys
@@ -75,10 +85,25 @@ class Cost(NamedTuple):
         return self.own + self.asked
 
 
-def measure(host: Host, rounds: int) -> list[Cost]:
-    """Return what each of ``rounds`` probes of a host costs; one more before them fills caches."""
+def rendered(tree: Path | None, host: Host) -> str:
+    """Return the probe of a host, as this tree renders it, or the tree of another commit."""
     names = tuple(record.name for record in (host.record, *host.peers))
-    host.write(SCRIPT, render_probe(ProbeRequest(names=names)).encode())
+    if tree is None:
+        return render_probe(ProbeRequest(names=names))
+    done = subprocess.run(
+        [sys.executable, "-c", RENDER, *names],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def measure(host: Host, rounds: int, script: str) -> list[Cost]:
+    """Return what each of ``rounds`` probes of a host costs; one more before them fills caches."""
+    host.write(SCRIPT, script.encode())
     answer = host.run(["python3", "-c", AGENT, str(rounds + 1)], seconds=SECONDS)
     host.must(["rm", SCRIPT])
     if answer.returncode:
@@ -105,18 +130,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument(
+        "--against", type=Path, help="the tree of another commit, on the same hosts"
+    )
     chosen = parser.parse_args()
     rows = []
     for kind in chosen.kinds:
         lab = Lab(LabPaths.of(f"probe-cost-{kind}"))
         try:
             lab.up(UpOptions(count=2, life=kind))
-            rows.append(row(kind, measure(lab.hosts()[0], chosen.rounds)))
+            host = lab.hosts()[0]
+            trees: dict[str, Path | None] = (
+                {kind: None, f"{kind}, by {chosen.against.name}": chosen.against}
+                if chosen.against
+                else {kind: None}
+            )
+            costs: dict[str, list[Cost]] = {}
+            for _ in range(TURNS):
+                for name, tree in trees.items():
+                    more = measure(host, chosen.rounds // TURNS, rendered(tree, host))
+                    costs.setdefault(name, []).extend(more)
+            rows += [row(name, values) for name, values in costs.items()]
         finally:
             lab.down()
+    against = f" --against {chosen.against.name}" if chosen.against else ""
     lines = [
         "# What one probe costs a host\n",
-        f"Made by `python -m benchmarks.probe_cost --rounds {chosen.rounds}`.\n",
+        f"Made by `python -m benchmarks.probe_cost --rounds {chosen.rounds}{against}`.\n",
         f"{machine.describe()}; load {machine.load():.1f}.\n",
         "Milliseconds of CPU, least / median of the rounds. Asked are the daemons:",
         f"{', '.join(DAEMONS)}.\n",
