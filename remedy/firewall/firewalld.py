@@ -48,16 +48,53 @@ _HOSTS: Mapping[Way, str] = {"in": "source", "out": "destination"}
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
 
+# firewall-cmd takes one question a call, and is a program of Python that takes a fifth of a second to start: several
+# calls run in one interpreter, its own. Of each: its words after "= ", and what it said. The status is that of the
+# last call that failed.
+_CALLS = r"""
+calls() {
+    read -r first <"$(command -v firewall-cmd)"
+    case $first in
+        '#!'*python*) ${first#'#!'} -c '
+import runpy, sys
+path, *calls = sys.argv[1:]
+status = 0
+for call in calls:
+    print("=", call, flush=True)
+    sys.argv = [path, *call.split()]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        status = end.code or status
+sys.exit(status)' "$(command -v firewall-cmd)" "$@" ;;
+        *)
+            status=0
+            for call in "$@"; do
+                printf '= %s\n' "$call"
+                firewall-cmd $call || status=$?
+            done
+            return "$status"
+            ;;
+    esac
+}
+"""
+
 # Zones and direct rules as they are in force and as they are kept; interfaces are bound again after the reload.
 # A reload that fails leaves no rule at all in force, so the former files are kept
 # until it has not, in the folder of the run. roots, leads_to, digest, put and drop are of remedy/apply/host.
-_DO = r"""
+_DO = (
+    _CALLS
+    + r"""
+answers() { # to these calls, in what was said
+    for call in "$@"; do
+        printf '%s\n' "$said" | awk -v call="= $call" '/^= / { on = $0 == call; next } on'
+    done
+}
 listing() {
-    firewall-cmd "$@" --list-all-zones | sed -e '/^[^ ]/s/ (.*)$//' -e '/^  interfaces:/d'
-    firewall-cmd "$@" --direct --get-all-rules
+    answers "$@" | sed -e '/^[^ ]/s/ (.*)$//' -e '/^  interfaces:/d'
 }
 bound() {
-    firewall-cmd --get-active-zones |
+    answers --get-active-zones |
         awk '/^[^ ]/ { zone = $1 } $1 == "interfaces:" { for (i = 2; i <= NF; i++) print zone, $i }'
 }
 bring() { # path, and what it is to hold; empty: it goes
@@ -68,17 +105,18 @@ bring() { # path, and what it is to hold; empty: it goes
         digest "$2" && put "$1" "$REAL" 644 "$2" "$SUM"
     fi
 }
-if [ "$(listing)" != "$(listing --permanent)" ]; then
+zones=--list-all-zones direct='--direct --get-all-rules'
+said=$(calls $zones "$direct" "--permanent $zones" "--permanent $direct" --get-active-zones --get-ipset-types)
+if [ "$(listing $zones "$direct")" != "$(listing "--permanent $zones" "--permanent $direct")" ]; then
     echo 'firewalld has rules that were set without --permanent, and a reload would drop them.'
     echo 'Keep them with: firewall-cmd --runtime-to-permanent'
     exit 1
 fi
-if [ "$ipset" ] && [ -z "$(firewall-cmd --get-ipset-types)" ]; then
+if [ "$ipset" ] && [ -z "$(answers --get-ipset-types)" ]; then
     echo 'firewalld cannot use sets of addresses here, which would hold the hosts of the cluster.'
     echo 'Install the package ipset, and restart firewalld.'
     exit 1
 fi
-running() { [ "$(firewall-cmd --state 2>&1)" = running ]; }
 before=$(bound)
 work=$DIR/firewalld
 rm -rf -- "$work" && mkdir -m 700 -- "$work" && printf %s "$ipset" >"$work/1" &&
@@ -97,13 +135,18 @@ bring_all() { # the end of the names
     [ -z "$missed" ]
 }
 refused=
-if ! said=$({ bring_all '' && firewall-cmd --check-config && firewall-cmd --reload && running; } 2>&1); then
-    bring_all .old
-    firewall-cmd --quiet --reload
-    now='has no rules in force'
-    ! running || now='has its former rules again'
-    echo "firewalld did not take the rules, and $now: $said"
+if said=$({ bring_all '' && firewall-cmd --check-config; } 2>&1); then
+    said=$(calls --reload --state --get-active-zones 2>&1) || refused=1
+else
     refused=1
+fi
+if [ "$refused" ]; then
+    why=$(printf '%s\n' "$said" | sed -e '/^= /d' -e '/^success$/d')
+    bring_all .old
+    said=$(calls --reload --state --get-active-zones 2>&1)
+    now='has no rules in force'
+    [ "$(answers --state)" != running ] || now='has its former rules again'
+    echo "firewalld did not take the rules, and $now: $why"
 fi
 after=$(bound)
 printf '%s\n' "$before" | while read -r zone interface; do
@@ -117,6 +160,7 @@ status=$?
 rm -rf -- "$work"
 exit "$status"
 """
+)
 
 
 def hosts_of(opening: Opening) -> Spans:
@@ -173,17 +217,17 @@ def _observe(opening: Opening) -> str:
     files = hashlib.sha256("".join(texts_of(opening)).encode()).hexdigest()
     if not hosts_of(opening):
         absent = " && ".join(f"[ ! -e {path} ]" for path in FILES)
-        gone = " && ".join(
-            f"! firewall-cmd --quiet --info-policy={name} 2>/dev/null" for name in POLICIES.values()
+        names = "|".join(f'*" {name} "*' for name in POLICIES.values())
+        return (
+            f'{absent} && case " $(firewall-cmd --get-policies 2>/dev/null) " in '
+            f"{names}) false ;; esac && {_ANSWER}"
         )
-        return f"{absent} && {gone} && {_ANSWER}"
-    rules = "; ".join(
-        f"firewall-cmd --policy={name} --list-rich-rules" for name in POLICIES.values()
-    )
+    questions = [f"--ipset={IPSET} --get-entries"]
+    questions += [f"--policy={name} --list-rich-rules" for name in POLICIES.values()]
     return (
-        f"files=$(cat {' '.join(FILES)} 2>/dev/null | sha256sum); "
-        f"live=$({{ firewall-cmd --ipset={IPSET} --get-entries; {rules}; }} "
-        "2>/dev/null | sed -e 's/^[[:space:]]*//' -e '/^$/d' | sort | sha256sum); "
+        f"{_CALLS.lstrip()}files=$(cat {' '.join(FILES)} 2>/dev/null | sha256sum); "
+        f"live=$(calls {shlex.join(questions)} "
+        "2>/dev/null | sed -e '/^= /d' -e 's/^[[:space:]]*//' -e '/^$/d' | sort | sha256sum); "
         f'[ "${{files%% *}}/${{live%% *}}" = {files}/{_runtime(opening)} ] && {_ANSWER}'
     )
 
