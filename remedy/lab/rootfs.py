@@ -77,6 +77,17 @@ _MASKED = [
     *("e2scrub_all.timer", "e2scrub_reap.service", "getty.target", "console-getty.service"),
     *("systemd-udevd.service", "systemd-journal-flush.service", "systemd-resolved.service"),
     *("systemd-networkd-wait-online.service", "systemd-timesyncd.service"),
+    # Two fifths of what a boot costs, for devices, disks and kernels that no host of a lab has.
+    *("dev-hugepages.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount"),
+    *("sys-kernel-config.mount", "sys-fs-fuse-connections.mount", "systemd-pstore.service"),
+    *(f"modprobe@{m}.service" for m in ("configfs", "dm_mod", "drm", "efi_pstore", "fuse", "loop")),
+    *("systemd-modules-load.service", "systemd-tmpfiles-setup-dev.service"),
+    *("systemd-sysusers.service", "systemd-update-utmp.service"),
+    "systemd-update-utmp-runlevel.service",
+]
+_MASKED_GENERATORS = [
+    *("cryptsetup", "debug", "getty", "gpt-auto", "hibernate-resume", "integritysetup", "run"),
+    *("system-update", "veritysetup"),
 ]
 # Installed and off, as after a plain installation: which firewall runs is what remedies find out.
 _FIREWALLS = ("ufw.service", "firewalld.service", "nftables.service")
@@ -96,9 +107,10 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     if options.release:
         archive = replace(archive, suite=options.release)
     asleep = options.life == "asleep"
-    extra = EXTRA + (DOCKER if options.containers else []) + (MPI if options.mpi else [])
+    extra = (DOCKER if options.containers else []) + (MPI if options.mpi else [])
     extra += SLEEPERS if asleep else []
-    recipe = [str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *extra, *_MASKED]
+    recipe = [str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *EXTRA, *extra]
+    recipe += [*_MASKED, *_MASKED_GENERATORS]
     stamp = _stamp([*recipe, *SOCKETS, *STOPPED] if asleep else recipe)
     parts = (
         options.release,
@@ -117,13 +129,28 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     )
     part = base / f"{target.name}.part"
     remove_tree(part)
-    _bootstrap(base, part, archive)
-    _install(part, archive, extra)
+    tool("cp", "-a", _plain(base, archive), part)
+    if extra:
+        _install(part, archive, extra)
     _configure(part, docker=options.containers, asleep=asleep)
     part.rename(target)
     _remove_old(base, variant, target)
     emit(listener, "root", f"built {target}")
     return target
+
+
+def _plain(base: Path, archive: sources.Archive) -> Path:
+    """Have what all root file systems of a release begin as: BASE and EXTRA, built once."""
+    plain = base / f"plain-{archive.suite}-{_stamp([archive.mirror, *BASE, *EXTRA])}"
+    if not plain.is_dir():
+        part = base / f"{plain.name}.part"
+        remove_tree(part)
+        _bootstrap(base, part, archive)
+        _install(part, archive, EXTRA)
+        for old in base.glob(f"plain-{archive.suite}-{'[0-9a-f]' * 12}"):
+            remove_tree(old)
+        part.rename(plain)
+    return plain
 
 
 def _stamp(parts: list[str]) -> str:
@@ -251,6 +278,10 @@ def _configure(part: Path, *, docker: bool, asleep: bool) -> None:
     for unit in _MASKED:
         (units / unit).unlink(missing_ok=True)
         (units / unit).symlink_to("/dev/null")
+    generators = part / "etc/systemd/system-generators"
+    generators.mkdir(exist_ok=True)
+    for name in _MASKED_GENERATORS:
+        (generators / f"systemd-{name}-generator").symlink_to("/dev/null")
     if docker:
         (part / "etc/containers").mkdir(exist_ok=True)
         (part / "etc/containers/storage.conf").write_text(_PODMAN_STORAGE, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from remedy.lab.faults.leftovers import torchrun, wait_for_port
+from tests import stub
+from tests.lab import forks
 from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
@@ -35,6 +38,17 @@ def one_host_run(cluster: Cluster, host: str) -> str:
     return f"{done.returncode} {done.stdout}{done.stderr}"
 
 
+def launcher(cluster: Cluster, host: str) -> list[str]:
+    """Return a living launcher's command line: the stub's, which holds the port as torch's does, or that."""
+    words = torchrun(cluster.host(host))
+    if forks.WHOLE in os.environ:
+        return words
+    words[0] = stub.install(cluster.host(host))
+    cluster.host(host).write("/root/train.py", b"import time\ntime.sleep(600)\n")
+    where = ["--rdzv-conf=timeout=600", "--rdzv-id=job", "--log-dir=/root/logs"]
+    return [*words[:-1], *where, "--monitor-interval=1", "/root/train.py"]
+
+
 @pytest.fixture
 def site(cluster: Cluster) -> Site:
     if cluster.lab.record().python is None:
@@ -48,16 +62,16 @@ def living(site: Site) -> Iterator[dict[str, str]]:
     cluster = site.cluster
     ssh, log, service = cluster.hosts[1:4]
     client = subprocess.Popen(
-        cluster.host(ssh).ssh(torchrun(cluster.host(ssh))),
+        cluster.host(ssh).ssh(launcher(cluster, ssh)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    words = shlex.join(torchrun(cluster.host(log)))
+    words = shlex.join(launcher(cluster, log))
     detached = f"nohup {words} >/root/train.log 2>&1 </dev/null & sleep 0.2"
     subprocess.run(cluster.host(log).ssh([detached]), check=True, timeout=30)
     cluster.host(service).must(
-        ["systemd-run", "--quiet", "--unit=train", *torchrun(cluster.host(service))]
+        ["systemd-run", "--quiet", "--unit=train", *launcher(cluster, service)]
     )
     for host in (ssh, log, service):
         wait_for_port(cluster.host(host))

@@ -52,7 +52,7 @@ def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[FleetCase]) -> b
     ]
     return any(
         _outcome(case, only) != _outcome(_without(case, remedy.name, setting), only)
-        for only, candidates in ((remedy.name, with_it + damaged), (None, with_it))
+        for only, candidates in ((remedy.name, with_it), (None, with_it), (remedy.name, damaged))
         for case in candidates
     )
 

@@ -83,7 +83,7 @@ def test_every_text_that_a_pattern_matches_has_a_literal(entry: Symptom) -> None
     """Else the scanner would never try the pattern on it. The texts are made from the pattern itself."""
 
     @settings(
-        max_examples=settings().max_examples // 5 * len(entry.literals),
+        max_examples=settings().max_examples // 10 * len(entry.literals),
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),
