@@ -48,9 +48,9 @@ _HOSTS: Mapping[Way, str] = {"in": "source", "out": "destination"}
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _SHORT = "  <short>Hosts of the cluster, written by remedy</short>\n"
 
-# firewall-cmd takes one question a call, and is a program of Python that takes a fifth of a second to start: several
-# calls run in one interpreter, its own. Of each: its words after "= ", and what it said. The status is that of the
-# last call that failed.
+# firewall-cmd takes one question a call, and is a program of Python that takes a fifth of a second to start:
+# several calls run in one interpreter, its own. Of each: its words after "= ", and what it said. The status
+# is that of the last call that failed.
 _CALLS = r"""
 calls() {
     read -r first <"$(command -v firewall-cmd)"
