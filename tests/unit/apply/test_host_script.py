@@ -14,9 +14,10 @@ from remedy.apply.job import Job
 from remedy.apply.report import ChangeStatus, parse_report, parse_unlocked
 from remedy.apply.script import render_changes, render_look, render_unlock
 from remedy.plan import FileAction, sha256
-from tests.unit.host_bench import JOB, Bench, statuses
+from tests.unit.host_bench import BOTH_SHELLS, JOB, Bench, statuses
 
 
+@pytest.mark.parametrize("bench", BOTH_SHELLS, indirect=True)
 def test_a_file_is_replaced_and_put_back(bench: Bench) -> None:
     path = bench.file("hosts", b"old\xff\n", b"new\x00\n")
     path.chmod(0o640)
@@ -105,6 +106,7 @@ def test_a_new_content_that_cannot_be_read_back_is_put_nowhere(bench: Bench) -> 
     assert path.read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("bench", BOTH_SHELLS, indirect=True)
 def test_a_command_runs_between_two_looks(bench: Bench) -> None:
     flag = bench.root / "flag"
     flag.write_text("off")
@@ -249,6 +251,7 @@ def test_a_splice_without_its_bytes_changes_nothing(bench: Bench) -> None:
     assert path.read_bytes() == b"a\nb\n"
 
 
+@pytest.mark.parametrize("bench", BOTH_SHELLS, indirect=True)
 def test_a_rollback_can_be_taken_back(bench: Bench) -> None:
     first = bench.spliced("hosts", b"old\n", b"new\n")
     second = bench.file("extra", None, b"x\n")
