@@ -102,7 +102,7 @@ class Bench:
         return parse_report(JOB, changes, done.stdout)
 
 
-# What /bin/sh is somewhere: dash here, bash on RHEL, busybox on Alpine. Each test runs in the first, some in both.
+# What /bin/sh is somewhere: dash here, bash on RHEL, busybox on Alpine. Each test runs in the first.
 BUSYBOX = pytest.param("busybox sh", marks=pytest.mark.full)
 BOTH_SHELLS = ("sh", "bash --posix", BUSYBOX)
 SHELLS = ("sh", pytest.param("bash --posix", marks=pytest.mark.full), BUSYBOX)
