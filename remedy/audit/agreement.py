@@ -36,6 +36,7 @@ class Agreement:
         resumes: the run that is resumed, "" for none.
         of: the run that is taken back, "" for none.
         by: who carries it out now, "" for the plan's author.
+        sizes: of the waves of the run that it resumes, "" where that changed all hosts at a time.
     """
 
     plan: Plan
@@ -44,14 +45,18 @@ class Agreement:
     resumes: str = ""
     of: str = ""
     by: str = ""
+    sizes: str = ""
 
-    def record(self, part: Plan, *, waves: int, proving: bool = False) -> dict[str, Any]:
+    def record(
+        self, part: Plan, *, waves: int, proving: bool = False, sizes: str = ""
+    ) -> dict[str, Any]:
         """Return the record of the journal before anything is changed.
 
         Args:
             part: the part of the plan that is carried out now.
             waves: in how many steps.
             proving: whether each of them ends with a proof.
+            sizes: of the steps, as they were asked for, so that a run that resumes this one has them as well.
         """
         data: dict[str, Any] = {
             "by": self.by or self.plan.author,
@@ -79,6 +84,7 @@ class Agreement:
                 "principal": self.planner.principal,
                 "signature": self.planner.signature.read_text(encoding="utf-8"),
             }
+        data |= {"sizes": sizes} if sizes else {}
         return {**data, **{k: v for k in ("resumes", "of") if (v := getattr(self, k))}}
 
 

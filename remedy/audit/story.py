@@ -32,6 +32,7 @@ class Story:
         settled: how changes ended that waited for a confirmation when the run was cut off, by host.
         waves: of a run in several waves, what the journal has of the proof of each.
         unproved: in how many waves the run was to be made without a proof of each; 0 for none.
+        sizes: of the waves, as they were asked for; "" where that is not on record.
         red: of a wave that was taken back because its proof failed, what the journal has; empty for none.
         proved: what verification showed; None where there was none.
         hosts: how each host ended, in words; empty where the run did not end.
@@ -56,6 +57,7 @@ class Story:
     settled: dict[str, str] = field(default_factory=dict)
     waves: list[Mapping[str, Any]] = field(default_factory=list)
     unproved: int = 0
+    sizes: str = ""
     red: Mapping[str, Any] = field(default_factory=dict)
     proved: bool | None = None
     reason: str = ""
@@ -151,6 +153,7 @@ def _add_plan(story: Story, data: Mapping[str, Any]) -> None:
     changes = data.get("changes") or {}
     story.planned = {host: tuple(titles) for host, titles in changes.items()}
     story.exit_code = data.get("exit_code")
+    story.sizes = str(data.get("sizes", ""))
     waves = int(data.get("waves") or 1)
     story.unproved = waves if waves > 1 and data.get("prove_waves") is False else 0
 

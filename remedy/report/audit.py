@@ -135,6 +135,9 @@ def _waves(story: Story) -> Iterator[Text]:
         yield Text(f"  {'NOT before':<12}{host}: {reason}", style="red")
     if red.get("proved_again") is not None:
         yield Text(f"  {'again':<12}{PROVED[red['proved_again']]}")
+    if red.get("proved_again") is False and not red.get("suspects"):
+        words = "no change: the proof fails without them as well"
+        yield Text(f"  {'suspected':<12}{words}", style="yellow")
     for suspect in red.get("suspects", ()):
         change = f"{suspect['host']}: {suspect['change']} ({suspect['title']})"
         yield Text(f"  {'suspected':<12}{change}: {suspect['reason']}", style="red")

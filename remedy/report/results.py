@@ -101,7 +101,7 @@ def _consequences(hosts: Mapping[str, HostOutcome]) -> Iterator[Text]:
             continue
         statuses = [result.status for result in host.results]
         failed, skipped = ChangeStatus.FAILED in statuses, statuses.count(ChangeStatus.SKIPPED)
-        any_failed |= failed
+        any_failed |= failed and host.error is None
         if failed and skipped:
             lines[f"{counted(skipped, 'change')} after it not tried", "red"].append(name)
         if host.results:

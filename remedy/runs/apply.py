@@ -15,11 +15,12 @@ from remedy.runs import host, machines
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
 from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
+from remedy.runs.partners import ground_of, with_pair
 from remedy.runs.probe import ProbeResult, probe, read_hosts
 from remedy.runs.saved import changed_since, check_machines, read_saved, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
-from remedy.runs.wave import Waves, ground_of, with_pair
+from remedy.runs.wave import Waves
 from remedy.text import counted
 from remedy.values import Unknown
 
@@ -65,18 +66,26 @@ def propose(
     result, notes = settled.result, settled.notes
     if agreement is None:
         plan = result.marked(result.plan)
-        return Proposal("apply", Agreement(plan), plan, result, notes + _wave_notes(session, plan))
+        agreement = Agreement(plan)
+        notes += _wave_notes(session, agreement, plan)
+        return Proposal("apply", agreement, plan, result, notes)
     plan = agreement.plan.restricted(host for host in hosts if host not in result.unsettled)
-    notes += _wave_notes(session, plan)
+    notes += _wave_notes(session, agreement, plan)
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
     check_machines(plan, result)
     notes += changed_since(session, plan, result)
     return Proposal("apply", agreement, plan, result, notes, own=vouched(plan, result.plan))
 
 
-def _wave_notes(session: Session, plan: Plan) -> tuple[str, ...]:
+def _sizes(session: Session, agreement: Agreement) -> str:
+    """Return the sizes of the waves: as the settings say, else as the run that is resumed had them."""
+    spec = session.spec.apply
+    return spec.waves if "waves" in spec.model_fields_set else agreement.sizes or spec.waves
+
+
+def _wave_notes(session: Session, agreement: Agreement, plan: Plan) -> tuple[str, ...]:
     """Return what somebody who agrees to a plan agrees to as well, where it is carried out in waves."""
-    count = len(waves(plan.hosts, session.spec.apply.waves))
+    count = len(waves(plan.hosts, _sizes(session, agreement)))
     if count < 2 or not session.spec.apply.prove_waves:
         return ()
     return (f"changed in {count} waves, each of them proved; {TAKEN_BACK}",)
@@ -97,11 +106,12 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
     """
     plan, before = proposal.plan, proposal.probe
     assert before is not None, "apply is proposed from hosts as they were read"
-    sizes = waves(plan.hosts, session.spec.apply.waves)
+    asked = _sizes(session, proposal.agreement)
+    sizes = waves(plan.hosts, asked)
     proving = prove and len(sizes) > 1 and session.spec.apply.prove_waves
     ground = ground_of(session, before, plan)
     sizes = with_pair(sizes, ground) if proving else sizes
-    work = begin(session, proposal, consent, waves=len(sizes), proving=proving)
+    work = begin(session, proposal, consent, waves=len(sizes), proving=proving, sizes=asked)
     before = before.accepted if proposal.claims else before
     with session.progress.stage(_stage(plan, prove=prove)):
         result = before
@@ -146,7 +156,7 @@ def _waves(
         hosts=hosts,
         waves=lines,
         converged=False,
-        verdict=None if proof is None else proof.verdict,
+        verdict=red.verdict,
         explanation=None if proof is None else proof.explanation,
     )
 

@@ -122,6 +122,7 @@ def begin(
     *,
     waves: int = 1,
     proving: bool = False,
+    sizes: str = "",
 ) -> ChangeRun:
     """Ask for consent to a proposal and record what was agreed to; nothing is changed yet.
 
@@ -131,6 +132,7 @@ def begin(
         consent: asks; it is not called where nothing is to be changed, and each machine is at its place.
         waves: in how many steps the hosts are changed.
         proving: whether each of them ends with a proof.
+        sizes: of the steps, as they were asked for.
 
     Raises:
         RefusedError: nobody consented, or the approvals of the plan were not required as the spec says.
@@ -142,7 +144,8 @@ def begin(
         consent(proposal)
     work = ChangeRun(session, proposal, new_run_id())
     work.journal.write(
-        "planned", **proposal.agreement.record(proposal.plan, waves=waves, proving=proving)
+        "planned",
+        **proposal.agreement.record(proposal.plan, waves=waves, proving=proving, sizes=sizes),
     )
     if proposal.plan.changes:
         keep(proposal.agreement, session.home, work.run)

@@ -8,7 +8,7 @@ from remedy.apply.start import origin
 from remedy.audit.agreement import Agreement, plan_path, read_agreed
 from remedy.audit.journal import FILE_NAME
 from remedy.audit.story import hosts_of_plan
-from remedy.errors import RemedyError, StaleError, UsageError
+from remedy.errors import RefusedError, RemedyError, StaleError, UsageError
 from remedy.plan import Plan, read_plan
 from remedy.plan.seal import changed_secrets
 from remedy.runs.gate import require_approval
@@ -51,14 +51,17 @@ def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tupl
     Raises:
         UsageError: there is no such run, or it is not an apply.
         StaleError: its plan is not the one that the journal names, or was made for a different inventory.
-        RefusedError: fewer than ``approvals`` signatures count.
+        RefusedError: fewer than ``approvals`` signatures count, or a wave of the plan was taken back.
     """
     plan, remaining = unfinished(session, run)
+    _refuse_red(session, plan)
     path = plan_path(session.home, run)
     check_bonds(session, path, plan)
     planner, valid = require_approval(session, plan, path, approvals)
     hosts = tuple(host for host in remaining if host in session.hosts)
-    return Agreement(plan, valid, planner, resumes=run, by=origin().author), hosts
+    sizes = session.story(run).sizes
+    agreement = Agreement(plan, valid, planner, resumes=run, by=origin().author, sizes=sizes)
+    return agreement, hosts
 
 
 def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
@@ -83,6 +86,23 @@ def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
         if host not in same_plan.unfinished
     }
     return plan, tuple(host for host in story.planned if host not in settled)
+
+
+def _refuse_red(session: Session, plan: Plan) -> None:
+    """Refuse a plan of which a wave was taken back: on the other hosts it would do the same.
+
+    Raises:
+        RefusedError: there is such a wave.
+    """
+    for story in session.stories().values():
+        if story.red and story.digest == plan.digest:
+            inventory = session.inventory.path
+            raise RefusedError(
+                f"run {story.run} stopped because the proof of its wave {story.red.get('wave')} failed, and "
+                "the wave was taken back: this plan is not carried out on further hosts",
+                next_step=f"See which change is suspected: remedy show {story.run}. Then make a new plan: "
+                f"remedy plan {inventory}",
+            )
 
 
 def check_machines(plan: Plan, result: ProbeResult) -> None:

@@ -6,126 +6,30 @@ where it was proved before; the run stops.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from remedy.apply.start import origin
 from remedy.audit import Journal
 from remedy.audit.agreement import Agreement, undoing
-from remedy.diagnose.diagnosis import Explanation
+from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError
-from remedy.plan import Change, Fleet, Plan
+from remedy.plan import Change, FindingKind, Fleet
 from remedy.probe import fingerprint
 from remedy.runs import host
 from remedy.runs.gate import Proposal, begin
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.runs.partners import Ground
 from remedy.runs.probe import ProbeResult, read_hosts
 from remedy.runs.proof import Proof, Scene, prove
 from remedy.runs.session import Session
+from remedy.runs.suspects import Suspect, suspects
 from remedy.text import fold
-from remedy.verify.last import load
 from remedy.verify.verdict import Verdict
 
 GOOD = (HostStatus.OK, HostStatus.CHANGED)
 SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What the choice of partners rests on.
-
-    Args:
-        held: hosts whose last proof still holds: they are as they were when it was made.
-        proved_once: hosts that took part in the last proof, also those that have changed since.
-        planned: the hosts that the run changes.
-    """
-
-    held: tuple[str, ...] = ()
-    proved_once: frozenset[str] = frozenset()
-    planned: frozenset[str] = frozenset()
-
-    def partners(self, wave: Sequence[str], proved_now: Collection[str] = ()) -> tuple[str, ...]:
-        """Return the hosts that prove a wave with it, at most as many as it has itself.
-
-        Args:
-            wave: its hosts.
-            proved_now: those that an earlier wave of this run proved.
-
-        A host that the run will still change may lack what a new host needs (its name, its rules): it is a
-        partner only of hosts that were proved with it before.
-        """
-        known = set(wave) <= self.proved_once
-        holding = [h for h in self.held if h not in wave and (known or h not in self.planned)]
-        candidates = list(dict.fromkeys([*(h for h in proved_now if h not in wave), *holding]))
-        # Neighbours share switches: those in the middle of the rest have seen more of the network.
-        half = len(candidates) // 2
-        return tuple([*candidates[half:], *candidates[:half]][: max(1, len(wave))])
-
-
-def ground_of(session: Session, result: ProbeResult, plan: Plan) -> Ground:
-    """Return what is known of the last proof, for hosts as they were read before anything is changed."""
-    last = load(session.home)
-    if isinstance(last, str) or not last.passed:
-        return Ground(planned=frozenset(plan.hosts))
-    states = result.fleet.states
-    held = (
-        n for n, mark in last.fingerprints.items() if n in states and fingerprint(states[n]) == mark
-    )
-    return Ground(tuple(held), frozenset(last.fingerprints), frozenset(plan.hosts))
-
-
-def with_pair(sizes: Sequence[tuple[str, ...]], ground: Ground) -> tuple[tuple[str, ...], ...]:
-    """Return the waves with a second host in the first where nobody else can prove the first alone."""
-    if len(sizes) < 2 or len(sizes[0]) > 1 or ground.partners(sizes[0]):
-        return tuple(sizes)
-    first, second, *rest = sizes
-    widened = ((*first, second[0]), second[1:], *rest)
-    return tuple(wave for wave in widened if wave)
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A change that may be what a red wave failed by."""
-
-    host: str
-    change: Change
-    reason: str
-
-    def record(self) -> dict[str, str]:
-        """Return the suspect as the journal has it."""
-        return {
-            "host": self.host,
-            "change": self.change.id,
-            "title": self.change.title,
-            "reason": self.reason,
-        }
-
-
-def suspects(
-    made: Iterable[Change], verdict: Verdict | None, explanation: Explanation | None
-) -> tuple[Suspect, ...]:
-    """Return the changes of a wave that may be what it failed by, the most suspect first.
-
-    Args:
-        made: the changes that were made.
-        verdict: of its proof; None where no host came that far.
-        explanation: the cause that the logs and the hosts show.
-    """
-    accused = {name for culprit in (verdict.culprits if verdict else ()) for name in culprit.hosts}
-    label = explanation.diagnosis.label if explanation else ""
-    ranked = []
-    for number, change in enumerate(made):
-        reasons = []
-        if change.label == label:
-            reasons.append(f"it is about the cause that the proof shows, {label}")
-        if change.host in accused:
-            reasons.append("the proof names its host")
-        if change.guarded:
-            reasons.append("it can cut connections")
-        rank = (change.label != label, change.host not in accused, not change.guarded, number)
-        reason = "; ".join(reasons) or "it was made in this wave"
-        ranked.append((rank, Suspect(change.host, change, reason)))
-    return tuple(suspect for _, suspect in sorted(ranked, key=lambda item: item[0]))
+NOT_BY_THESE = "no change is suspected: the proof fails without them as well"
 
 
 @dataclass(frozen=True)
@@ -135,16 +39,21 @@ class WaveProof:
     Args:
         hosts: of the wave, those that could be proved.
         partners: the hosts that proved them.
-        proof: None where there was nobody to prove.
+        proof: None where there was nobody to prove, or nobody to prove it with.
         reason: in a sentence.
-        passed: None where it could not be proved for lack of a partner.
+        passed: whether all of them summed together.
     """
 
     hosts: tuple[str, ...]
     partners: tuple[str, ...]
     proof: Proof | None
     reason: str
-    passed: bool | None
+    passed: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the proof showed, also where it did not come to one."""
+        return self.proof.verdict if self.proof else Verdict(passed=False, reason=self.reason)
 
     def record(self, number: int) -> dict[str, object]:
         """Return the proof as the journal has it."""
@@ -174,19 +83,29 @@ def prove_wave(
         partners: the hosts that take part beside it.
     """
     good = tuple(name for name in wave if name in hosts and hosts[name].status in GOOD)
-    if not good:
-        first = next((h.error for n, h in hosts.items() if n in wave and h.error), None)
-        words = first.message if first else "the second probe found each of them not right"
+    bad = [_not_right(name, hosts[name]) for name in wave if name in hosts and name not in good]
+    if len(good) + len(partners) < 2 or not good:
+        reason = "no host of the wave is right"
+        if good:
+            reason = f"no host is there to prove {fold(good)} with: the last proof of none holds"
         return WaveProof(
-            (), tuple(partners), None, f"no host of the wave is right: {words}", passed=False
+            good, tuple(partners), None, "; ".join((reason, *bad[:SHOWN])), passed=False
         )
-    if len(good) + len(partners) < 2:
-        reason = "not proved: no host whose last proof still holds, and no second host in the wave"
-        return WaveProof(good, (), None, reason, passed=None)
     proof = prove(session, _scene(result, (*good, *partners)))
     return WaveProof(
         good, tuple(partners), proof, proof.verdict.reason, passed=proof.verdict.passed
     )
+
+
+def _not_right(name: str, outcome: HostOutcome) -> str:
+    """Return why a host is not right after its changes, in a sentence."""
+    if outcome.error is not None:
+        return outcome.error.message
+    for result in outcome.results:
+        if result.status not in host.GOOD and result.detail:
+            return f"{name}: {result.id} {result.status.value}: {result.detail.splitlines()[0]}"
+    drift = (f.title for f in outcome.findings if f.kind is FindingKind.DRIFT)
+    return f"{name}: {next(drift, outcome.status.value)}"
 
 
 def _scene(result: ProbeResult, names: Iterable[str]) -> Scene:
@@ -205,9 +124,12 @@ class TakenBack:
     Args:
         run: the rollback.
         result: the hosts as they are after it.
-        as_before: the hosts that are as they were before the wave, in all that a proof rests on.
+        as_before: the hosts that are as they were before the wave.
         failed: why other hosts are not, by host.
         again: the proof after it; None where the wave was not proved before.
+
+    A host is as before where the host itself compared each thing that was changed (the bytes of a file, what a
+    command shows of its state), and a probe finds the rest as it was.
     """
 
     run: str
@@ -215,6 +137,11 @@ class TakenBack:
     as_before: tuple[str, ...]
     failed: Mapping[str, str]
     again: Proof | None = None
+
+    @property
+    def fails_without(self) -> bool:
+        """Whether the proof fails on hosts that are as before: then the changes are not what it failed by."""
+        return self.again is not None and not self.again.verdict.passed and not self.failed
 
     def record(self) -> dict[str, object]:
         """Return the result as the journal has it."""
@@ -254,17 +181,21 @@ def take_back(
     work.end(RunOutcome("rollback", work.run, session.inventory.path.name, outcomes, back, of=run))
     vars(session.activity).update(vars(activity))  # the run of the wave goes on to its own end
     after = now.updated(read_hosts(session, wave))
+    kept = {c.host: c for c in agreement.plan.changes if not c.reversible and _touched(story, c)}
     as_before, failed = [], {}
     for name in wave:
-        state = after.fleet.states.get(name)
-        if state is None:
+        state, outcome = after.fleet.states.get(name), outcomes.get(name)
+        former = before.fleet.states.get(name)
+        if name in kept:
+            failed[name] = f"nothing takes {kept[name].id} ({kept[name].title}) back"
+        elif outcome is not None and outcome.status not in GOOD:
+            failed[name] = _not_right(name, outcome)
+        elif state is None:
             failed[name] = after.errors[name].message if name in after.errors else "not read"
-        elif fingerprint(state) == fingerprint(before.fleet.states[name]):
+        elif former is not None and fingerprint(state) == fingerprint(former):
             as_before.append(name)
         else:
-            outcome = outcomes.get(name)
-            words = outcome.error.message if outcome is not None and outcome.error else ""
-            failed[name] = words or "its state is not what it was before the run"
+            failed[name] = "its state is not what it was before the run"
     return TakenBack(work.run, after, tuple(as_before), failed)
 
 
@@ -289,7 +220,9 @@ class Waves:
         run: its id.
         before: the hosts as they were read before it.
         ground: for the choice of partners.
+        number: of the last wave.
         proved: the hosts that were proved in this run.
+        begun: the hosts of all waves so far.
         lines: what happened, in sentences.
         red: the proof of the wave that ended the run; None while there is none.
         errors: why each host of the red wave ended as failed.
@@ -300,7 +233,9 @@ class Waves:
     run: str
     before: ProbeResult
     ground: Ground
+    number: int = 0
     proved: list[str] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     red: WaveProof | None = None
     errors: dict[str, RemedyError] = field(default_factory=dict)
@@ -317,43 +252,63 @@ class Waves:
         Returns:
             the hosts as they are then; ``red`` says whether the run goes on.
         """
-        number = len(self.lines) + 1
-        partners = self.ground.partners(wave, self.proved)
+        number = self.number = self.number + 1
+        partners = self.ground.partners(wave, self.proved, self.begun)
+        self.begun += wave
         proof = prove_wave(self.session, result, hosts, wave, partners)
         journal.write("wave", **proof.record(number))
-        if proof.passed is not False:
-            self.proved += proof.hosts if proof.passed else ()
+        if proof.passed:
+            self.proved += proof.hosts
             self.lines.append(f"wave {number}: {_words(proof)}")
             return result
         self.red = proof
         taken = take_back(self.session, self.agreement, self.run, wave, self.before, result)
         taken = proved_again(self.session, taken, wave, self.ground, partners)
-        made = [c for c in self.agreement.plan.changes if c.host in wave]
-        verdict = proof.proof.verdict if proof.proof else None
-        explanation = proof.proof.explanation if proof.proof else None
-        named = suspects(made, verdict, explanation)
+        blameless = proof.proof is not None and taken.fails_without
+        named = () if blameless else self._suspects(proof, hosts, wave)
         records = [suspect.record() for suspect in named]
         journal.write("red", wave=number, reason=proof.reason, suspects=records, **taken.record())
-        self.lines += _red_words(number, proof, taken, named)
+        self.lines += _red_words(number, proof, taken, named, self.run)
+        if blameless:
+            self.lines.append(f"wave {number}: {NOT_BY_THESE}")
+        more = "Which changes are suspected, and everything else"
         for name in wave:
             words = "as it was before" if name in taken.as_before else taken.failed[name]
             self.errors[name] = RemedyError(
                 f"{name}: taken back, because the proof of its wave failed: {proof.reason}; now: {words}",
-                next_step=f"The suspected changes are named below. Everything: remedy show {self.run}",
+                next_step=f"{more}: remedy show {self.run}",
             )
         return taken.result
+
+    def _suspects(
+        self, proof: WaveProof, hosts: Mapping[str, HostOutcome], wave: Sequence[str]
+    ) -> tuple[Suspect, ...]:
+        """Return the changes of a red wave that were made, or begun, the most suspect first."""
+        story = self.session.story(self.run)
+        made = [c for c in self.agreement.plan.changes if c.host in wave and _touched(story, c)]
+        findings = (f for name in wave if name in hosts for f in hosts[name].findings)
+        seen = {f.label for f in findings if f.kind is FindingKind.DRIFT} if not proof.proof else ()
+        explanation = proof.proof.explanation if proof.proof else None
+        verdict = proof.proof.verdict if proof.proof else None
+        return suspects(made, verdict, explanation, seen)
+
+
+def _touched(story: Story, change: Change) -> bool:
+    """Return whether a run made a change, or may have made it or a part of it."""
+    return (
+        change.host not in story.refused
+        and story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
+    )
 
 
 def _words(proof: WaveProof) -> str:
     """Return what the proof of a good wave showed, in words."""
-    if proof.passed is None:
-        return f"{fold(proof.hosts)}: {proof.reason}"
     with_whom = f"with {fold(proof.partners)}" if proof.partners else "each other, without partners"
     return f"{fold(proof.hosts)} proved {with_whom}"
 
 
 def _red_words(
-    number: int, proof: WaveProof, taken: TakenBack, named: Sequence[Suspect]
+    number: int, proof: WaveProof, taken: TakenBack, named: Sequence[Suspect], run: str
 ) -> Iterator[str]:
     """Yield what happened to a red wave, in words."""
     yield f"wave {number}: NOT PROVED with {fold(proof.partners) or 'nobody'}: {proof.reason}"
@@ -369,4 +324,4 @@ def _red_words(
     for suspect in named[:SHOWN]:
         yield f"suspected: {suspect.host}: {suspect.change.id} ({suspect.change.title}): {suspect.reason}"
     if len(named) > SHOWN:
-        yield f"suspected: and {len(named) - SHOWN} more: remedy show RUN"
+        yield f"suspected: and {len(named) - SHOWN} more: remedy show {run}"

@@ -60,7 +60,7 @@ class Spec:
         """
         settings = {key: value for key, value in values.items() if value is not None}
         section = self.sections[name]
-        merged = {**section.model_dump(), **settings}
+        merged = {**section.model_dump(exclude_unset=True), **settings}
         self.sections[name] = _section("command line", name, type(section), {name: merged})
 
     @property

@@ -11,12 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from remedy.audit.agreement import Agreement
 from remedy.audit.journal import JournalRecord
 from remedy.audit.story import stories
 from remedy.diagnose.diagnosis import Explanation
-from remedy.plan import Change, CommandAction
+from remedy.plan import Change, CommandAction, Plan, section_models
 from remedy.report.audit import render_run
-from remedy.runs.wave import Ground, WaveProof, suspects, with_pair
+from remedy.runs import apply
+from remedy.runs.partners import Ground, with_pair
+from remedy.runs.suspects import suspects
+from remedy.runs.wave import WaveProof
+from remedy.spec import load_spec
 from remedy.verify.verdict import Culprit, Verdict
 from tests.unit.build import record
 
@@ -51,6 +56,12 @@ def test_who_proves_a_wave(
     wave: Sequence[str], partners: tuple[str, ...], known: Ground, proved_now: Sequence[str]
 ) -> None:
     assert known.partners(wave, proved_now) == partners
+
+
+def test_a_host_that_was_begun_and_not_proved_is_no_partner() -> None:
+    known = ground(HOSTS[:4])
+    assert known.partners(HOSTS[:2], (), HOSTS[2:3]) == ("gpu04",)
+    assert known.partners(HOSTS[:2], HOSTS[2:3], HOSTS[2:3]) == ("gpu04", "gpu03")
 
 
 @given(
@@ -156,6 +167,36 @@ def test_a_red_wave_is_in_the_story_and_is_shown() -> None:
         "suspected   gpu01: 01-x (t)",
     ):
         assert words in text.getvalue()
+
+
+def test_what_fails_without_the_changes_as_well_is_shown_as_that() -> None:
+    red = {"wave": 1, "rollback": "r2", "as_before": ["a"], "proved_again": False, "suspects": []}
+    body = {"run": "r1", "mode": "apply", "time": "2026-01-01", "event": "red", "data": red}
+    (story,) = stories([JournalRecord(0, body)]).values()
+    text = io.StringIO()
+    Console(file=text, width=200).print(render_run(story, None, ""))
+    assert "suspected   no change: the proof fails without them as well" in text.getvalue()
+
+
+def test_only_what_is_wrong_now_or_what_the_cause_is_about_comes_first() -> None:
+    made = [change("a", 1), change("a", 2, "mtu-mismatch")]
+    (first, second) = suspects(made, None, None, ["mtu-mismatch"])
+    assert first.reason == "it is about what the host lacks now, mtu-mismatch"
+    assert second.reason == "it was made in this wave"
+
+
+def test_a_run_is_resumed_in_the_waves_that_it_had_unless_others_are_asked_for() -> None:
+    data = {"waves": 2, "prove_waves": True, "sizes": "1,100%"}
+    body = {"run": "r1", "mode": "apply", "time": "2026-01-01", "event": "planned", "data": data}
+    (story,) = stories([JournalRecord(0, body)]).values()
+    agreement = Agreement(record(Plan), resumes="r1", sizes=story.sizes)
+    for asked, expected in ((None, "1,100%"), ("2,50%", "2,50%"), ("100%", "100%")):
+        session = Mock()
+        session.spec = load_spec(None, section_models())
+        # As the command line does, with options that were not given.
+        session.spec.override("apply", waves=asked, max_failures=1)
+        assert apply._sizes(session, agreement) == expected
+        assert apply._sizes(session, Agreement(record(Plan))) == (asked or "100%")
 
 
 def test_a_run_whose_waves_were_not_proved_says_so() -> None:
