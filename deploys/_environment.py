@@ -135,7 +135,7 @@ def check_services(around: Surroundings) -> None:
         shown = f"{variable.name}={variable.value}"
         if variable.pid == MANAGER:
             who, place = "systemd", "systemctl show-environment"
-            fix = f"systemctl unset-environment {variable.name}; then restart what starts the jobs."
+            fix = f"Run systemctl unset-environment {variable.name}, then restart what starts the jobs."
         else:
             who, place = f"{variable.process} (pid {variable.pid})", f"/proc/{variable.pid}/environ"
             fix = "Start it again without it; for a service: systemctl restart UNIT"

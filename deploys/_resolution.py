@@ -184,7 +184,7 @@ def let_everybody_read(bench: Workbench[Any], path: str, *, label: str, manage: 
     finding = note(
         f"{path} has mode {file.mode:04o}: names resolve for root alone, others cannot read it",
         f"the resolver reads it as the user of each program; needs {mode:04o}",
-        "" if manage else f"chmod a+r {path}",
+        "" if manage else f"Let everybody read it: chmod a+r {path}",
         label=label,
     )
     if not manage or not bench.can_write(path, because=finding):

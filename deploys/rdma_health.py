@@ -72,7 +72,7 @@ def rdma_health(bench: Workbench[RdmaHealthSpec]) -> None:
         bench.report(
             "nvidia_peermem is not loaded, so RDMA cannot reach the memory of the GPUs",
             f"{counted(len(active), 'active RDMA port')}, driver {gpus.driver} without open kernel modules",
-            "modprobe nvidia_peermem, and put that name into a file of /etc/modules-load.d. With the open "
+            "Run modprobe nvidia_peermem, and put that name into a file of /etc/modules-load.d. With the open "
             "kernel modules DMA-BUF does the same.",
             label="gdr-peermem",
         )

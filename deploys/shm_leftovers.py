@@ -130,7 +130,7 @@ def shm_leftovers(bench: Workbench[ShmLeftoversSpec]) -> None:
     title = f"{counted(len(free), 'file')} left in /dev/shm by dead jobs, {size}"
     evidence = [_evidence(file, name) for file, name in free]
     if reason := shared_with(host):
-        bench.report(title, evidence, f"{reason}.")
+        bench.report(title, evidence, f"Look from the machine itself: {reason}.")
     elif not settings.remove:
         fix = f"shm_leftovers.remove: true in remedy.yaml, or rm {free[0][0].path}"
         bench.report(title, evidence, f"If nobody needs them: {fix}")

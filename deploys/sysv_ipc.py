@@ -299,7 +299,11 @@ def _judge(bench: Bench, items: Sequence[Leftover], *, remove: bool) -> None:
             **ending(kind.word, [_doomed(item) for item in going], _LIBRARY),
         )
     if staying:
-        fix = f"{shared}." if shared else f"If nobody needs them: {_ways_out(staying)}"
+        fix = (
+            f"Look from the machine itself: {shared}."
+            if shared
+            else f"If nobody needs them: {_ways_out(staying)}"
+        )
         bench.report(_title(staying), (item.evidence for item in staying), fix)
 
 
