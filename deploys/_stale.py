@@ -7,12 +7,12 @@ to wait for one that never comes, and no launcher says a word about it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from remedy.deploys._environment import Surroundings, Wish
-from remedy.deploys._launched import of_launcher, of_process
+from remedy.deploys._launched import of_job, of_launcher, of_process
 from remedy.deploys._settings import SESSION, Setting, settings, switched_off, targets
 from remedy.plan import Fleet, FleetBench, once_a_fleet
 from remedy.text import fold
@@ -58,7 +58,9 @@ def name_left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     explained = {setting.name for setting in around.settings}
     explained |= {name for name, _ in switched_off(bench.host, around.targets)}
     mine = bench.fleet.addresses[bench.host.host].address
-    for name in sorted(filter(of_process, environment.keys() - explained - wishes.keys())):
+    for name in sorted(filter(of_launcher, environment.keys() - explained - wishes.keys())):
+        if of_job(name) and environment[name] in _had_by_most(bench.fleet).get(name, ()):
+            continue
         if name not in _OWN_ADDRESS or environment[name] != mine:
             bench.blocked(
                 f"sessions over ssh have {name}={environment[name]}: {EFFECT}",
@@ -81,6 +83,21 @@ def _agreed(fleet: Fleet) -> Mapping[tuple[str, str], Sequence[str]]:
                 hosts[setting.name, setting.value][name] = None
     most = len(fleet.states) / 2
     return {value: tuple(names) for value, names in hosts.items() if len(names) > most}
+
+
+@once_a_fleet
+def _had_by_most(fleet: Fleet) -> Mapping[str, frozenset[str]]:
+    """Return the values of variables of a job that the sessions of more than half of the hosts have."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for state in fleet.states.values():
+        if not isinstance(state.environment, Unknown):
+            for name in filter(of_job, state.environment):
+                counts[name][state.environment[name]] += 1
+    most = len(fleet.states) / 2
+    return {
+        name: frozenset(value for value, count in values.items() if count > most)
+        for name, values in counts.items()
+    }
 
 
 def report_agreed(bench: FleetBench[Any]) -> None:

@@ -7,7 +7,7 @@ host, that interface. This is how the two are compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.diagnosis import Quote
@@ -50,6 +50,21 @@ _SEARCHED = {
     "library": frozenset(("LD_LIBRARY_PATH",)),
     "module": frozenset(("PYTHONPATH", "PATH")),
 }
+# These are about a name that was asked for: that others resolve wrongly does not explain them.
+_OF_NAMES = frozenset(("hostname-unresolvable", "loopback-hostname"))
+_NAMES = ("host", "name", "peer")
+_LISTED = re.compile(r"([A-Za-z0-9][\w.-]*)(?::|\Z)")
+_CUT = 8  # findings list that many names at most
+# What a launcher sets for its own processes, others do not read.
+_LAUNCHERS: Mapping[str, re.Pattern[str]] = {
+    "paddle": re.compile(r"PADDLE_|FLAGS_|POD_IP|TRAINING_ROLE"),
+    "mindspore": re.compile(r"MS_"),
+    "torch": re.compile(
+        r"RANK$|(LOCAL_|GROUP_|ROLE_)?(WORLD_SIZE|RANK)$|MASTER_|TORCHELASTIC_|PET_"
+    ),
+}
+_OPEN_MPI = "OMPI_MCA_"
+_NO_HOST = frozenset(("0.0.0.0",))  # noqa: S104 compared, not bound
 # These are about a port, and a link alone does not tell whether it is this one that is closed or taken.
 _OF_PORTS = frozenset(("firewall-ports", "master-port-in-use"))
 
@@ -64,6 +79,10 @@ class Named:
         words: everything else that a finding can be about.
         things: those of the words that are an interface, or a name that is no host of the inventory.
         searched: the variables that decide where a library or a module is looked for, where a line lacks such.
+        settings: of Open MPI.
+        names: those that were asked for.
+        strangers: addresses of no host of the inventory.
+        launchers: whose lines they are, or whose variables.
     """
 
     ports: frozenset[tuple[int, int]]
@@ -71,6 +90,10 @@ class Named:
     words: frozenset[str]
     things: frozenset[str] = frozenset()
     searched: frozenset[str] = frozenset()
+    settings: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    strangers: frozenset[str] = frozenset()
+    launchers: frozenset[str] = frozenset()
 
     def beyond(self, known: Collection[int]) -> tuple[int, ...]:
         """Return the single ports that are none of those."""
@@ -111,7 +134,20 @@ def of_quotes(
         frozenset(words - hosts),
         frozenset(things),
         frozenset().union(*(_SEARCHED.get(name, frozenset()) for name, _ in details)),
+        frozenset(value for name, value in details if name == "setting"),
+        frozenset(value for name, value in details if name in _NAMES),
+        frozenset({w for w in words if _ADDRESS.fullmatch(w)} - addresses.keys() - _NO_HOST),
+        frozenset(map(_launcher, quotes)) - {""},
     )
+
+
+def _launcher(quote: Quote) -> str:
+    """Return whose line it is, "" where it does not say so."""
+    text = f"{quote.symptom} {quote.text}".lower()
+    by_word = {"paddle": "paddle", "mindspore": "mindspore", "torch": "torch", "c10d": "torch"}
+    if quote.symptom.startswith("ms-"):
+        return "mindspore"
+    return next((name for word, name in by_word.items() if word in text), "")
 
 
 def _words(quote: Quote, hosts: frozenset[str]) -> set[str]:
@@ -126,8 +162,22 @@ def of_finding(finding: Finding, hosts: frozenset[str]) -> Named:
     text = "\n".join((finding.title, *finding.evidence))
     tokens = {token.rstrip(".") for token in _TOKEN.findall(text)}
     tokens |= {part for token in tokens for part in token.split("/")}
+    tokens |= {token.removeprefix(_OPEN_MPI) for token in tokens}
     named = {finding.host} if finding.host else tokens & hosts
-    return Named(frozenset(_ports(text)), frozenset(named), frozenset(tokens))
+    launchers = (n for n, own in _LAUNCHERS.items() if any(map(own.match, tokens)))
+    return Named(
+        frozenset(_ports(text)),
+        frozenset(named),
+        frozenset(tokens),
+        names=_listed(finding) | (tokens & hosts) if len(finding.evidence) < _CUT else frozenset(),
+        launchers=frozenset(launchers),
+    )
+
+
+def _listed(finding: Finding) -> frozenset[str]:
+    """Return the names that the evidence lists, each with what is wrong with it or alone on its line."""
+    names = (match[1] for line in finding.evidence if (match := _LISTED.match(line)))
+    return frozenset(name for name in names if not _ADDRESS.fullmatch(name))
 
 
 def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
@@ -151,11 +201,26 @@ def _is_about_another(label: str, quotes: Named, seen: Named) -> bool:
     """Return whether lines and a finding of one cause name different things of the kind that it is about."""
     if label in _OF_PORTS and quotes.ports and seen.ports and not quotes.shares_port(seen):
         return True
-    if label in _OF_HOSTS and quotes.hosts and seen.hosts and not quotes.hosts & seen.hosts:
-        return True
-    things = quotes.things if label in _OF_THINGS else frozenset()
-    searched = quotes.searched if label == "env-not-propagated" else frozenset()
-    return any(named and not named & seen.words for named in (things, searched))
+    pairs = _compared(label, quotes, seen)
+    return any(named and other and not named & other for named, other in pairs)
+
+
+def _compared(
+    label: str, quotes: Named, seen: Named
+) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Yield what lines name of each kind that a cause is about, with what a finding names of it."""
+    if label in _OF_HOSTS:
+        yield quotes.hosts, seen.hosts
+        yield frozenset() if quotes.hosts else quotes.strangers, seen.words
+    if label in _OF_NAMES and seen.names:
+        yield quotes.names | {name.partition(".")[0] for name in quotes.names}, seen.words
+    if label == "rank-mismatch":
+        yield quotes.launchers, seen.launchers
+    if label in _OF_THINGS:
+        yield quotes.things, seen.words
+        yield quotes.settings, seen.words
+    if label == "env-not-propagated":
+        yield quotes.searched, seen.words
 
 
 def _ports(text: str) -> set[tuple[int, int]]:

@@ -21,6 +21,7 @@ LAST_STEPS: Mapping[str, str] = {
     "confirming": "changed, and not known to be confirmed",
     "reverting": "takes its guarded changes back",
 }
+NOT_PROVED = "the proof of its wave did not end"
 UNCONFIRMED = (
     "what is guarded there is taken back in {seconds} s, unless the next apply confirms it"
 )
@@ -36,6 +37,7 @@ class Activity:
         of: the run that it takes back, "" for none.
         planned: the hosts that the run is to change.
         at_work: those whose changes were begun, and whose results are not recorded yet.
+        unproved: those of a wave that was changed, and whose proof has not ended.
         reports: what hosts reported of their changes.
         steps: the last stage of each host.
         journal: of the run, None where it records no end of its own.
@@ -47,6 +49,7 @@ class Activity:
     of: str = ""
     planned: tuple[str, ...] = ()
     at_work: tuple[str, ...] = ()
+    unproved: tuple[str, ...] = ()
     reports: dict[str, HostReport] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
     journal: Journal | None = None
@@ -83,7 +86,8 @@ class Activity:
         if name in self.at_work:
             return LAST_STEPS.get(self.steps.get(name, ""), LAST_STEPS["changing"])
         if name in self.reports:
-            return host.reported(name, self.reports[name]).status.value
+            status = host.reported(name, self.reports[name]).status.value
+            return f"{status}; {NOT_PROVED}" if name in self.unproved else status
         return "not begun"
 
 
@@ -131,13 +135,14 @@ def _commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]
     run = activity.run
     show = ("what the hosts noted", f"remedy show {run} --inventory {inventory}")
     back = ("take it back", f"remedy rollback {run} {inventory}")
+    prove = ("prove it", f"remedy verify {inventory}")
     if activity.of:
-        go_on = ("go on", f"remedy rollback {activity.of} {inventory}")
-    elif activity.at_work or set(activity.planned) - set(activity.reports):
+        return (show, ("go on", f"remedy rollback {activity.of} {inventory}"), back)
+    if activity.at_work or set(activity.planned) - set(activity.reports):
         go_on = ("go on", f"remedy apply {inventory} --resume {run}")
-    else:
-        go_on = ("prove it", f"remedy verify {inventory}")
-    return (show, go_on, back)
+        # What was not proved is proved before more hosts are changed in the same way.
+        return (show, prove, go_on, back) if activity.unproved else (show, go_on, back)
+    return (show, prove, back)
 
 
 def _record(activity: Activity, signal: str, code: int) -> tuple[str, ...]:

@@ -89,19 +89,19 @@ def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
 
 
 def _refuse_red(session: Session, plan: Plan) -> None:
-    """Refuse a plan of which a wave was taken back: on the other hosts it would do the same.
+    """Refuse a plan of which the proof of a wave failed: on the other hosts it would do the same.
 
     Raises:
         RefusedError: there is such a wave.
     """
     for story in session.stories().values():
-        if story.red and story.digest == plan.digest:
-            inventory = session.inventory.path
+        red = [wave for wave in story.waves if wave.get("passed") is False]
+        if red and story.digest == plan.digest:
             raise RefusedError(
-                f"run {story.run} stopped because the proof of its wave {story.red.get('wave')} failed, and "
-                "the wave was taken back: this plan is not carried out on further hosts",
-                next_step=f"See which change is suspected: remedy show {story.run}. Then make a new plan: "
-                f"remedy plan {inventory}",
+                f"run {story.run} stopped because the proof of its wave {red[0].get('wave')} failed: this plan "
+                "is not carried out on further hosts",
+                next_step=f"See what was taken back, and which change is suspected: remedy show {story.run}. "
+                f"Then make a new plan: remedy plan {session.inventory.path}",
             )
 
 

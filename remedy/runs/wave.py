@@ -255,14 +255,17 @@ class Waves:
         number = self.number = self.number + 1
         partners = self.ground.partners(wave, self.proved, self.begun)
         self.begun += wave
+        self.session.activity.unproved = tuple(wave)
         proof = prove_wave(self.session, result, hosts, wave, partners)
         journal.write("wave", **proof.record(number))
         if proof.passed:
             self.proved += proof.hosts
+            self.session.activity.unproved = ()
             self.lines.append(f"wave {number}: {_words(proof)}")
             return result
         self.red = proof
         taken = take_back(self.session, self.agreement, self.run, wave, self.before, result)
+        self.session.activity.unproved = ()
         taken = proved_again(self.session, taken, wave, self.ground, partners)
         blameless = proof.proof is not None and taken.fails_without
         named = () if blameless else self._suspects(proof, hosts, wave)

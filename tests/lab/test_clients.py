@@ -36,7 +36,12 @@ def closed(folder: pytest.TempPathFactory, name: str, count: int) -> Iterator[Si
             site.cluster.fault(host, wall)
         site.cluster.fault(site.cluster.hosts[-1], *LEFT)
         seen = site.remedy("check", "--json").stdout
-        for line in ("PADDLE_TRAINER_ENDPOINTS=10.9.9.8:6170", "RANK=1", "if_include=eth9"):
+        for line in (
+            "PADDLE_TRAINER_ENDPOINTS=10.9.9.8:6170",
+            "RANK=1",
+            "if_include=eth9",
+            "PET_RDZV_BACKEND",
+        ):
             assert line in seen, line
         applied = site.remedy("apply", "--yes", "--no-verify", "--json")
         assert applied.code == 0, applied.text

@@ -123,7 +123,7 @@ def stale_launch_variables(host: Host) -> None:
     lines = (
         "# job 4711\nPADDLE_TRAINER_ID=1\nPADDLE_TRAINERS_NUM=2\n"
         "PADDLE_TRAINER_ENDPOINTS=10.9.9.8:6170,10.9.9.9:6170\nPADDLE_CURRENT_ENDPOINT=10.9.9.9:6170\n"
-        "MASTER_ADDR=10.9.9.8\nRANK=1\nWORLD_SIZE=2\n"
+        "MASTER_ADDR=10.9.9.8\nRANK=1\nWORLD_SIZE=2\nPET_RDZV_BACKEND=etcd\n"
     )
     _append(host, "/etc/environment", lines.encode())
 

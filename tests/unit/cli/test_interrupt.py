@@ -245,6 +245,19 @@ def test_a_run_that_had_begun_says_what_is_known_of_each_host(tmp_path: Path) ->
     assert story.hosts == {"gpu01": "changed", "gpu02": "not known", "gpu03": "not known"}
 
 
+def test_a_wave_whose_proof_did_not_end_is_proved_before_the_run_goes_on(tmp_path: Path) -> None:
+    state = activity(tmp_path)
+    state.reports, state.unproved = {"gpu01": DONE}, ("gpu01",)
+    lines = words_of(state).splitlines()
+    assert "gpu01: changed; the proof of its wave did not end" in lines
+    prove, go_on = (
+        "prove it: remedy verify inventory.py",
+        "go on: remedy apply inventory.py --resume r1",
+    )
+    assert lines.index(prove) < lines.index(go_on)
+    assert read_stories(tmp_path / FILE_NAME)["r1"].hosts["gpu01"] == "changed"
+
+
 @pytest.mark.parametrize(
     ("mode", "of", "command"),
     [

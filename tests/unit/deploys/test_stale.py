@@ -52,6 +52,25 @@ def test_endpoints_of_an_old_job_on_one_host_are_commented_out_with_file_and_lin
             "SLURM_NTASKS",
         ),
         *("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PADDLE_MASTER", "TORCHELASTIC_RUN_ID"),
+        *(
+            "PET_NNODES",
+            "PET_NODE_RANK",
+            "PADDLE_RUN_MODE",
+            "PADDLE_TRAINER_NUM",
+            "PADDLE_GLOO_HTTP_ENDPOINT",
+        ),
+        *(
+            "PADDLE_SERVERS_ENDPOINTS",
+            "TRAINING_ROLE",
+            "FLAGS_selected_gpus",
+            "OMPI_MCA_orte_ess_vpid",
+        ),
+        *(
+            "HOROVOD_RANK",
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+            "JAX_COORDINATOR_ADDRESS",
+            "JAX_PROCESS_ID",
+        ),
     ],
 )
 def test_left_on_one_host_it_is_found_for_each_launcher(name: str) -> None:
@@ -132,6 +151,18 @@ def test_what_a_session_has_and_no_line_explains_is_named() -> None:
     assert blocked.title.startswith("sessions over ssh have RANK=3")
     explained = host(1, {ENV: b"#remedy disabled# RANK=3\n"}, environment={"RANK": "3"})
     assert not found(explained, host(2), kind=FindingKind.BLOCKED)
+
+
+def test_what_one_session_has_of_a_job_is_named_and_what_most_have_is_not() -> None:
+    endpoints = {"PADDLE_TRAINERS_ENDPOINTS": "10.0.0.8:6170"}
+    (blocked,) = found(host(1, environment=endpoints), host(2), kind=FindingKind.BLOCKED)
+    assert blocked.title.startswith(
+        "sessions over ssh have PADDLE_TRAINERS_ENDPOINTS=10.0.0.8:6170"
+    )
+    alike = [host(number, environment={"MASTER_ADDR": "10.0.0.1"}) for number in (1, 2)]
+    assert not found(*alike, host(3), kind=FindingKind.BLOCKED)
+    other = host(3, environment={"MASTER_ADDR": "10.0.0.2"})
+    assert found(*alike, other, name="gpu03", kind=FindingKind.BLOCKED)
 
 
 def test_a_second_run_finds_nothing() -> None:

@@ -32,6 +32,20 @@ SHM = "Error: failed to extend /dev/shm/nccl-Xa3 to 33030532 bytes, error: No sp
 GONE = "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12) ran for 600123 milliseconds"
 
 
+UNRESOLVED = (
+    "[c10d] The IPv6 network addresses of (gpu02, 29500) cannot be retrieved (gai error: -2 - x)"
+)
+INCLUDE = """\
+WARNING: An invalid value was given for btl_tcp_if_include.  This
+value will be ignored.
+
+  Local host: gpu01
+  Value:      ens33
+  Message:    Unknown interface name"""
+PADDLE = "LAUNCH INFO 2022-07-20 12:10:15,870 Waiting peer start..."
+NO_STORE = "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/2 clients joined."  # noqa: E501
+
+
 def finding(label: str, kind: FindingKind, host: str | None, title: str, *evidence: str) -> Finding:
     return Finding(
         host=host, remedy="firewall", kind=kind, label=label, title=title, evidence=evidence
@@ -48,6 +62,22 @@ def orphan(port: int, kind: FindingKind = BLOCKED) -> Finding:
     title = f"an orphaned process holds port {port}"
     words = f"pid 812 (python train.py), uid 0, holds port {port}"
     return finding("master-port-in-use", kind, "gpu01", title, words)
+
+
+def unresolved(host: str, *names: str) -> Finding:
+    title = f"names do not resolve to the cluster address: {len(names)} of the cluster's hosts"
+    words = (f"{name}: no answer, expected 10.0.0.9" for name in names)
+    return finding("hostname-unresolvable", DRIFT, host, title, *words)
+
+
+def setting(name: str, value: str) -> Finding:
+    label = "mpi-nic-mismatch" if name.startswith("OMPI") else "wrong-interface"
+    return finding(label, DRIFT, "gpu03", f"/etc/environment says {name}={value}: no {value} here")
+
+
+def left(line: str) -> Finding:
+    title = f"/etc/environment sets {line}: only a launcher sets it"
+    return finding("rank-mismatch", DRIFT, "gpu03", title)
 
 
 CASES = {
@@ -138,6 +168,69 @@ CASES = {
         ),
         OPEN,
     ),
+    "the name that was asked for": (UNRESOLVED, unresolved("gpu04", "gpu02"), CONFIRMED),
+    "the name of another host": (UNRESOLVED, unresolved("gpu04", "gpu01"), OPEN),
+    "names of the cluster, where a name of others was asked for": (
+        UNRESOLVED.replace("gpu02", "head.example.org"),
+        unresolved("gpu04", "gpu01", "gpu02"),
+        OPEN,
+    ),
+    "a name of the cluster with a domain": (
+        UNRESOLVED.replace("gpu02", "gpu02.example.org"),
+        unresolved("gpu04", "gpu02"),
+        CONFIRMED,
+    ),
+    "a line about the name of another host": (
+        UNRESOLVED,
+        finding(
+            "hostname-unresolvable",
+            DRIFT,
+            "gpu02",
+            "/etc/hosts line 2 contradicts the inventory: maps to 10.9.9.9, but gpu03 is 10.0.0.13",
+            "10.9.9.9  gpu03 storage",
+        ),
+        OPEN,
+    ),
+    "hosts that left": (
+        UNRESOLVED,
+        finding("hostname-unresolvable", DRIFT, "gpu02", "/etc/hosts lists others", "gpu-left"),
+        OPEN,
+    ),
+    "what answers for all names": (
+        UNRESOLVED.replace("gpu02", "head.example.org"),
+        finding("hostname-unresolvable", BLOCKED, "gpu02", "the name server 10.9.9.9 is dead"),
+        CONFIRMED,
+    ),
+    "a wall, where the peer is no host of the cluster": (
+        BY_ADDRESS.replace("10.0.0.12", "10.99.9.9"),
+        wall("gpu02", "32768-60999"),
+        OPEN,
+    ),
+    "a wall, where the peer is this host itself": (
+        BY_ADDRESS.replace("10.0.0.12", "127.0.1.1"),
+        wall("gpu02", "32768-60999"),
+        OPEN,
+    ),
+    "what Open MPI was given": (
+        INCLUDE,
+        setting("OMPI_MCA_btl_tcp_if_include", "ens33"),
+        CONFIRMED,
+    ),
+    "another interface of Open MPI's": (
+        INCLUDE,
+        setting("OMPI_MCA_btl_tcp_if_include", "eth9"),
+        OPEN,
+    ),
+    "gloo's interface, where Open MPI's is wrong": (
+        INCLUDE,
+        setting("GLOO_SOCKET_IFNAME", "ens33"),
+        OPEN,
+    ),
+    "Paddle's variables in a log of Paddle": (PADDLE, left("PADDLE_TRAINER_ID=1"), CONFIRMED),
+    "Paddle's variables in a log of torch": (NO_STORE, left("PADDLE_TRAINER_ID=1"), OPEN),
+    "a rank in a log of torch": (NO_STORE, left("RANK=1"), CONFIRMED),
+    "a rank in a log of Paddle": (PADDLE, left("WORLD_SIZE=2"), OPEN),
+    "MindSpore's variables in a log of torch": (NO_STORE, left("MS_NODE_ID=1"), OPEN),
     "interfaces of two speeds": (
         NO_INTERFACE,
         finding(
@@ -163,7 +256,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_only_what_explains_the_evidence_confirms(name: str) -> None:
     line, seen, status = CASES[name]
-    diagnosis = diagnose_lines({"log": [line]})
+    diagnosis = diagnose_lines({"log": line.splitlines()})
     confirmations = confirm(diagnosis, plan_with(seen), HOSTS, ADDRESSES)
     by_label = {confirmation.label: confirmation for confirmation in confirmations}
     assert by_label[seen.label].status is status
