@@ -8,7 +8,7 @@ from remedy.probe.accelerators import Gpu, GpuProcess, Gpus, PciDevice, RdmaPort
 from remedy.probe.clock import Clock
 from remedy.probe.containers import Container, Containers, Docker
 from remedy.probe.files import File, Mention
-from remedy.probe.fingerprint import fingerprint
+from remedy.probe.fingerprint import differing, fingerprint
 from remedy.probe.firewall import Firewalls, NftChain, NftRule, NftRuleset, NftSet
 from remedy.probe.guards import Guards, PendingGuard, RunAtWork
 from remedy.probe.identity import Identity
@@ -94,6 +94,7 @@ __all__ = [
     "SysvIpc",
     "TrafficFilter",
     "Unit",
+    "differing",
     "fingerprint",
     "parse_probe",
     "render_probe",

@@ -46,9 +46,18 @@ def fingerprint(state: HostState) -> str:
     It is the same for two probes of a host that nothing was done to, and changes with a reboot: a proof
     belongs to one boot. That something is unknown counts, the reason does not.
     """
-    facts = {name: _canonical(getattr(state, name)) for name in _GROUPS}
-    text = json.dumps({"host": state.host, **facts}, sort_keys=True, separators=(",", ":"))
+    text = json.dumps({"host": state.host, **_facts(state)}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def differing(state: HostState, other: HostState) -> tuple[str, ...]:
+    """Return in which groups of facts two states have another fingerprint; none where it is the same."""
+    facts, others = _facts(state), _facts(other)
+    return tuple(name for name in _GROUPS if facts[name] != others[name])
+
+
+def _facts(state: HostState) -> Mapping[str, Any]:
+    return {name: _canonical(getattr(state, name)) for name in _GROUPS}
 
 
 def _canonical(value: Any) -> Any:

@@ -15,7 +15,7 @@ from remedy.audit.agreement import Agreement, undoing
 from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError
 from remedy.plan import Change, FindingKind, Fleet
-from remedy.probe import fingerprint
+from remedy.probe import differing
 from remedy.runs import host
 from remedy.runs.gate import Proposal, begin
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
@@ -192,10 +192,12 @@ def take_back(
             failed[name] = _not_right(name, outcome)
         elif state is None:
             failed[name] = after.errors[name].message if name in after.errors else "not read"
-        elif former is not None and fingerprint(state) == fingerprint(former):
-            as_before.append(name)
+        elif former is None:
+            failed[name] = "what it was before the run is not known"
+        elif groups := differing(former, state):
+            failed[name] = f"not what it was before the run: {', '.join(groups)}"
         else:
-            failed[name] = "its state is not what it was before the run"
+            as_before.append(name)
     return TakenBack(work.run, after, tuple(as_before), failed)
 
 

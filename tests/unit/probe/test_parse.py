@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from remedy.probe import HostState, Limit, ProbeRequest, fingerprint
+from remedy.probe import HostState, Limit, ProbeRequest, differing, fingerprint
 from remedy.probe.names import NOT_ASKED
 from remedy.probe.request import mark
 from remedy.probe.session import UNLIMITED
@@ -336,14 +336,17 @@ def test_the_fingerprint_is_of_what_matters() -> None:
     later = replaced(later, "listeners", "")
     later = replaced(later, "shm", "", "none", "no file")
     assert fingerprint(parse(later)) == same
-    for old, new in (
-        (b"/etc/environment:HF_TOKEN", b"/etc/environment:HF_TOKEM"),
-        (b"/ip_local_port_range:32768", b"/ip_local_port_range:32769"),
-        (b'"mtu":1500', b'"mtu":9000'),
-        (b"/boot_id:", b"/boot_id:f"),
+    assert differing(state("lab-busy"), parse(later)) == ()
+    for old, new, group in (
+        (b"/etc/environment:HF_TOKEN", b"/etc/environment:HF_TOKEM", "files"),
+        (b"/ip_local_port_range:32768", b"/ip_local_port_range:32769", "sysctls"),
+        (b'"mtu":1500', b'"mtu":9000', "network"),
+        (b"/boot_id:", b"/boot_id:f", "identity"),
     ):
         assert old in body
-        assert fingerprint(parse(body.replace(old, new))) != same, old
+        changed = parse(body.replace(old, new))
+        assert fingerprint(changed) != same, old
+        assert differing(state("lab-busy"), changed) == (group,)
     assert fingerprint(parse(replaced(body, "ip", "", "timeout", ""))) != same
     assert fingerprint(state("lab-idle")) != same
 
