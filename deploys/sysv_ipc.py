@@ -171,7 +171,7 @@ def _segment(item: Segment, booted: int | None) -> Leftover | None:
     if not is_gone:
         return None
     again = item.creator_started_at is not None or item.last_started_at is not None
-    user = f"last user {item.last}" if item.last else "never used"
+    dead = f"and last user {item.last} dead" if item.last else "dead, never used"
     row = (
         item.key, item.size, item.creator, item.last, 0, item.uid,
         item.attached_at, item.detached_at, item.changed_at,
@@ -181,7 +181,7 @@ def _segment(item: Segment, booted: int | None) -> Leftover | None:
         item,
         max(used, item.changed_at),
         f"{amount(item.size)}, key {_key(item.key)}, uid {item.uid}, nattch 0, creator {item.creator} "
-        f"and {user} dead{' (the pid is another process now)' * again}",
+        f"{dead}{' (the pid is another process now)' * again}",
         (_same(SEGMENTS, item.id, row), *_dead((item.creator, item.changed_at), (item.last, used))),
         size=item.size,
     )

@@ -113,7 +113,7 @@ def _without_tc(bench: Bench, place: Place, reason: Unknown) -> None:
     odd = {name: kind for name, kind in shown.items() if kind not in HARMLESS}
     evidence = (reason.reason, *(f"qdisc {kind} on {name}" for name, kind in odd.items()))
     if odd:
-        title = f"{' and '.join(odd)} shapes what is sent, and what it drops is not known"
+        title = f"{' and '.join(odd)} shape{'s' * (len(odd) == 1)} what is sent, and what it drops is not known"
         bench.unknown(
             title, evidence, "Install tc (iproute2 or iproute-tc), and run the command again."
         )

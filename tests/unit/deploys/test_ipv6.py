@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from remedy.deploys.ipv6 import PATH, Ipv6Spec, Toggle, key_of, target_now
 from remedy.errors import SpecError
 from remedy.plan import CommandAction, FindingKind, Fleet, Plan, Risk, promised, section_models
-from remedy.probe import Address, File, HostState, Interface, Kernel, Network, Route, Sysctls
-from remedy.probe.sysctl import parse_persisted
+from remedy.probe import Address, HostState, Interface, Kernel, Network, Route
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit import plans
-from tests.unit.build import fleet, host_state, record, with_section
+from tests.unit.build import fleet, record, with_section
+from tests.unit.deploys.ipv6_bench import OVER_6, settings_host
 
 OFF_FILE = {
     "/etc/sysctl.d/60-no.conf": "net.ipv6.conf.all.disable_ipv6=1\nnet.ipv6.conf.default.disable_ipv6=1\n"
 }
-
-OVER_4 = {"SSH_CONNECTION": "10.0.0.9 5000 10.0.0.1 22"}
-OVER_6 = {"SSH_CONNECTION": "fd00::9 5000 fd00::1 22"}
 
 
 def plan_of(fleet: Fleet) -> Plan:
@@ -32,36 +29,6 @@ def plan_of(fleet: Fleet) -> Plan:
 
 def settled(fleet: Fleet) -> Plan:
     return plans.settled(fleet, "ipv6")
-
-
-def keys(values: dict[str, str]) -> dict[str, str]:
-    return {f"net.ipv6.conf.{name}.disable_ipv6": value for name, value in values.items()}
-
-
-def settings_host(
-    values: dict[str, str] | None = None,
-    *,
-    files: dict[str, str] | None = None,
-    environment: dict[str, str] | None = None,
-    name: str = "a",
-    number: int = 1,
-) -> HostState:
-    found = {
-        path: File(path=path, real_path=path, exists=True, content=text.encode())
-        for path, text in (files or {}).items()
-    }
-    found.setdefault(PATH, File(path=PATH, real_path=PATH, exists=False))
-    persisted, unread, _ = parse_persisted(found, ufw=False)
-    live = keys(
-        values if values is not None else dict.fromkeys(("all", "default", "eth0", "lo"), "0")
-    )
-    host = host_state(name, f"10.0.0.{number}", files=found)
-    return host.model_copy(
-        update={
-            "sysctls": Sysctls(live=live, persisted=persisted, unread=unread),
-            "environment": OVER_4 if environment is None else environment,
-        }
-    )
 
 
 def of(*states: HostState, mode: Toggle = "keep", **interfaces: Toggle) -> Fleet:

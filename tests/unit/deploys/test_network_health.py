@@ -7,21 +7,10 @@ from typing import Any
 import pytest
 
 from remedy.deploys.network_health import NetworkHealthSpec
-from remedy.probe import Address, Interface, Network, Sysctls
+from remedy.probe import Sysctls
 from tests.unit.build import record
+from tests.unit.deploys.links_bench import interface, network
 from tests.unit.deploys.report_bench import LATE, finding_of, findings_of, hosts, says
-
-
-def interface(
-    name: str, address: str, *, mtu: int = 1500, speed: int | None = None, prefix: int = 24
-) -> Interface:
-    own = Address(address=address, prefix=prefix, scope="global")
-    found: Interface = record(Interface, name=name, mtu=mtu, speed=speed, addresses=(own,))
-    return found
-
-
-def network(*interfaces: Interface) -> dict[str, Any]:
-    return {"network": record(Network, interfaces=interfaces)}
 
 
 def test_an_mtu_that_differs_is_told_with_interface_and_proof() -> None:

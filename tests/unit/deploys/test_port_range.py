@@ -17,13 +17,11 @@ from remedy.firewall.ports import RANGE_KEY, RESERVED_KEY
 from remedy.plan import CommandAction, FindingKind, Fleet, Plan, promised
 from remedy.plan import section_models as models
 from remedy.probe import File, HostState, Software, Sysctls
-from remedy.probe.sysctl import parse_persisted
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit import plans
-from tests.unit.build import fleet, host_state, record, with_section
-
-USUAL = "32768 60999"
+from tests.unit.build import fleet, record, with_section
+from tests.unit.deploys.ports_bench import USUAL, settings_host
 
 
 def plan_of(fleet: Fleet) -> Plan:
@@ -32,27 +30,6 @@ def plan_of(fleet: Fleet) -> Plan:
 
 def settled(fleet: Fleet) -> Plan:
     return plans.settled(fleet, "port_range")
-
-
-def settings_host(
-    name: str = "a",
-    number: int = 1,
-    *,
-    live: str = USUAL,
-    reserved: str = "",
-    files: dict[str, str] | None = None,
-) -> HostState:
-    found = {
-        path: File(path=path, real_path=path, exists=True, content=text.encode())
-        for path, text in (files or {}).items()
-    }
-    found.setdefault(PATH, File(path=PATH, real_path=PATH, exists=False))
-    persisted, unread, _ = parse_persisted(found, ufw=False)
-    settings = Sysctls(
-        live={RANGE_KEY: live, RESERVED_KEY: reserved}, persisted=persisted, unread=unread
-    )
-    host = host_state(name, f"10.0.0.{number}", files=found)
-    return host.model_copy(update={"sysctls": settings})
 
 
 def of(*states: HostState, spec: PortRangeSpec | None = None, hccl: bool = False) -> Fleet:

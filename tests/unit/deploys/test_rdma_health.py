@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from remedy.deploys.rdma_health import RdmaHealthSpec
-from remedy.probe import Kernel, RdmaPort
+from remedy.probe import Kernel
 from tests.unit.build import record
+from tests.unit.deploys.rdma_bench import port, rdma
 from tests.unit.deploys.report_bench import LATE, finding_of, findings_of, gpus, hosts, says
-
-
-def port(
-    device: str, state: str = "ACTIVE", layer: str = "InfiniBand", rate: float = 400.0
-) -> RdmaPort:
-    return RdmaPort(device, 1, state, "LinkUp", rate, layer, "", (), {})
-
-
-def rdma(*ports: RdmaPort) -> dict[str, Any]:
-    return {"rdma": ports}
 
 
 def test_a_port_that_peers_use_is_told_and_one_that_nobody_uses_is_not() -> None:
