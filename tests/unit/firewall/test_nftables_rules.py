@@ -1,83 +1,33 @@
-"""Rules of nftables as JSON: which packets a rule is about, whether that is certain, and how it is shown."""
+"""Rules of nftables as JSON: which packets a rule is about, and whether that is certain."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from remedy.firewall import spans
-from remedy.firewall.nftables_rules import chains, read_rule
-from remedy.firewall.nftables_text import LONGEST, rule_text
-from remedy.firewall.packets import ESTABLISHED, EVERYTHING, NEW, Flow, Part, arp, check
-from remedy.firewall.reading import narrow
-from remedy.firewall.traffic import Chain, Rule
-from remedy.probe import NftChain, NftRule, NftRuleset, NftSet
-
-RECORDED = json.loads(
-    (Path(__file__).parents[1] / "data/nftables/rules.json").read_text(encoding="utf-8")
+from remedy.firewall.packets import ESTABLISHED, EVERYTHING, Flow, arp
+from tests.unit.firewall.nftables_bench import (
+    BLIND,
+    DADDR,
+    DPORT,
+    FIRST,
+    IN,
+    LOCAL,
+    MISSING,
+    OUT,
+    SADDR,
+    SETS,
+    SPORT,
+    STATE,
+    answer,
+    field,
+    match,
+    meta,
+    one,
+    read,
 )
-"""Rules of nft 1.0.6, each as ``nft -s list`` and ``nft -s -j list`` print it."""
-
-ADDRESS = spans.of_networks(["10.0.0.1"])[0][0]
-IN = Flow("in", ("eth0",), ADDRESS, symmetric=True)
-OUT = Flow("out", ("eth0",), ADDRESS, symmetric=True)
-BLIND = Flow("in")
-FIRST = Part(spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS, NEW)
-SETS = {
-    "peers": json.dumps({"elem": ["10.0.0.2", {"prefix": {"addr": "10.1.0.0", "len": 16}}]}),
-    "pairs": json.dumps(
-        {"elem": [{"concat": ["10.0.0.2", 22]}, {"concat": ["10.0.0.3", {"range": [80, 90]}]}]}
-    ),
-    "seen": json.dumps({"flags": ["dynamic", "timeout"], "elem": ["10.0.0.7"]}),
-    "soon-gone": json.dumps({"elem": [{"elem": {"val": "10.0.0.2", "expires": True}}]}),
-    "ports": json.dumps({"elem": [[22, {"accept": None}], [23, {"drop": None}]]}),
-}  # fmt: skip
-
-
-def field(protocol: str, name: str) -> dict[str, Any]:
-    return {"payload": {"protocol": protocol, "field": name}}
-
-
-def meta(key: str) -> dict[str, Any]:
-    return {"meta": {"key": key}}
-
-
-def match(left: object, right: object, op: str = "==") -> dict[str, Any]:
-    return {"match": {"op": op, "left": left, "right": right}}
-
-
-SADDR, DADDR = field("ip", "saddr"), field("ip", "daddr")
-SPORT, DPORT = field("tcp", "sport"), field("tcp", "dport")
-STATE = {"ct": {"key": "state"}}
-LOCAL = {"fib": {"result": "type", "flags": ["daddr"]}}
-MISSING = {"fib": {"result": "oif", "flags": ["saddr", "iif"]}}
-
-
-def read(*statements: object, flow: Flow = IN) -> tuple[Rule, ...]:
-    rules = read_rule(NftRule(1, "", json.dumps(statements)), SETS, "inet filter input")
-    return narrow(rules, flow, EVERYTHING, "").rules
-
-
-def one(*statements: object, flow: Flow = IN) -> Rule:
-    (rule,) = read(*statements, flow=flow)
-    return rule
-
-
-def answer(condition: object, part: Part = FIRST, flow: Flow = IN) -> bool | None:
-    """Return whether a match holds for the packets of a part; None: that is not known."""
-    found = read(condition, {"drop": None}, flow=flow)
-    if not found:
-        return False
-    ((only),) = found
-    answers = [check(each, part) for each in only.checks]
-    if False in answers:
-        return False
-    return True if only.certain and None not in answers else None
 
 
 @pytest.mark.parametrize(
@@ -408,181 +358,3 @@ def test_marks_are_given_as_the_kernel_gives_them() -> None:
 
 def test_notrack_takes_packets_out_of_tracking() -> None:
     assert one({"notrack": None}).untracks
-
-
-def vmap(key: object, *entries: object, data: object = None) -> dict[str, Any]:
-    return {"vmap": {"key": key, "data": data or {"set": list(entries)}}}
-
-
-def test_a_verdict_map_is_a_rule_for_each_entry_that_can_match() -> None:
-    found = read(
-        match(DPORT, {"range": [1, 100]}),
-        vmap(
-            DPORT,
-            [22, {"accept": None}],
-            [{"range": [90, 200]}, {"jump": {"target": "own"}}],
-            [80, {"reject": None}],
-            [81, {"continue": None}],
-            [300, {"drop": None}],
-        ),
-    )
-    assert [(r.action, r.target, r.box.dports, r.certain) for r in found] == [
-        ("accept", "", ((22, 22),), True),
-        ("jump", "own", ((90, 100),), True),
-        ("drop", "", ((80, 80),), True),
-    ]
-
-
-def test_a_verdict_map_of_sources_of_states_and_of_pairs() -> None:
-    by_source = one(vmap(SADDR, ["10.0.0.2", {"goto": {"target": "x"}}]))
-    assert (by_source.action, by_source.target) == ("goto", "x")
-    assert by_source.box.peers == spans.of_networks(["10.0.0.2"])
-    states = read(vmap(STATE, ["established", {"accept": None}], ["new", {"drop": None}]))
-    assert [[check(c, FIRST) for c in rule.checks] for rule in states] == [[False], [True]]
-    assert one(vmap(meta("iifname"), ["eth0", {"accept": None}]), flow=BLIND).certain is False
-    services = vmap(
-        {"concat": [DADDR, meta("l4proto"), field("th", "dport")]},
-        [{"concat": ["10.96.0.1", "tcp", 443]}, {"drop": None}],
-        [{"concat": ["10.0.0.1", "tcp", 30001]}, {"drop": None}],
-    )
-    assert [rule.box.dports for rule in read(services)] == [((30001, 30001),)]
-
-
-def test_a_verdict_map_by_name_is_looked_up_and_what_is_odd_in_it_is_a_doubt() -> None:
-    found = read(vmap(DPORT, data="@ports"))
-    assert [(rule.action, rule.box.dports) for rule in found] == [
-        ("accept", ((22, 22),)),
-        ("drop", ((23, 23),)),
-    ]
-    assert [r.certain for r in read(vmap(DPORT, data="@unheard"))] == [False]
-    assert [r.certain for r in read(vmap(DPORT, "odd", [1, 2, 3]))] == [False, False]
-    assert one({"limit": {"rate": 1}}, vmap(DPORT, [22, {"drop": None}])).certain is False
-    random = one(vmap({"numgen": {"mode": "random", "mod": 2}}, [0, {"drop": None}]))
-    assert random.certain is False
-
-
-# --- words -------------------------------------------------------------------------------------------------
-
-SHOWN_AS_JSON = ("ip dscp set 0x04", 'iifname . tcp dport { "eth0" . 22 } accept')
-"""What nft writes in a form that its JSON does not tell: names that are quoted, numbers of their own base."""
-
-
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded["text"])
-def test_a_rule_is_shown_as_nft_shows_it(recorded: dict[str, Any]) -> None:
-    text = rule_text(json.dumps(recorded["expr"]), recorded["comment"])
-    if recorded["text"] in SHOWN_AS_JSON:
-        assert text.split()[0] == recorded["text"].split()[0]
-    else:
-        assert text == recorded["text"]
-
-
-def test_a_rule_is_named_with_its_chain_and_a_long_one_with_a_digest() -> None:
-    assert one(match(DPORT, 22), {"accept": None}).words == "inet filter input: tcp dport 22 accept"
-    addresses = [f"10.0.0.{n}" for n in range(200)]
-    long = one(match(SADDR, {"set": addresses}), {"accept": None}).words
-    other = one(match(SADDR, {"set": [*addresses, "10.9.9.9"]}), {"accept": None}).words
-    assert len(long) < LONGEST + 60
-    assert long != other
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)  # fmt: skip
-odd_statements = st.one_of(
-    json_values,
-    st.dictionaries(
-        st.sampled_from(
-            [
-                "match",
-                "vmap",
-                "limit",
-                "set",
-                "meter",
-                "mangle",
-                "reject",
-                "log",
-                "queue",
-                "xt",
-                "jump",
-                "dnat",
-                "quota",
-                "ct count",
-                "drop",
-                "unread",
-            ]
-        ),
-        st.one_of(
-            json_values,
-            st.fixed_dictionaries({"left": json_values, "op": json_values, "right": json_values}),
-            st.fixed_dictionaries({"key": json_values, "data": json_values, "target": json_values}),
-        ),
-        min_size=1,
-        max_size=1,
-    ),
-)
-
-
-@given(st.lists(odd_statements, max_size=3), st.text(max_size=8))
-def test_no_statement_of_a_host_can_break_the_reader(
-    statements: list[object], comment: str
-) -> None:
-    rules = read_rule(NftRule(1, comment, json.dumps(statements)), SETS, "inet t c")
-    for rule in rules:
-        assert rule.words.isprintable()
-        narrow([rule], IN, EVERYTHING, "")
-
-
-# --- whole rulesets ----------------------------------------------------------------------------------------
-
-
-def chain(
-    table: str, name: str, *expressions: object, hook: str = "", policy: str = ""
-) -> NftChain:
-    rules = tuple(NftRule(n, "", json.dumps(e)) for n, e in enumerate(expressions, 1))
-    return NftChain("inet", table, name, hook, 0, policy, rules)
-
-
-def test_a_set_belongs_to_its_table_alone() -> None:
-    """Two tables may have a set of one name; what the other one holds says nothing."""
-
-    def named(family: str, table: str, address: str) -> NftSet:
-        return NftSet(family, table, "peers", json.dumps({"elem": [address]}))
-
-    mine = chain(
-        "mine", "input", [match(SADDR, "@peers"), {"accept": None}], hook="input", policy="drop"
-    )
-    sets = (
-        named("inet", "mine", "10.0.0.2"),
-        named("inet", "other", "10.0.0.3"),
-        named("ip", "mine", "10.0.0.4"),
-    )
-    for ordered in (sets, sets[::-1]):
-        ruleset = NftRuleset(tables=(), chains=(mine,), sets=ordered)
-        found = chains(ruleset, "inet", "mine", IN, EVERYTHING)
-        assert found["input"].rules[0].box.peers == spans.of_networks(["10.0.0.2"])
-    ruleset = NftRuleset(tables=(), chains=(mine,), sets=sets[1:])
-    (rule,) = chains(ruleset, "inet", "mine", IN, EVERYTHING)["input"].rules
-    assert rule.certain is False
-
-
-def test_chains_are_those_of_one_table_with_the_policy_of_their_hook() -> None:
-    whole = NftRuleset(
-        tables=(),
-        chains=(
-            chain("t", "input", [{"accept": None}], hook="input", policy="drop"),
-            chain("t", "open", hook="input"),
-            chain("t", "own", [{"jump": {"target": "x"}}]),
-            chain("u", "input", [{"drop": None}], hook="input"),
-        ),
-        sets=(),
-    )
-    found = chains(whole, "inet", "t", IN, EVERYTHING)
-    assert {name: found[name].policy for name in found} == {
-        "input": "drop",
-        "open": "accept",
-        "own": "",
-    }
-    assert [rule.action for rule in found["input"].rules] == ["accept"]
-    assert isinstance(found["own"], Chain)
