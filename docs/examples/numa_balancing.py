@@ -47,10 +47,16 @@ def numa_balancing(bench: Workbench[NumaBalancingSpec]) -> None:
     target = {KEY: "0"}
     if KEY not in sysctls.live:
         return  # a kernel without NUMA
-    if not wrong_now(sysctls, target) and FILE.lasts(bench, target):
+    wrong = wrong_now(sysctls, target)
+    if not wrong and FILE.lasts(bench, target):
         FILE.note_overruled(bench, target)
         return
-    finding = bench.drift("the kernel moves pages under the GPUs", f"{KEY} = {sysctls.live[KEY]}")
+    if wrong:
+        finding = bench.drift(
+            "the kernel moves pages under the GPUs", f"{KEY} = {sysctls.live[KEY]}"
+        )
+    else:
+        finding = bench.drift("no file keeps the kernel from moving pages after the next boot")
     if FILE.keep(bench, target, because=finding):
         set_live(bench, target, because=finding)
 

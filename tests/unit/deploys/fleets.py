@@ -193,7 +193,10 @@ blind = st.frozensets(
 
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong with one host: told in few words, where the host itself would fill pages."""
+    """What is wrong with one host: told in few words, where the host itself would fill pages.
+
+    ``mute``: its kernel has none of the settings, as where a module is not loaded or /proc/sys is hidden.
+    """
 
     recording: str
     hosts: bytes
@@ -203,6 +206,7 @@ class Damage:
     live: Mapping[str, str]
     lost: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
+    mute: bool = False
 
     def host(self, name: str) -> HostState:
         """Return the host with this damage."""
@@ -212,7 +216,7 @@ class Damage:
         assert isinstance(found.identity, Identity)
         assert isinstance(found.sysctls, Sysctls)
         names = {"static_name": self.static, "transient_name": self.running}
-        live = {**found.sysctls.live, **self.live}
+        live = {} if self.mute else {**found.sysctls.live, **self.live}
         update: dict[str, Any] = {
             "identity": found.identity.model_copy(update=names),
             "sysctls": found.sysctls.model_copy(update={"live": live}),
@@ -282,8 +286,8 @@ def single_cases(remedy: Remedy[Any]) -> Iterator[FleetCase]:
 
     With every one of them there is the breakage that the remedy declares, and there is not.
     """
+    chosen = [{}, *({k: v} for k, every in values_of(remedy.settings).items() for v in every)]
     for broken in ({remedy.name}, set()) if remedy.broken is not None else (set[str](),):
-        chosen = [{}, *({k: v} for k, every in values_of(remedy.settings).items() for v in every)]
         for recording in RECORDED:
             for values in chosen:
                 yield _alike(remedy.name, recording, broken, values=values)
@@ -292,6 +296,8 @@ def single_cases(remedy: Remedy[Any]) -> Iterator[FleetCase]:
                 yield _alike(remedy.name, "lab-idle", broken, files={path: content})
         for key, value in LIVE:
             yield _alike(remedy.name, "lab-idle", broken, live={key: value})
+    for values in chosen:
+        yield _alike(remedy.name, "lab-idle", (), values=values, mute=True)
 
 
 def pair_cases(remedy: Remedy[Any]) -> Iterator[FleetCase]:
@@ -320,10 +326,20 @@ def _alike(
     values: Mapping[str, Any] | None = None,
     files: Mapping[str, bytes] | None = None,
     live: Mapping[str, str] | None = None,
+    mute: bool = False,
 ) -> FleetCase:
     hosts = b"127.0.0.1\tlocalhost\n"
     damages = tuple(
-        Damage(recording, hosts, files or {}, "node", "node", live or {}, broken=frozenset(broken))
+        Damage(
+            recording,
+            hosts,
+            files or {},
+            "node",
+            "node",
+            live or {},
+            broken=frozenset(broken),
+            mute=mute,
+        )
         for _ in NAMES
     )
     return FleetCase(damages, {remedy: values or {}})

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import settings
 
-from remedy.plan import Remedy
+from remedy.plan import Plan, Remedy
 from tests.unit.deploys.fleets import FleetCase, pair_cases, single_cases
 from tests.unit.deploys.values import untried, values_of
 from tests.unit.plans import plan_of, settled
@@ -19,7 +19,7 @@ def sweep(remedy: Remedy[Any]) -> None:
     cases = [*alone, *pairs]
     # Of the pairs of settings a fourth of the examples that a property has.
     tried = [*alone, *pairs[:: 1 + 4 * len(pairs) // settings().max_examples]]
-    plans = [settled(case.fleet(), remedy.name) for case in tried]
+    plans = [_plan(case, remedy) for case in tried]
     changes = [change for plan in plans for change in plan.changes]
     if remedy.only_reports:
         assert not changes, (
@@ -39,6 +39,15 @@ def sweep(remedy: Remedy[Any]) -> None:
             f"@{remedy.name}.breaks on which host it does, give it Field(examples=[...]), or say why no "
             'test can have such a host: Field(json_schema_extra={"untried": "..."})'
         )
+
+
+def _plan(case: FleetCase, remedy: Remedy[Any]) -> Plan:
+    try:
+        return settled(case.fleet(), remedy.name)
+    except KeyError as error:
+        raise AssertionError(
+            f"{remedy.name} expects {error} of every host, and this one lacks it: ask whether it is there first"
+        ) from error
 
 
 def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[FleetCase]) -> bool:

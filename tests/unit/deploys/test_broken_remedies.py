@@ -85,6 +85,10 @@ BROKEN: dict[str, tuple[tuple[Replacement, ...], str]] = {
         (('cures=("wrong-interface",)', 'finds=("wrong-interface",)'),),
         "the remedy pages cures nothing, and plans a change: 'set it'",
     ),
+    "a kernel setting that not every host has": (
+        (('live.get(KEY, "0")', "live[KEY]"),),
+        "pages expects 'kernel.numa_balancing' of every host, and this one lacks it",
+    ),
     "a setting that nobody reads": (
         (("off: bool = False", "off: bool = False\n    speed: int = 3"),),
         r"PagesSpec.speed altered no plan and no finding: say with @pages.breaks on which host it does",
