@@ -122,7 +122,17 @@ def sizes(checkout: Path) -> dict[str, str]:
         f"functions over {LONG} lines": f"{sum(length > LONG for length in lengths)}",
         f"functions with a complexity over {COMPLEX}": f"{sum(s > COMPLEX for s in scores)}",
         "highest complexity": f"{max(scores)}",
+        "lines / files / highest complexity of `deploys`": _deploys(checkout),
     }
+
+
+def _deploys(checkout: Path) -> str:
+    """Return the size of the remedies, with what they share."""
+    texts = [
+        path.read_text(encoding="utf-8") for path in sorted((checkout / "deploys").glob("*.py"))
+    ]
+    score = max(b.complexity for text in texts for b in cc_visit(text) if isinstance(b, Function))
+    return f"{sum(text.count(chr(10)) for text in texts):,} / {len(texts)} / {score}"
 
 
 def imports(checkout: Path) -> dict[str, str]:

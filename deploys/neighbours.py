@@ -10,8 +10,8 @@ have not answered a question for their hardware address (FAILED).
 
 How it is judged: entries against the interface that the peer itself has its cluster address on. An entry of a
 peer that could not be read is UNKNOWN. An entry with the right address stays. What it changes is guarded: a
-wrong entry is removed, so that the kernel asks; answering is switched on. A switch that wants entries of its
-own making is told by `accept`. Entries for addresses of IPv6 over which hosts talk are judged, too, and stay.
+wrong entry is removed, so that the kernel asks; answering is switched on. Where a switch needs entries
+of its own, `accept` names them. Entries for addresses of IPv6 over which hosts talk are judged, too, and stay.
 It never changes a hardware address.
 
 Sources: ip-neighbour(8), ip-link(8); RFC 826.
