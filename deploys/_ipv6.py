@@ -47,7 +47,7 @@ class Ipv6Peers:
         others = (a for name, known in self.addresses.items() if name != host for a in known)
         return spans.of_networks(others)
 
-    def own(self, host: HostState) -> str | None:
+    def address_of(self, host: HostState) -> str | None:
         """Return the address by which the others reach a host, else one from which it reaches them."""
         if not isinstance(host.network, Network):
             return None

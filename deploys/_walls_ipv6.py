@@ -27,7 +27,7 @@ def note_walls_of_ipv6(
         reasons: what the ports are needed for.
     """
     known = ipv6_peers(bench.fleet)
-    peers, own = known.of_peers(bench.host.host), known.own(bench.host)
+    peers, own = known.of_peers(bench.host.host), known.address_of(bench.host)
     if not peers or own is None:
         return
     if known.used:

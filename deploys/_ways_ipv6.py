@@ -27,7 +27,7 @@ def note_routes_of_ipv6(bench: Workbench[Any], accepted: Collection[str]) -> Non
         accepted: routes and rules that are right, by their text.
     """
     known = ipv6_peers(bench.fleet)
-    peers, own = known.of_peers(bench.host.host), known.own(bench.host)
+    peers, own = known.of_peers(bench.host.host), known.address_of(bench.host)
     if not peers or own is None:
         return
     routing = bench.host.routing

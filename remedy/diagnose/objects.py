@@ -99,12 +99,12 @@ class Named:
         """Return the single ports that are none of those."""
         return tuple(sorted(low for low, high in self.ports if low == high and low not in known))
 
-    def shares_port(self, other: Named) -> bool:
+    def shares_port(self, text: Named) -> bool:
         """Return whether both name a port."""
         return any(
             low <= high_other and low_other <= high
             for low, high in self.ports
-            for low_other, high_other in other.ports
+            for low_other, high_other in text.ports
         )
 
 

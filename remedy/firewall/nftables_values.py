@@ -84,16 +84,20 @@ def named(name: str, sets: Sets) -> Elements | None:
     return None if definition is None else elements_of(definition)
 
 
-def field_of(left: Any) -> tuple[str, int]:
+def field_of(expression: Any) -> tuple[str, int]:
     """Return what a match looks at, in a word of ``packets``, and the bits of it that count.
 
     "never": it is of another protocol than TCP; a text in words where nobody can answer it.
     """
     mask = 2**32 - 1
-    if isinstance(left, dict) and "&" in left:
-        left, bits = left["&"]
+    if isinstance(expression, dict) and "&" in expression:
+        expression, bits = expression["&"]
         mask = _bits(bits)
-    ((kind, value),) = left.items() if isinstance(left, dict) and len(left) == 1 else (("", left),)
+    ((kind, value),) = (
+        expression.items()
+        if isinstance(expression, dict) and len(expression) == 1
+        else (("", expression),)
+    )
     if kind == "payload" and isinstance(value, dict):
         return _payload(value), mask
     if kind == "meta" and isinstance(value, dict):
@@ -182,13 +186,13 @@ def _bits(value: Any) -> int:
     raise ValueError("no bits")
 
 
-def tests_of(left: Any, operation: str, right: Any, sets: Sets) -> tuple[Test, ...]:
+def tests_of(expression: Any, operation: str, right: Any, sets: Sets) -> tuple[Test, ...]:
     """Return the conditions of a match: one, where every value of its is readable."""
     negated = operation == "!="
-    if isinstance(left, dict) and "concat" in left:
-        return (_concatenated(left["concat"], right, sets, negated),)
+    if isinstance(expression, dict) and "concat" in expression:
+        return (_concatenated(expression["concat"], right, sets, negated),)
     try:
-        name, mask = field_of(left)
+        name, mask = field_of(expression)
         return (_compared(name, mask, operation, right, sets),)
     except (ValueError, TypeError, KeyError):
         return (Condition("something", None, negated),)

@@ -50,9 +50,9 @@ def fingerprint(state: HostState) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def differing(state: HostState, other: HostState) -> tuple[str, ...]:
+def differing(state: HostState, later: HostState) -> tuple[str, ...]:
     """Return in which groups of facts two states have another fingerprint; none where it is the same."""
-    facts, others = _facts(state), _facts(other)
+    facts, others = _facts(state), _facts(later)
     return tuple(name for name in _GROUPS if facts[name] != others[name])
 
 

@@ -17,8 +17,8 @@ def render_proposal(proposal: Proposal) -> RenderableType:
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
         render_plan(proposal.plan, len(unread))
-        if proposal.own is None
-        else render_whole(proposal.plan, proposal.own),
+        if proposal.authorship is None
+        else render_whole(proposal.plan, proposal.authorship),
         *(
             Text(f"{change.host}: CANNOT be taken back: {change.title}", style="red")
             for change in proposal.irreversible

@@ -82,19 +82,21 @@ class Quoted:
                 lead = lead if lead[-1:] in ("+", "-") else " " * len(lead)
 
 
-def render_whole(plan: Plan, own: Mapping[tuple[str, str], bool] | None = None) -> RenderableType:
+def render_whole(
+    plan: Plan, authorship: Mapping[tuple[str, str], bool] | None = None
+) -> RenderableType:
     """Return a plan for reading whole, as ``remedy approve`` signs it.
 
     Args:
         plan: from a file.
-        own: for each change, by host and id, whether remedy makes the same for the host as it is now; None
-            where the hosts were not read.
+        authorship: for each change, by host and id, whether remedy makes the same for the host as it is now;
+            None where the hosts were not read.
     """
     parts: list[RenderableType] = [Text("Plan file", style="bold"), *_head(plan), Text("")]
     if plan.findings:
         parts += [Text("Findings", style="bold"), *_findings(plan.findings), Text("")]
     if plan.changes:
-        parts += [Text("Changes", style="bold"), *_changes(plan, own), Text("")]
+        parts += [Text("Changes", style="bold"), *_changes(plan, authorship), Text("")]
     return Group(*parts, tally(plan))
 
 
@@ -144,11 +146,13 @@ def _label(label: str) -> str:
     return f", cause {label}" if label else ""
 
 
-def _changes(plan: Plan, own: Mapping[tuple[str, str], bool] | None) -> Iterator[RenderableType]:
+def _changes(
+    plan: Plan, authorship: Mapping[tuple[str, str], bool] | None
+) -> Iterator[RenderableType]:
     """Yield each change once, with the hosts on which it is the same to the last byte."""
     groups: dict[tuple[bool | None, str, str], list[Change]] = defaultdict(list)
     for change in plan.changes:
-        mark = None if own is None else own.get((change.host, change.id), False)
+        mark = None if authorship is None else authorship.get((change.host, change.id), False)
         number = change.id if plan.purpose else _number(change)
         groups[mark, number, change.model_dump_json(exclude={"host", "id"})].append(change)
     for (mark, number, _), changes in groups.items():

@@ -74,7 +74,7 @@ def propose(
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
     check_machines(plan, result)
     notes += changed_since(session, plan, result)
-    return Proposal("apply", agreement, plan, result, notes, own=vouched(plan, result.plan))
+    return Proposal("apply", agreement, plan, result, notes, authorship=vouched(plan, result.plan))
 
 
 def _sizes(session: Session, agreement: Agreement) -> str:

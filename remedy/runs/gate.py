@@ -43,8 +43,8 @@ class Proposal:
         notes: what somebody who decides has to know.
         obstacles: how hosts would end because of something that is known now.
         irreversible: changes of the run to be taken back that nothing takes back.
-        own: of a plan that was made before, whether remedy makes each change for its host as it is now, by
-            host and id; None for a plan that remedy made for this command.
+        authorship: of a plan that was made before, whether remedy makes each change for its host as it is
+            now, by host and id; None for a plan that remedy made for this command.
     """
 
     mode: str
@@ -54,7 +54,7 @@ class Proposal:
     notes: tuple[str, ...] = ()
     obstacles: Mapping[str, HostOutcome] = field(default_factory=dict)
     irreversible: tuple[Change, ...] = ()
-    own: Mapping[tuple[str, str], bool] | None = None
+    authorship: Mapping[tuple[str, str], bool] | None = None
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -56,7 +56,7 @@ def rehearse(session: Session, proposal: Proposal) -> RunOutcome:
 
 def _foreign(proposal: Proposal) -> dict[tuple[str, str], Change]:
     """Return the commands of a plan file that remedy would not make for their hosts as they are now."""
-    own = proposal.own
+    own = proposal.authorship
     return {
         (change.host, change.id): change
         for change in proposal.plan.changes

@@ -74,7 +74,7 @@ def propose(
         ),
         obstacles=obstacles,
         irreversible=agreement.irreversible(local, story),
-        own=None if approved is None else {(c.host, c.id): True for c in plan.changes},
+        authorship=None if approved is None else {(c.host, c.id): True for c in plan.changes},
     )
 
 

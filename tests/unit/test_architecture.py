@@ -225,3 +225,34 @@ def test_no_pattern_of_a_host_becomes_a_regular_expression() -> None:
                 compiles = _COMPILES.match(function) and not is_ours
                 found |= {name} if compiles or "fnmatch" in function else set()
     assert found == PATTERNS.keys()
+
+
+# The pronouns and participles that docs/words.md names.
+_NO_NAMES = {"one", "other", "found", "wanted", "told", "given", "own", "said", "left"}
+
+
+def public_names(text: str) -> list[str]:
+    """Return the names of public functions and classes' fields, and of the parameters of public functions."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name.startswith("_") and node.name != "__init__":
+                continue
+            given = node.args
+            parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+            names += [node.name, *(parameter.arg for parameter in parameters)]
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            fields = (item.target for item in node.body if isinstance(item, ast.AnnAssign))
+            names += [field.id for field in fields if isinstance(field, ast.Name)]
+    return names
+
+
+def test_names_that_others_use_are_nouns() -> None:
+    sample = (
+        "class A:\n    own: int\n\n    def f(self, given, *, x): ...\n\n    def told(self): ...\n"
+    )
+    assert _NO_NAMES & set(public_names(sample)) == {"own", "given", "told"}
+    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
+    names = {str(path.relative_to(ROOT)): public_names(path.read_text()) for path in paths}
+    assert sum(map(len, names.values())) > 5000
+    assert {path: odd for path, these in names.items() if (odd := _NO_NAMES & set(these))} == {}
