@@ -108,12 +108,17 @@ def accept(doubt: Doubt) -> str:
     return f"If it drops none of them, accept it in remedy.yaml: firewall: {{accepted_rules: [{text}]}}"
 
 
+def look(wall: Wall) -> str:
+    """Return how the rules of a firewall are looked at by hand."""
+    return f"See whether they let the cluster's hosts through: {wall.show or 'nft list ruleset'}"
+
+
 def note_doubts(bench: Bench, wall: Wall) -> None:
     """Say which rules of a firewall may drop packets of the cluster, without a way to know."""
     if wall.exhausted:
         bench.unknown(
             f"{wall.name} has more rules than can be judged",
-            fix=f"See whether they let the cluster's hosts through: {wall.show or 'nft list ruleset'}",
+            fix=look(wall),
         )
     for doubt in wall.doubts[:MOST_DOUBTS]:
         reasons = [f"depends on: {', '.join(doubt.unread)}"] if doubt.unread else []

@@ -7,7 +7,7 @@ from typing import Any
 
 from remedy.deploys._ipv6 import ipv6_peers, note
 from remedy.deploys._packets import path_of
-from remedy.deploys._walls import MOST_DOUBTS, Reasons, accept, evidence_of
+from remedy.deploys._walls import MOST_DOUBTS, Reasons, accept, evidence_of, look
 from remedy.firewall.boot.armed import PacketQuestion
 from remedy.firewall.walls import Wall
 from remedy.firewall.walls_ipv6 import unknown_ipv6, walls_of_ipv6
@@ -56,7 +56,7 @@ def _note_doubts(bench: Workbench[Any], wall: Wall) -> None:
     known = ipv6_peers(bench.fleet)
     say = bench.unknown if known.used else bench.report
     if wall.exhausted:
-        say(f"{wall.name} has more rules than can be judged, over IPv6", wall.show)
+        say(f"{wall.name} has more rules than can be judged, over IPv6", fix=look(wall))
     for doubt in wall.doubts[:MOST_DOUBTS]:
         title = (
             f"{wall.name}: a rule may drop packets between this host and the cluster's over IPv6"
