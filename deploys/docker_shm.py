@@ -58,11 +58,11 @@ heard() { # bytes: dockerd itself says so; 2: it cannot be asked this way; its c
     # The numbers are Linux's for a stream of Unix: the module that names them costs four times what perl does.
     perl -e '
         my ($socket, $since, $bytes) = @ARGV;
-        my $until = time + 10;
+        my $until = time + 30;
         socket(D, 1, 1, 0) && connect(D, pack("Sa*", 1, $socket)) or exit 2;
         my $filters = "%7B%22type%22:%5B%22daemon%22%5D,%22event%22:%5B%22reload%22%5D%7D";
         my $what = "/events?since=$since&until=$until&filters=$filters";
-        alarm 15;
+        alarm 35;
         syswrite D, "GET $what HTTP/1.0\\r\\nHost: docker\\r\\n\\r\\n";
         <D> =~ m(^HTTP/1\\.\\d 200 ) or exit 2;
         while (<D>) { exit 0 if /"default-shm-size":"$bytes"/ }
