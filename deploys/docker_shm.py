@@ -189,7 +189,7 @@ def _docker(bench: Bench, session: LoginSession, size: int, why: str) -> None:
         return
     file = bench.file(DAEMON)
     try:
-        value = read_members(file.content).get(KEY) if file.exists else None
+        value = read_members(file.content).get(KEY)
         after = set_member(file.content, KEY, short(size))
     except JsonTextError as error:
         title = f"{DAEMON} is not JSON that dockerd reads, so it is left as it is"

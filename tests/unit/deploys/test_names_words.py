@@ -68,7 +68,7 @@ def test_the_hosts_file_is_asked_first(order: str, asked: str, line: str) -> Non
     if not order:
         nsswitch = File(path=NSSWITCH, real_path=NSSWITCH, exists=True, content=b"passwd: files\n")
     found = plan("resolver", two(WRONG, order=order, nsswitch=nsswitch))
-    assert said(found)[0] == Said("drift", f"{asked} {OTHERS}", (f"{NSSWITCH}: {line}", *LATE), "")
+    assert said(found) == [Said("drift", f"{asked} {OTHERS}", (f"{NSSWITCH}: {line}", *LATE), "")]
     (write,) = written(found)
     title = "have the hosts file asked first (/etc/nsswitch.conf)"
     assert write[:5] == (title, "medium", False, LONG, NSSWITCH)
@@ -348,3 +348,21 @@ def test_what_is_wrong_with_the_file() -> None:
     assert [f.label for f in found.findings if f.host == "a"] == [
         "loopback-hostname", "hostname-unresolvable", "hostname-unresolvable",
     ]  # fmt: skip
+
+
+def test_hosts_that_left_and_a_block_that_was_edited() -> None:
+    right = plan("hosts_file", two(RIGHT))
+    (write,) = written(right)
+    assert write.content is not None
+    left = write.content.replace(b"# END remedy", b"10.0.0.9\tgone\n# END remedy")
+    assert said(plan("hosts_file", two(RIGHT, hosts=left))) == [
+        Said("drift", "/etc/hosts lists hosts that left the inventory", ("gone",), "")
+    ]
+    edited = write.content.replace(b"# END remedy", b"# a note\n# END remedy")
+    assert said(plan("hosts_file", two(RIGHT, hosts=edited))) == [
+        Said("drift", "the block in /etc/hosts was edited or is out of order", (), "")
+    ]
+    unread = changed(two(RIGHT, hosts=write.content), names=Unknown(reason="no getent"))
+    assert said(plan("hosts_file", unread)) == [
+        Said("unknown", "could not read how names resolve here", ("no getent",), "")
+    ]
