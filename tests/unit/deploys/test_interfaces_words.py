@@ -11,6 +11,7 @@ from remedy.deploys import _openmpi, _transports
 from remedy.deploys._sizes import GIB, MIB, derived, parse_size, short
 from remedy.deploys.dev_shm import DevShmSpec
 from remedy.deploys.environment import EnvironmentSpec
+from remedy.deploys.firewall import FirewallSpec
 from remedy.probe import (
     File,
     HostState,
@@ -251,3 +252,15 @@ def test_half_of_the_memory_is_said_of_a_host_where_no_file_has_a_size() -> None
         )
     ]  # fmt: skip
     assert run(plan) == []
+
+
+def test_when_open_mpi_may_listen_where_it_likes() -> None:
+    state = with_mpi(wall=True, bridge=False)
+    unread = state.model_copy(update={"sysctls": Unknown(reason="no /proc")})
+    for first, mode in ((state, "leave"), (state, "off"), (unread, "open")):
+        made = whole(first, host(2))
+        made.spec.sections["firewall"] = FirewallSpec.model_validate({"mode": mode})
+        evidence = [
+            line for f in said(planned_for("environment", made), "gpu01") for line in f.evidence
+        ]
+        assert not [line for line in evidence if PORTS in line]

@@ -8,6 +8,7 @@ import pytest
 
 from remedy.probe import Queue, Semaphores
 from remedy.probe.processes import NO_READER
+from remedy.values import Unknown
 from tests.unit.deploys import orphans_bench as orphans
 from tests.unit.deploys import sysv_bench as ipc
 from tests.unit.deploys.words_bench import Said, planned, run, said
@@ -233,3 +234,26 @@ def test_ports_are_ports(port: int, is_one: bool) -> None:
         return
     with pytest.raises(ValueError, match=f"{port} is no TCP port: they are 1 to 65535"):
         planned("orphans", orphans.host(), ports=(29500, port))
+
+
+def test_what_proves_nothing() -> None:
+    state = orphans.host(orphans.ORPHAN)
+    init = orphans.INIT._replace(name="docker-init")
+    assert not isinstance(state.processes, Unknown)
+    others = tuple(init if p.pid == 1 else p for p in state.processes)
+    for blind, why in (
+        (state.model_copy(update={"root": False}), "unknown without root: whether anybody reads its output"),
+        (state.model_copy(update={"processes": others}), "PID 1 is no init, so it may have started it itself"),
+        (state.model_copy(update={"processes": others[1:]}),
+         "PID 1 is no init, so it may have started it itself"),
+    ):  # fmt: skip
+        (found,) = said(planned("orphans", blind), HOST)
+        assert found.evidence[0].endswith(f"not an orphan, because {why}")
+    for fact, what in (
+        ("processes", "the list of processes"),
+        ("listeners", "the list of listening ports"),
+    ):
+        lost = state.model_copy(update={fact: Unknown(reason="no ps")})
+        assert said(planned("orphans", lost), HOST) == [
+            Said("unknown", f"could not read {what}", ("no ps",), "")
+        ]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from remedy.deploys.ipsec import policy_of
+from remedy.deploys.ipv6 import Ipv6Spec
 from remedy.deploys.rails import RailsSpec
 from remedy.plan import Plan
 from remedy.probe import Address, HostState, Kernel, Network, Sysctls
-from tests.unit.build import record
+from tests.unit.build import fleet, record, with_section
 from tests.unit.deploys import ipv6_bench, ports_bench, rails_bench
 from tests.unit.deploys.ways_bench import LINK, PEER, host, routing
-from tests.unit.deploys.words_bench import Run, Said, planned, run, said, written
+from tests.unit.deploys.words_bench import Run, Said, planned, planned_for, run, said, written
 
 HOST = "gpu01"
 
@@ -309,3 +311,23 @@ def test_policies_of_ipsec(ends: tuple[str, str], way: str, word: str) -> None:
             shown, f"If they do, {accept}",
         )
     ]  # fmt: skip
+
+
+def test_how_the_address_of_ssh_is_known() -> None:
+    fix = "Give ssh_hostname in the inventory as an IPv4 address."
+    state = ipv6_bench.settings_host(environment={})
+    assert [f.kind for f in said(planned("ipv6", state, mode="disable"))] == ["drift"]
+    hosts = fleet(state, spec=with_section("ipv6", Ipv6Spec(mode="disable")))
+    for address, expected in (
+        ("login.example.org", Said(
+            "unknown", "whether ssh itself runs over IPv6 is not known, so IPv6 is not switched off",
+            ("there is no SSH_CONNECTION, and the inventory has a name",), fix,
+        )),
+        ("fe80::1%eth0", Said(
+            "blocked", "the ssh connection itself runs over IPv6, so it is not switched off",
+            ("ssh_hostname of a in the inventory",), fix,
+        )),
+    ):  # fmt: skip
+        nodes = (replace(hosts.inventory.nodes[0], ssh_address=address),)
+        made = replace(hosts, inventory=replace(hosts.inventory, nodes=nodes))
+        assert said(planned_for("ipv6", made))[1:] == [expected]
