@@ -299,8 +299,8 @@ def _title(opening: Opening) -> str:
         return f"firewalld: remove the policy {POLICIES['in']!r}, and reload"
     whom = " and be reached" if opening.targets else ""
     which = " and ".join(map(repr, names))
-    kind = "policy" if len(names) == 1 else "policies"
-    return f"firewalld: let the cluster's hosts in{whom} by a {kind} {which} ahead of all zones, and reload"
+    kind = "a policy" if len(names) == 1 else "policies"
+    return f"firewalld: let the cluster's hosts in{whom} by {kind} {which} ahead of all zones, and reload"
 
 
 def observed(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 from remedy.firewall import ebtables_rules, iptables_rules, nftables_rules, spans
 from remedy.firewall.packets import (
@@ -28,6 +29,7 @@ from remedy.firewall.packets import (
 )
 from remedy.firewall.reading import bounds_of
 from remedy.firewall.spans import Spans
+from remedy.firewall.step import Way
 from remedy.firewall.traffic import Chain, Judgement, Traffic, judge
 from remedy.probe import NftChain, NftRuleset
 
@@ -41,6 +43,7 @@ LEGACY_HOOKS = {
 
 _IN = ("ingress", "bridge prerouting", "bridge input", "inet ingress", "prerouting", "input")
 _OUT = ("output", "postrouting", "bridge output", "bridge postrouting", "egress")
+_WAYS: tuple[tuple[Way, tuple[str, ...]], ...] = (("in", _IN), ("out", _OUT))
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Path:
     symmetric: bool | None = None
 
     @property
-    def family(self) -> str:
+    def family(self) -> Literal["ip", "ip6"]:
         """Whose addresses the packets have: "ip" or "ip6"."""
         return "ip6" if self.address is not None and ":" in self.address else "ip"
 
@@ -132,6 +135,11 @@ class _Step:
     chain: NftChain | None = None
     nat: bool = False
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The interfaces that it is bound to; () for all of them, or where they are not known."""
+        return self.chain.devices if self.chain is not None else ()
+
 
 def gates(
     tables: Tables, traffic: Traffic, path: Path, accepted: frozenset[str] = frozenset()
@@ -148,7 +156,7 @@ def gates(
     marks = any(map(iptables_rules.marks_connections, tables.of(path.family).values()))
     marks = marks or nftables_rules.marks_connections(tables.nft)
     untracked: dict[str, list[Part]] = {}
-    for way, hooks in (("in", _IN), ("out", _OUT)):
+    for way, hooks in _WAYS:
         flow = _flow(way, path, marks=marks)
         parts = _parts(way, traffic)
         for step in _at(steps, hooks):
@@ -221,7 +229,7 @@ def _hook_of(chain: NftChain, family: str) -> str:
 
 
 def _place_of(hook: str) -> int:
-    return _IN.index(hook) if hook in _IN else _OUT.index(hook) if hook in _OUT else len(_IN)
+    return (_IN if hook in _IN else _OUT).index(hook)
 
 
 def _at(steps: list[_Step], hooks: tuple[str, ...]) -> list[_Step]:
@@ -229,14 +237,14 @@ def _at(steps: list[_Step], hooks: tuple[str, ...]) -> list[_Step]:
     return sorted((step for step in steps if step.hook in hooks), key=lambda step: step.order)
 
 
-def _flow(way: str, path: Path, *, marks: bool) -> Flow:
+def _flow(way: Way, path: Path, *, marks: bool) -> Flow:
     address = None if path.address is None else spans.of_networks([path.address])[0][0]
     return Flow(
-        "in" if way == "in" else "out",
+        way,
         (path.interface,) if path.interface else (),
         address,
         symmetric=path.symmetric,
-        ether="ip6" if path.family == "ip6" else "ip",
+        ether=path.family,
         connection_marks=marks,
     )
 
@@ -247,15 +255,14 @@ def _narrowed(step: _Step, flow: Flow, path: Path) -> Flow | None:
         if not path.bridged:
             return None
         return replace(flow, interfaces=path.lower, bridged=True, bridge=path.interface or "")
-    if step.hook not in ("ingress", "egress", "inet ingress"):
+    if not step.hook.endswith("gress"):
         return flow
-    devices = step.chain.devices if step.chain is not None else ()
-    if not devices:
+    if not step.devices:
         return replace(flow, interfaces=())  # it may be on any
     ours = (*((path.interface,) if path.interface else ()), *path.lower)
     if not ours:
         return replace(flow, interfaces=())  # any of them
-    passed = tuple(name for name in ours if name in devices)
+    passed = tuple(name for name in ours if name in step.devices)
     return replace(flow, interfaces=passed) if passed else None
 
 
@@ -285,7 +292,7 @@ def _judged(
     known = [part for part in parts if part.state == NEW] if step.nat else list(parts)
     chains = step.read(flow, bounds_of(known))
     asked = known
-    if step.chain is not None and step.hook.endswith("gress") and not step.chain.devices:
+    if step.hook.endswith("gress") and not step.devices:
         why = f"{step.place}: a chain of an interface that is not known"
         asked = [] if why in accepted else [part._replace(why=part.why or why) for part in known]
     judgement = judge(chains, step.base, asked, label=step.place, accepted=accepted, fixed=fixed)
@@ -328,7 +335,7 @@ def _answers(
 
     Where one way is untracked and the other is not, connection tracking calls the answers invalid.
     """
-    for way, hooks in (("in", _IN), ("out", _OUT)):
+    for way, hooks in _WAYS:
         opposite = untracked["out" if way == "in" else "in"]
         parts = tuple(
             Part(part.peers, part.dports, part.sports, INVALID, not part.reply, why=part.why)

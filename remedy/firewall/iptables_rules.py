@@ -311,7 +311,7 @@ def _read_option(
     value = values[0] if values else ""
     if option in ("-j", "-g", "--jump", "--goto"):
         return _with_target(rule, option, value)
-    if rule.action != "pass" or rule.target:
+    if rule.target:
         if option.startswith(("--set-", "--and-", "--or-", "--xor-", "--save-", "--restore-")):
             return _with_mark(rule, option, value)
         if option == "--notrack":
@@ -332,16 +332,13 @@ def _read_option(
             return rule.plus(reader(values, negated))
         except (ValueError, IndexError, KeyError):
             return rule.without(option)
-    if rule.target or option.startswith(_NOTES):
-        return rule  # of the target, or a note
-    if option in _OF_MODULES:
-        return rule
-    return rule.without(rule.module if rule.module not in READABLE else option)
+    if rule.target or rule.module in rule.unread or option in _KNOWN_OTHERWISE:
+        return rule  # of the target, of a module that is not read, or nothing by itself
+    return rule.without(option)
 
 
-_NOTES = ("--comment", "--log-", "--nflog-", "--reject-with", "--mask", "--nfmask", "--ctmask")
-_OF_MODULES = frozenset({"--loose", "--validmark", "--accept-local", "--invert"})
-"""Options of rpfilter, which ``read_rule`` takes together."""
+_KNOWN_OTHERWISE = frozenset({"--comment", "--loose", "--validmark", "--accept-local", "--invert"})
+"""A note, and options of rpfilter, which ``read_rule`` takes together."""
 
 
 def _with_target(rule: _Line, option: str, target: str) -> _Line:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from ipaddress import ip_address
+from operator import or_
 from typing import Any
 
 from remedy.firewall import spans
@@ -72,6 +73,10 @@ def expires(item: Any) -> bool:
         return expires(item[0])
     inner = item.get("elem") if isinstance(item, dict) else None
     return isinstance(inner, dict) and ("expires" in inner or "timeout" in inner)
+
+
+class OtherFormError(ValueError):
+    """A value is in a form that is not read here: nobody knows what its rule asks."""
 
 
 Sets = Mapping[str, str]
@@ -168,22 +173,16 @@ def _bits(value: Any) -> int:
     """Return the bits that a number, a flag of TCP or several of them stand for.
 
     Raises:
-        ValueError: it is none of them.
+        ValueError: it is a text of neither.
+        TypeError: it is something else.
     """
-    if isinstance(value, bool):
-        raise ValueError("no bits")
-    if isinstance(value, int):
-        return value
     if isinstance(value, str):
         return _FLAGS[value] if value in _FLAGS else int(value, 0)
     if isinstance(value, dict) and "|" in value:
         value = value["|"]
     if isinstance(value, list):
-        result = 0
-        for item in value:
-            result |= _bits(item)
-        return result
-    raise ValueError("no bits")
+        return reduce(or_, map(_bits, value), 0)
+    return _number(value, "flags")
 
 
 def tests_of(expression: Any, operation: str, right: Any, sets: Sets) -> tuple[Test, ...]:
@@ -265,7 +264,7 @@ def _words(item: Any, name: str) -> tuple[str, ...]:
     if isinstance(item, list):
         return tuple(word for inner in item for word in _words(inner, name))
     if isinstance(item, dict) or item is None:
-        raise ValueError("no word")
+        raise OtherFormError
     if name in ("l4proto", "ip protocol", "ip6 nexthdr"):
         return ("tcp" if item == 6 else str(item),)
     if name == "ethertype":
@@ -275,7 +274,7 @@ def _words(item: Any, name: str) -> tuple[str, ...]:
         return ("reply" if item else "original",)
     if isinstance(item, str):
         return (item.replace("unicast", "host"),) if name == "packet-type" else (item,)
-    raise ValueError("no word")
+    raise OtherFormError
 
 
 def _spans(item: Any, name: str) -> Spans:
@@ -291,7 +290,7 @@ def _spans(item: Any, name: str) -> Spans:
 
 def _number(item: Any, name: str) -> int:
     if isinstance(item, bool):
-        raise ValueError("no number")
+        raise OtherFormError
     is_address = name in _ADDRESSES | _IPV6_ADDRESSES and isinstance(item, str)
     return int(ip_address(item)) if is_address else int(item)
 

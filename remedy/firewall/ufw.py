@@ -40,6 +40,13 @@ _OWN = re.compile(
 )
 _START = re.compile(rb"(?m)^### RULES ###[ \t]*\n\n?")
 
+FOREIGN = Note(
+    FindingKind.BLOCKED,
+    f"{RULES} is not a file of rules as ufw writes it",
+    fix="Check `ufw status verbose`, or run: ufw reset",
+)
+"""What is said where remedy's rules have no place in the file."""
+
 
 def active(table: IptablesTable) -> bool:
     """Return whether ufw's rules are in force in this table."""
@@ -77,8 +84,7 @@ def live_lines(content: bytes) -> tuple[str, ...]:
 
 def _of(line: str) -> tuple[tuple[Way, str], ...]:
     """Return the direction and the chain of a rule of remedy's."""
-    ways: tuple[Way, ...] = ("in", "out")
-    return tuple((way, CHAINS[way]) for way in ways if line.startswith(f"-A {CHAINS[way]} "))
+    return tuple((way, name) for way, name in CHAINS.items() if line.startswith(f"-A {name} "))
 
 
 def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
@@ -90,14 +96,7 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
         )
     content = edit_rules(file.content, opening)
     if content is None:
-        title = f"{RULES} is not a file of rules as ufw writes it"
-        return Amendment(
-            notes=(
-                Note(
-                    FindingKind.BLOCKED, title, fix="Check `ufw status verbose`, or run: ufw reset"
-                ),
-            )
-        )
+        return Amendment(notes=(FOREIGN,))
     old = live_lines(file.content)
     steps: list[FileStep | CommandStep] = []
     if content != file.content:
@@ -116,10 +115,9 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
 
 def _present(table: IptablesTable, old: tuple[str, ...]) -> Opening | None:
     """Return what remedy's rules in force let through; None where there are none."""
-    ways: tuple[Way, ...] = ("in", "out")
     sides = [
-        side_of(way, [line for line in rules_of(table.text, CHAINS[way]) if line in old])
-        for way in ways
+        side_of(way, [line for line in rules_of(table.text, chain) if line in old])
+        for way, chain in CHAINS.items()
     ]
     known = [side for side in sides if side is not None]
     return opening_of(known) if known else None

@@ -22,7 +22,7 @@ AT_BOOT = "what nftables loads at boot"
 NO_RULES = NftRuleset(tables=(), chains=(), sets=())
 
 _VARIANTS = {"iptables": "nft", "iptables-legacy": "legacy"}
-_LEGACY_NAMES = {"arptables": "arptables", "ebtables": "ebtables"}
+_FOR_FRAMES = ("arptables", "ebtables")
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ def walls_of(
         off = not isinstance(walls.firewalld, str)
         propose = partial(firewalld.propose, host, ruleset)
         yield wall_of("firewalld", managed, propose, switch="firewalld", leftover=off)
-    for kind, name in _LEGACY_NAMES.items():
-        group = [gate for gate in passed if gate.kind == kind]
+    for name in _FOR_FRAMES:
+        group = [gate for gate in passed if gate.kind == name]
         if group:
             yield wall_of(name, group, None, show=f"{name}-legacy -L")
     yield from _saved_nftables(host, native, PacketQuestion(traffic, path, accepted))

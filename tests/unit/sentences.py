@@ -7,7 +7,12 @@ many, a bracket or a quote without its other half, a word at the end that leads 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from remedy.firewall.step import Note
 from remedy.plan import Change, Finding, FindingKind
 
 # No sentence ends with a word that leads to another, and none begins with one that follows another.
@@ -43,7 +48,7 @@ def flaws_of_text(text: str) -> list[str]:
         "has marks side by side": re.search(r"[,;:][,;.]|: ?$|, ?$|; ?$|\.\.(?!\.)(?:\s|$)", prose),
         "has empty brackets or quotes": re.search(r"\(\)|\[ ?\]|''|\"\"(?!\")|\( | \)", text),
         "has a bracket without its half": prose.count("(") != prose.count(")"),
-        "has a quote without its half": text.count('"') % 2,
+        "has a quote without its half": text.replace('\\"', "").count('"') % 2,
         "ends with a word that leads to another": words
         and words[-1].lower() in LEADING
         and prose.rstrip(".").endswith(words[-1]),
@@ -75,10 +80,10 @@ def flaws_of_step(text: str) -> list[str]:
     return found
 
 
-def flaws(said: Finding | Change) -> list[str]:
-    """Return what is wrong with how a finding or a change is told."""
+def flaws(said: Finding | Change | Note) -> list[str]:
+    """Return what is wrong with how a finding, a change or a note is told."""
     found = flaws_of_line(said.title)
-    if isinstance(said, Finding):
+    if not isinstance(said, Change):
         found += [f"{said.title!r} is too short"] if len(said.title.split()) < 3 else []
         found += flaws_of_step(said.fix) if said.fix else []
         found += [f"{line!r} is no evidence" for line in said.evidence if not line.strip()]
@@ -88,3 +93,20 @@ def flaws(said: Finding | Change) -> list[str]:
         found += flaws_of_line(said.reason)
         found += flaws_of_line(said.disrupts) if said.disrupts else []
     return found
+
+
+def note_flaws(
+    kind: type[Any],
+    matters: Callable[[Any], bool],
+    found: dict[str, None],
+    patch: pytest.MonkeyPatch,
+) -> None:
+    """Have what is wrong with each new object of a kind that matters put into ``found``."""
+    build = kind.__init__
+
+    def init(self: Any, *args: Any, **values: Any) -> None:
+        build(self, *args, **values)
+        if matters(self):
+            found.update(dict.fromkeys(flaws(self)))
+
+    patch.setattr(kind, "__init__", init)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from remedy.firewall.nftables_values import OtherFormError
 from remedy.text import is_number
 
 
@@ -214,7 +215,7 @@ def _flags(rule: _Words) -> list[Any]:
         rule.next()
         flags.append(_value(rule))
     if in_parentheses and rule.next() != ")":
-        raise ValueError("no parenthesis")
+        raise OtherFormError
     return flags
 
 
@@ -230,7 +231,7 @@ def _left(word: Token, rule: _Words) -> dict[str, Any] | None:
         return {"ct": {"key": str(rule.next())}}
     if word == "fib":
         flags = [str(rule.next())]
-        while rule.peek() in (".",):
+        while rule.peek() == ".":
             rule.next()
             flags.append(str(rule.next()))
         return {"fib": {"result": str(rule.next()), "flags": flags}}
@@ -270,8 +271,7 @@ def _match(left: dict[str, Any], rule: _Words) -> dict[str, Any] | None:
 def _set(rule: _Words) -> list[Any]:
     """Read values in braces."""
     values = []
-    if rule.next() != "{":
-        raise ValueError("no set")
+    rule.next()
     while rule.peek() != "}":
         if rule.peek() == ",":
             rule.next()
@@ -280,7 +280,7 @@ def _set(rule: _Words) -> list[Any]:
         while rule.peek() in ("timeout", "expires", "comment", "counter"):
             rule.at += 1 if rule.peek() == "counter" else 2
         if rule.peek() == ".":
-            raise ValueError("values that belong together")
+            raise OtherFormError  # values that belong together
     rule.next()
     return values
 
@@ -289,7 +289,7 @@ def _verdicts(rule: _Words) -> list[Any]:
     """Read the entries of a verdict map."""
     entries: list[Any] = []
     if rule.next() != "{":
-        raise ValueError("no map")
+        raise OtherFormError
     while rule.peek() != "}":
         if rule.peek() == ",":
             rule.next()
@@ -310,7 +310,7 @@ def _key(rule: _Words) -> Any:
         return _value(rule)
     value = _value(rule)
     if rule.next() != ":":
-        raise ValueError("no colon")
+        raise OtherFormError
     return value
 
 
@@ -320,14 +320,14 @@ def _value(rule: _Words) -> Any:
     if word.is_text:
         return str(word)
     if word in ("{", "}", "(", ")", "!", "=", ","):
-        raise ValueError(f"no value: {word}")
+        raise OtherFormError
     if word.startswith("@") or word == "*":
         return str(word)
     address, slash, length = word.partition("/")
     if slash:
         return {"prefix": {"addr": address, "len": int(length)}}
-    low, dash, high = word.partition("-")
-    if dash and low and high and (_is_number(low) and _is_number(high)):
+    low, _, high = word.partition("-")
+    if _is_number(low) and _is_number(high):
         return {"range": [_single(low), _single(high)]}
     return _single(word)
 

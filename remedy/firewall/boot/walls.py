@@ -34,7 +34,7 @@ from remedy.firewall.boot.nft_text import read_config
 from remedy.firewall.hooks import Tables
 from remedy.firewall.iptables import IptablesTable
 from remedy.firewall.spans import merge, of_networks
-from remedy.firewall.step import Amendment, FileStep, Note, Opening, Side, Way, opening_of
+from remedy.firewall.step import Amendment, FileStep, Note, Opening, Side, opening_of
 from remedy.plan.change import FindingKind
 from remedy.probe import File, HostState, NftChain, NftRuleset
 from remedy.values import Unknown
@@ -172,7 +172,7 @@ def _saved(host: HostState, path: str, question: PacketQuestion) -> Armed:
     found = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
     present = live_iptables.present(IptablesTable("nft", text))
     edit = partial(live_iptables.edit_saved, file.content)
-    return _with(found, partial(_edited, file, present, edit))
+    return replace(found, propose=partial(_edited, file, present, edit))
 
 
 def _ufw(host: HostState, question: PacketQuestion) -> Armed:
@@ -186,23 +186,19 @@ def _ufw(host: HostState, question: PacketQuestion) -> Armed:
     rules = host.file(ufw.RULES)
     assert isinstance(rules, File)
     edit = partial(ufw.edit_rules, rules.content)
-    return _with(found, partial(_edited, rules, _present_in_ufw(rules.content), edit))
+    present = _present_in_ufw(rules.content)
+    return replace(found, propose=partial(_edited, rules, present, edit))
 
 
 def _present_in_ufw(content: bytes) -> Opening | None:
     """Return what remedy's rules of a user.rules let through; None where there are none."""
     lines = ufw.live_lines(content)
-    ways: tuple[Way, ...] = ("in", "out")
     sides = [
         live_iptables.side_of(way, [line for line in lines if line.startswith(f"-A {chain} ")])
-        for way, chain in ((way, ufw.CHAINS[way]) for way in ways)
+        for way, chain in ufw.CHAINS.items()
     ]
     known = [side for side in sides if side is not None]
     return opening_of(known) if known else None
-
-
-def _with(wall: Armed, propose: Callable[[Opening], Amendment]) -> Armed:
-    return replace(wall, propose=propose)
 
 
 def _edited(
@@ -214,8 +210,7 @@ def _edited(
     """Return how a file comes to hold an opening."""
     content = edit(opening)
     if content is None:
-        title = f"{file.path} is not a file of rules as its tool writes it"
-        return Amendment(present, notes=(Note(FindingKind.BLOCKED, title, (file.path,)),))
+        return Amendment(present, notes=(ufw.FOREIGN,))  # one of iptables takes rules in any form
     if content == file.content:
         return Amendment(present)
     title = f"write remedy's rules into {file.path}, which is loaded at boot"
@@ -228,7 +223,7 @@ def _edited(
 def _firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:
     """Return what firewalld does."""
     found = rules_of_firewalld(host, question, configuration)
-    return _with(found, partial(_files_of_firewalld, host)) if found.chains else found
+    return replace(found, propose=partial(_files_of_firewalld, host)) if found.chains else found
 
 
 def rules_of_firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from remedy.plan import Change, Finding, remedies
-from tests.unit.sentences import flaws
+from tests.unit.sentences import note_flaws
 
 
 @pytest.fixture(autouse=True)
 def _whole_sentences(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     names = {remedy.name for remedy in remedies()}
     found: dict[str, None] = {}
-
-    def noting(kind: type[Finding | Change]) -> None:
-        build = kind.__init__
-
-        def init(self: Any, *args: Any, **values: Any) -> None:
-            build(self, *args, **values)
-            if self.remedy in names:
-                found.update(dict.fromkeys(flaws(self)))
-
-        monkeypatch.setattr(kind, "__init__", init)
-
-    noting(Finding)
-    noting(Change)
+    for kind in (Finding, Change):
+        note_flaws(kind, lambda said: said.remedy in names, found, monkeypatch)
     yield
     assert not found, "\n".join(found)

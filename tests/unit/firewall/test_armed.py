@@ -201,7 +201,7 @@ def test_ufw_that_denies_outgoing_at_boot_is_opened_both_ways() -> None:
 def test_rules_of_ufw_that_its_tool_did_not_write_are_left_to_their_owner() -> None:
     state = host({**UFW, ufw.RULES: b"*filter\nCOMMIT\n"}, "ufw", ufw_on=True)
     plan = settled(with_peer(state))
-    assert ("blocked", f"{ufw.RULES} is not a file of rules as its tool writes it") in said(plan)
+    assert ("blocked", f"{ufw.RULES} is not a file of rules as ufw writes it") in said(plan)
     assert plan.changes == ()
 
 
