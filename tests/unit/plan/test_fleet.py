@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from remedy.inventory import Inventory, Node
-from remedy.plan import Fleet, section_models
+from remedy.plan import Fleet
 from remedy.plan.claimed import interface_addresses
 from remedy.plan.fleet import MOST_ALIKE, ClusterAddress, once_a_fleet, once_alike
-from remedy.probe import Address, HostState, Interface, Network
-from remedy.spec import load_spec
 from remedy.values import Unknown
-from tests.unit.build import host_state, record
-
-
-def host(name: str, *addresses: str) -> HostState:
-    """Return a host with an interface for each address in CIDR notation, IPv6 or IPv4."""
-    interfaces = tuple(
-        record(
-            Interface,
-            name=f"eth{n}",
-            addresses=(
-                Address(address=a.split("/")[0], prefix=int(a.split("/")[1]), scope="global"),
-            ),
-        )
-        for n, a in enumerate(addresses)
-    )
-    state = host_state(name, "192.0.2.1")
-    return state.model_copy(update={"network": record(Network, interfaces=interfaces)})
-
-
-def fleet(
-    *states: HostState,
-    ssh: dict[str, str],
-    given: dict[str, str] | None = None,
-    subnet: str | None = None,
-) -> Fleet:
-    """Return the fleet of the hosts that ``ssh`` gives an ssh address; those without a state were not read."""
-    spec = load_spec(None, section_models())
-    spec.sections["cluster"] = spec.cluster.model_copy(update={"subnet": subnet})
-    nodes = tuple(
-        Node(name=name, ssh_address=address, data={"cluster_address": (given or {}).get(name)})
-        for name, address in ssh.items()
-    )
-    inventory = Inventory(path=Path("inventory.py"), nodes=nodes)
-    return Fleet(inventory, {state.host: state for state in states}, spec)
+from tests.unit.build import host_state
+from tests.unit.plan.plan_bench import addressed as fleet
+from tests.unit.plan.plan_bench import with_addresses as host
 
 
 def address(found: Fleet, name: str = "a") -> str | None:

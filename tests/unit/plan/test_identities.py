@@ -10,17 +10,8 @@ from remedy.inventory import Inventory
 from remedy.plan import FindingKind, Fleet
 from remedy.plan.identities import Claim, claims, findings, machine_mark
 from remedy.probe import HostState, Identity
-from tests.unit.build import fleet, host_state
-
-NAMES = ("gpu01", "gpu02", "gpu03")
-
-
-def machine(at: str, called: str, number: int, **identity: str) -> HostState:
-    """Return what answers at an entry's address: a machine of some name, with ids of its own."""
-    state = host_state(at, f"10.0.0.{NAMES.index(at) + 1}", running=called, static=called)
-    assert isinstance(state.identity, Identity)
-    ids = {"machine_id": f"machine-{number}", "boot_id": f"boot-{number}", **identity}
-    return state.model_copy(update={"identity": state.identity.model_copy(update=ids)})
+from tests.unit.build import fleet
+from tests.unit.plan.plan_bench import NAMES, machine
 
 
 def of(*states: HostState, absent: tuple[str, ...] = ()) -> Fleet:

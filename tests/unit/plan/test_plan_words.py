@@ -14,9 +14,9 @@ from remedy.plan.compare import differences, groups
 from remedy.plan.fleet import ClusterAddress
 from remedy.plan.identities import Claim, claims, findings
 from remedy.plan.planner import _not_judged
-from tests.unit.plan import test_fleet
-from tests.unit.plan.test_fleet import host
-from tests.unit.plan.test_identities import machine, of
+from tests.unit.build import fleet as of
+from tests.unit.plan.plan_bench import addressed, machine
+from tests.unit.plan.plan_bench import with_addresses as host
 from tests.unit.sentences import flaws
 
 OUTSIDE = "198.51.100.7"
@@ -25,24 +25,24 @@ OUTSIDE = "198.51.100.7"
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (test_fleet.fleet(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"}, given={"a": "10.9.9.9"}),
+        (addressed(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"}, given={"a": "10.9.9.9"}),
          ClusterAddress("10.9.9.9", "cluster_address in the inventory")),
-        (test_fleet.fleet(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"}, subnet="10.0.0.0/16"),
+        (addressed(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"}, subnet="10.0.0.0/16"),
          ClusterAddress("10.0.0.1", "in 10.0.0.0/16, cluster.subnet of the spec")),
-        (test_fleet.fleet(host("a", "10.0.0.1/24"), ssh={"a": OUTSIDE}, subnet="10.0.0.0/16"),
+        (addressed(host("a", "10.0.0.1/24"), ssh={"a": OUTSIDE}, subnet="10.0.0.0/16"),
          ClusterAddress("10.0.0.1", "in 10.0.0.0/16, cluster.subnet of the spec", claimed=True)),
-        (test_fleet.fleet(host("a", "10.9.0.1/24"), ssh={"a": "10.9.0.1"}, subnet="10.0.0.0/16"),
+        (addressed(host("a", "10.9.0.1/24"), ssh={"a": "10.9.0.1"}, subnet="10.0.0.0/16"),
          ClusterAddress(None, "has no address of its own in 10.0.0.0/16, cluster.subnet of the spec")),
-        (test_fleet.fleet(host("a", "240.0.0.1/24"), ssh={"a": OUTSIDE}, subnet="240.0.0.0/16"),
+        (addressed(host("a", "240.0.0.1/24"), ssh={"a": OUTSIDE}, subnet="240.0.0.0/16"),
          ClusterAddress(None, "has no address of its own in 240.0.0.0/16, cluster.subnet of the spec; "
                         "240.0.0.1 is no address of a host (RFC 6890), so what it says is not used")),
-        (test_fleet.fleet(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"}),
+        (addressed(host("a", "10.0.0.1/24"), ssh={"a": "10.0.0.1"}),
          ClusterAddress("10.0.0.1", "the address used for ssh")),
-        (test_fleet.fleet(host("a", "10.0.0.1/24"), host("b", "10.0.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
+        (addressed(host("a", "10.0.0.1/24"), host("b", "10.0.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
          ClusterAddress("10.0.0.1", "in 10.0.0.0/24, which all hosts share", claimed=True)),
-        (test_fleet.fleet(host("a", "10.0.0.1/24"), host("b", "10.1.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
+        (addressed(host("a", "10.0.0.1/24"), host("b", "10.1.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
          ClusterAddress(None, "no interface has the ssh address, and no subnet is shared by all")),
-        (test_fleet.fleet(host("a", "10.0.0.0/24"), host("b", "10.1.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
+        (addressed(host("a", "10.0.0.0/24"), host("b", "10.1.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
          ClusterAddress(None, "no interface has the ssh address, and no subnet is shared by all; 10.0.0.0 is "
                         "the address of the network 10.0.0.0/24 itself, or its broadcast, so what it says is "
                         "not used")),
