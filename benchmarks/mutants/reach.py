@@ -41,13 +41,24 @@ class LineReach:
         """Return the tests that can notice a mutant: those that reach its statement, then others of its file.
 
         The others are tried as well, if they are quick: not every way by which a line is reached is seen (a
-        tracer that an exhausted stack switches off, an answer that is kept from before).
+        tracer that an exhausted stack switches off, an answer that is kept from before). What a module makes
+        when it is imported can be read without carrying out a line of it, so the quick tests of its room are.
         """
         lines = self.lines.get(mutant.path, {})
         numbers = lines if mutant.top else [str(n) for n in range(mutant.line, mutant.end + 1)]
         reaching = self._tests(lines, numbers)
         others = [test for test in self._tests(lines, lines) if self.seconds[test] <= QUICK]
-        return list(dict.fromkeys([*reaching, *others[:OTHERS]]))
+        readers = [test for test in self._of_room(mutant.path) if mutant.top]
+        return list(dict.fromkeys([*reaching, *others[:OTHERS], *readers]))
+
+    def _of_room(self, path: str) -> list[str]:
+        """Return the quick tests of the room that a file is in, quickest first."""
+        folder = path.removeprefix("remedy/").split("/")[0]
+        found = [test for test in self.seconds if test.startswith(f"tests/unit/{folder}/")]
+        return sorted(
+            (t for t in found if self.seconds[t] <= QUICK),
+            key=lambda test: (self.seconds[test], test),
+        )
 
     def _tests(self, lines: Mapping[str, Sequence[str]], numbers: Iterable[str]) -> list[str]:
         """Return the tests that carry out any of some lines of a file, quickest first."""
