@@ -8,7 +8,9 @@ Nothing is measured on a machine: tests are counted in simulated fleets, so the 
 from __future__ import annotations
 
 import argparse
+import subprocess
 from collections.abc import Iterator
+from datetime import date
 from math import comb, log2
 from pathlib import Path
 from statistics import median
@@ -89,6 +91,12 @@ def growth(fleets: int) -> Iterator[str]:
         yield f"| {nodes} | {' | '.join(cells)} |"
 
 
+def commit() -> str:
+    """The commit that is counted with."""
+    words = ("git", "describe", "--always", "--dirty")
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> None:
     """Count, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -99,7 +107,8 @@ def main() -> None:
     text = [
         "# Isolation: tests and rounds until what is broken is named",
         "",
-        f"Made by `python -m benchmarks.isolation --fleets {fleets}`; simulated fleets with seeds from 0, so",
+        f"Made by `python -m benchmarks.isolation --fleets {fleets}` on {date.today()}, commit {commit()};",
+        "simulated fleets with seeds from 0, so",
         "that every run gives these numbers. A test is one group of hosts that is started and judged; the",
         "tests of a round are of disjoint hosts and run at once. Confirmations, the final test of the rest,",
         "and the test that tells the directions of a pair apart are counted. Unless said otherwise a test",
@@ -109,8 +118,9 @@ def main() -> None:
         *comparison(fleets),
         *growth(max(5, fleets // 5)),
         "",
-        "Half of the broken pairs are broken in one direction only. Broken pairs are found one after the other",
-        "where tests yield one bit, which is what their rounds go into.",
+        "Half of the broken pairs are broken in one direction only. Broken pairs are sought side by side where",
+        "they show at the same time. That takes more tests than a search of one after the other, and fewer",
+        "rounds: a round is what costs time, a test in it costs little.",
     ]
     if not options.no_write:
         RESULTS.parent.mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from remedy.verify.isolate.model import Fault, TestResult
@@ -48,6 +49,24 @@ class Evidence:
             best = max(best, common, key=len)
         return [host for host in among if host in best]
 
+    def parts(self, among: Sequence[str]) -> list[tuple[str, ...]]:
+        """Split hosts into parts each of which is known to work, the largest first where there is a choice."""
+        parts = []
+        remaining = list(among)
+        while remaining:
+            begin = self.largest_fine(remaining) or remaining[:1]
+            common = self.mask(remaining)
+            for host in begin:
+                common &= self.fine[self.place[host]]
+            part = list(begin)
+            for host in remaining:
+                if common >> self.place[host] & 1 and host not in begin:
+                    part.append(host)
+                    common &= self.fine[self.place[host]]
+            parts.append(tuple(part))
+            remaining = [host for host in remaining if host not in set(part)]
+        return parts
+
     def unproven(
         self, among: Collection[str], apart: Collection[frozenset[str]]
     ) -> list[list[str]]:
@@ -71,7 +90,22 @@ class Evidence:
                 groups.append(group)
             taken = set(group)
             order = [host for host in order if host not in taken]
-        return groups
+        return self._joined(groups, forbidden)
+
+    def _joined(self, groups: Sequence[list[str]], forbidden: Mapping[str, int]) -> list[list[str]]:
+        """Groups that may meet, as one: a single test proves them all."""
+        joined: list[tuple[list[str], int, int]] = []
+        for group in groups:
+            members, banned = self.mask(group), 0
+            for host in group:
+                banned |= forbidden[host]
+            for at, (hosts, others, never) in enumerate(joined):
+                if not (members & never or banned & others):
+                    joined[at] = ([*hosts, *group], others | members, never | banned)
+                    break
+            else:
+                joined.append((group, members, banned))
+        return [hosts for hosts, _, _ in joined]
 
     def _grown(
         self, order: Sequence[str], need: Mapping[str, int], forbidden: Mapping[str, int]
@@ -114,3 +148,23 @@ class Evidence:
         if common is None:
             return list(self.hosts)
         return sorted(common - {suspect}, key=self.place.__getitem__) or None
+
+
+def suspects_of(result: TestResult) -> dict[str, frozenset[str]]:
+    """Find the fewest hosts that explain what a failed group reported of itself.
+
+    Returns:
+        each with the hosts between which and it nobody answered.
+    """
+    partners: dict[str, set[str]] = {}
+    for source, target in result.unanswered:
+        partners.setdefault(source, set()).add(target)
+        partners.setdefault(target, set()).add(source)
+    suspects = set(result.missing)
+    unexplained = [set(way) for way in result.unanswered if not suspects & set(way)]
+    while unexplained:
+        counted = Counter(host for way in unexplained for host in way)
+        most = max(sorted(counted), key=counted.__getitem__)
+        suspects.add(most)
+        unexplained = [way for way in unexplained if most not in way]
+    return {host: frozenset(partners.get(host, ())) for host in sorted(suspects)}

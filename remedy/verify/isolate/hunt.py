@@ -177,7 +177,13 @@ def links_between(first: str, second: str) -> Steps:
     reply = yield Question((first, second), "links")
     if reply.result is None or reply.passed:
         return None
-    dead = reply.result.unanswered & {(first, second), (second, first)}
+    return fault_between((first, second), reply.result)
+
+
+def fault_between(pair: Sequence[str], result: TestResult | None) -> Fault:
+    """Say which direction of a pair is broken, from the test of its links."""
+    first, second = pair
+    dead = (result.unanswered if result else frozenset()) & {(first, second), (second, first)}
     source, target = next(iter(sorted(dead)), (first, second))
     return Fault((source, target), ("unknown", "one-way", "both")[len(dead)])
 

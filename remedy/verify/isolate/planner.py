@@ -3,21 +3,22 @@
 1. The whole fleet. Green: done, with one test.
 2. Hosts that the failed test itself named are left out, and the rest is tested.
 3. Otherwise the rest is screened in groups, all at once, and a hunt starts in each group that fails.
-4. What nobody is after any more is tested together, until every two hosts that are not accused were once in
-   a group that worked. Only then is nothing left to find.
+4. Where each host of a group that fails is good, what is broken is a pair: it is sought by halving both of its
+   sides at once, and in several places at the same time (``pairs``).
+5. What nobody is after any more is tested together, also while hunts go on: a second broken pair shows early.
+   So until every two hosts that are not accused were once in a group that worked. Only then is nothing left.
 
 The tests of a round have no host in common, so that they run at the same time without disturbing each other.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
-from remedy.verify.isolate.evidence import Evidence
+from remedy.verify.isolate.evidence import Evidence, suspects_of
 from remedy.verify.isolate.hunt import (
     Question,
     Reply,
@@ -29,6 +30,7 @@ from remedy.verify.isolate.hunt import (
     recheck,
 )
 from remedy.verify.isolate.model import Fault, Test, TestResult
+from remedy.verify.isolate.pairs import Begin, End, SideBySide, between, in_turn
 
 # Groups of the first screening: enough that five faults among 232 hosts mostly fall into different ones, and
 # few enough that a single fault is not paid for with many tests.
@@ -47,15 +49,21 @@ RESERVE = 2
 
 @dataclass
 class _Hunt:
-    """A hunt that is under way, with its open question.
+    """A hunt that is under way, with its questions and the replies so far.
 
     ``sure`` is whether there is a fault to be found; a host that was only named may well be sound.
     """
 
-    steps: Steps
+    steps: SideBySide
     span: Span
-    ask: Question
     sure: bool
+    asks: Sequence[Question] = ()
+    replies: dict[Question, Reply] = field(default_factory=dict)
+
+    @property
+    def open(self) -> list[Question]:
+        """The questions that have no reply yet."""
+        return [ask for ask in self.asks if ask not in self.replies]
 
 
 class Isolation:
@@ -79,7 +87,7 @@ class Isolation:
         self._screen = screen
         self._evidence = Evidence(self.hosts)
         self._hunts: list[_Hunt] = []
-        self._asked: dict[Test, _Hunt | None] = {}
+        self._asked: dict[Test, tuple[_Hunt, Question] | None] = {}
         self._doubted: dict[str, frozenset[str]] = {}
         self._followed: dict[str, frozenset[str]] = {}
         self._to_screen = False
@@ -128,10 +136,11 @@ class Isolation:
         failed = []
         for result in results:
             self._evidence.add(result)
-            active = self._asked.get(result.test)
-            if active is not None:
-                partner = set(result.test.hosts) - set(active.ask.hosts)
-                self._advance(active, Reply(result.passed, result, next(iter(partner), None)))
+            asked = self._asked.get(result.test)
+            if asked is not None:
+                active, ask = asked
+                partner = set(result.test.hosts) - set(ask.hosts)
+                self._reply(active, ask, Reply(result.passed, result, next(iter(partner), None)))
             elif not result.passed:
                 failed.append(result)
         for result in failed:
@@ -153,8 +162,7 @@ class Isolation:
             if not self._screened and len(hosts) >= 2 * SMALLEST:
                 self._to_screen = True
                 return
-        line, known = self._line(hosts)
-        self._start(lambda span: hunt(line, known, span), line)
+        self._hunt(hosts)
 
     def _new_suspects(self, result: TestResult) -> dict[str, frozenset[str]]:
         """Hosts that a failed group named and that were not followed up for it before."""
@@ -175,7 +183,15 @@ class Isolation:
             and not self._doubted.keys() & set(result.test.hosts)
         ]
         if open_ones:
-            line, known = self._line(min(open_ones, key=len))
+            self._hunt(min(open_ones, key=len))
+
+    def _hunt(self, hosts: Sequence[str]) -> None:
+        """Begin a hunt in a group that failed: for pairs alone where each of its hosts is good."""
+        parts = self._evidence.parts(hosts) if all(map(self._evidence.good, hosts)) else ()
+        if len(parts) > 1:
+            self._begin(partial(between, parts), hosts)
+        else:
+            line, known = self._line(hosts)
             self._start(lambda span: hunt(line, known, span), line)
 
     def _line(self, hosts: Sequence[str]) -> tuple[list[str], int]:
@@ -191,31 +207,49 @@ class Isolation:
     def _start(
         self, begin: Callable[[Span], Steps], hosts: Iterable[str], *, sure: bool = True
     ) -> None:
+        """Begin a hunt that asks one question a round."""
+        self._begin(lambda span: in_turn(begin(span)), hosts, sure=sure)
+
+    def _begin(self, begin: Begin, hosts: Iterable[str], *, sure: bool = True) -> None:
         """Begin a hunt."""
         span = Span(frozenset(hosts))
-        steps = begin(span)
-        active = _Hunt(steps, span, Question((), "half"), sure)
+        active = _Hunt(begin(span), span, sure)
         self._hunts.append(active)
-        self._advance(active, None)
+        self._step(active, None)
 
-    def _advance(self, active: _Hunt, reply: Reply | None) -> None:
-        """Give a hunt its answer; it asks again, or is over."""
+    def _reply(self, active: _Hunt, ask: Question, reply: Reply) -> None:
+        """Give a hunt a reply; once it has them all it goes on."""
+        active.replies[ask] = reply
+        if not active.open:
+            self._step(active, [active.replies[ask] for ask in active.asks])
+
+    def _step(self, active: _Hunt, replies: Sequence[Reply] | None) -> None:
+        """Let a hunt ask again, or take what it ended with."""
         try:
-            active.ask = next(active.steps) if reply is None else active.steps.send(reply)
+            active.asks = next(active.steps) if replies is None else active.steps.send(replies)
+            active.replies = {}
         except StopIteration as end:
             self._hunts.remove(active)
-            if not self._add(end.value) and active.sure:
-                self._vain += 1
-            if self._vain > VAIN:
-                self.unexplained = COMES_AND_GOES
+            self._end(active, end.value)
 
-    def _add(self, fault: Fault | None) -> bool:
+    def _end(self, active: _Hunt, ends: Sequence[End]) -> None:
+        """Take the faults of a hunt that is over, and begin those that go on from it."""
+        new = [self._add(end) for end in ends if isinstance(end, Fault)]
+        further = [end for end in ends if not isinstance(end, Fault)]
+        for begin in further:
+            self._begin(begin, ())
+        if active.sure and not further and not any(new):
+            self._vain += 1
+        if self._vain > VAIN:
+            self.unexplained = COMES_AND_GOES
+
+    def _add(self, fault: Fault) -> bool:
         """Accuse; returns whether that said anything new.
 
         A broken way of a broken host is nothing of its own.
         """
         guilty = self._guilty()
-        if fault is None or fault in self.faults or guilty.intersection(fault.hosts):
+        if fault in self.faults or guilty.intersection(fault.hosts):
             return False
         for host in fault.hosts:
             pairs = [known for known in self.faults if host in known.hosts]
@@ -251,25 +285,28 @@ class Isolation:
         """Put the questions of the hunts into the round; returns the hosts that are not free for others."""
         used: set[str] = set()
         # Those that need no partner first: a partner may be lent from their hosts, but not while they are used.
-        for active in sorted(self._hunts, key=lambda active: active.ask.partner):
-            test = self._test_of(active, used)
-            if test is not None:
-                self._asked[test] = active
-                used.update(test.hosts)
+        for active in sorted(self._hunts, key=lambda active: active.asks[0].partner):
+            for ask in active.open:
+                test, asked = self._test_of(active, ask, used)
+                if test is not None:
+                    self._asked[test] = (active, asked)
+                    used.update(test.hosts)
         return used | self._spans()
 
-    def _test_of(self, active: _Hunt, used: set[str]) -> Test | None:
-        """The test that answers a hunt's question; None where it has to wait, or is over."""
+    def _test_of(
+        self, active: _Hunt, ask: Question, used: set[str]
+    ) -> tuple[Test | None, Question]:
+        """The test for a hunt's question, or for the next one that needs a test; None where it has to wait."""
         while active in self._hunts:
-            ask = active.ask
             if used.intersection(ask.hosts):
-                return None
+                return None, ask
             if not ask.partner:
-                return Test(ask.hosts, ask.purpose)
+                return Test(ask.hosts, ask.purpose), ask
             suspect = ask.hosts[0]
             if self._evidence.good(suspect):
                 # It worked with others already: no fault of its own.
-                self._advance(active, Reply(passed=True))
+                self._reply(active, ask, Reply(passed=True))
+                ask = active.asks[0]
                 continue
             never = ask.never | self._broken_links(suspect)
             good = [host for host in self._partners(suspect) if host not in never]
@@ -279,11 +316,12 @@ class Isolation:
             free = [host for host in known if host not in reserved] or known
             if free:
                 partner = next((host for host in free if host not in ask.avoid), free[0])
-                return Test((suspect, partner), ask.purpose)
+                return Test((suspect, partner), ask.purpose), ask
             if good or self._sought < SEEKING:
-                return None
-            self._advance(active, Reply(passed=False))
-        return None
+                return None, ask
+            self._reply(active, ask, Reply(passed=False))
+            ask = active.asks[0]
+        return None, ask
 
     def _pool(self, busy: set[str]) -> list[Test]:
         """Tests of the hosts that nobody is after."""
@@ -297,9 +335,7 @@ class Isolation:
             groups = [free[a:b] for a, b in pairwise(edges)]
             return [Test(tuple(group), "screen") for group in groups if len(group) > 1]
         apart = [frozenset(f.hosts) for f in self.faults if not f.is_host]
-        if self._hunts:
-            if all(self._evidence.good(host) for host in free):
-                return []
+        if self._hunts and not all(ask.purpose == "links" for h in self._hunts for ask in h.open):
             reserve = [host for host in free if self._evidence.good(host)][
                 : RESERVE * len(self._hunts)
             ]
@@ -351,23 +387,3 @@ def _on_accusation(suspect: str, hinted: Sequence[str], everybody: Sequence[str]
 
 def _on_recheck(fault: Fault, doubts: Sequence[str], _: Span) -> Steps:
     return recheck(fault, doubts)
-
-
-def suspects_of(result: TestResult) -> dict[str, frozenset[str]]:
-    """Find the fewest hosts that explain what a failed group reported of itself.
-
-    Returns:
-        each with the hosts between which and it nobody answered.
-    """
-    partners: dict[str, set[str]] = {}
-    for source, target in result.unanswered:
-        partners.setdefault(source, set()).add(target)
-        partners.setdefault(target, set()).add(source)
-    suspects = set(result.missing)
-    unexplained = [set(way) for way in result.unanswered if not suspects & set(way)]
-    while unexplained:
-        counted = Counter(host for way in unexplained for host in way)
-        most = max(sorted(counted), key=counted.__getitem__)
-        suspects.add(most)
-        unexplained = [way for way in unexplained if most not in way]
-    return {host: frozenset(partners.get(host, ())) for host in sorted(suspects)}

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.verify.isolate.evidence import Evidence
+from remedy.verify.isolate.evidence import Evidence, suspects_of
 from remedy.verify.isolate.model import Fault, Test, TestResult
-from remedy.verify.isolate.planner import suspects_of
 
 HOSTS = tuple("abcdef")
 

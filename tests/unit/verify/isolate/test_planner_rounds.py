@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.simulated import SimulatedFleet, fleet
 from remedy.verify.isolate import planner
+from remedy.verify.isolate.evidence import suspects_of
 from remedy.verify.isolate.model import Fault, Purpose, Test, TestResult
 from remedy.verify.isolate.planner import COMES_AND_GOES, Isolation
 
@@ -316,4 +317,4 @@ def test_the_fewest_hosts_that_explain_what_a_group_said_are_suspected(
     result = TestResult(
         Test(("b", "c", "d", "z"), "fleet"), False, frozenset(missing), frozenset(unanswered)
     )
-    assert planner.suspects_of(result) == {h: frozenset(ends) for h, ends in suspects.items()}
+    assert suspects_of(result) == {h: frozenset(ends) for h, ends in suspects.items()}

@@ -182,11 +182,11 @@ def test_a_dead_link_is_told_apart_by_its_directions(
     assert culprit.name == what
     assert "29500" in culprit.reason
     assert outcomes(verdict) == {h: "fail" if h in "cf" else "pass" for h in HOSTS}
-    assert set(play.tried) == {"c", "f"}
+    assert {"c", "f"} <= set(play.tried)
     # Where connections are dead already, the pair is not run as well.
     assert ["c", "f"] not in [[host.name for host in group.hosts] for group in play.launched]
     links = [test for test in verdict.tests if test.purpose == "links"]
-    assert [(set(test.hosts), test.passed) for test in links] == [({"c", "f"}, False)]
+    assert [set(test.hosts) for test in links if not test.passed] == [{"c", "f"}]
 
 
 def test_a_pair_whose_connections_are_good_is_tried_itself(monkeypatch: pytest.MonkeyPatch) -> None:
