@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from remedy.firewall import spans
@@ -36,6 +36,26 @@ class Reasons:
     at_this_host: Sequence[Need]
     in_fleet: Sequence[Need]
     leaves: bool
+
+    @property
+    def without_services(self) -> Reasons:
+        """The needs of what a job starts by itself, without those that a service of the host serves."""
+        here = tuple(need for need in self.at_this_host if not need.standing)
+        anywhere = tuple(need for need in self.in_fleet if not need.standing)
+        return Reasons(here, anywhere, self.leaves)
+
+
+def without_doubts_of_services(walls: Sequence[Wall], others: Sequence[Wall]) -> tuple[Wall, ...]:
+    """Return walls without the doubts that are about services of the host alone.
+
+    How often somebody may call sshd (`ufw limit ssh`, fail2ban) is the site's choice, and no doubt.
+
+    Args:
+        walls: what they do with all packets of the cluster.
+        others: what they do with those of what a job starts by itself.
+    """
+    doubts = {doubt for wall in others for doubt in wall.doubts}
+    return tuple(replace(w, doubts=tuple(d for d in w.doubts if d in doubts)) for w in walls)
 
 
 def ways_of(wall: Wall, now: Opening | None) -> tuple[Way, ...]:

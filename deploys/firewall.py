@@ -38,6 +38,7 @@ from remedy.deploys._walls import (
     note_stuck,
     report_powerless,
     ways_of,
+    without_doubts_of_services,
 )
 from remedy.deploys._walls_ipv6 import note_walls_of_ipv6
 from remedy.firewall import firewalld, iptables, nftables, spans
@@ -201,19 +202,18 @@ def firewall(bench: Bench) -> None:
     path = _path(bench)
     for name, reason in unknowns(host, firewalls, bridged=path.bridged):
         bench.unknown(f"could not read what {name} lets in", reason)
+    needed, anywhere = needs(bench.fleet, host, settings), _needs_anywhere(bench.fleet)
     if ipv6_peers(bench.fleet).addresses:
-        reasons = Reasons(needs(bench.fleet, host, settings), _needs_anywhere(bench.fleet), True)
+        reasons = Reasons(needed, anywhere, True).without_services
         note_walls_of_ipv6(bench, firewalls, _question(bench, reasons, path), reasons)
     if not any_rules(host, firewalls):
         return
-    needed = needs(bench.fleet, host, settings)
-    reasons = Reasons(needed, _needs_anywhere(bench.fleet), settings.mode == "leave")
-    question = _question(bench, reasons, path)
-    walls = with_the_next_boot(
-        host,
-        tuple(walls_of(host, firewalls, question.traffic, path, question.accepted)),
-        question,
-    )
+    reasons = Reasons(needed, anywhere, settings.mode == "leave")
+    walls = _walls(host, firewalls, _question(bench, reasons, path))
+    if reasons.without_services != reasons and any(wall.doubts for wall in walls):
+        walls = without_doubts_of_services(
+            walls, _walls(host, firewalls, _question(bench, reasons.without_services, path))
+        )
     report_powerless(bench, firewalls, walls)
     present: Opening | None = None
     for wall in walls:
@@ -228,6 +228,12 @@ def firewall(bench: Bench) -> None:
         title = f"could not read {RANGE_KEY}, so what to open is not known"
         bench.unknown(title, fix=f"See that the probe can read it: sysctl {RANGE_KEY}")
         bench.withdraw()
+
+
+def _walls(host: HostState, firewalls: Firewalls, question: PacketQuestion) -> tuple[Wall, ...]:
+    """Return what the firewalls of a host do with packets of the cluster, now and after the next boot."""
+    walls = walls_of(host, firewalls, question.traffic, question.path, question.accepted)
+    return tuple(with_the_next_boot(host, tuple(walls), question))
 
 
 def _settle(bench: Bench, wall: Wall, reasons: Reasons, present: Opening | None) -> Opening | None:
@@ -266,7 +272,7 @@ def _question(bench: Bench, reasons: Reasons, path: Path) -> PacketQuestion:
     traffic = Traffic(
         _peers(bench),
         spans.merge((need.low, need.high) for need in reasons.at_this_host),
-        _needed_anywhere(fleet),
+        spans.merge((need.low, need.high) for need in reasons.in_fleet),
         client_ports(host),
         all_client_ports(fleet),
         spans.merge((need.low, need.high) for need in fixed),

@@ -40,6 +40,7 @@ class Need:
         why: what listens there.
         fixed: whether a listener needs these, so that the kernel may give them to nobody else.
         meeting: whether it fails where another process has the port, instead of taking the next.
+        standing: whether a service of the host listens there, such as sshd.
     """
 
     low: int
@@ -47,6 +48,7 @@ class Need:
     why: str
     fixed: bool = True
     meeting: bool = False
+    standing: bool = False
 
     def __str__(self) -> str:
         return (
@@ -61,7 +63,14 @@ def _frameworks() -> Mapping[Framework, tuple[Need, ...]]:
     document = json.loads(LISTENERS.read_text(encoding="utf-8"))
     return {
         framework: tuple(
-            Need(row["low"], row["high"], row["why"], row["fixed"], row["meeting"])
+            Need(
+                row["low"],
+                row["high"],
+                row["why"],
+                row["fixed"],
+                row["meeting"],
+                row.get("standing", False),
+            )
             for row in rows
             if not row.get("confined_by")
         )

@@ -22,7 +22,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("_no_leftovers")]
 
 # An environment with Paddle and MindSpore, which scripts/test --full makes.
 FRAMEWORKS = os.environ.get("REMEDY_ENGINES_VENV", "")
-WALLS = ("firewall-nftables", "firewall-ufw", "firewall-iptables")
+WALLS = (
+    ("firewall-nftables", "firewall-iptables-outgoing"),
+    ("firewall-ufw",),
+    ("firewall-iptables",),
+)
+# That wall as it is where ssh is for the management network alone.
+ONLY_MANAGED = "ufw delete allow 22/tcp && ufw allow in on eth0 to any port 22 proto tcp"
 LEFT = ("stale-launch-variables", "wrong-mpi-interface")
 BY = {True: "by name", False: "by address"}
 
@@ -33,7 +39,8 @@ def closed(folder: pytest.TempPathFactory, name: str, count: int) -> Iterator[Si
     with clusters(folder.mktemp(name)) as make:
         site = Site(make(count=count, mpi=True))
         for host, wall in zip(site.cluster.hosts, WALLS, strict=False):
-            site.cluster.fault(host, wall)
+            site.cluster.fault(host, *wall)
+        site.cluster.host(site.cluster.hosts[1]).must(ONLY_MANAGED)
         site.cluster.fault(site.cluster.hosts[-1], *LEFT)
         seen = site.remedy("check", "--json").stdout
         for line in (

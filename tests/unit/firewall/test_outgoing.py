@@ -189,6 +189,20 @@ def test_a_rule_that_cannot_be_judged_is_unknown_with_its_text_and_the_setting_t
     assert findings(other, FindingKind.UNKNOWN) == [finding]
 
 
+def test_how_often_sshd_may_be_called_is_no_doubt_and_that_it_may_not_be_is_repaired_for_mpirun() -> (
+    None
+):
+    limit = HASHLIMIT.replace("-p tcp", "-p tcp --dport 22")
+    mpi = {"frameworks": ["torch", "mpi"]}
+    assert plan_of(fleet_of(*hosts(iptables=saved(limit, policy="ACCEPT")), **mpi)).findings == ()
+    other = HASHLIMIT.replace("-p tcp", "-p tcp --dport 22:40000")
+    plan = plan_of(fleet_of(*hosts(iptables=saved(other, policy="ACCEPT")), **mpi))
+    assert [f.evidence[0] for f in findings(plan, FindingKind.UNKNOWN)] == [other]
+    closed = hosts(iptables=saved("-A INPUT -p tcp --dport 22 -j DROP", policy="ACCEPT"))
+    assert plan_of(fleet_of(*closed)).findings == (), "torch needs no ssh between hosts"
+    assert settled(fleet_of(*closed, **mpi)).changes
+
+
 def test_behind_remedys_own_rules_nothing_is_in_doubt() -> None:
     states = hosts(iptables=saved(HASHLIMIT, policy="DROP"))
     before = fleet_of(*states)
