@@ -22,6 +22,8 @@ from remedy.values import Unknown
 HOSTS = "/etc/hosts"
 NSSWITCH = "/etc/nsswitch.conf"
 RESOLV = "/etc/resolv.conf"
+GAI = "/etc/gai.conf"
+ORDERING = ("label", "precedence", "scopev4")
 # These read /etc/hosts by themselves, or only answer to names that no host has (nss-resolve(8),
 # nss-mymachines(8), nss-mdns's *_minimal: .local alone). nss-myhostname(8) does not: it gives all addresses of
 # the host.
@@ -164,6 +166,21 @@ def is_authselects(file: File) -> bool:
 def with_files_first(file: File) -> bytes:
     """Return the content that nsswitch.conf is to have."""
     return files_first(file.content)
+
+
+# --- the order of families ----------------------------------------------------------------------------------
+
+
+def order_lines(host: HostState) -> tuple[str, ...]:
+    """Return the lines of gai.conf(5) that change which address of a name comes first, with their places."""
+    file = host.file(GAI)
+    if isinstance(file, Unknown):
+        return ()
+    lines = enumerate(file.content.decode("utf-8", "replace").splitlines(), 1)
+    words = ((at, line.partition("#")[0].split()) for at, line in lines)
+    return tuple(
+        f"{GAI}:{at}: {' '.join(line)}" for at, line in words if line[:1] and line[0] in ORDERING
+    )
 
 
 # --- files that everybody has to be able to read -----------------------------------------------------------

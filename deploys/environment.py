@@ -262,7 +262,9 @@ def _keep_block(
     wishes: Mapping[str, Wish],
     sole_values: Mapping[str, str | None],
 ) -> None:
-    """Give a file the block that it is to have; a file that cannot be read counts where the spec needs it."""
+    """Give a file the block that it is to have; a file that cannot be read counts where the spec needs it, or
+    where it is no file that anybody could read.
+    """
     bench, file = around.bench, around.bench.host.file(target.path)
     due = {n: w for n, w in wishes.items() if target_for(n, around.targets) == target}
     if isinstance(file, Unknown):
@@ -289,7 +291,8 @@ def _keep_block(
 def _note_unread(
     bench: Workbench[EnvironmentSpec], path: str, reason: str, wishes: Mapping[str, Wish]
 ) -> None:
-    if any(wish.from_spec for wish in wishes.values()):
+    is_odd = reason.startswith((f"{path} is", f"{path} has"))
+    if is_odd or any(wish.from_spec for wish in wishes.values()):
         bench.unknown(f"could not read {path}", reason, label="env-not-propagated")
 
 

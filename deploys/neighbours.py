@@ -6,7 +6,8 @@ card or a host was replaced, say; a cluster interface that does not answer who a
 shows NOARP).
 
 Finds: two hosts whose cluster interfaces have one hardware address, as cloned virtual machines do; peers that
-have not answered a question for their hardware address (FAILED).
+have not answered a question for their hardware address (FAILED); kernel settings by which this host never asks
+for it, asks too late or has no room for the answers, now or after the next boot.
 
 How it is judged: entries against the interface that the peer itself has its cluster address on. An entry of a
 peer that could not be read is UNKNOWN. An entry with the right address stays. What it changes is guarded: a
@@ -24,6 +25,7 @@ from collections import defaultdict
 
 from pydantic import Field
 
+from remedy.deploys._neighbour_settings import note_settings
 from remedy.deploys._peers import Place, is_among, place_of
 from remedy.deploys._ways_ipv6 import note_neighbours_of_ipv6, shown
 from remedy.plan import (
@@ -84,6 +86,8 @@ def neighbours(bench: Bench) -> None:
         return
     _judge_answering(bench, place)
     _judge_silence(bench, place)
+    if isinstance(bench.host.sysctls, Sysctls):
+        note_settings(bench, place, bench.host.sysctls)
     routing = bench.need(bench.host.routing, "the neighbour table")
     known = hardware_addresses(bench.fleet)
     failed = []

@@ -4,7 +4,9 @@ Finds what files say about the next boot and what runs now does not: a service t
 boot (sshd, the batch system, the fabric manager of the GPUs, docker, a service for the clock), another MTU or
 address of the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6
 switched off or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not
-be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force. A script, a unit or a
+be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force, a line of tmpfiles.d,
+of udev's rules or of a script that writes another kernel setting or MTU than is in force now, or a file that
+remedy knows. A script, a unit or a
 line of cron's that closes the firewall at boot or loads rules from a file of its own is UNKNOWN.
 
 Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
@@ -28,6 +30,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from remedy.causes import Cause
+from remedy.deploys._boot_writes import note_writes
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
@@ -89,7 +92,8 @@ _NARROW = re.compile(
 
 class NextBootSpec(SpecSection):
     """``report``: whether what the next boot changes is looked for; ``accept``: lines of scripts that close or
-    load a firewall and are right as they are, each with its file, as findings show it.
+    load a firewall, or write settings at boot, and are right as they are, each with its file, as findings show
+    it.
     """
 
     report: bool = True
@@ -113,7 +117,7 @@ def next_boot(bench: Bench) -> None:
         _note_services(bench, bench.known(bench.host.units))
     with bench.part():
         _note_ipv6(bench, bench.known(bench.host.sysctls))
-    mentions = bench.need(bench.host.mentions, "the files of the network configuration")
+    mentions = bench.need(bench.host.mentions, "the files of shells, services and the network")
     place = place_of(bench.fleet, bench.host)
     if place is not None:
         _note_mtu(bench, mentions, place)
@@ -121,6 +125,7 @@ def next_boot(bench: Bench) -> None:
         _note_routes(bench, mentions, place)
     _note_loss(bench, mentions)
     _note_firewall(bench, mentions)
+    note_writes(bench, mentions, place, bench.settings.accept, SCRIPTS)
     _note_command_line(bench, mentions)
     _note_modules(bench, mentions)
 

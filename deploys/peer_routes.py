@@ -6,6 +6,8 @@ routing that does the same or leads to a table without the peers, a more specifi
 bridge of containers, a tunnel, the management network), the route of the cluster's own network that somebody
 has removed, a route that gives packets a source which the peers do not know.
 
+Finds: a cluster address with a longer prefix than peers have (/32, say), so that no route leads to them.
+
 How it is judged: for all peers, as the kernel looks a route up, once for sockets that are bound to the cluster
 address and once for those that are not. Rules for marks, devices and other protocols are not for training. A
 rule for some ports or users is UNKNOWN where it loses a peer. Each host is judged for what it sends, so both
@@ -32,6 +34,7 @@ from pydantic import Field
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._peers import Place, names_of, place_of
+from remedy.deploys._prefixes import note_prefix
 from remedy.deploys._ways import (
     LOST,
     Way,
@@ -111,6 +114,7 @@ def peer_routes(bench: Bench) -> None:
         return
     routing = bench.need(bench.host.routing, "the routes and routing rules")
     accepted = frozenset(bench.settings.accept)
+    note_prefix(bench, place, routing)
     missing = _missing_route(routing, place)
     after = routing if missing is None else with_one(routing, missing)
     stuck: list[Loss] = []

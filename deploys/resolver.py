@@ -4,9 +4,10 @@ Cures: a service that is asked before the hosts file and gives another address t
 old record, nss-myhostname with all addresses of the host (link-local and IPv6 ones among them); nsswitch.conf
 or resolv.conf that only root can read, so that the names of the cluster resolve for nobody else.
 
-Finds: where `dns` comes before `files` in /etc/nsswitch.conf, what DNS says of a node wins over the hosts
-file, and each start of a job waits for DNS; where a name server is dead, every name that is not in the hosts
-file takes seconds, so that ssh logins and rendezvous stall. What names resolve to is checked by hosts_file.
+Finds: /etc itself open to root alone; lines of gai.conf that put IPv6 first, or differ between hosts; `dns`
+before `files` in /etc/nsswitch.conf, by which what DNS says of a node wins over the hosts file, and each start
+of a job waits for DNS; a dead name server, by which every name that is not in the hosts file takes seconds, so
+that ssh logins and rendezvous stall. What names resolve to is checked by hosts_file.
 
 The order is changed only where an answer is wrong that the hosts file has right. What authselect(8) writes is
 left to it.
@@ -26,14 +27,15 @@ from remedy.deploys import _resolution as resolution
 from remedy.deploys._hosts_block import target
 from remedy.deploys._resolution import NSSWITCH, RESOLV
 from remedy.plan import Change, CommandAction, Risk, Workbench, remedy
-from remedy.probe import HostState, Names
+from remedy.probe import File, HostState, Names
 from remedy.probe.names import hosts_order
 from remedy.spec import SpecSection
 from remedy.text import counted
 from remedy.values import Unknown
 
 # Read by the resolver in every process (resolver(5), nsswitch.conf(5), host.conf(5)).
-FILES = (NSSWITCH, RESOLV, "/etc/host.conf")
+FILES = (NSSWITCH, RESOLV, "/etc/host.conf", resolution.GAI)
+FOLDER = "/etc"
 NOT_FILES = ("dns", "myhostname")
 
 
@@ -63,10 +65,12 @@ def resolver(bench: Bench) -> None:
         resolution.let_everybody_read(
             bench, path, label="hostname-unresolvable", manage=bench.settings.manage
         )
+    _note_folder(bench)
     names = bench.known(bench.host.names)  # that it is not known, hosts_file reports
     if not _put_files_first(bench):
         _note_order(bench, names)
     _note_options(bench, names)
+    _note_families(bench, names)
     _note_slowness(bench, names)
 
 
@@ -123,6 +127,41 @@ def _note_options(bench: Bench, names: Names) -> None:
             f"{RESOLV} has the option inet6: gethostbyname gives IPv6 addresses",
             f"{RESOLV}: options {' '.join(names.resolver_options)}",
             "Remove it: glibc no longer supports it (resolv.conf(5)).",
+            label="ipv6-issue",
+        )
+
+
+def _note_folder(bench: Bench) -> None:
+    """Name a directory that keeps others than root from every file that the resolver reads."""
+    folder = bench.host.file(FOLDER)
+    if isinstance(folder, File) and folder.exists and folder.mode & 0o005 != 0o005:
+        bench.blocked(
+            f"{FOLDER} has mode {folder.mode:04o}: names and users are known to root alone",
+            f"stat: {FOLDER} {folder.mode:04o}; names are asked as the user of each program",
+            f"Let everybody in: chmod 755 {FOLDER}",
+        )
+
+
+def _note_families(bench: Bench, names: Names) -> None:
+    """Name lines that reorder the answers of getaddrinfo, here or unlike elsewhere."""
+    lines = resolution.order_lines(bench.host)
+    if not lines:
+        return
+    wrong = resolution.ipv6_first(names)
+    alike = all(
+        [line.partition(" ")[2] for line in resolution.order_lines(state)]
+        == [line.partition(" ")[2] for line in lines]
+        for state in bench.fleet.states.values()
+    )
+    if wrong or not alike:
+        note = bench.blocked if wrong else bench.report
+        title = (
+            "puts IPv6 first for names of the cluster" if wrong else "is not the same on all hosts"
+        )
+        note(
+            f"{resolution.GAI}, by which getaddrinfo orders addresses, {title}",
+            lines[:8],
+            "Take these lines out, or have them on all hosts: without any, glibc's order holds (gai.conf(5)).",
             label="ipv6-issue",
         )
 

@@ -2,16 +2,17 @@
 
 Finds: a host that is right now and is about to be changed without anybody's doing. A shutdown or reboot with
 a time (`shutdown -r +30`); a timer of `systemd-run --on-active` whose command changes the firewall, routes,
-addresses, kernel settings or services, or takes something back; a program that waits for an answer and takes
-its change back without it (`iptables-apply`, `netplan try`); a shell that sleeps before such a command. What
-is said of such a host, and what is proved on it, holds until then: each is UNKNOWN, with its text. What is
-right is accepted by that text.
+addresses, kernel settings or services, or takes something back; a job of at(1) or batch(1) that does; a program
+that waits for an answer and takes its change back without it (`iptables-apply`, `netplan try`); a shell that
+sleeps before such a command. What is said of such a host, and what is proved on it, holds until then: each is
+UNKNOWN, with its text. What is right is accepted by that text.
 
 How it is judged: the timers of /run/systemd/transient by what systemd-run notes as their description, the file
-in which systemd keeps a shutdown, and command lines. Jobs of at(1) and what a script of another name does are
-not seen. Changes of remedy's own that wait for their confirmation are settled before a plan is made.
+in which systemd keeps a shutdown, command lines, and the commands of at's jobs. What a script of another name
+does is not seen. Changes of remedy's own that wait for their confirmation are settled before a plan is made.
 
-Sources: systemd-run(1), shutdown(8), iptables-apply(8), netplan-try(8).
+Sources: systemd-run(1), shutdown(8), iptables-apply(8), netplan-try(8), at(1); at's own at.c, by which the name
+of a job's file is its queue, its number and the minute of its time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pydantic import Field
 
 from remedy.causes import Cause
 from remedy.plan import Workbench, remedy
-from remedy.probe import File, HostState, Process
+from remedy.probe import File, HostState, Mention, Process
 from remedy.spec import SpecSection
 from remedy.text import is_number
 
@@ -32,12 +33,15 @@ CAUSE = Cause(
     name="change-scheduled",
     group="Launch",
     cause="Somebody has set a time at which the host is changed, or restarted.",
-    confirm="`systemctl list-timers`, `cat /run/systemd/shutdown/scheduled`, `ps -eo args`.",
-    fix="Wait for it, or take it back: `systemctl stop NAME.timer`, `shutdown -c`.",
+    confirm="`systemctl list-timers`, `atq`, `cat /run/systemd/shutdown/scheduled`, `ps -eo args`.",
+    fix="Wait for it, or take it back: `systemctl stop NAME.timer`, `atrm NUMBER`, `shutdown -c`.",
     silent="nothing fails before that time",
 )
 TIMERS = "/run/systemd/transient"
 SHUTDOWN = "/run/systemd/shutdown/scheduled"
+SPOOLS = ("/var/spool/cron/atjobs/", "/var/spool/at/", "/var/spool/atjobs/")
+"""Where at(1) keeps its jobs: Debian, Red Hat, SUSE."""
+
 OF_REMEDY, STATE = f"{TIMERS}/remedy-", "/var/lib/remedy/"
 """Timers and processes of remedy's own, of which the probe says more (``remedy.probe.guards``)."""
 
@@ -56,6 +60,7 @@ _CHANGES = re.compile(
     r"|(^|[\s/._-])(rollback|roll-back|revert|restore|undo)($|[\s._-])"
 )
 _WAITING = re.compile(r"(^|/)iptables-apply( |$)|(^|/)netplan try( |$)")
+_JOB = re.compile(r"[A-Za-z=]([0-9a-f]{5})([0-9a-f]{8})")
 _SLEEPING = re.compile(r"(^|[\s;&|('\"])sleep [\d.]+[smhd]?\s*[;&\n]")
 
 
@@ -84,6 +89,8 @@ def schedule(bench: Bench) -> None:
     for file in bench.host.files_in(TIMERS):
         if isinstance(file, File) and file.exists and file.path.endswith(".timer"):
             _note_timer(bench, file)
+    with bench.part():
+        _note_jobs(bench, bench.known(bench.host.mentions))
     with bench.part():
         _note_processes(bench, bench.known(bench.host.processes))
 
@@ -119,6 +126,20 @@ def _note_timer(bench: Bench, file: File) -> None:
     times = [f"{file.path}: {key}={value}" for key, value in values if key.startswith("On")]
     title = f"{name} is to run: {text[:LONGEST]}"
     _note(bench, title, times, f"systemctl stop {name}", text)
+
+
+def _note_jobs(bench: Bench, mentions: Iterable[Mention]) -> None:
+    """Name jobs of at(1) and batch(1) whose commands change what is judged here."""
+    for mention in mentions:
+        folder, _, name = mention.path.rpartition("/")
+        job, text = _JOB.fullmatch(name), mention.text.strip()
+        if job is None or f"{folder}/" not in SPOOLS or text in bench.settings.accept:
+            continue
+        if not text.startswith("#") and _CHANGES.search(text):
+            number, moment = int(job[1], 16), int(job[2], 16) * 60 * 10**6
+            title = f"job {number} of at is to run at {_time(moment)}: {text[:LONGEST]}"
+            shown = f"{mention.path}:{mention.line}: {text[:LONGEST]}"
+            _note(bench, title, shown, f"atrm {number}", text)
 
 
 def _note_processes(bench: Bench, processes: Iterable[Process]) -> None:

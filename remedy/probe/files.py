@@ -9,6 +9,7 @@ from functools import lru_cache
 from pydantic import ConfigDict
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
+from remedy.probe.sources import FOLDERS
 from remedy.probe.space import Mount, mount_of
 from remedy.values import Fact, Record, Unknown
 
@@ -22,6 +23,14 @@ KERNEL_FILES = (b"/proc/", b"/sys/")
 _FACTS = re.compile(rb"([0-9a-f]{1,8}) (\d{1,10}) (\d{1,10}) (\d{1,20}) \d+ \d+ -?\d+ (/.*)")
 _REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")
 _REGULAR = 0o100000
+_DIRECTORY = 0o040000
+_KINDS = {
+    0o010000: "a named pipe (FIFO)",
+    0o020000: "a character device",
+    0o040000: "a directory",
+    0o060000: "a block device",
+    0o140000: "a socket",
+}
 
 
 class File(Record):
@@ -30,7 +39,8 @@ class File(Record):
     ``path`` is the name it is known by; ``real_path`` is where it really is after following links
     (equal where there is no link). ``content`` is the exact bytes. A file that does not exist has
     ``exists=False`` and empty content. ``immutable`` is chattr(1)'s ``i`` or ``a`` on the file or its
-    directory; ``read_only`` that it is on a file system mounted so. Content may hold secrets: it is for
+    directory; ``read_only`` that it is on a file system mounted so. ``sources.FOLDERS`` are directories, whose
+    content is empty. Content may hold secrets: it is for
     comparing and rewriting, not for showing.
     """
 
@@ -220,9 +230,12 @@ def _content(
     if real == "/dev/null":  # how sysctl.d(5) and systemd switch a file off
         return b""
     if mode & 0o170000 != _REGULAR:
-        return Unknown(reason=f"{name} is not a regular file")
+        if mode & 0o170000 == _DIRECTORY and name in FOLDERS:
+            return b""
+        kind = _KINDS.get(mode & 0o170000, "something else")
+        return Unknown(reason=f"{name} is {kind}, and not a regular file")
     if size > LARGEST:
-        return Unknown(reason=f"{name} is larger than {LARGEST >> 20} MiB")
+        return Unknown(reason=f"{name} has {size:,} bytes, and is larger than {LARGEST >> 20} MiB")
     if b":" in path or b"'" in path:
         return Unknown(reason=f"{name} has a name that the probe does not read")
     if path.startswith(KERNEL_FILES):

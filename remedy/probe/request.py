@@ -140,6 +140,7 @@ def _fixed_assignments() -> str:
         _assignments(
             {name: "\n".join(items) for name, items in lines.items()}
             | {name: " ".join(items) for name, items in words.items()}
+            | {"at_pattern": searched.AT_PATTERN}
             | {"scan_pattern": searched.SCAN_PATTERN, "variable_names": searched.VARIABLES}
             | {"secret": shell_pattern()}
         )

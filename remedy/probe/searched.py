@@ -129,6 +129,11 @@ SCAN_FILES = (
     "/boot/grub2/grub.cfg",
     "/boot/loader/entries/*.conf",
     "/etc/modprobe.d/*.conf",
+    "/etc/tmpfiles.d/*.conf",
+    "/usr/local/lib/tmpfiles.d/*.conf",
+    "/usr/lib/tmpfiles.d/*.conf",
+    "/etc/udev/rules.d/*.rules",
+    "/usr/local/lib/udev/rules.d/*.rules",
 )
 """Files that are only searched, line by line: what else they hold (credentials, say) stays on the host."""
 
@@ -192,6 +197,11 @@ _FIREWALL_COMMANDS = (
     "ip6?tables[a-z-]*[[:space:]].*(DROP|REJECT)|ip6?tables[a-z-]*-restore"
     "|nft[[:space:]].*(-f|drop|reject)"
 )
+# What tmpfiles.d, udev and scripts write at boot.
+_BOOT_WRITES = (
+    r"^[[:space:]]*[wfFLCrRD][^[:space:]]*[[:space:]]+[\"']?/(proc/sys|sys|etc)/"
+    r"|SYSCTL[{]|ATTR[{]mtu[}][[:space:]]*:?=[^=]|sysctl[[:space:]].*=|>[[:space:]]*/(proc/sys|sys)/"
+)
 _BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
 _MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
 _UNIT_KEYS = (
@@ -220,8 +230,16 @@ SCAN_PATTERN = "|".join(
         r"^[[:space:]]*-[[:space:]]*\"?[0-9.]+/[0-9]+",
         _NETWORK_COMMANDS,
         _FIREWALL_COMMANDS,
+        _BOOT_WRITES,
         f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*({_BOOT_WORDS})=",
         f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
     )
 )
 """What is looked for in them (POSIX extended regular expression)."""
+
+AT_PATTERN = (
+    "(^|[^A-Za-z0-9_-])(nft|ip6?tables[a-z-]*|arptables|ebtables|ipset|ufw|firewall-cmd|netplan|nmcli|networkctl|ifup"
+    "|ifdown|ifconfig|ip|tc|sysctl|hostnamectl|systemctl|shutdown|reboot|poweroff|halt|kexec)([^A-Za-z0-9_-]|$)"
+    "|rollback|roll-back|revert|restore|undo"
+)
+"""Commands of at(1)'s jobs that may change a host; ``schedule`` judges which do."""

@@ -13,6 +13,8 @@ FILES = (
     "/etc/nsswitch.conf",
     "/etc/resolv.conf",
     "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc",
     "/etc/machine-id",
     "/etc/os-release",
     "/etc/cloud/templates/hosts.*.tmpl",
@@ -87,6 +89,9 @@ FILES = (
 )
 """Files read whole, always. A path without a pattern that is not there is reported as not there."""
 
+FOLDERS = ("/etc",)
+"""Those of them that are directories: their mode is read."""
+
 HOME_FILES = (
     ".nccl.conf",
     ".openmpi/mca-params.conf",
@@ -117,6 +122,12 @@ SYSCTLS = (
     "net/ipv4/conf/*/arp_announce",
     "net/ipv4/conf/*/arp_filter",
     "net/ipv4/conf/*/accept_local",
+    "net/ipv4/neigh/*/mcast_solicit",
+    "net/ipv4/neigh/*/ucast_solicit",
+    "net/ipv4/neigh/*/app_solicit",
+    "net/ipv4/neigh/*/retrans_time_ms",
+    "net/ipv4/neigh/*/base_reachable_time_ms",
+    "net/ipv4/neigh/default/gc_thresh3",
     "net/ipv6/conf/*/disable_ipv6",
     "net/ipv6/bindv6only",
     "net/core/somaxconn",

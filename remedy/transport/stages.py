@@ -86,6 +86,7 @@ _WAITED = {
     Stage.CHANNEL: "the login was accepted, and sshd did not open the session",
     Stage.COMMAND: "the session was opened, and the login shell did not start the command",
 }
+READ_BY_PAM = "stat -L -c '%F %s %n' /etc/environment /etc/default/locale /etc/security/*.conf"
 _LOOK = {
     Stage.NAME: "Ask the name servers of this machine: getent ahosts NAME. Or set ssh_hostname of the host "
     "to an address.",
@@ -94,7 +95,8 @@ _LOOK = {
     Stage.LOGIN: "On its console: what does PAM wait for? Look at auth and account in /etc/pam.d/sshd, "
     "at sssd, and at journalctl -u ssh. On this machine: does the ssh agent answer? ssh-add -l",
     Stage.CHANNEL: "On its console: what does PAM wait for? Look at the session lines of /etc/pam.d/sshd, at "
-    "systemd-logind, and at file systems of the network that the home is on.",
+    "systemd-logind, at file systems of the network that the home is on, and whether what PAM reads is a "
+    f"regular file: {READ_BY_PAM}",
     Stage.COMMAND: "On its console: do the user's shell and its start-up files end? Look at the "
     f"shell in /etc/passwd, and where ~/.bashrc waits: {TRACE_START_UP}",
     Stage.OUTPUT: "On its console: is the host frozen, or cut off? Then run the command again.",

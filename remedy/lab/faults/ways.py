@@ -74,3 +74,19 @@ def filter_redirects(host: Host) -> None:
         f"tc qdisc replace dev {interface} ingress; tc filter replace dev {interface} ingress protocol ip"
         f" pref 7 handle 800::800 u32 match ip src {_peer(host)} action mirred egress redirect dev docker0"
     )
+
+
+@fault("neighbours-unasked", "the cluster interface never asks for the hardware addresses of peers")
+def neighbours_unasked(host: Host) -> None:
+    interface = host.record.cluster_interface
+    host.must(
+        f"sysctl -qw net.ipv4.neigh.{interface}.mcast_solicit=0; ip neigh flush dev {interface}"
+    )
+
+
+@fault(
+    "prefix-too-long", "the cluster address has the prefix /32, so that peers are beyond a router"
+)
+def prefix_too_long(host: Host) -> None:
+    address, interface = host.record.cluster_address, host.record.cluster_interface
+    host.must(f"ip addr flush dev {interface} && ip addr add {address}/32 dev {interface}")

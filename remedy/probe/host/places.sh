@@ -14,8 +14,10 @@ mentions() {
     searched= system_files=
     set -- $scan_files $scan_home_paths $further
     unset IFS
-    mentioned=$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
+    can_be_searched "$@" || return
+    mentioned=$(ulimit -v 500000; grep -aHnsE "$scan_pattern" "$@" 2>&1 </dev/null)
     judge $?
+    case $status$nl$mentioned in timeout* | *"${nl}grep: "*xhausted*) name_largest "$@"; return ;; esac
     name_further_files
     if [ "$further" ]; then
         IFS=$nl
@@ -26,7 +28,36 @@ mentions() {
     fi
     case $status in failed:[12]) status=ok ;; esac # no line matches, or a file is not there
     [ -z "$guest_scan" ] || [ "$status" != ok ] || guest_mentions
+    at_jobs
     printf '%s\n' "$mentioned" | sed "$hide_values"
+}
+
+# A pipe or a device among them would be waited for: what it is, is said instead.
+can_be_searched() { # path...
+    for path; do
+        [ -f "$path" ] || [ ! -e "$path" ] || [ -d "$path" ] || [ "$path" -ef /dev/null ] || {
+            status=failed:1 detail="$path is a $(stat -L -c %F "$path"), and no regular file"
+            return 1
+        }
+    done
+}
+
+# Where the search was not over in time, or its memory, the largest file is mostly why.
+name_largest() { # path...
+    largest=$(stat -L -c '%s %n' "$@" 2>/dev/null </dev/null | sort -rn | head -n 1)
+    [ "$status" = timeout ] || status=failed:2
+    [ "${largest%% *}" -le 4194304 ] || detail="${largest#* } has ${largest%% *} bytes"
+}
+
+# The commands of jobs of at(1). What stands in front of them is the environment of whoever made the job, which is
+# left out with the lines that set it.
+at_jobs() {
+    set --
+    for path in /var/spool/cron/atjobs/[A-Za-z=]?????????????  /var/spool/at/[A-Za-z=]????????????? /var/spool/atjobs/[A-Za-z=]?????????????; do
+        [ ! -f "$path" ] || [ $# -ge 100 ] || set -- "$@" "$path"
+    done
+    [ $# -gt 0 ] || return 0
+    mentioned=$mentioned$nl$(grep -aHnsE "$at_pattern" "$@" </dev/null | grep -v "=.*; export [A-Za-z_][A-Za-z0-9_]*\$")
 }
 
 # The files that systemd's units, PAM, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, TaskProlog=, and

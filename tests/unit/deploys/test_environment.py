@@ -352,3 +352,11 @@ def test_any_fleet_converges_in_one_plan_and_undoes(
             assert isinstance(old, File)
             assert isinstance(file, File)
             assert (old.exists, old.content) == (file.exists, file.content)
+
+
+def test_a_file_of_variables_that_is_none_is_unknown_though_nothing_is_asked_of_it() -> None:
+    reason = f"{ENV} is a named pipe (FIFO), and not a regular file"
+    state = host()
+    state = state.model_copy(update={"files": {**state.files, ENV: Unknown(reason=reason)}})
+    (finding,) = findings(state, FindingKind.UNKNOWN)
+    assert (finding.kind, finding.evidence) == (FindingKind.UNKNOWN, (reason,))

@@ -202,3 +202,43 @@ def test_an_interface_that_is_to_answer_nobody_is_named_now_and_for_the_next_boo
     assert titles[0] == (
         "after the next boot, this host answers nobody who asks for its hardware address"
     )
+
+
+TMPFILES, UDEV, SCRIPT = "/etc/tmpfiles.d/site.conf", "/etc/udev/rules.d/9.rules", "/etc/rc.local"
+LIVE = {"net.core.somaxconn": "4096", "net.ipv4.conf.eth0.rp_filter": "2"}
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "words"),
+    [
+        (TMPFILES, "w /proc/sys/net/core/somaxconn - - - - 128", "net.core.somaxconn is 128"),
+        (TMPFILES, "w! /proc/sys/net/ipv4/conf/*/rp_filter - - - - 1", "rp_filter is 1"),
+        (TMPFILES, "w\t/proc/sys/net/core/somaxconn\t-\t-\t-\t-\t4096", None),
+        (TMPFILES, "#w /proc/sys/net/core/somaxconn - - - - 128", None),
+        (TMPFILES, "w /sys/class/net/eth0/mtu - - - - 1500", "the MTU of eth0 is 1500"),
+        (TMPFILES, "w /sys/class/net/eth0/mtu - - - - 9000", None),
+        (TMPFILES, "w /sys/class/net/eth7/mtu - - - - 1500", None),
+        (TMPFILES, "f+ /etc/hosts 0644 root root - 127.0.0.1 localhost", "/etc/hosts is written"),
+        (TMPFILES, "r! /etc/hosts", "/etc/hosts is written"),
+        (TMPFILES, "L+ /etc/hosts - - - - ../usr/share/hosts", "/etc/hosts is written"),
+        (TMPFILES, "f /etc/hosts 0644 root root - x", None),
+        (TMPFILES, "C! /etc/hosts", None),
+        (TMPFILES, "d /etc/hosts", None),
+        (UDEV, 'ACTION=="add", SYSCTL{net/core/somaxconn}="128"', "net.core.somaxconn is 128"),
+        (UDEV, 'SUBSYSTEM=="net", KERNEL=="eth0", ATTR{mtu}="1500"', "the MTU of eth0 is 1500"),
+        (UDEV, 'KERNEL=="eth7", ATTR{mtu}="1500"', None),
+        (SCRIPT, "sysctl -w net.core.somaxconn=128", "net.core.somaxconn is 128"),
+        (SCRIPT, "/sbin/sysctl -q net.core.somaxconn = 4096", None),
+        (SCRIPT, "echo 128 > /proc/sys/net/core/somaxconn", "net.core.somaxconn is 128"),
+        (SCRIPT, "echo $N >/proc/sys/net/core/somaxconn", None),
+        ("/etc/cron.d/x", "@reboot root sysctl -w net.core.somaxconn=128", "somaxconn is 128"),
+        ("/etc/cron.d/x", "5 * * * * root sysctl -w net.core.somaxconn=128", None),
+    ],
+)  # fmt: skip
+def test_what_else_writes_at_boot_is_named_where_it_is_otherwise_now(
+    path: str, line: str, words: str | None
+) -> None:
+    findings = found(host((path, line), live=LIVE))
+    assert [words in f.title for f in findings if words] == ([True] if words else [])
+    assert bool(findings) is bool(words)
+    assert all(f.evidence[0] == f"{path}:1: {line}" for f in findings)

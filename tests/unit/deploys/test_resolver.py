@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from remedy.deploys.resolver import ResolverSpec
-from remedy.probe import Names
-from tests.unit.build import record
+from remedy.plan import FindingKind, make_plan
+from remedy.probe import File, Names
+from tests.unit.build import WHEN, record
 from tests.unit.deploys.report_bench import finding_of, findings_of, hosts, says
 
 
@@ -70,3 +71,44 @@ def test_a_slow_resolver_is_named_with_its_servers(seconds: float, named: bool) 
         )
     without = record(Names, servers=())
     assert findings_of("resolver", hosts({"names": without, "costs": {"names": 9.0}})) == []
+
+
+def with_files(**files: tuple[str, int]) -> dict[str, object]:
+    """Return the files of a host: by the end of their paths, content and mode."""
+    return {
+        "names": record(Names),
+        "files": {
+            path: File(path=path, real_path=path, exists=True, content=text.encode(), mode=mode)
+            for path, (text, mode) in ((f"/etc{end}", of) for end, of in files.items())
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_named"), [(0o700, True), (0o750, True), (0o751, True), (0o755, False)]
+)
+def test_a_closed_etc_is_named_for_those_who_are_not_root(mode: int, *, is_named: bool) -> None:
+    found = findings_of("resolver", hosts(with_files(**{"": ("", mode)}), with_files()))
+    assert [finding.fix for finding in found] == (
+        ["Let everybody in: chmod 755 /etc"] if is_named else []
+    )
+
+
+def test_a_gai_conf_of_root_alone_is_opened() -> None:
+    closed = with_files(**{"/gai.conf": ("", 0o600)})
+    (change,) = make_plan(hosts(closed, with_files()), WHEN, only="resolver").changes
+    assert "/etc/gai.conf has mode 0600" in change.reason
+
+
+ORDER = "# precedence ::1/128 50\nprecedence ::ffff:0:0/96 10 # IPv4 last\n"
+
+
+def test_lines_that_reorder_families_are_named_where_they_matter() -> None:
+    one, other = with_files(**{"/gai.conf": (ORDER, 0o644)}), with_files()
+    finding = finding_of("resolver", hosts(one, other))
+    assert finding.kind is FindingKind.REPORT
+    assert finding.evidence == ("/etc/gai.conf:2: precedence ::ffff:0:0/96 10",)
+    assert findings_of("resolver", hosts(one, one)) == []
+    one["names"] = record(Names, peers={"gpu01": ("fd00::1", "10.0.0.1")})
+    (blocked,) = (f for f in findings_of("resolver", hosts(one, one)) if f.host == "gpu01")
+    assert blocked.kind is FindingKind.BLOCKED

@@ -6,7 +6,7 @@ import pytest
 
 from remedy.deploys.schedule import SHUTDOWN, TIMERS, ScheduleSpec
 from remedy.plan import Finding, FindingKind
-from remedy.probe import File, Process
+from remedy.probe import File, Mention, Process
 from tests.unit.build import fleet, host_state
 from tests.unit.deploys.report_bench import findings_of
 
@@ -93,3 +93,36 @@ def test_programs_that_wait_before_they_change_the_host(text: str, named: bool) 
     found = said(processes=(text,))
     assert [f.kind for f in found] == [FindingKind.UNKNOWN] * named
     assert said(processes=(text,), accept=(text,)) == []
+
+
+JOB = "/var/spool/cron/atjobs/a0000101ba4e08"
+
+
+@pytest.mark.parametrize(
+    "path", [JOB, "/var/spool/at/b0000101ba4e08", "/var/spool/at/=0000101ba4e08"]
+)
+def test_a_job_of_at_that_changes_the_host_is_unknown_until_it_is_accepted(path: str) -> None:
+    text = "iptables -I INPUT -j DROP"
+    state = host_state("gpu01", "10.0.0.1")
+    line = Mention(path=path, line=30, text=text)
+    state = state.model_copy(update={"mentions": (line,)})
+    (finding,) = findings_of("schedule", fleet(state), ScheduleSpec())
+    assert finding.kind is FindingKind.UNKNOWN
+    assert finding.title == f"job 1 of at is to run at 2025-02-10 18:48 UTC: {text}"
+    assert finding.evidence == (f"{path}:30: {text}",)
+    assert "atrm 1" in finding.fix
+    assert findings_of("schedule", fleet(state), ScheduleSpec(accept=(text,))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (JOB, "/usr/local/bin/backup --ip x"),
+        (JOB, "# nft flush ruleset"),
+        ("/etc/rc.local", "nft flush ruleset"),
+    ],
+)
+def test_other_jobs_and_files_are_not_mentioned(path: str, text: str) -> None:
+    state = host_state("gpu01", "10.0.0.1")
+    state = state.model_copy(update={"mentions": (Mention(path=path, line=1, text=text),)})
+    assert findings_of("schedule", fleet(state), ScheduleSpec()) == []

@@ -116,3 +116,44 @@ def test_what_daemons_have_is_read_by_process() -> None:
         ServiceVariable("systemd", 1, "GLOO_SOCKET_IFNAME", "eth9"),
     )
     assert parse_service_environments(section(b"", "none", "no daemon"), ()) == ()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_pipe_among_what_is_searched_is_named_and_not_waited_for(
+    tmp_path: Path, shell: str
+) -> None:
+    os.mkfifo(tmp_path / "site.sh")
+    request = ProbeRequest()
+    text = in_place(render_probe(request), "/etc/bashrc", tmp_path / "site.sh")
+    state, _ = probe(text, request, shell)
+    assert isinstance(state.mentions, Unknown)
+    assert f"{tmp_path}/site.sh is a fifo, and no regular file" in state.mentions.reason
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_too_large_to_be_searched_is_named(tmp_path: Path, shell: str) -> None:
+    with (tmp_path / "site.sh").open("wb") as file:
+        file.truncate(20 << 30)
+    request = ProbeRequest()
+    text = in_place(render_probe(request), "/etc/bashrc", tmp_path / "site.sh")
+    state, _ = probe(text, request, shell)
+    assert isinstance(state.mentions, Unknown)
+    assert f"{tmp_path}/site.sh has 21474836480 bytes" in state.mentions.reason
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_of_a_job_of_at_the_commands_are_read_and_not_its_environment(
+    tmp_path: Path, shell: str
+) -> None:
+    variables = f"HF_TOKEN={SECRET}; export HF_TOKEN\nX=nft\\ {SECRET}; export X\n"
+    lines = f"#!/bin/sh\n{variables}cd /root\nnft flush ruleset\n"
+    (tmp_path / "a0000101ba4e08").write_text(lines)
+    request = ProbeRequest()
+    text = render_probe(request).replace("/var/spool/at/", f"{tmp_path}/")
+    state, printed = probe(text, request, shell)
+    assert not isinstance(state.mentions, Unknown)
+    path = str(tmp_path / "a0000101ba4e08")
+    assert [(m.line, m.text) for m in state.mentions if m.path == path] == [
+        (5, "nft flush ruleset")
+    ]
+    assert SECRET not in printed

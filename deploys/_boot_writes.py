@@ -1,0 +1,132 @@
+"""Lines that write settings of the kernel and files at boot, by other ways than sysctl.d. Not a remedy.
+
+``next_boot`` says what these make of the host where it is something else now: tmpfiles.d, udev rules and
+scripts. Sources: tmpfiles.d(5), udev(7) (SYSCTL{...}, ATTR{mtu}), sysctl(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from remedy.bounds import fits_name
+from remedy.deploys._peers import Place
+from remedy.plan import Workbench
+from remedy.probe import File, Mention, Sysctls
+
+TMPFILES = ("/etc/tmpfiles.d/", "/usr/local/lib/tmpfiles.d/", "/usr/lib/tmpfiles.d/")
+UDEV = ("/etc/udev/rules.d/", "/usr/local/lib/udev/rules.d/", "/usr/lib/udev/rules.d/")
+
+# Types of tmpfiles.d that change a path which is there: written, emptied, replaced, removed.
+_CHANGING = re.compile(r"^([wFrRD]|[fLC](?=[^ ]*\+))[+!=~^$-]*$")
+_SYSCTL = re.compile(r"\bsysctl\s(?:.*\s)?([\w./*-]+)\s?=\s?[\"']?([^\s\"';&|]+)")
+_ECHO = re.compile(
+    r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?([^\"'>]+?)[\"']?\s*>+\s*(/(?:proc/sys|sys)/[^\s;&|\"']+)"
+)
+_UDEV_SYSCTL = re.compile(r"SYSCTL\{([^}]+)\}\s*:?=\s*\"([^\"]*)\"")
+_UDEV_MTU = re.compile(r"ATTR\{mtu\}\s*:?=\s*\"(\d+)\"")
+_UDEV_NAME = re.compile(r"(?:KERNEL|NAME)==\"([^\"]+)\"")
+_MTU = re.compile(r"/sys/class/net/([^/]+)/mtu")
+
+
+def note_writes(
+    bench: Workbench[Any],
+    mentions: Sequence[Mention],
+    place: Place | None,
+    accepted: Sequence[str],
+    scripts: tuple[str, ...],
+) -> None:
+    """Name what is written at boot and is something else now.
+
+    Args:
+        bench: of the host.
+        mentions: lines of files.
+        place: of the host in the cluster's network; None where that is not known.
+        accepted: lines, with their files, that are right as they are.
+        scripts: paths, or beginnings of paths, of what runs at boot.
+    """
+    for mention in mentions:
+        text = mention.text.strip()
+        if text.startswith(("#", ";")) or f"{mention.path}: {text}" in accepted:
+            continue
+        if mention.path.startswith(TMPFILES):
+            writes = _of_tmpfiles(text)
+        elif mention.path.startswith(UDEV):
+            writes = _of_udev(text)
+        elif mention.path.startswith(scripts) and ("cron" not in mention.path or "@reboot" in text):
+            writes = _of_script(text)
+        else:
+            continue
+        for path, value in writes:
+            if "$" in f"{path}{value}":
+                continue  # known only to the shell that runs it
+            quote = "'" if '"' in text else '"'
+            said = _difference(bench, path, value, place)
+            if said:
+                bench.blocked(
+                    f"after the next boot, {said}",
+                    f"{mention.path}:{mention.line}: {text[:160]}",
+                    "Remove that line, or write there what is to be. If it is right, add to next_boot.accept "
+                    f"in remedy.yaml: {quote}{mention.path}: {text}{quote}",
+                )
+
+
+def _of_tmpfiles(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the path that a line writes, and what; None where it is not a value."""
+    words = [word.strip("\"'") for word in text.split(None, 6)]
+    if len(words) < 2 or not _CHANGING.match(words[0]):
+        return
+    value = words[6] if len(words) > 6 else ""
+    yield words[1], value if words[0][0] in "wfF" else None
+
+
+def _of_udev(text: str) -> Iterator[tuple[str, str | None]]:
+    for key, value in _UDEV_SYSCTL.findall(text):
+        yield f"/proc/sys/{_as_path(key)}", value
+    mtu, name = _UDEV_MTU.search(text), _UDEV_NAME.search(text)
+    if mtu is not None:
+        yield f"/sys/class/net/{name[1] if name else '*'}/mtu", mtu[1]
+
+
+def _of_script(text: str) -> Iterator[tuple[str, str | None]]:
+    for key, value in _SYSCTL.findall(text):
+        yield f"/proc/sys/{_as_path(key)}", value
+    for value, path in _ECHO.findall(text):
+        yield path, value
+
+
+def _as_path(key: str) -> str:
+    return (
+        key
+        if "/" in key.split(".")[0]
+        else key.replace("/", "\0").replace(".", "/").replace("\0", ".")
+    )
+
+
+def _difference(bench: Workbench[Any], path: str, value: str | None, place: Place | None) -> str:
+    """Return what a write makes of the host, "" where it is so now or remedy does not know the path."""
+    host, new = bench.host, " ".join((value or "").replace("\\n", " ").split())
+    if path.startswith("/proc/sys/"):
+        if not isinstance(host.sysctls, Sysctls) or not new:
+            return ""
+        pattern = path.removeprefix("/proc/sys/").translate(str.maketrans("/.", "./"))
+        for key, live in host.sysctls.live.items():
+            if fits_name(key, pattern) and live != new:
+                return f"{key} is {new}, and now it is {live}"
+        return ""
+    if match := _MTU.fullmatch(path):
+        carrier = place.carrier if place is not None else None
+        if carrier is not None and fits_name(carrier.name, match[1]) and new != str(carrier.mtu):
+            return f"the MTU of {carrier.name} is {new}, and now it is {carrier.mtu}"
+        return ""
+    file = host.files.get(path)
+    if (
+        not isinstance(file, File)
+        or not file.exists
+        or path.startswith(("/run/", "/proc/", "/sys/"))
+    ):
+        return ""
+    if value is not None and value.encode().replace(b"\\n", b"\n").strip() == file.content.strip():
+        return ""
+    return f"{path} is written anew or removed"

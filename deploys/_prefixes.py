@@ -1,0 +1,69 @@
+"""The length of the cluster network's prefix: the same as peers have it. Not a remedy.
+
+A host with another prefix than its peers takes some of them for hosts beyond a router. Where all have one, /32
+and a routed fabric included, that is how the network is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+
+from remedy.deploys._peers import Place, names_of
+from remedy.deploys._ways import LOST, NO_ROUTE, ways
+from remedy.firewall import spans
+from remedy.plan import Fleet
+from remedy.plan.fleet import once_a_fleet
+from remedy.plan.workbench import Workbench
+from remedy.probe import Network, Routing
+from remedy.spec import SpecSection
+
+
+def note_prefix(bench: Workbench[SpecSection], place: Place, routing: Routing) -> None:
+    """Name a prefix that takes peers for far ones, where no route leads to them by the cluster's interface."""
+    own = IPv4Address(place.address)
+    theirs = [network for network in networks(bench.fleet) if own in network]
+    theirs = [network for network in theirs if network.prefixlen < place.prefix]
+    if not theirs:
+        return
+    network = Counter(theirs).most_common(1)[0][0]
+    far = spans.meet(place.beyond, spans.of_networks([str(network)]))
+    lost = [
+        way
+        for way in ways(routing, far, place.address)
+        if way.outcome in (*LOST, NO_ROUTE)
+        or (way.route is not None and way.route.interface not in (*place.rails, place.carrier.name))
+    ]
+    if not lost:
+        return
+    peers = names_of(bench.fleet, spans.merge(span for way in lost for span in way.peers))
+    name, right = place.carrier.name, f"{place.address}/{network.prefixlen}"
+    routes = [f"route: {way.route.text}" for way in lost if way.route is not None]
+    bench.blocked(
+        f"{place.address} has the prefix /{place.prefix} here and /{network.prefixlen} on other hosts, so that "
+        f"{peers} are not on its network",
+        (
+            f"ip addr: {place.address}/{place.prefix} on {name}",
+            *(routes or ["no route leads to them"]),
+        ),
+        f"Give it theirs: ip addr add {right} dev {name} && ip addr del {place.address}/{place.prefix} dev "
+        f"{name}; and where it is set for the next boot.",
+    )
+
+
+@once_a_fleet
+def networks(fleet: Fleet) -> tuple[IPv4Network, ...]:
+    """Return the network of each host's cluster address, as that host has it."""
+    known = []
+    for name, cluster in fleet.addresses.items():
+        state = fleet.states.get(name)
+        network = state.network if state is not None else None
+        carrier = (
+            network.carrier_of(cluster.address)
+            if isinstance(network, Network) and cluster.address is not None
+            else None
+        )
+        for address in carrier.addresses if carrier is not None else ():
+            if address.address == cluster.address and address.version == 4:
+                known.append(IPv4Interface(f"{address.address}/{address.prefix}").network)
+    return tuple(known)
