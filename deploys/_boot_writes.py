@@ -14,6 +14,7 @@ from remedy.bounds import fits_name
 from remedy.deploys._peers import Place
 from remedy.plan import Workbench
 from remedy.probe import File, Mention, Sysctls
+from remedy.values import Fact, Unknown
 
 TMPFILES = ("/etc/tmpfiles.d/", "/usr/local/lib/tmpfiles.d/", "/usr/lib/tmpfiles.d/")
 UDEV = ("/etc/udev/rules.d/", "/usr/local/lib/udev/rules.d/", "/usr/lib/udev/rules.d/")
@@ -50,18 +51,8 @@ def note_writes(
         text = mention.text.strip()
         if text.startswith(("#", ";")) or f"{mention.path}: {text}" in accepted:
             continue
-        if mention.path.startswith(TMPFILES):
-            writes = _of_tmpfiles(text)
-        elif mention.path.startswith(UDEV):
-            writes = _of_udev(text)
-        elif mention.path.startswith(scripts) and ("cron" not in mention.path or "@reboot" in text):
-            writes = _of_script(text)
-        else:
-            continue
-        for path, value in writes:
-            if "$" in f"{path}{value}":
-                continue  # known only to the shell that runs it
-            quote = "'" if '"' in text else '"'
+        quote = "'" if '"' in text else '"'
+        for path, value in _writes(mention.path, text, scripts):
             said = _difference(bench, path, value, place)
             if said:
                 bench.blocked(
@@ -70,6 +61,22 @@ def note_writes(
                     "Remove that line, or write there what is to be. If it is right, add to next_boot.accept "
                     f"in remedy.yaml: {quote}{mention.path}: {text}{quote}",
                 )
+
+
+def _writes(file: str, text: str, scripts: tuple[str, ...]) -> Iterator[tuple[str, str | None]]:
+    """Yield what a line writes, where something carries it out at boot: path and value.
+
+    What has a variable in it is known only to the shell that runs it.
+    """
+    if file.startswith(TMPFILES):
+        writes = _of_tmpfiles(text)
+    elif file.startswith(UDEV):
+        writes = _of_udev(text)
+    elif file.startswith(scripts) and ("cron" not in file or "@reboot" in text):
+        writes = _of_script(text)
+    else:
+        return
+    yield from ((path, value) for path, value in writes if "$" not in f"{path}{value}")
 
 
 def _of_tmpfiles(text: str) -> Iterator[tuple[str, str | None]]:
@@ -106,27 +113,26 @@ def _as_path(key: str) -> str:
 
 def _difference(bench: Workbench[Any], path: str, value: str | None, place: Place | None) -> str:
     """Return what a write makes of the host, "" where it is so now or remedy does not know the path."""
-    host, new = bench.host, " ".join((value or "").replace("\\n", " ").split())
+    new = " ".join((value or "").replace("\\n", " ").split())
     if path.startswith("/proc/sys/"):
-        if not isinstance(host.sysctls, Sysctls) or not new:
-            return ""
-        pattern = path.removeprefix("/proc/sys/").translate(str.maketrans("/.", "./"))
-        for key, live in host.sysctls.live.items():
-            if fits_name(key, pattern) and live != new:
-                return f"{key} is {new}, and now it is {live}"
-        return ""
+        return _of_sysctl(bench.host.sysctls, path.removeprefix("/proc/sys/"), new)
     if match := _MTU.fullmatch(path):
         carrier = place.carrier if place is not None else None
         if carrier is not None and fits_name(carrier.name, match[1]) and new != str(carrier.mtu):
             return f"the MTU of {carrier.name} is {new}, and now it is {carrier.mtu}"
         return ""
-    file = host.files.get(path)
-    if (
-        not isinstance(file, File)
-        or not file.exists
-        or path.startswith(("/run/", "/proc/", "/sys/"))
-    ):
+    file = bench.host.files.get(path)
+    if not isinstance(file, File) or not file.exists or not path.startswith("/etc/"):
         return ""
-    if value is not None and value.encode().replace(b"\\n", b"\n").strip() == file.content.strip():
+    wanted = None if value is None else value.encode().replace(b"\\n", b"\n").strip()
+    return "" if wanted == file.content.strip() else f"{path} is written anew or removed"
+
+
+def _of_sysctl(sysctls: Fact[Sysctls], path: str, new: str) -> str:
+    if isinstance(sysctls, Unknown) or not new:
         return ""
-    return f"{path} is written anew or removed"
+    pattern = path.translate(str.maketrans("/.", "./"))
+    for key, live in sysctls.live.items():
+        if fits_name(key, pattern) and live != new:
+            return f"{key} is {new}, and now it is {live}"
+    return ""

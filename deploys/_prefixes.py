@@ -8,32 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import Any
 
 from remedy.deploys._peers import Place, names_of
-from remedy.deploys._ways import LOST, NO_ROUTE, ways
+from remedy.deploys._ways import LOST, NO_ROUTE, Way, ways
 from remedy.firewall import spans
 from remedy.plan import Fleet
 from remedy.plan.fleet import once_a_fleet
 from remedy.plan.workbench import Workbench
 from remedy.probe import Network, Routing
-from remedy.spec import SpecSection
 
 
-def note_prefix(bench: Workbench[SpecSection], place: Place, routing: Routing) -> None:
+def note_prefix(bench: Workbench[Any], place: Place, routing: Routing) -> None:
     """Name a prefix that takes peers for far ones, where no route leads to them by the cluster's interface."""
-    own = IPv4Address(place.address)
-    theirs = [network for network in networks(bench.fleet) if own in network]
-    theirs = [network for network in theirs if network.prefixlen < place.prefix]
-    if not theirs:
+    network = _theirs(bench.fleet, place)
+    if network is None:
         return
-    network = Counter(theirs).most_common(1)[0][0]
     far = spans.meet(place.beyond, spans.of_networks([str(network)]))
-    lost = [
-        way
-        for way in ways(routing, far, place.address)
-        if way.outcome in (*LOST, NO_ROUTE)
-        or (way.route is not None and way.route.interface not in (*place.rails, place.carrier.name))
-    ]
+    lost = [way for way in ways(routing, far, place.address) if _is_lost(way, place)]
     if not lost:
         return
     peers = names_of(bench.fleet, spans.merge(span for way in lost for span in way.peers))
@@ -49,6 +41,22 @@ def note_prefix(bench: Workbench[SpecSection], place: Place, routing: Routing) -
         f"Give it theirs: ip addr add {right} dev {name} && ip addr del {place.address}/{place.prefix} dev "
         f"{name}; and where it is set for the next boot.",
     )
+
+
+def _theirs(fleet: Fleet, place: Place) -> IPv4Network | None:
+    """Return the wider network that most others have the host's address in; None where there is none."""
+    own = IPv4Address(place.address)
+    wider = (n for n in networks(fleet) if own in n and n.prefixlen < place.prefix)
+    known = Counter(wider).most_common(1)
+    return known[0][0] if known else None
+
+
+def _is_lost(way: Way, place: Place) -> bool:
+    """Return whether what goes this way does not leave by the cluster's interface."""
+    if way.outcome in (*LOST, NO_ROUTE):
+        return True
+    interfaces = (*place.rails, place.carrier.name)
+    return way.route is not None and way.route.interface not in interfaces
 
 
 @once_a_fleet

@@ -14,6 +14,7 @@
     │   ├── StaleError          the host is no longer what the plan was made for
     │   └── LockedError         another run holds the host
     ├── UnreachableError        no connection to a host                                exit 5
+    ├── OutputError             standard output cannot be written
     ├── ProbeError              a host's probe gave no answer that can be read
     └── LabError                the lab on this machine
 
@@ -61,6 +62,10 @@ class SpecError(UsageError):
 
 class PlanFileError(UsageError):
     """A plan file cannot be read, or is of a version this remedy does not know."""
+
+
+class OutputError(RemedyError):
+    """Standard output cannot be written, as on a full disk; a reader that went away is no such error."""
 
 
 class RefusedError(RemedyError):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from remedy.cli import plain
-from remedy.errors import InventoryError, RemedyError
+from remedy.errors import InventoryError, OutputError, RemedyError
 
 if TYPE_CHECKING:
     from remedy.cli.terminal import Terminal
+    from remedy.runs.activity import Interruption
     from remedy.runs.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,17 +119,26 @@ def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Ite
         number = number_of(stop)
         if number is None:
             raise
-        from remedy.runs.activity import interrupted
-
-        report = interrupted(
-            session.activity,
-            signal=NAMES[number],
-            code=128 + number,
-            inventory=shlex.quote(str(inventory)),
-            guard_seconds=session.spec.apply.confirm_seconds,
-        )
+        report = _report(session, inventory, NAMES[number], 128 + number)
         terminal.interrupted(number, report)
         leave(number)
+    except OutputError as error:
+        if session.activity.run:
+            terminal.known(_report(session, inventory, error.message, error.exit_code))
+        raise
+
+
+def _report(session: Session, inventory: Path, reason: str, code: int) -> Interruption:
+    """Record that a run came to no end of its own, and return what its user has to know."""
+    from remedy.runs.activity import interrupted
+
+    return interrupted(
+        session.activity,
+        signal=reason,
+        code=code,
+        inventory=shlex.quote(str(inventory)),
+        guard_seconds=session.spec.apply.confirm_seconds,
+    )
 
 
 def home_of(inventory: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import signal
@@ -14,6 +15,7 @@ import click
 from remedy import __version__
 from remedy.cli import plain
 from remedy.cli.interrupt import NAMES, interruptible, leave, number_of, received
+from remedy.errors import OutputError
 from remedy.text import visible
 
 # Each command with its line in the help, in the order of a first use; its module in remedy.cli has its name.
@@ -39,6 +41,7 @@ COMMANDS = {
 
 
 REFUSED = 4
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
 def _say(text: str) -> None:
@@ -48,6 +51,9 @@ def _say(text: str) -> None:
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are needed: ``--help`` stays quick."""
+
+    misuse = 0
+    """The code of a wrong command line, for where it cannot be told."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands, in the order of ``COMMANDS``."""
@@ -65,7 +71,19 @@ class LazyGroup(click.Group):
         """Run a command line; signals end it in an orderly way."""
         plain.install()
         with interruptible():
-            return super().main(*args, **options)
+            try:
+                return super().main(*args, **options)
+            except OutputError as error:
+                _say(f"error: {error.message}")
+                sys.exit(error.exit_code)
+            except OSError as error:
+                # What click writes by itself: the help, and what is wrong with a command line.
+                if error.filename is not None or error.errno not in UNWRITABLE:
+                    raise
+                _say(f"error: the output cannot be written: {error.strerror}")
+                sys.exit(self.misuse or 1)
+            finally:
+                plain.forget_unwritten()
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a signal ended before any host was at work ends in a line."""
@@ -74,6 +92,7 @@ class LazyGroup(click.Group):
         except click.ClickException as error:
             # The name of a file can be in it; click fills it in once.
             error.message = visible(error.message)  # type: ignore[misc]
+            self.misuse = error.exit_code
             raise
         except (KeyboardInterrupt, click.Abort, OSError) as stop:
             number = received() if isinstance(stop, click.Abort) else number_of(stop)

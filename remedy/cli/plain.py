@@ -5,15 +5,49 @@ Beside the consoles of ``remedy.cli.terminal`` nothing else writes to a terminal
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
 import click
 
+from remedy.errors import OutputError
 from remedy.text import visible, visible_lines
+
+
+@contextmanager
+def written() -> Iterator[None]:
+    """Tell an output that cannot be written from other errors; that its reader has gone is a signal's affair.
+
+    Raises:
+        OutputError: the disk is full, say.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EIO):
+            raise
+        raise OutputError(
+            f"standard output cannot be written: {error.strerror or error}",
+            next_step="Make room there, or write elsewhere; remedy history INVENTORY lists the runs.",
+        ) from error
+
+
+def forget_unwritten() -> None:
+    """Drop what standard output does not take: Python tries once more at its end, and exits with 120 then."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass  # Python says nothing of it
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -23,18 +57,24 @@ def say(text: str, *, err: bool = False) -> None:
         text: the lines.
         err: whether on standard error.
     """
-    click.echo(visible_lines(text), err=err)
+    if err:
+        click.echo(visible_lines(text), err=True)
+        return
+    with written():
+        click.echo(visible_lines(text))
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document on standard output, and nothing else."""
     text = json.dumps(document, indent=2, sort_keys=True)
-    click.echo(text.replace("\x7f", "\\u007f"))  # the one control that json leaves as it is
+    with written():
+        click.echo(text.replace("\x7f", "\\u007f"))  # the one control that json leaves as it is
 
 
 def print_csv(table: str) -> None:
     """Print a table in CSV, whose cells are one line each."""
-    click.echo("\r\n".join(map(visible, table.split("\r\n"))), nl=False)
+    with written():
+        click.echo("\r\n".join(map(visible, table.split("\r\n"))), nl=False)
 
 
 def confirmed(question: str) -> bool:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from remedy.cli.interrupt import NAMES
-from remedy.cli.plain import print_json
+from remedy.cli.plain import print_json, written
 from remedy.cli.progress import StandardError
 from remedy.text import counted, fold, visible, visible_lines
 
@@ -65,6 +65,11 @@ class VisibleConsole(Console):
 
 class StandardOutput(VisibleConsole):
     """Standard output; whoever reads it may have gone, which ends the command (``remedy.cli.interrupt``)."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does; an output that cannot be written is an ``OutputError``."""
+        with written():
+            super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         """Leave it to the command, which may have to say what is known of hosts."""
@@ -156,10 +161,15 @@ class Terminal:
         if number == SIGPIPE and not report.commands:
             return  # as people expect of `remedy history | head`
         stage = f" while: {self._title}" if self._title else ""
-        signal = NAMES[number]
         err.print(
-            Text("interrupted: ", style="bold red").append(f"{signal}{stage}", style="default")
+            Text("interrupted: ", style="bold red").append(
+                f"{NAMES[number]}{stage}", style="default"
+            )
         )
+        self.known(report)
+
+    def known(self, report: Interruption) -> None:
+        """Show what is known of hosts, and how to go on."""
         for line in report.lines:
             err.print(Text(f"  {line}"))
         for purpose, command in report.commands:

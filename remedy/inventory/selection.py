@@ -37,6 +37,7 @@ _MOST_TEXT = 300
 _OPERAND = re.compile(r"(?:\[[^\[\]]*\]|[^\s,!&^\[\]])+")
 _BALANCED = re.compile(r"(?:[^\[\]]|\[[^\[\]]*\])*")
 _FILE = re.compile(r"\^([^\s,!&^]+)")
+_WORD = re.compile(r"(?:^@)?[\w.-]+")
 _OPERATOR = re.compile(r"\s*([,!&^])\s*|\s+")
 
 
@@ -207,9 +208,11 @@ def _nearest(inventory: Hosts, unknown: Iterable[str]) -> str:
     hits = []
     for name in unknown:
         exact = known.get(_plain(name))
+        # A port, a user, quotes or another tool's operator around a name that is there.
+        within = [known[word] for word in _WORD.findall(_plain(name)) if word in known]
         close = difflib.get_close_matches(_plain(name), known, n=1)
-        if exact is not None or close:
-            hits.append(exact or known[close[0]])
+        if exact is not None or within or close:
+            hits.extend([exact] if exact else within or [known[close[0]]])
         if len(hits) == _MOST_NEAR:
             break
     return fold(hits) if hits else ""
