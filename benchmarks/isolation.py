@@ -23,6 +23,8 @@ RESULTS = Path(__file__).parent / "results" / "isolation.md"
 # What is broken: hosts, pairs.
 CASES = ((0, 0), (1, 0), (5, 0), (8, 0), (0, 1), (3, 2))
 SIZE = 232
+# The share of tests that pass where they should fail, or fail where they should pass.
+WRONG = 0.01
 
 
 def as_found(fault: Fault) -> tuple[str, ...]:
@@ -91,6 +93,29 @@ def growth(fleets: int) -> Iterator[str]:
         yield f"| {nodes} | {' | '.join(cells)} |"
 
 
+def mistaken(fleets: int) -> Iterator[str]:
+    """What becomes of an isolation in which some tests end the wrong way."""
+    yield f"\n### {SIZE} hosts, {WRONG:.0%} of the tests end the wrong way\n"
+    yield "| broken hosts | broken pairs | rounds, median | most | named | fleets with a false accusation |"
+    yield "|---|---|---|---|---|---|"
+    for nodes, pairs in CASES[1:]:
+        rounds, named, false = [], 0, 0
+        for seed in range(fleets):
+            simulated = fleet(SIZE, nodes, pairs, seed=seed)
+            simulated.wrong = WRONG
+            faults, taken = remedy(simulated)
+            truth = {as_found(fault) for fault in simulated.faults}
+            accused = {as_found(fault) for fault in faults}
+            rounds.append(taken)
+            named += len(truth & accused)
+            false += bool(accused - truth)
+        share = named / (fleets * (nodes + pairs))
+        yield (
+            f"| {nodes} | {pairs} | {median(rounds):.0f} | {max(rounds)} | {share:.0%}"
+            f" | {false / fleets:.0%} |"
+        )
+
+
 def commit() -> str:
     """The commit that is counted with."""
     words = ("git", "describe", "--always", "--dirty")
@@ -117,6 +142,7 @@ def main() -> None:
         "can have a lower median by much.",
         *comparison(fleets),
         *growth(max(5, fleets // 5)),
+        *mistaken(fleets),
         "",
         "Half of the broken pairs are broken in one direction only. Broken pairs are sought side by side where",
         "they show at the same time. That takes more tests than a search of one after the other, and fewer",

@@ -21,6 +21,7 @@ class SimulatedFleet:
         faults: what is broken, in truth.
         telling: how likely it is that a failed test names one of its faults: 0 is one bit a test.
         lying: how likely it is that a failed test names a host that has nothing to do with it.
+        wrong: how likely it is that a test passes that should fail, or fails that should pass.
         random: decides what is told.
     """
 
@@ -29,11 +30,14 @@ class SimulatedFleet:
     telling: float = 0.0
     random: Random = field(default_factory=lambda: Random(0))  # noqa: S311  (reproducible on purpose)
     lying: float = 0.0
+    wrong: float = 0.0
     tests: int = 0
 
     def run(self, test: Test) -> TestResult:
         """What the test would show."""
         self.tests += 1
+        if self.wrong and self.random.random() < self.wrong:
+            return self._wrong(test)
         broken = [fault for fault in self.faults if fault.breaks(test.hosts)]
         if test.purpose == "links":
             dead = {link for fault in broken for link in _links(fault, test.hosts)}
@@ -45,6 +49,10 @@ class SimulatedFleet:
             missing.add(self.random.choice(test.hosts))
             unanswered.add((test.hosts[0], self.random.choice(test.hosts[1:])))
         return TestResult(test, not broken, frozenset(missing), frozenset(unanswered))
+
+    def _wrong(self, test: Test) -> TestResult:
+        """The opposite of what is so, with nothing that names anybody."""
+        return TestResult(test, any(fault.breaks(test.hosts) for fault in self.faults))
 
 
 def _links(fault: Fault, hosts: Sequence[str]) -> set[tuple[str, str]]:
