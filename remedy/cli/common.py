@@ -123,8 +123,7 @@ def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Ite
         terminal.interrupted(number, report)
         leave(number)
     except OutputError as error:
-        if session.activity.run:
-            terminal.known(_report(session, inventory, error.message, error.exit_code))
+        terminal.known(_report(session, inventory, error.message, error.exit_code))
         raise
 
 
