@@ -225,6 +225,9 @@ class Carrier:
             name = output.host
             report = self._report(job, name, changes[name], output)
             reports.update(self._confirm(job, {name: report}))
+            if report.changed and not report.armed:
+                # Whether somebody still gets in is seen by whoever comes anew, as a confirmation does.
+                self._transport.reconnect(name)
 
         self._transport.run(scripts, answered, stage="changing")
         return {name: reports[name] for name in texts}

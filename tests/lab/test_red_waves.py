@@ -93,6 +93,18 @@ def holders(site: Site, path: str) -> list[str]:
     return [h for h in site.cluster.hosts if site.cluster.run(h, f"test -e {path}").returncode == 0]
 
 
+def test_a_host_that_lets_nobody_in_any_more_is_not_proved(proved: Site) -> None:
+    first = proved.cluster.hosts[0]
+    stops = note("/root/closed", "; systemctl stop ssh")
+    try:
+        outcome, _ = carry_out(proved, "100%", {first: [stops]})
+    finally:
+        proved.cluster.run(first, "systemctl start ssh; rm -f /root/closed")
+    assert outcome.exit_code == 5
+    assert outcome.hosts[first].status is HostStatus.UNREACHABLE
+    assert outcome.verdict is None or not outcome.verdict.passed
+
+
 def test_what_nothing_takes_back_is_not_called_as_before(proved: Site) -> None:
     first, *others = proved.cluster.hosts
     wall = note("/root/wall", f"; nft '{WALL}'", undo="rm /root/wall; nft delete table inet wall")
