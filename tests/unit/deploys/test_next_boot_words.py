@@ -192,7 +192,7 @@ def test_files_that_could_not_be_searched() -> None:
         update={"mentions": Unknown(reason="no grep")}
     )
     assert [f.title for f in found(state)] == [
-        off("blocked", "slurmd").title, "could not read the files of the network configuration",
+        off("blocked", "slurmd").title, "could not read the files of shells, services and the network",
     ]  # fmt: skip
     for group in ("units", "sysctls"):
         assert found(host().model_copy(update={group: Unknown(reason="x")})) == []
