@@ -103,7 +103,9 @@ def test_a_host_that_lets_nobody_in_any_more_is_not_proved(proved: Site) -> None
     assert outcome.exit_code == 5
     assert outcome.hosts[first].status is HostStatus.UNREACHABLE
     assert outcome.verdict is not None
-    assert outcome.verdict.hosts == len(proved.cluster.hosts) - 1, "it is none of those that are proved"
+    assert outcome.verdict.hosts == len(proved.cluster.hosts) - 1, (
+        "it is none of those that are proved"
+    )
 
 
 def test_what_nothing_takes_back_is_not_called_as_before(proved: Site) -> None:
