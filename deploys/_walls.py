@@ -45,16 +45,16 @@ class Reasons:
         return Reasons(here, anywhere, self.leaves)
 
 
-def without_doubts_of_services(walls: Sequence[Wall], others: Sequence[Wall]) -> tuple[Wall, ...]:
+def without_doubts_of_services(walls: Sequence[Wall], for_jobs: Sequence[Wall]) -> tuple[Wall, ...]:
     """Return walls without the doubts that are about services of the host alone.
 
     How often somebody may call sshd (`ufw limit ssh`, fail2ban) is the site's choice, and no doubt.
 
     Args:
         walls: what they do with all packets of the cluster.
-        others: what they do with those of what a job starts by itself.
+        for_jobs: what they do with those of what a job starts by itself.
     """
-    doubts = {doubt for wall in others for doubt in wall.doubts}
+    doubts = {doubt for wall in for_jobs for doubt in wall.doubts}
     return tuple(replace(w, doubts=tuple(d for d in w.doubts if d in doubts)) for w in walls)
 
 

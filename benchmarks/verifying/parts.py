@@ -146,7 +146,7 @@ def reachability(cluster: Cluster, rounds: int) -> Part:
         inner.append(
             max(json.loads(o.stdout.split(" ", 2)[2])["seconds"] for o in outputs.values())
         )
-        tried = found.tried
+        tried = found.attempts
     pairs = len(inventory.nodes) * (len(inventory.nodes) - 1)
     part = Part(f"{len(inventory.nodes)} hosts: every ordered pair, on three ports each.")
     part.rows = [

@@ -145,7 +145,7 @@ def read_agreed(home: Path, story: Story) -> Plan:
         StaleError: it is not the plan that the journal names.
     """
     path = plan_path(home, story.run)
-    plan = read_plan(path, kept=True)
+    plan = read_plan(path, of_journal=True)
     if plan.digest != story.digest:
         raise StaleError(
             f"{path} is not the plan that the journal names for this run",

@@ -122,7 +122,7 @@ def plans_of(home: Path, runs: Iterable[Story]) -> dict[str, Plan]:
     plans = {}
     for story in runs:
         try:
-            plan = read_plan(plan_path(home, story.run), kept=True)
+            plan = read_plan(plan_path(home, story.run), of_journal=True)
         except PlanFileError:
             continue
         if plan.digest == story.digest or not story.digest:

@@ -72,7 +72,7 @@ def lab(context: click.Context, name: str | None) -> None:
 @click.option("--release", default="", metavar="NAME", help="Hosts of another release (bullseye).")
 @click.pass_obj
 def up(
-    this: Lab,
+    lab: Lab,
     count: int,
     prefix: str,
     broken: tuple[str, ...],
@@ -83,27 +83,27 @@ def up(
 ) -> None:
     """Start the lab, or let it grow; the first time takes a minute or two."""
     options = UpOptions(count, prefix, broken, docker, mpi, release, life or "bare")
-    record = this.up(options)
+    record = lab.up(options)
     names = [host.name for host in record.hosts]
     several = f"{len(names)} hosts are up: {names[0]} to {names[-1]}."
     say(several if len(names) > 1 else f"1 host is up: {names[0]}.")
-    say(f"Inventory: {this.paths.inventory}")
+    say(f"Inventory: {lab.paths.inventory}")
 
 
 @lab.command()
 @click.pass_obj
-def down(this: Lab) -> None:
+def down(lab: Lab) -> None:
     """Remove the lab and everything it made, also after a crash."""
-    if not this.down():
-        say(f"No lab {this.paths.name!r} is running.", err=True)
+    if not lab.down():
+        say(f"No lab {lab.paths.name!r} is running.", err=True)
 
 
 @lab.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
-def status(this: Lab, as_json: bool) -> None:
+def status(lab: Lab, as_json: bool) -> None:
     """Show the hosts of the lab and the faults on them."""
-    current = this.status()
+    current = lab.status()
     if as_json:
         document = {"schema": "remedy.lab-status/1", **current.model_dump(mode="json")}
         print_json(document)
@@ -146,7 +146,7 @@ def _table(current: LabStatus) -> Table:
 @click.argument("fault_names", metavar="[FAULT]...", nargs=-1)
 @click.pass_obj
 def break_(
-    this: Lab,
+    lab: Lab,
     listing: bool,
     files: tuple[Path, ...],
     host: str | None,
@@ -166,9 +166,9 @@ def break_(
     if host is None or not fault_names:
         raise click.UsageError("Name a host and at least one fault; --list lists the faults.")
     machine.require()
-    names = [record.name for record in this.record().hosts] if host == "all" else [host]
+    names = [record.name for record in lab.record().hosts] if host == "all" else [host]
     for name in names:
-        this.break_(name, fault_names)
+        lab.break_(name, fault_names)
 
 
 @lab.command(context_settings={"ignore_unknown_options": True})
@@ -176,9 +176,9 @@ def break_(
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--user", default="root", show_default=True, help="Log in as this user.")
 @click.pass_obj
-def shell(this: Lab, host: str, command: tuple[str, ...], user: str) -> None:
+def shell(lab: Lab, host: str, command: tuple[str, ...], user: str) -> None:
     """Log in to HOST by ssh, or run COMMAND there."""
-    words = this.host(host).ssh(command, user=user)
+    words = lab.host(host).ssh(command, user=user)
     sys.stdout.flush()
     try:
         os.execvp(words[0], words)  # noqa: S606 (there is nothing left for this process to do)
@@ -189,28 +189,28 @@ def shell(this: Lab, host: str, command: tuple[str, ...], user: str) -> None:
 @lab.command()
 @click.argument("host")
 @click.pass_obj
-def reboot(this: Lab, host: str) -> None:
+def reboot(lab: Lab, host: str) -> None:
     """Reboot HOST and wait until it answers."""
     machine.require()
-    this.reboot(host)
+    lab.reboot(host)
     say(f"{host} is up again.")
 
 
 @lab.command()
 @click.argument("host")
 @click.pass_obj
-def replace(this: Lab, host: str) -> None:
+def replace(lab: Lab, host: str) -> None:
     """Replace HOST by a new machine: same addresses, fresh disk, new ssh host key."""
     machine.require()
-    this.replace(host)
+    lab.replace(host)
     say(f"{host} is a different machine now; its ssh host key is not trusted yet.")
 
 
 @lab.command()
 @click.argument("host")
 @click.pass_obj
-def reset(this: Lab, host: str) -> None:
+def reset(lab: Lab, host: str) -> None:
     """Bring HOST back to the state of a fresh installation; its ssh host key stays."""
     machine.require()
-    this.reset(host)
+    lab.reset(host)
     say(f"{host} is fresh again.")

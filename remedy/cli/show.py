@@ -95,7 +95,7 @@ def _show_run(run: str, home: Path, options: Options | None) -> None:
     plan, problem = None, ""
     if plan_path(home, run).exists():
         try:
-            plan = read_plan(plan_path(home, run), kept=True)
+            plan = read_plan(plan_path(home, run), of_journal=True)
         except PlanFileError as error:
             problem = f"its plan cannot be shown: {error.message}"
         else:

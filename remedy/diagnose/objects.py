@@ -95,9 +95,9 @@ class Named:
     strangers: frozenset[str] = frozenset()
     launchers: frozenset[str] = frozenset()
 
-    def beyond(self, known: Collection[int]) -> tuple[int, ...]:
+    def beyond(self, ports: Collection[int]) -> tuple[int, ...]:
         """Return the single ports that are none of those."""
-        return tuple(sorted(low for low, high in self.ports if low == high and low not in known))
+        return tuple(sorted(low for low, high in self.ports if low == high and low not in ports))
 
     def shares_port(self, text: Named) -> bool:
         """Return whether both name a port."""

@@ -15,12 +15,14 @@ NEAR = 2.0
 _CAUSES = frozenset((Role.CAUSE, Role.APPLICATION))
 
 
-def timeline(failures: Sequence[Event], others: Sequence[Event], logs: int) -> tuple[Moment, ...]:
+def timeline(
+    failures: Sequence[Event], consequences: Sequence[Event], logs: int
+) -> tuple[Moment, ...]:
     """Return when which log first failed, and how; nothing where there is one log only.
 
     Args:
         failures: those of all logs that can be a cause.
-        others: what follows from failures: consequences, killed processes, what launchers report.
+        consequences: what follows from failures: consequences, killed processes, what launchers report.
         logs: how many there are.
     """
     if logs < 2:
@@ -28,7 +30,7 @@ def timeline(failures: Sequence[Event], others: Sequence[Event], logs: int) -> t
     first: dict[str, Event] = {}
     where: dict[str, set[str]] = {}
     seen: set[str] = set()
-    for event in sorted((*failures, *others), key=_place):
+    for event in sorted((*failures, *consequences), key=_place):
         # What a log prints after its own first failure follows from that.
         if event.source in seen:
             continue

@@ -215,7 +215,7 @@ class Lab:
                 "the hosts have no torch: no interpreter of this machine with torch runs in them"
             )
             emit(self.listener, "torch", f"{missing}; {venv.VARIABLE} can name one")
-        management, cluster = net.choose(net.taken())
+        management, cluster = net.choose(net.networks_in_use())
         for folder in (paths.folder.parent, paths.folder):
             folder.mkdir(mode=0o700, exist_ok=True)
         return LabRecord(

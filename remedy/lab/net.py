@@ -28,7 +28,7 @@ MAX_HOSTS = 200
 DOCKER_BRIDGE = "172.17.0.1/16"
 
 
-def choose(taken: Iterable[str]) -> tuple[str, str]:
+def choose(networks: Iterable[str]) -> tuple[str, str]:
     """Choose a management and a cluster subnet.
 
     Returns:
@@ -38,7 +38,9 @@ def choose(taken: Iterable[str]) -> tuple[str, str]:
         LabError: every candidate overlaps with one that is taken.
     """
     # A default route leads everywhere and so claims nothing.
-    used = [net for net in (ip_network(text, strict=False) for text in taken) if net.prefixlen > 0]
+    used = [
+        net for net in (ip_network(text, strict=False) for text in networks) if net.prefixlen > 0
+    ]
     used4 = [net for net in used if isinstance(net, IPv4Network)]
     for management, cluster in RANGES:
         pairs = zip(
@@ -55,7 +57,7 @@ def choose(taken: Iterable[str]) -> tuple[str, str]:
     )
 
 
-def taken() -> list[str]:
+def networks_in_use() -> list[str]:
     """Return the IPv4 networks this machine has addresses in or routes to."""
     networks: list[str] = []
     for route in json.loads(tool("ip", "-j", "-4", "route", "show", "table", "all").stdout or "[]"):

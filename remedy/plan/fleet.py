@@ -49,7 +49,7 @@ class Fleet:
         missing: hosts without a state, with the reason.
         known_machines: what stands for the machine-id that the last run saw at each host's address.
         known_boots: the boot-id that it saw there.
-        seen: the addresses from which a peer got an answer, of those that only their host claims.
+        answering: the addresses from which a peer got an answer, of those that only their host claims.
     """
 
     inventory: Inventory
@@ -58,7 +58,7 @@ class Fleet:
     missing: Mapping[str, str] = field(default_factory=dict)
     known_machines: Mapping[str, str] = field(default_factory=dict)
     known_boots: Mapping[str, str] = field(default_factory=dict)
-    seen: frozenset[str] = frozenset()
+    answering: frozenset[str] = frozenset()
 
     @cached_property
     def addresses(self) -> Mapping[str, ClusterAddress]:
@@ -81,7 +81,9 @@ class Fleet:
         """Those of ``claimed`` from which no peer got an answer; a host without peers misleads nobody."""
         if len(self.states) < 2:
             return {}
-        return {name: address for name, address in self.claimed.items() if address not in self.seen}
+        return {
+            name: address for name, address in self.claimed.items() if address not in self.answering
+        }
 
     @cached_property
     def known_addresses(self) -> tuple[str, ...]:

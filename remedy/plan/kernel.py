@@ -65,12 +65,12 @@ class SettingsFile:
                 f"Remove that line, or give it the value {settings[key]}.",
             )
 
-    def withdraw(self, bench: Workbench[Any], rest: str) -> None:
-        """Plan that the file goes where nothing asks for it; ``rest`` says what stays until the next boot."""
+    def withdraw(self, bench: Workbench[Any], remainder: str) -> None:
+        """Plan that the file goes where nothing asks for it; ``remainder``: what stays until the boot."""
         file = bench.host.files.get(self.path)
         if isinstance(file, File) and file.exists:
             finding = bench.drift(f"nothing asks for {self.path} any more")
-            title = f"remove {self.path}; {rest}"
+            title = f"remove {self.path}; {remainder}"
             bench.remove(self.path, title, because=finding, guarded=self.guarded)
 
     def promise(self, state: HostState, change: Change) -> HostState:

@@ -43,12 +43,12 @@ _LABEL = re.compile(r"[a-z0-9-]{0,64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def read_plan(path: Path, *, kept: bool = False) -> Plan:
+def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
     """Read a plan file.
 
     Args:
         path: the file.
-        kept: whether it is the copy that a run left beside the journal, which names its digest; one that
+        of_journal: whether it is the copy that a run left beside the journal, which names its digest; one that
             takes a run back has a part of that run's changes, and its contents are on the hosts.
 
     Raises:
@@ -85,7 +85,7 @@ def read_plan(path: Path, *, kept: bool = False) -> Plan:
         raise PlanFileError(
             f"{path} was changed after it was made: its digest does not match", next_step=again
         )
-    fault = next(faults(plan, kept=kept), None)
+    fault = next(faults(plan, of_journal=of_journal), None)
     if fault is not None:
         raise PlanFileError(
             f"{path} is no plan that remedy made: {fault}",
@@ -94,14 +94,14 @@ def read_plan(path: Path, *, kept: bool = False) -> Plan:
     return plan
 
 
-def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
+def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
     """Yield what makes a plan one that remedy cannot have made, in words.
 
     Args:
         plan: as it was read.
-        kept: as for ``read_plan``.
+        of_journal: as for ``read_plan``.
     """
-    kept = kept or plan.purpose.startswith(ROLLBACK)
+    of_journal = of_journal or plan.purpose.startswith(ROLLBACK)
     texts = (
         plan.purpose,
         plan.tool_version,
@@ -124,15 +124,15 @@ def faults(plan: Plan, *, kept: bool = False) -> Iterator[str]:
     for change in plan.changes:
         by_host[change.host].append(change)
     for host, changes in by_host.items():
-        yield from _numbering_faults(host, changes, kept=kept)
+        yield from _numbering_faults(host, changes, of_journal=of_journal)
         for change in changes:
-            faults_of = _change_faults(change, plan, kept=kept)
+            faults_of = _change_faults(change, plan, of_journal=of_journal)
             yield from (f"{host}: {change.id}: {fault}" for fault in faults_of)
     yield from (fault for finding in plan.findings for fault in _finding_faults(finding))
-    if not kept and (spare := plan.blobs.keys() - set(_used(plan.changes))):
+    if not of_journal and (spare := plan.blobs.keys() - set(_used(plan.changes))):
         yield f"no change uses the content {min(spare):.12}"
     named = {*plan.observed, *plan.machines, *(place.partition(" ")[0] for place in plan.secrets)}
-    if not kept and (strange := named - by_host.keys()):
+    if not of_journal and (strange := named - by_host.keys()):
         yield f"it knows a state or a secret of {min(strange)!r}, which it does not change"
 
 
@@ -155,23 +155,23 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _numbering_faults(host: str, changes: list[Change], *, kept: bool) -> Iterator[str]:
+def _numbering_faults(host: str, changes: list[Change], *, of_journal: bool) -> Iterator[str]:
     """Yield what is wrong with a host's name and with the ids of its changes, which become names of files."""
     if not _HOST.fullmatch(host):
         yield f"{host!r:.80} is no host name"
     if len(changes) > MOST_CHANGES:
         yield f"{host}: more than {MOST_CHANGES} changes"
     for place, change in enumerate(changes, 1):
-        match = _NUMBERED.fullmatch(change.id.removeprefix(UNDO) if kept else change.id)
+        match = _NUMBERED.fullmatch(change.id.removeprefix(UNDO) if of_journal else change.id)
         if match is None or not _REMEDY.fullmatch(change.remedy):
             yield f"{host}: {change.id!r:.80} is no id of a change"
-        elif not kept and int(match[1]) != place:
+        elif not of_journal and int(match[1]) != place:
             yield f"{host}: {change.id} is change number {place} there"
     if len({change.id for change in changes}) != len(changes):
         yield f"{host}: two changes have one id"
 
 
-def _change_faults(change: Change, plan: Plan, *, kept: bool) -> Iterator[str]:
+def _change_faults(change: Change, plan: Plan, *, of_journal: bool) -> Iterator[str]:
     texts = (change.title, change.reason, change.disrupts)
     if any(len(text) > MOST_TEXT for text in texts) or not change.title.strip():
         yield "its title, its reason or its note is missing or too long"
@@ -179,7 +179,9 @@ def _change_faults(change: Change, plan: Plan, *, kept: bool) -> Iterator[str]:
         yield "its cause is no label"
     action = change.action
     if isinstance(action, FileAction):
-        yield from _file_faults(action, plan, kept=kept, backwards=change.id.startswith(UNDO))
+        yield from _file_faults(
+            action, plan, of_journal=of_journal, backwards=change.id.startswith(UNDO)
+        )
     else:
         parts = (action.observe, action.before, action.after, action.do, action.undo)
         if any(len(part) > MOST_COMMAND or "\0" in part for part in parts):
@@ -190,7 +192,9 @@ def _change_faults(change: Change, plan: Plan, *, kept: bool) -> Iterator[str]:
             yield "its command changes nothing that could be observed"
 
 
-def _file_faults(action: FileAction, plan: Plan, *, kept: bool, backwards: bool) -> Iterator[str]:
+def _file_faults(
+    action: FileAction, plan: Plan, *, of_journal: bool, backwards: bool
+) -> Iterator[str]:
     if not (is_normal(action.path) and is_normal(action.real_path)):
         yield "its path is not absolute, or not in its shortest form"
     ends = [digest for digest in (action.before, action.after) if digest is not None]
@@ -202,7 +206,7 @@ def _file_faults(action: FileAction, plan: Plan, *, kept: bool, backwards: bool)
         yield f"{action.mode:o} is no mode of a file"
     if action.splices is None:
         # The bytes of a file that is put back are on its host.
-        if action.after is not None and action.after not in plan.blobs and not kept:
+        if action.after is not None and action.after not in plan.blobs and not of_journal:
             yield "its new content is not in the plan"
     elif len(ends) != 2 or not action.splices:
         yield "it has parts of a file, and no file that they are of"

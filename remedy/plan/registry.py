@@ -157,10 +157,10 @@ def remedy(
 ) -> Callable[[Decision[S]], Remedy[S]]:
     """Make a remedy of the decision under it, which is called like its module; see ``Remedy``."""
 
-    def made(decide: Decision[S]) -> Remedy[S]:
+    def build(decide: Decision[S]) -> Remedy[S]:
         return Remedy(decide, title, settings, cures=cures, finds=finds, order=order, reads=reads)
 
-    return made
+    return build
 
 
 _EXTRA: list[Remedy[Any]] = []

@@ -144,19 +144,19 @@ class Workbench(FleetBench[S]):
 
     # ---- what is known
 
-    def need(self, fact: Fact[T], what: str, *, label: str = "") -> T:
+    def need(self, fact: Fact[T], name: str, *, label: str = "") -> T:
         """Return the value of a fact; where it is not known, say so and end the decision.
 
         Args:
             fact: what the probe found.
-            what: the fact in words, such as "the size of /dev/shm".
+            name: the fact in words, such as "the size of /dev/shm".
             label: the cause that cannot be ruled out.
 
         A part that the probe does not read is as unknown as one that it failed to read.
         """
         if not isinstance(fact, Unknown):
             return fact
-        self.unknown(f"could not read {what}", fact.reason, label=label)
+        self.unknown(f"could not read {name}", fact.reason, label=label)
         raise Undecided
 
     def known(self, fact: Fact[T]) -> T:

@@ -24,14 +24,16 @@ def render_seen(addresses: Sequence[str], nonce: str) -> str:
     return "\n".join([*head, _text(), shlex.join(["seen", *addresses]), ""])
 
 
-def parse_seen(stdout: str, nonce: str, asked: Collection[str]) -> frozenset[str]:
+def parse_seen(stdout: str, nonce: str, addresses: Collection[str]) -> frozenset[str]:
     """Return the addresses from which any answer came; none where the host did not print all of its own."""
     block = read_block(stdout, nonce, MARK, ("begin",))
     if block is None or not block.complete:
         return frozenset()
     words = [line.split() for line in block.text.splitlines()]
     pairs = {(line[0], line[1]) for line in words if len(line) == 2}
-    return frozenset(address for address, answer in pairs if answer in ANSWERS) & frozenset(asked)
+    return frozenset(address for address, answer in pairs if answer in ANSWERS) & frozenset(
+        addresses
+    )
 
 
 @lru_cache(maxsize=1)

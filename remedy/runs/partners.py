@@ -17,14 +17,14 @@ class Ground:
     """What the choice of partners rests on.
 
     Args:
-        held: hosts whose last proof still holds: they are as they were when it was made.
+        still_proved: hosts whose last proof still holds: they are as they were when it was made.
         proved_once: hosts that took part in the last proof, also those that have changed since.
-        planned: the hosts that the run changes.
+        to_change: the hosts that the run changes.
     """
 
-    held: tuple[str, ...] = ()
+    still_proved: tuple[str, ...] = ()
     proved_once: frozenset[str] = frozenset()
-    planned: frozenset[str] = frozenset()
+    to_change: frozenset[str] = frozenset()
 
     def partners(
         self,
@@ -43,8 +43,8 @@ class Ground:
         partner only of hosts that were proved with it before.
         """
         known = set(wave) <= self.proved_once
-        others = [host for host in self.held if host not in {*wave, *begun}]
-        holding = [host for host in others if known or host not in self.planned]
+        others = [host for host in self.still_proved if host not in {*wave, *begun}]
+        holding = [host for host in others if known or host not in self.to_change]
         candidates = list(dict.fromkeys([*(h for h in proved_now if h not in wave), *holding]))
         # Neighbours share switches: those in the middle of the rest have seen more of the network.
         half = len(candidates) // 2
@@ -55,7 +55,7 @@ def ground_of(session: Session, result: ProbeResult, plan: Plan) -> Ground:
     """Return what is known of the last proof, for hosts as they were read before anything is changed."""
     last = load(session.home)
     if isinstance(last, str) or not last.passed:
-        return Ground(planned=frozenset(plan.hosts))
+        return Ground(to_change=frozenset(plan.hosts))
     states = result.fleet.states
     held = (
         n for n, mark in last.fingerprints.items() if n in states and fingerprint(states[n]) == mark

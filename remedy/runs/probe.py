@@ -110,8 +110,8 @@ def probe(session: Session) -> ProbeResult:
     with session.progress.stage(f"Reading {counted(len(session.hosts), 'host')}"):
         result = read_hosts(session, session.hosts)
     # Also hosts that are about to change: when that is over, nothing is asked again.
-    seen = sight.look(session, result.with_unsettled.fleet).seen
-    return replace(result, fleet=replace(result.fleet, seen=seen)) if seen else result
+    seen = sight.look(session, result.with_unsettled.fleet).answering
+    return replace(result, fleet=replace(result.fleet, answering=seen)) if seen else result
 
 
 def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:

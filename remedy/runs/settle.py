@@ -64,7 +64,7 @@ class Case:
         cut_off: whether the run is one of this journal, and its controller is gone.
         agrees: whether the changes that wait are what the command wants.
         waited: seconds that the command has waited already.
-        tried: whether it was confirmed or taken back already, and that was of no use.
+        retried: whether it was confirmed or taken back already, and that was of no use.
     """
 
     guards: Guards
@@ -72,7 +72,7 @@ class Case:
     cut_off: bool = False
     agrees: bool = False
     waited: float = 0.0
-    tried: bool = False
+    retried: bool = False
 
 
 def decide(case: Case) -> Means:
@@ -97,7 +97,7 @@ def _of_guard(case: Case, guard: PendingGuard) -> Means:
     """Confirm or take back what is of a run of this journal that was cut off; wait for what is not."""
     ours = case.cut_off or not guard.attended
     if case.purpose is not Purpose.READ and ours:
-        if case.tried:
+        if case.retried:
             return Means.LEAVE
         return Means.CONFIRM if case.agrees and case.purpose is Purpose.APPLY else Means.TAKE_BACK
     if not guard.attended or (guard.seconds or 0.0) + case.waited > MOST_SECONDS:
@@ -185,7 +185,7 @@ class _Settling:
             cut_off=cut_off,
             agrees=story is not None and self._agrees(name, story, result),
             waited=time.monotonic() - self._began,
-            tried=name in self._tried,
+            retried=name in self._tried,
         )
         return decide(case)
 

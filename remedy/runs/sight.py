@@ -47,7 +47,7 @@ def look(session: Session, fleet: Fleet) -> Fleet:
     with session.progress.stage(f"Asking peers about {counted(len(fleet.claimed), 'claim')}"):
         outputs = session.transport.run(scripts)
     answered = (parse_seen(o.stdout, nonce, questions[name]) for name, o in outputs.items())
-    return replace(fleet, seen=frozenset[str]().union(*answered))
+    return replace(fleet, answering=frozenset[str]().union(*answered))
 
 
 def findings(fleet: Fleet) -> tuple[Finding, ...]:

@@ -29,24 +29,24 @@ class Suspect:
 
 
 def suspects(
-    made: Iterable[Change],
+    changes: Iterable[Change],
     verdict: Verdict | None,
     explanation: Explanation | None,
-    seen: Iterable[str] = (),
+    causes: Iterable[str] = (),
 ) -> tuple[Suspect, ...]:
     """Return the changes of a wave that may be what it failed by, the most suspect first.
 
     Args:
-        made: the changes that were made.
+        changes: the changes that were made.
         verdict: of its proof; None where no host came that far.
         explanation: the cause that the logs and the hosts show.
-        seen: the causes of what the probe after the changes found wrong on the hosts of the wave.
+        causes: the causes of what the probe after the changes found wrong on the hosts of the wave.
     """
     accused = {name for culprit in (verdict.culprits if verdict else ()) for name in culprit.hosts}
     label = explanation.diagnosis.label if explanation else ""
-    found = frozenset(seen)
+    found = frozenset(causes)
     ranked = []
-    for number, change in enumerate(made):
+    for number, change in enumerate(changes):
         reasons = []
         if change.label == label:
             reasons.append(f"it is about the cause that the proof shows, {label}")

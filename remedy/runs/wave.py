@@ -202,14 +202,18 @@ def take_back(
 
 
 def proved_again(
-    session: Session, taken: TakenBack, wave: Sequence[str], ground: Ground, partners: Sequence[str]
+    session: Session,
+    restored: TakenBack,
+    wave: Sequence[str],
+    ground: Ground,
+    partners: Sequence[str],
 ) -> TakenBack:
     """Prove a wave again that was proved before the run, now that it is as it was."""
-    names = [name for name in wave if name in ground.held and name in taken.as_before]
-    group = [*names, *(name for name in partners if name in ground.held)]
+    names = [name for name in wave if name in ground.still_proved and name in restored.as_before]
+    group = [*names, *(name for name in partners if name in ground.still_proved)]
     if not names or len(group) < 2:
-        return taken
-    return replace(taken, again=prove(session, _scene(taken.result, group)))
+        return restored
+    return replace(restored, again=prove(session, _scene(restored.result, group)))
 
 
 @dataclass
@@ -266,24 +270,26 @@ class Waves:
             self.lines.append(f"wave {number}: {_words(proof)}")
             return result
         self.red = proof
-        taken = take_back(self.session, self.agreement, self.run, wave, self.before, result)
+        restored = take_back(self.session, self.agreement, self.run, wave, self.before, result)
         self.session.activity.unproved = ()
-        taken = proved_again(self.session, taken, wave, self.ground, partners)
-        blameless = proof.proof is not None and taken.fails_without
+        restored = proved_again(self.session, restored, wave, self.ground, partners)
+        blameless = proof.proof is not None and restored.fails_without
         named = () if blameless else self._suspects(proof, hosts, wave)
         records = [suspect.record() for suspect in named]
-        journal.write("red", wave=number, reason=proof.reason, suspects=records, **taken.record())
-        self.lines += _red_words(number, proof, taken, named, self.run)
+        journal.write(
+            "red", wave=number, reason=proof.reason, suspects=records, **restored.record()
+        )
+        self.lines += _red_words(number, proof, restored, named, self.run)
         if blameless:
             self.lines.append(f"wave {number}: {NOT_BY_THESE}")
         more = "Which changes are suspected, and everything else"
         for name in wave:
-            words = "as it was before" if name in taken.as_before else taken.failed[name]
+            words = "as it was before" if name in restored.as_before else restored.failed[name]
             self.errors[name] = RemedyError(
                 f"{name}: taken back, because the proof of its wave failed: {proof.reason}; now: {words}",
                 next_step=f"{more}: remedy show {self.run}",
             )
-        return taken.result
+        return restored.result
 
     def _suspects(
         self, proof: WaveProof, hosts: Mapping[str, HostOutcome], wave: Sequence[str]

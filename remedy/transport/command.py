@@ -81,7 +81,7 @@ def execute(
 
     def write() -> None:
         ready.wait()
-        _write(channel, command.content(asked=answer.out.asked))
+        _write(channel, command.content(with_password=answer.out.asked))
 
     jobs = [
         gevent.spawn(read, answer.out, channel.recv),

@@ -55,9 +55,9 @@ class CommandInput:
     text: str
     password: str | None = field(default=None, repr=False)
 
-    def content(self, *, asked: bool) -> bytes:
-        """Return the standard input of a host that has asked for the password, or has not."""
-        first = f"{self.password}\n" if asked and self.password is not None else ""
+    def content(self, *, with_password: bool) -> bytes:
+        """Return the standard input of a host, which has asked for the password where that comes with it."""
+        first = f"{self.password}\n" if with_password and self.password is not None else ""
         return f"{first}{self.text}".encode()
 
 

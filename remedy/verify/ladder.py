@@ -118,7 +118,7 @@ class _Climb:
         if pairs and (culprits := self._new_hosts(pairs)):
             return self._ended(culprits, links)
         fleet = self._whole_fleet()
-        if not (fleet.verdict.passed or links.tried or len(self.participants.hosts) < 2):
+        if not (fleet.verdict.passed or links.attempts or len(self.participants.hosts) < 2):
             # A group of gloo ranks connects in one direction only, by the order of the addresses: what the
             # other direction does, the tests of an isolation would not show.
             links = self._links(tried=True)

@@ -135,7 +135,7 @@ def test_each_claim_is_asked_about_at_other_hosts_only_and_at_few() -> None:
 
 def result(seen: frozenset[str]) -> ProbeResult:
     found = fleet({"gpu04": ("10.0.0.66/24",), **PEERS})
-    read = Fleet(found.inventory, found.states, found.spec, seen=seen)
+    read = Fleet(found.inventory, found.states, found.spec, answering=seen)
     return ProbeResult(read, {})
 
 

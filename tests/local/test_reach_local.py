@@ -72,7 +72,7 @@ def reach(plan: ReachPlan, *left_out: str) -> Reach:
 def test_all_reach_all_and_it_ends_before_its_time() -> None:
     found = reach(make_plan(5, seconds=30.0))
     assert found.passed, found.dead
-    assert found.tried == 5 * 4 * 3
+    assert found.attempts == 5 * 4 * 3
     assert found.waited == ()
 
 

@@ -68,11 +68,11 @@ def if_started(host: HostState, firewall: Armed) -> Armed:
     return Armed(firewall.name, doubts=tuple(doubts))
 
 
-def gathered(what: str, passed: Sequence[Gate], accepted: frozenset[str]) -> Armed:
-    """Return what base chains together do, as a firewall that the user knows as ``what``."""
+def gathered(name: str, passed: Sequence[Gate], accepted: frozenset[str]) -> Armed:
+    """Return what base chains together do, as a firewall that the user knows as ``name``."""
     doubts = dict.fromkeys(doubt for gate in passed for doubt in gate.judgement.doubts)
     return Armed(
-        what,
+        name,
         _dropped([gate for gate in passed if gate.way == "in" and not gate.arp]),
         _dropped([gate for gate in passed if gate.way == "out" and not gate.arp]),
         _dropped([gate for gate in passed if gate.arp]),

@@ -94,7 +94,7 @@ def _nft_file(host: HostState) -> File | None:
 
 
 def armed_nftables(
-    host: HostState, name: str, question: PacketQuestion, known: Sequence[NftChain]
+    host: HostState, name: str, question: PacketQuestion, repaired: Sequence[NftChain]
 ) -> Armed:
     """Return what nftables does at the next boot, with the base chains that drop packets.
 
@@ -102,7 +102,7 @@ def armed_nftables(
         host: the host.
         name: what the user knows it as.
         question: what is asked of it.
-        known: chains in force that are repaired, in the file too.
+        repaired: chains in force that are repaired, in the file too.
     """
     main = _nft_file(host)
     if main is None or not starts(host, "nftables.service"):
@@ -114,7 +114,7 @@ def armed_nftables(
     passed = question.ask(Tables(nft=ruleset, iptables={}))
     found = gathered(name, passed, question.accepted)
     if isinstance(host.units, Unknown):
-        places = {(chain.family, chain.table, chain.name) for chain in known}
+        places = {(chain.family, chain.table, chain.name) for chain in repaired}
         news = [gate for gate in passed if gate.chain is not None and gate.chain[:3] not in places]
         return if_started(host, gathered(name, news, question.accepted))
     # A rule for TCP in a chain of ARP would keep the whole file from being loaded.

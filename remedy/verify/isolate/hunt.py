@@ -61,18 +61,18 @@ class Span:
     hosts: frozenset[str] = field(default_factory=frozenset)
 
 
-def hunt(line: Sequence[str], known: int, span: Span) -> Steps:
+def hunt(line: Sequence[str], sound: int, span: Span) -> Steps:
     """Find one fault of a group.
 
     Args:
         line: a group that failed.
-        known: how many hosts at its beginning are known to work together; 0 where nothing is known.
+        sound: how many hosts at its beginning are known to work together; 0 where nothing is known.
         span: is kept up to date with the hosts that the hunt is after.
 
     Returns:
         the fault; None where none was found after all, because it comes and goes.
     """
-    low, high = known, len(line)
+    low, high = sound, len(line)
     span.hosts = frozenset(line)
     while high - low > 2:
         middle = max((low + high) // 2, 2)  # a host alone has nobody to fail with

@@ -177,7 +177,7 @@ class Knocker:
         call.sock.close()
         self.flying -= 1
 
-    def failed(self, call: Call, code: int, more: str = "") -> None:
+    def failed(self, call: Call, code: int, why: str = "") -> None:
         """Judge a call that ended with an error; a reset while others still start is tried again."""
         now = time.monotonic()
         if code in (errno.ECONNREFUSED, errno.ECONNRESET) and now + AGAIN < self.end - 1.0:
@@ -186,7 +186,7 @@ class Knocker:
         outcome = "rejected" if code in REJECTED else "refused"
         if code == errno.ETIMEDOUT:
             outcome = "dropped"
-        detail = errno.errorcode.get(code, str(code)) + (more if outcome == "rejected" else "")
+        detail = errno.errorcode.get(code, str(code)) + (why if outcome == "rejected" else "")
         self.bad.append([call.target, call.port, outcome, detail])
 
     def step(self, call: Call, mask: int) -> None:

@@ -92,7 +92,7 @@ def judge_links(
     reports = {name: answer for name, answer in answers.items() if not isinstance(answer, str)}
     return Reach(
         hosts=hosts,
-        tried=sum(
+        attempts=sum(
             len(plan.hosts[peer].ports)
             for me, host in enumerate(plan.hosts)
             if host.name in reports

@@ -103,21 +103,21 @@ def reach_hosts(
 
 
 def engine_ports(
-    engine: EngineName, between: tuple[int, int], taken: Collection[int], random: Random
+    engine: EngineName, between: tuple[int, int], reserved: Collection[int], random: Random
 ) -> tuple[int, ...]:
     """Draw a port of each range beyond the kernel's from which an engine's ranks take one.
 
     Args:
         engine: what runs.
         between: the first and the last port that the host's kernel gives out.
-        taken: ports that cannot be tried.
+        reserved: ports that cannot be tried.
         random: draws.
     """
     framework = ENGINES.get(engine)
     drawn = []
     for need in needs_of([framework] if framework else []):
         beyond = spans.minus(((need.low, need.high),), (between,))
-        free = [p for low, high in beyond for p in range(low, high + 1) if p not in taken]
+        free = [p for low, high in beyond for p in range(low, high + 1) if p not in reserved]
         if need.low < need.high and not need.meeting and free:
             drawn.append(random.choice(free))
     return tuple(drawn)
@@ -140,13 +140,13 @@ def kernel_ports(state: HostState | None) -> tuple[tuple[int, int], set[int]]:
 
 
 def draw_ports(
-    between: tuple[int, int], taken: Collection[int], launcher: int, random: Random
+    between: tuple[int, int], reserved: Collection[int], launcher: int, random: Random
 ) -> tuple[int, ...]:
     """Draw the ports to try on a host: one of each half of its range, and the launcher's.
 
     Args:
         between: the first and the last port that its kernel gives out.
-        taken: ports that are listened on, or reserved.
+        reserved: ports that are listened on, or reserved.
         launcher: the launcher's port.
         random: draws.
     """
@@ -154,7 +154,9 @@ def draw_ports(
     middle = (low + high) // 2
     drawn = []
     for first, last in ((low, middle), (middle + 1, high)):
-        free = [port for port in range(first, last + 1) if port not in taken and port != launcher]
+        free = [
+            port for port in range(first, last + 1) if port not in reserved and port != launcher
+        ]
         drawn += [random.choice(free)] if free else []
     return (*drawn, launcher)
 

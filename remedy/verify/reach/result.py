@@ -27,7 +27,7 @@ class Reach(Record):
 
     Args:
         hosts: those that were tested.
-        tried: how many calls were made.
+        attempts: how many calls were made.
         dead: the links that do not work; a link that was not tested is one of them. Where there are too many,
             some of those that ``worst`` does not explain.
         count: how many there are in all, a port each.
@@ -40,7 +40,7 @@ class Reach(Record):
     """
 
     hosts: tuple[str, ...]
-    tried: int = 0
+    attempts: int = 0
     dead: tuple[DeadLink, ...] = ()
     count: int = 0
     worst: tuple[DeadEnd, ...] = ()
@@ -53,7 +53,7 @@ class Reach(Record):
     @property
     def silent(self) -> bool:
         """Whether no host reported anything."""
-        return self.tried == 0 and len(self.failures) == len(self.hosts)
+        return self.attempts == 0 and len(self.failures) == len(self.hosts)
 
     @property
     def passed(self) -> bool:
@@ -109,7 +109,7 @@ class Reach(Record):
             more = f" and {len(links) - 3} more" if len(links) > 3 else ""
             where = ", ".join(links[:3]) + more
             return f"MTU: packets as large as the sender's interface takes do not arrive: {where}"
-        if self.tried and not self.echo_links:
+        if self.attempts and not self.echo_links:
             return "MTU unknown: no echo request is answered"
         return ""
 
@@ -117,7 +117,7 @@ class Reach(Record):
     def rung(self) -> Rung:
         """The rung that it is."""
         bad = "; ".join(end.message(len(self.hosts) - 1) for end in self.dead_ends)
-        good = f"{len(self.hosts) * (len(self.hosts) - 1)} links, {self.tried} connections"
+        good = f"{len(self.hosts) * (len(self.hosts) - 1)} links, {self.attempts} connections"
         message = "; ".join(filter(None, [bad or good, self.mtu]))
         return Rung(name="reachability", passed=self.passed, message=message, seconds=self.seconds)
 

@@ -196,14 +196,14 @@ def test_ids_are_different_and_not_too_many() -> None:
 
 def test_a_plan_that_a_run_kept_may_be_a_part_of_it_backwards() -> None:
     back = [change(id="undo-02-x"), change(id="undo-01-x")]
-    assert list(faults(plan(*back), kept=True)) == []
+    assert list(faults(plan(*back), of_journal=True)) == []
     assert list(faults(plan(*back, purpose="rollback r1"))) == []
     assert len(list(faults(plan(*back)))) == 2
     spare = {"blobs": {sha256(OLD): OLD}, "observed": {"b": "f" * 64}}
-    assert list(faults(plan(change(), **spare), kept=True)) == []
+    assert list(faults(plan(change(), **spare), of_journal=True)) == []
     assert len(list(faults(plan(change(), **spare)))) == 2
     without = plan(change(FILE), blobs={})
-    assert list(faults(without, kept=True)) == []
+    assert list(faults(without, of_journal=True)) == []
     assert list(faults(without)) == ["gpu01: 01-x: its new content is not in the plan"]
 
 
@@ -303,7 +303,7 @@ def test_parts_that_go_back_have_their_places_in_the_file_as_it_was() -> None:
         ("01-x", ["gpu01: 01-x: 5 bytes go at 5, and the plan shows 4"]),
         ("01-undo", ["gpu01: 01-undo: 5 bytes go at 5, and the plan shows 4"]),
     ):
-        assert list(faults(plan(change(back, id=name), blobs=blobs), kept=True)) == expected
+        assert list(faults(plan(change(back, id=name), blobs=blobs), of_journal=True)) == expected
 
 
 @pytest.mark.parametrize(

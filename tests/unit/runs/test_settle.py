@@ -61,7 +61,7 @@ def working(seconds: float = 1.0) -> Guards:
         (BACK, Case(waiting(attended=False), APPLY)),
         (CONFIRM, Case(waiting(attended=False), APPLY, cut_off=True, agrees=True)),
         # it was tried, and something still waits
-        (LEAVE, Case(waiting(), APPLY, cut_off=True, tried=True)),
+        (LEAVE, Case(waiting(), APPLY, cut_off=True, retried=True)),
         # a script is at work: it ends within its deadline, and that of somebody else is left alone soon
         (WAIT, Case(working(), READ)),
         (WAIT, Case(working(), APPLY, cut_off=True, agrees=True, waited=100)),

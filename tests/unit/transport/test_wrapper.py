@@ -34,7 +34,7 @@ def ran(
     noisy = f"printf 'a greeting'; echo warned >&2; {command.line}"
     done = subprocess.run(
         ["/bin/sh", "-c", noisy],
-        input=command.content(asked=True),
+        input=command.content(with_password=True),
         capture_output=True,
         check=False,
         env={"PATH": str(path)},

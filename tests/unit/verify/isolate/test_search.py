@@ -83,7 +83,7 @@ class Play:
         dead = tuple(
             DeadLink(source=s, target=t, port=29500, outcome="refused") for s, t in sorted(links)
         )
-        return Reach(hosts=names, tried=2, dead=dead, count=len(dead))
+        return Reach(hosts=names, attempts=2, dead=dead, count=len(dead))
 
     def search(self, budget: float = 600.0) -> Search:
         hosts = {name: ReachHost(name=name, address="10.0.0.9", ports=(1, 2)) for name in HOSTS}

@@ -49,7 +49,7 @@ def test_all_ways_good() -> None:
     plan = make_plan()
     reach = judge_links(plan, answers(plan, {}))
     assert reach.passed
-    assert reach.tried == 4 * 3 * 3
+    assert reach.attempts == 4 * 3 * 3
     assert reach.dead_ends == ()
 
 
