@@ -64,7 +64,7 @@ WITHOUT_A_LOG |= dict.fromkeys(
     (
         *("route-unreachable", "route-elsewhere", "route-gone", "rule-prohibits", "ipsec-blocks"),
         *("rule-for-some-ports", "neighbour-wrong", "interface-without-arp", "queue-blackhole"),
-        "filter-redirects",
+        *("filter-redirects", "neighbours-unasked", "prefix-too-long"),
         *("firewall-arp", "firewall-ingress", "firewall-notrack", "firewall-raw"),
         *("firewall-firewalld-direct", "firewall-firewalld-outgoing", "firewall-iptables-outgoing"),
         *("firewall-nftables-outgoing", "firewall-ufw-outgoing"),

@@ -276,6 +276,8 @@ def test_every_client_of_the_script_has_a_recorder() -> None:
         "find",
         "ls",
         "od",
+        "sort",
+        "ulimit",
     }
     plain |= {
         "command",
