@@ -71,7 +71,7 @@ class Doomed:
 
 
 def ending(
-    word: str, doomed: Sequence[Doomed], library: str, first: str = "", last: str = ""
+    word: str, doomed: Sequence[Doomed], library: str, does: str, first: str = "", last: str = ""
 ) -> Command:
     """Return the command that ends leftovers, each only if it still is one.
 
@@ -81,6 +81,7 @@ def ending(
         word: what the objects are.
         doomed: the objects.
         library: sh functions that their tests need.
+        does: what the command does, in a sentence.
         first: sh text before the first is ended.
         last: sh text after the last.
     """
@@ -93,6 +94,7 @@ def ending(
         "after": NONE,
         "do": library + "\n".join(line for line in (first, *lines, last) if line),
         "undo": "",
+        "does": does,
     }
 
 

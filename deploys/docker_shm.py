@@ -211,6 +211,7 @@ def _docker(bench: Bench, session: LoginSession, size: int, why: str) -> None:
             f"{title} and reload dockerd",
             because=finding,
             disrupts="nothing: a reload stops no container, and those that are there keep what they have",
+            restarts="dockerd, a reload",
             **_reload(file, after, current or BUILT_IN, size),
         )
 
@@ -235,6 +236,8 @@ def _reload(file: File, after: bytes, current: int, size: int) -> Command:
         "after": sha256(after),
         "do": f"{_LIBRARY}{put_new} && reload {size} || {{ {{ {way_back}; }} >/dev/null 2>&1; exit 1; }}",
         "undo": f"{_LIBRARY}{way_back}",
+        "does": "writes the file, reloads dockerd, and puts the file back unless dockerd says within 30 s "
+        f"that new containers get {amount(size)}",
     }
 
 

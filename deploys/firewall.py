@@ -310,14 +310,8 @@ def _plan(bench: Bench, step: FileStep | CommandStep, finding: Finding) -> None:
     if isinstance(step, FileStep):
         bench.write(step.path, step.content, step.title, because=finding, risk=risk, guarded=True)
     else:
-        bench.run(
-            step.title,
-            because=finding,
-            risk=risk,
-            guarded=True,
-            disrupts=step.disrupts,
-            **step.command,
-        )
+        words = {"disrupts": step.disrupts, "restarts": step.restarts}
+        bench.run(step.title, because=finding, risk=risk, guarded=True, **words, **step.command)
 
 
 def _switch_off(bench: Bench, wall: Wall) -> None:
@@ -340,6 +334,7 @@ def _switch_off(bench: Bench, wall: Wall) -> None:
         risk=Risk.HIGH,
         guarded=True,
         disrupts="every port of this host is open to everybody",
+        restarts=f"{wall.name}, which stops",
     )
 
 

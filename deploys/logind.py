@@ -95,6 +95,9 @@ def logind(bench: Workbench[LogindSpec]) -> None:
             after=sha256(TEXT),
             do=f"{_READ_AGAIN}{_put(TEXT)} && again 'b false'",
             undo=f"{_READ_AGAIN}{_back(file)} && again 'b true'",
+            does=f"writes {PATH} ({TEXT.splitlines()[-1].decode()}), sends logind SIGHUP, and restarts it only "
+            "where it does not show that within 2 s; sessions stay",
+            restarts="systemd-logind, which reads its files again",
         )
 
 

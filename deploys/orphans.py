@@ -26,7 +26,7 @@ from remedy.plan import Change, Risk, Workbench, command, remedy
 from remedy.probe import HostState, Listener, Process
 from remedy.probe.processes import NO_READER
 from remedy.spec import SpecSection
-from remedy.text import counted
+from remedy.text import counted, listed
 from remedy.values import Unknown
 
 PORT_LABEL = "master-port-in-use"
@@ -270,7 +270,16 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
             because=findings[0],
             risk=Risk.MEDIUM,
             disrupts="they are ended for good; what they have not saved is lost",
-            **ending("orphans", [_doomed(h.root) for h in ended], _LIBRARY, "members=", wait),
+            **ending(
+                "orphans",
+                [_doomed(h.root) for h in ended],
+                _LIBRARY,
+                f"SIGTERM to pid {listed([str(h.root.pid) for h in ended])} and what descends from it, if it "
+                "is the same process and still an orphan at that moment; SIGKILL to what lives after "
+                f"{settings.grace_seconds} s",
+                "members=",
+                wait,
+            ),
         )
 
 

@@ -33,7 +33,7 @@ from remedy.deploys._leftovers import (
 from remedy.plan import Change, Risk, Workbench, command, remedy
 from remedy.probe import HostState, SharedMemory, ShmFile
 from remedy.spec import SpecSection
-from remedy.text import amount, counted
+from remedy.text import amount, counted, listed
 
 FOLDER = "/dev/shm/"  # noqa: S108 - what is in it is looked at, nothing is made there
 
@@ -140,7 +140,13 @@ def shm_leftovers(bench: Workbench[ShmLeftoversSpec]) -> None:
             because=bench.drift(title, evidence),
             risk=Risk.MEDIUM,
             disrupts="what is in them is lost: no copy is kept, because they can be gigabytes",
-            **ending("inodes", [_doomed(file) for file, _ in free], _LIBRARY),
+            **ending(
+                "inodes",
+                [_doomed(file) for file, _ in free],
+                _LIBRARY,
+                f"removes {listed([file.path for file, _ in free], 3)}, each only if it is the same file, "
+                "unchanged, and no process has it open or mapped at that moment",
+            ),
         )
 
 

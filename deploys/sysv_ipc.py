@@ -34,7 +34,7 @@ from remedy.deploys._leftovers import (
 from remedy.plan import Change, CommandAction, Risk, Workbench, command, remedy
 from remedy.probe import HostState, Process, Queue, Segment, Semaphores, SysvIpc
 from remedy.spec import SpecSection
-from remedy.text import amount, counted
+from remedy.text import amount, counted, listed
 from remedy.values import Unknown
 
 SLACK = 2
@@ -296,7 +296,13 @@ def _judge(bench: Bench, items: Sequence[Leftover], *, remove: bool) -> None:
             because=finding,
             risk=Risk.MEDIUM,
             disrupts="what is in them is lost and cannot be brought back",
-            **ending(kind.word, [_doomed(item) for item in going], _LIBRARY),
+            **ending(
+                kind.word,
+                [_doomed(item) for item in going],
+                _LIBRARY,
+                f"ipcrm of id {listed([str(item.id) for item in going])}, each only if it is unchanged and "
+                "nobody uses it at that moment",
+            ),
         )
     if staying:
         fix = (

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, host_options, opened
+from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.proof import proof_options
 
 
 @click.command()
 @host_options
+@COMMANDS_OPTION
 @YES_OPTION
 @click.option("--no-verify", is_flag=True, help="Do not prove the result; the record says so.")
 @click.option(
@@ -54,6 +55,7 @@ from remedy.cli.proof import proof_options
     "--accept-high-risk", is_flag=True, help="With --yes: also make changes marked as high risk."
 )
 def apply(
+    commands: bool,
     yes: bool,
     no_verify: bool,
     plan_file: Path | None,
@@ -88,7 +90,7 @@ def apply(
             approvals=approvals or 0,
             rehearsing=rehearse,
         )
-        terminal.show(render_proposal(proposal))
+        terminal.show(render_proposal(proposal, commands=commands))
         if rehearse:
             terminal.finish(rehearsal.rehearse(session, proposal))
         question = hosts_question("Change")

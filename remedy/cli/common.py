@@ -71,6 +71,11 @@ def host_options(function: F) -> F:
     return function
 
 
+COMMANDS_OPTION = click.option(
+    "--commands", is_flag=True, help="Show every command and file of the plan whole."
+)
+
+
 @contextmanager
 def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Session, Terminal]]:
     """Open the inventory of a command, and show an expected error in place of a traceback.

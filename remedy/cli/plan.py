@@ -7,25 +7,26 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, host_options, opened
+from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
 
 
 @click.command()
 @host_options
+@COMMANDS_OPTION
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the plan to this file."
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
-def plan(output: Path | None, exit_code: bool, **options: Any) -> None:
+def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -> None:
     """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
     with opened(Options(**options)) as (session, terminal):
         from remedy.apply.waves import TAKEN_BACK
-        from remedy.report.plan import render_plan
+        from remedy.report.proposal import render_own
         from remedy.runs.plan import plan
 
         outcome = plan(session, output=output, pending_counts=exit_code)
         if not terminal.as_json and outcome.plan is not None:
-            terminal.show(render_plan(outcome.plan, outcome.unread))
+            terminal.show(render_own(outcome.plan, outcome.unread, commands=commands))
             if output is not None:
                 command = f"remedy apply {session.inventory.path} --plan {output}"
                 terminal.show(f"written to {output}; carry it out: {command}")

@@ -17,7 +17,16 @@ from collections.abc import Mapping
 from remedy.firewall import nftables, nftables_rules, spans
 from remedy.firewall.reading import hosts_and_ports
 from remedy.firewall.spans import Spans
-from remedy.firewall.step import Amendment, CommandStep, Note, Opening, Side, Way, opening_of
+from remedy.firewall.step import (
+    Amendment,
+    CommandStep,
+    Note,
+    Opening,
+    Side,
+    Way,
+    accepted,
+    opening_of,
+)
 from remedy.plan.change import CommandAction, FindingKind
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, NftSet
 from remedy.values import Unknown
@@ -286,9 +295,12 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Am
             "after": AS_PLANNED,
             "do": _do(*new),
             "undo": _do(*old),
+            "does": f"writes the ipset {IPSET} and policies that use it, and has firewalld reload, unless that "
+            f"would drop rules which no file holds: {accepted(opening.sides)}",
         },
         writes=FILES,
         disrupts="firewalld reloads its rules; connections stay",
+        restarts="firewalld, a reload",
     )
     return Amendment(live, (step,))
 

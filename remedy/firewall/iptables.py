@@ -29,6 +29,7 @@ from remedy.firewall.step import (
     Opening,
     Side,
     Way,
+    accepted,
     opening_of,
 )
 from remedy.plan.change import CommandAction, FindingKind, command
@@ -277,7 +278,8 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
         chains = (INCOMING, OUTGOING) if both else (INCOMING,)
         watched = [name for chain in chains for name in (chain.base, chain.name)]
         live = live_command(table, watched, restore_text(table.text, opening))
-        steps.append(CommandStep(_title(table, opening), live))
+        does = f"by one iptables-restore: {accepted(opening.sides)}; no other rule changes"
+        steps.append(CommandStep(_title(table, opening), {**live, "does": does}))
     return Amendment(present(table), tuple(steps), tuple(notes), independent=True)
 
 

@@ -27,6 +27,7 @@ from remedy.firewall.step import (
     Note,
     Opening,
     Side,
+    accepted,
     opening_of,
 )
 from remedy.plan.change import CommandAction, FindingKind, command
@@ -187,7 +188,8 @@ def propose(chain: NftChain, opening: Opening) -> Amendment:
     if target:
         whom = "in" if side.way == "in" else "be reached"
         title = f"{name}: let the cluster's hosts {whom}, first of all rules"
-    step = CommandStep(title, _live(chain, known or Side(side.way), side))
+    does = f"by one transaction of nft: {accepted([side])}; no other rule changes"
+    step = CommandStep(title, {**_live(chain, known or Side(side.way), side), "does": does})
     return Amendment(now, (step,))
 
 

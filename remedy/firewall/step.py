@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from remedy.firewall.spans import Spans, address_ranges, port_texts
 from remedy.plan.change import FindingKind
 from remedy.plan.workbench import Command
+from remedy.text import listed
 
 Way: TypeAlias = Literal["in", "out"]
 
@@ -88,6 +89,18 @@ def opening_of(sides: Iterable[Side]) -> Opening:
     return opening
 
 
+def accepted(sides: Iterable[Side]) -> str:
+    """Return what rules for these sides let through, in words; that they let nothing through, where they do."""
+    texts = []
+    for side in sides:
+        hosts, ports = listed(address_ranges(side.hosts)), ", ".join(port_texts(side.ports, "-"))
+        if side.hosts and side.way == "in":
+            texts.append(f"accepts TCP from {hosts} to ports {ports} of this host")
+        elif side.hosts:
+            texts.append(f"accepts TCP from this host to {hosts}, ports {ports}")
+    return "; ".join(texts) or "takes remedy's own rules out"
+
+
 @dataclass(frozen=True)
 class FileStep:
     """A file that gets another content."""
@@ -99,12 +112,16 @@ class FileStep:
 
 @dataclass(frozen=True)
 class CommandStep:
-    """A command between two looks; ``writes``: the files that it writes by itself."""
+    """A command between two looks; ``writes``: the files that it writes by itself.
+
+    ``restarts``: the service that reads its rules again, "" for none.
+    """
 
     title: str
     command: Command
     writes: tuple[str, ...] = ()
     disrupts: str = ""
+    restarts: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from remedy.firewall.step import (
     Opening,
     Side,
     Way,
+    accepted,
     opening_of,
 )
 from remedy.plan.change import FindingKind
@@ -109,7 +110,11 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
     wrong = [side for side in opening.sides if not _settled(table, old, side)]
     if wrong:
         title = "ufw: the same rules in force, without a reload"
-        steps.append(CommandStep(title, _live(table, old, wrong)))
+        chains = " and ".join(CHAINS[side.way] for side in wrong)
+        does = (
+            f"by one iptables-restore, first in {chains}: {accepted(wrong)}; no other rule changes"
+        )
+        steps.append(CommandStep(title, {**_live(table, old, wrong), "does": does}))
     return Amendment(_present(table, old), tuple(steps))
 
 

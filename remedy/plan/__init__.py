@@ -17,7 +17,7 @@ from remedy.plan.change import (
 )
 from remedy.plan.claimed import interface_addresses
 from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet, once_alike
-from remedy.plan.own import vouched
+from remedy.plan.own import vouched, vouched_findings
 from remedy.plan.plan import Plan, PlanFile, write_plan
 from remedy.plan.planner import Origin, make_plan
 from remedy.plan.promise import promised
@@ -67,5 +67,6 @@ __all__ = [
     "sha256",
     "undo_id",
     "vouched",
+    "vouched_findings",
     "write_plan",
 ]

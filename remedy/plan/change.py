@@ -166,6 +166,8 @@ class Change(Document):
         label: the cause it cures.
         risk: how much it can hurt.
         disrupts: what else notices, "" for nothing.
+        does: what its command does and what it checks by itself, in a sentence; "" where the title says it all.
+        restarts: the service that it restarts, stops or has read its files again; "" for none.
         reversible: whether the inverse brings the former state back.
         guarded: whether it can cut the connection, so that the host takes it back by itself unless a new
             connection confirms it in time.
@@ -180,6 +182,8 @@ class Change(Document):
     label: str
     risk: Risk = Risk.LOW
     disrupts: str = ""
+    does: str = ""
+    restarts: str = ""
     reversible: bool = True
     guarded: bool = False
     action: Action
@@ -215,6 +219,7 @@ def inverse(changes: Sequence[Change]) -> tuple[Change, ...]:
             update={
                 "id": undo_id(change.id),
                 "title": _toggled(change.title, TAKE_BACK),
+                "does": "",
                 "action": change.action.inverse(),
             }
         )

@@ -40,6 +40,7 @@ class Plan(Document):
         secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.
         sealed_by: which key that was; "" for none.
         contents: whole files before and after, by digest: only where the plan was made, never in its file.
+        addresses: each host's own, in the same order for all: only where the plan was made, never in its file.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -60,11 +61,23 @@ class Plan(Document):
     sealed_by: str = ""
     purpose: str = ""
     contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
+    addresses: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True, repr=False)
 
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical form: sorted keys, no white space, ASCII."""
         return hashlib.sha256(canonical(self).encode()).hexdigest()
+
+    @property
+    def content_digest(self) -> str:
+        """SHA-256 (hex) of what it changes alone: the same state gives the same, whoever asks, and when.
+
+        For comparing two plans; what is signed, and used once, is ``digest``.
+        """
+        content = hashlib.sha256(json.dumps(self.purpose).encode())
+        for change in self.changes:
+            content.update(json.dumps(change.model_dump(), sort_keys=True).encode())
+        return content.hexdigest()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -130,6 +143,10 @@ def canonical(plan: Plan) -> str:
 def _document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON has it; without a field that format 1 had not at first, where it is empty."""
     document = plan.model_dump(mode="json")
+    for change in document["changes"]:
+        for name in ("does", "restarts"):
+            if not change[name]:
+                del change[name]
     return {k: v for k, v in document.items() if v or k not in ("purpose", "machines")}
 
 

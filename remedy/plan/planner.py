@@ -83,7 +83,16 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         findings=tuple(findings),
         blobs=blobs,
         contents=contents,
+        addresses=_own_addresses(fleet),
     )
+
+
+def _own_addresses(fleet: Fleet) -> dict[str, tuple[str, ...]]:
+    """Return for each host its cluster address, "" where it is not known, and the one by which ssh goes."""
+    return {
+        node.name: (fleet.addresses[node.name].address or "", node.ssh_address or "")
+        for node in fleet.inventory.nodes
+    }
 
 
 def _compare(remedy: Remedy[Any], fleet: Fleet, settings: Any) -> tuple[Finding, ...]:

@@ -45,11 +45,17 @@ class Undecided(Exception):  # noqa: N818 - the quiet end of a decision, no erro
     """Ends a decision: what it needs is not known."""
 
 
-class Command(TypedDict):
+class _Words(TypedDict, total=False):
+    """What may be said of a command besides."""
+
+    does: str
+
+
+class Command(_Words):
     """What ``Workbench.run`` needs to know of a command, where a function makes it.
 
     ``observe`` is read-only sh text that must print ``before`` now and ``after`` once it is done; ``do`` makes
-    the change and ``undo`` takes it back ("" when nothing can).
+    the change and ``undo`` takes it back ("" when nothing can). ``does`` says in a sentence what ``do`` does.
     """
 
     observe: str
@@ -280,6 +286,8 @@ class Workbench(FleetBench[S]):
         risk: Risk = Risk.LOW,
         guarded: bool = False,
         disrupts: str = "",
+        does: str = "",
+        restarts: str = "",
     ) -> None:
         """Plan to run a command between two looks at what it changes.
 
@@ -294,9 +302,12 @@ class Workbench(FleetBench[S]):
             risk: how much it can hurt.
             guarded: whether it can cut the connection; the host takes it back unless a new one confirms it.
             disrupts: what else notices.
+            does: what ``do`` does and what it checks by itself, in a sentence that a plan shows in its place;
+                without it the plan shows ``do`` whole, as is right for a command of one line.
+            restarts: the service that is restarted, stopped, or made to read its files again; "" for none.
         """
         action = CommandAction(observe=observe, before=before, after=after, do=do, undo=undo)
-        self._step(action, title, because, risk, guarded, disrupts)
+        self._step(action, title, because, risk, guarded, disrupts, does=does, restarts=restarts)
 
     def withdraw(self) -> None:
         """Plan nothing after all; what was noted stays."""
@@ -310,6 +321,7 @@ class Workbench(FleetBench[S]):
         risk: Risk,
         guarded: bool,
         disrupts: str,
+        **words: str,
     ) -> None:
         if self.only_reports:
             raise UsageError(
@@ -329,6 +341,7 @@ class Workbench(FleetBench[S]):
                 reversible=isinstance(action, FileAction) or bool(action.undo),
                 guarded=guarded,
                 action=action,
+                **words,
             )
         )
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
-from remedy.report.plan import render_plan
+from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
 from remedy.text import counted, fold
 
@@ -59,7 +59,7 @@ def render_run(
     if problem:
         parts.append(Text(problem, style="red"))
     if plan is not None:
-        parts += [Text(""), render_plan(plan.restricted(story.planned))]
+        parts += [Text(""), render_steps(plan.restricted(story.planned))]
     parts += [Text(""), Text("Result", style="bold"), *_results(story, plan, receipts)]
     if story.mode in WITHOUT_END:
         parts.append(Text(f"  {WITHOUT_END[story.mode]}"))

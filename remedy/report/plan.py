@@ -1,7 +1,8 @@
-"""Plans as text for people.
+"""Plans that remedy made itself, as text for people: to be read in a minute, whatever the number of hosts.
 
-Hosts that share a finding or a change are listed together (``gpu[01-64]``). Text that came from a host is
-printed as it is, never read as markup.
+What is the same on many hosts, but for their own names and addresses, is shown once (``gpu[01-64]``). A command
+is shown as the sentence that its remedy gives; ``remedy.report.whole`` shows everything to the last byte, and
+alone may show what somebody else may have written. Text that came from a host is never read as markup.
 """
 
 from __future__ import annotations
@@ -9,21 +10,27 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind, Plan, Risk
+from remedy.report import folding
+from remedy.report.folding import Specimen, Words
+from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
 from remedy.text import counted, fold
 
-# Longer diffs are cut in the summary; the plan file has them whole.
-DIFF_LINES = 40
-COMMAND_LINES = 4
-# A command may compare its object by digest; two of those mean nothing to a reader.
-DIGEST = re.compile(r"[0-9a-f]{128}")
-EVIDENCE_LINES = 4
+DIFF_LINES = 12
+CONTEXT = 2
+EVIDENCE_LINES = 2
+WIDTH = 160
+"""Characters of what was seen that are shown: a line of a host may have 16,000."""
+LONG = 30
+"""Lines of changes and findings from which on what stands above them is said again below."""
 
 KIND_STYLE = {
     FindingKind.DRIFT: "yellow",
@@ -31,151 +38,250 @@ KIND_STYLE = {
     FindingKind.UNKNOWN: "magenta",
     FindingKind.REPORT: "cyan",
 }
+LEGEND = {
+    FindingKind.DRIFT: "wrong, and goes with a change of a different remedy",
+    FindingKind.BLOCKED: "wrong, and remedy cannot or may not change it",
+    FindingKind.UNKNOWN: "could not be read, so not called right",
+    FindingKind.REPORT: "worth knowing",
+}
+IN_FULL = "every command and file whole: the same command with --commands"
 
 
-def render_plan(plan: Plan, unread: int = 0) -> RenderableType:
-    """Return a plan for reading: findings, then each change once with the hosts that share it, then a tally.
+def render_plan(plan: Plan, unread: int = 0, of: Plan | None = None) -> RenderableType:
+    """Return a plan that remedy made, for reading.
 
     Args:
         plan: what is to be shown.
         unread: how many hosts could not be read, so that what they need is unknown.
+        of: the whole that it is a part of; None where it is all.
     """
-    parts: list[RenderableType] = []
-    findings = list(_folded_findings(plan.findings))
-    if findings:
-        parts += [Text("Findings", style="bold"), *findings, Text("")]
-    if plan.changes:
-        parts += [Text("Changes", style="bold"), *_folded_changes(plan), Text("")]
-    parts.append(tally(plan, unread))
-    return Group(*parts)
+    whole = plan if of is None else of
+    if not plan.changes:
+        return Group(*_unchanged(plan, plan.findings), tally(whole, unread))
+    cured, others = _assigned(plan)
+    middle = [*_changes(plan, cured), *_unchanged(plan, others)]
+    head = [Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold"), weighed(plan)]
+    again = [weighed(plan)] if len(middle) > LONG else []
+    return Group(
+        *head,
+        by_remedy(plan),
+        Text(""),
+        *middle,
+        tally(whole, unread),
+        *again,
+        Text(f"  {IN_FULL}", style="dim"),
+    )
 
 
-def _folded_findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
-    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
-    for f in findings:
-        groups[(f.kind, f.remedy, f.title, f.evidence, f.fix)].append(f.host or "")
-    for (kind, _, title, evidence, fix), hosts in groups.items():
-        assert isinstance(kind, FindingKind)
-        assert isinstance(evidence, tuple)
-        where = fold(h for h in hosts if h) or "the inventory"
-        line = Text(f"  {kind.value:<8}", style=KIND_STYLE[kind])
-        line.append(f"{where}: ", style="bold").append(str(title), style="default")
-        yield line
-        for text in evidence[:EVIDENCE_LINES]:
-            yield Text(f"            {text}", style="dim")
-        if len(evidence) > EVIDENCE_LINES:
-            yield Text(f"            and {len(evidence) - EVIDENCE_LINES} more", style="dim")
-        if fix:
-            yield Text(f"            {fix}", style="cyan")
+def render_steps(plan: Plan) -> RenderableType:
+    """Return the changes of a plan, whoever wrote it, by titles and reasons alone."""
+    words = folding.own_words(plan.hosts, {})
+    parts = (
+        Specimen(c, c.host, (c.remedy, c.risk, c.reversible), (c.title, c.reason))
+        for c in plan.changes
+    )
+    lines = [Text("Changes", style="bold")] * bool(plan.changes)
+    for group in folding.alike(parts, words):
+        lines += [_title(group.items[0], group), Text(f"      because  {group.items[0].reason}")]
+    return Group(*lines, tally(plan))
 
 
-def _folded_changes(plan: Plan) -> Iterator[RenderableType]:
-    """Yield each change once, with all hosts that it is made on."""
-    for changes in _alike(plan):
-        first = changes[0]
-        differ_by_name = len({(c.title, _difference(c, plan)) for c in changes}) > 1
-        title = (
-            first.title.replace(repr(first.host), "its own name") if differ_by_name else first.title
-        )
-        line = Text("  ~ ", style="yellow")
-        line.append(fold(c.host for c in changes), style="bold").append(f": {title}")
-        if first.risk is not Risk.LOW:
-            line.append(f"  [{first.risk.value} risk]", style="red")
-        if not first.reversible:
-            line.append("  [cannot be undone]", style="red")
-        yield line
-        yield Text(f"      why: {first.reason}", style="dim")
+def _title(first: Change, group: folding.Fold[Any]) -> Text:
+    line = Text("  ~ ", style="yellow").append(fold(group.hosts) + _times(group), style="bold")
+    line.append(f": {first.title}").append(f"  ({first.remedy})", style="dim")
+    if first.risk is not Risk.LOW:
+        line.append(f"  [{first.risk.value} risk]", style="red")
+    return line.append("" if first.reversible else "  [cannot be undone]", style="red")
+
+
+def _words(plan: Plan) -> Words:
+    hosts = {*plan.hosts, *(finding.host for finding in plan.findings if finding.host)}
+    return folding.own_words(hosts, plan.addresses)
+
+
+# ---- findings
+
+
+def _assigned(plan: Plan) -> tuple[Mapping[int, list[Finding]], list[Finding]]:
+    """Return the findings that changes cure, by the change's place in the plan, and all others."""
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, change in enumerate(plan.changes):
+        places[change.host, change.remedy].append(place)
+    cured: dict[int, list[Finding]] = defaultdict(list)
+    others = []
+    for finding in plan.findings:
+        known = places.get((finding.host or "", finding.remedy), [])
+        if finding.kind is not FindingKind.DRIFT or not known:
+            others.append(finding)
+            continue
+        reasons = [place for place in known if plan.changes[place].reason == finding.title]
+        cured[(reasons or known)[0]].append(finding)
+    return cured, others
+
+
+def _part_of_finding(finding: Finding) -> Specimen[Finding]:
+    shape = (finding.kind, finding.remedy, finding.label)
+    return Specimen(finding, finding.host or "", shape, (finding.title, finding.fix))
+
+
+def _unchanged(plan: Plan, findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    """Yield what the plan does not change."""
+    if not findings:
+        return
+    yield Text("Not changed by this plan", style="bold")
+    for kind, meaning in LEGEND.items():
+        if any(finding.kind is kind for finding in findings):
+            yield Text(f"  {kind.value:<8}", style=KIND_STYLE[kind]).append(meaning, style="dim")
+    for group in folding.alike(map(_part_of_finding, findings), _words(plan)):
+        first = group.items[0]
+        where = (fold(group.hosts) or "the inventory") + _times(group)
+        line = Text(f"  {first.kind.value:<8}", style=KIND_STYLE[first.kind])
+        line.append(f"{where}: ", style="bold").append(first.title, style="default")
+        yield line.append(_label(first), style="dim")
+        yield from _evidence(group.items, "            ")
+        if first.fix:
+            yield Text(f"            {first.fix}", style="cyan")
+    yield Text("")
+
+
+def _times(group: folding.Fold[Any]) -> str:
+    """Return how often there is something, where a host has it more than once."""
+    return (
+        f" ({len(group.specimens)} times)"
+        if len(group.specimens) > max(1, len(group.hosts))
+        else ""
+    )
+
+
+def _label(finding: Finding) -> str:
+    return f"  ({finding.label})" if finding.label else ""
+
+
+def _evidence(findings: Sequence[Finding], lead: str) -> Iterator[Text]:
+    """Yield what was seen, in the words of the first host."""
+    first = findings[0]
+    whose = "" if all(f.evidence == first.evidence for f in findings) else f"{first.host}: "
+    for text in first.evidence[:EVIDENCE_LINES]:
+        line = f"{'' if text.startswith(whose) else whose}{text}"
+        more = f"... ({len(line) - WIDTH} more characters)" if len(line) > WIDTH else ""
+        yield Text(f"{lead}{line[:WIDTH]}{more}", style="dim")
+    if len(first.evidence) > EVIDENCE_LINES:
+        yield Text(f"{lead}and {len(first.evidence) - EVIDENCE_LINES} more", style="dim")
+
+
+# ---- changes
+
+
+def _changes(plan: Plan, cured: Mapping[int, list[Finding]]) -> Iterator[RenderableType]:
+    """Yield each change once, with all hosts that it is made on and the findings that it cures."""
+    words = _words(plan)
+    parts = map(partial(_part_of_change, plan), range(len(plan.changes)))
+    for group in folding.alike(parts, words):
+        first = plan.changes[group.items[0]]
+        yield _title(first, group)
+        findings = [finding for place in group.items for finding in cured.get(place, ())]
+        yield from _because(first, findings, words)
         if first.disrupts:
-            yield Text(f"      note: {first.disrupts}", style="dim")
-        difference = _difference(first, plan)
-        for text in difference[:DIFF_LINES]:
-            yield Text(f"      {text}", style={"+": "green", "-": "red"}.get(text[:1], "dim"))
-        if len(difference) > DIFF_LINES:
-            yield Text(f"      and {len(difference) - DIFF_LINES} more lines", style="dim")
-        if differ_by_name:
-            yield Text(
-                f"      (as on {first.host}; on the others with their own names)", style="dim"
-            )
+            yield Text(f"      note     {first.disrupts}", style="yellow")
+        yield from _action(first, plan)
+        if not group.is_same:
+            text = f"      as on {first.host}; on the others with their own names and addresses"
+            yield Text(text, style="dim")
+    yield Text("")
 
 
-def _alike(plan: Plan) -> list[list[Change]]:
-    """Return the changes in groups that read the same; changes that differ by the host's own name do."""
-    groups: dict[tuple[object, ...], list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        groups[(change.remedy, change.title, _difference(change, plan))].append(change)
-    merged: dict[tuple[object, ...], list[Change]] = defaultdict(list)
-    for key, changes in groups.items():
-        first = changes[0]
-        blurred = (first.remedy, *(_without_name(part, first.host) for part in key[1:]))
-        merged[blurred if len(changes) == 1 else key] += changes
-    return list(merged.values())
-
-
-def _without_name(part: object, host: str) -> object:
-    if isinstance(part, tuple):
-        return tuple(_without_name(piece, host) for piece in part)
-    return str(part).replace(host, "{host}")
-
-
-def _difference(change: Change, plan: Plan) -> tuple[str, ...]:
-    """Return what a change alters, as lines."""
+def _part_of_change(plan: Plan, place: int) -> Specimen[int]:
+    """Return a change as it is compared with those of other hosts."""
+    change = plan.changes[place]
+    head = (change.remedy, change.risk, change.reversible, change.guarded, change.restarts)
+    texts = (change.title, change.reason, change.disrupts, change.does)
     action = change.action
     if isinstance(action, CommandAction):
-        states = (
-            *(f"-{line}" for line in action.before.split("\n")),
-            *(f"+{line}" for line in action.after.split("\n")),
-        )
-        shown = () if DIGEST.fullmatch(action.before + action.after) else states
-        return (*shown, *_command_lines(action.do))
-    return tuple(_file_difference(action, plan))
+        values = (action.observe, action.before, action.after, action.do, action.undo)
+        return Specimen(place, change.host, (*head, "command"), (*texts, *values))
+    pieces = [(action.after, 0)] if action.splices is None else []
+    for splice in action.splices or ():
+        pieces += [(splice.before, splice.line), (splice.after, 0)]
+    contents = [_text(plan, digest) for digest, _ in pieces]
+    bounds = (action.before is None, action.after is None, action.mode, len(pieces))
+    lines = tuple(line for _, line in pieces)
+    shape = (*head, "file", *bounds, lines)
+    return Specimen(place, change.host, shape, (*texts, action.path, action.real_path, *contents))
 
 
-def _command_lines(text: str) -> Iterator[str]:
-    """Yield a command for reading; of a long one the end, where it acts after it has defined its terms."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > COMMAND_LINES:
-        yield f"$ ({len(lines) - COMMAND_LINES} lines more: --json, or the plan file, has the whole command)"
-    for line in lines[-COMMAND_LINES:]:
-        yield f"$ {line}"
+def _because(change: Change, findings: Sequence[Finding], words: Words) -> Iterator[Text]:
+    """Yield why a change is made: the findings that it cures, or the reason that stands above already."""
+    groups = folding.alike(map(_part_of_finding, findings), words)
+    if change.reason not in [group.items[0].title for group in groups]:
+        yield Text(f"      because  {change.reason}", style="default")
+    hosts = {finding.host for finding in findings}
+    for group in groups:
+        first = group.items[0]
+        where = "" if set(group.hosts) == hosts else f"{fold(group.hosts)}: "
+        where = f"{where.rstrip(': ')}{_times(group)}: " if _times(group) else where
+        line = Text(f"      because  {where}{first.title}", style="default")
+        yield line.append(_label(first), style="dim")
+        yield from _evidence(group.items, "               ")
 
 
-def _file_difference(action: FileAction, plan: Plan) -> Iterator[str]:
+def _action(change: Change, plan: Plan) -> Iterator[Text]:
+    """Yield what a change does."""
+    action = change.action
+    if isinstance(action, FileAction):
+        yield from _file(action, plan)
+    elif change.does:
+        yield Text(f"      does     {change.does}")
+    else:
+        yield from (Text(f"      $ {line}", style="cyan") for line in action.do.splitlines())
+
+
+def _file(action: FileAction, plan: Plan) -> Iterator[Text]:
     if action.before is None:
-        yield f"new file {action.path}"
+        yield Text(f"      new file {action.path}")
     elif action.after is None:
-        yield f"remove {action.path}"
+        yield Text(f"      remove   {action.path}")
+    else:
+        yield Text(f"      file     {action.path}")
     if action.path != action.real_path:
-        yield f"{action.path} is a link; the file that changes is {action.real_path}"
-    if action.splices is None:
-        before, after = (_text(plan, digest) for digest in (action.before, action.after))
-        lines = difflib.unified_diff(before, after, lineterm="", n=0)
-        yield from islice(lines, 2, None)  # the first two lines name files, which are shown already
+        yield Text(f"      {action.path} is a link; the file that changes is {action.real_path}")
+    lines = list(_difference(action, plan))
+    for text in lines[:DIFF_LINES]:
+        yield Text(f"      {text}", style={"+": "green", "-": "red"}.get(text[:1], "dim"))
+    if len(lines) > DIFF_LINES:
+        yield Text(f"      and {counted(len(lines) - DIFF_LINES, 'more line')}", style="dim")
+
+
+def _difference(action: FileAction, plan: Plan) -> Iterator[str]:
+    """Yield the lines that go and come, with those around them where the whole file is known."""
+    ends = [_content(plan, digest) for digest in (action.before, action.after)]
+    if None not in ends:
+        yield from _unified(ends[0] or b"", ends[1] or b"", CONTEXT)
         return
-    for splice in action.splices:
+    for splice in action.splices or ():
         yield f"@@ line {splice.line} @@"
-        before, after = (_text(plan, digest) for digest in (splice.before, splice.after))
-        lines = difflib.unified_diff(before, after, lineterm="", n=0)
-        yield from (line for line in islice(lines, 2, None) if not line.startswith("@@ "))
+        pieces = [_content(plan, digest) or b"" for digest in (splice.before, splice.after)]
+        lines = _unified(pieces[0], pieces[1], 0)
+        yield from (line for line in lines if not line.startswith("@@ "))
 
 
-def _text(plan: Plan, digest: str | None) -> list[str]:
-    """Return the bytes that a digest stands for, as lines; none where the plan does not have them."""
-    content = plan.blobs.get(digest or "", b"") if digest else b""
+def _unified(before: bytes, after: bytes, context: int) -> Iterator[str]:
+    old, new = _lines(before), _lines(after)
+    # The first two lines name files, which are shown already.
+    for line in islice(difflib.unified_diff(old, new, lineterm="", n=context), 2, None):
+        match = re.match(r"@@ -(\d+)(?:,(\d+))? ", line)
+        yield f"@@ line {match[1]} @@" if match else line
+
+
+def _lines(content: bytes) -> list[str]:
     return content.decode("utf-8", "backslashreplace").splitlines()
 
 
-def tally(plan: Plan, unread: int = 0) -> Text:
-    """Return the last line: the changes, and the hosts for which nobody can say that this is all."""
-    unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
-    doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []
-    if unknown:
-        have = "has" if len(unknown) == 1 else "have"
-        doubts.append(f"{counted(len(unknown), 'host')} {have} facts that could not be read")
-    doubt = "; ".join(doubts)
-    if not plan.changes:
-        if doubt:
-            return Text(f"{doubt}; nothing to change elsewhere", style="yellow")
-        return Text("Nothing to change.", style="green")
-    tally = f"{counted(len(plan.changes), 'change')} on {counted(len(plan.hosts), 'host')}"
-    line = Text(tally, style="bold").append(f"  (plan {plan.digest[:12]})", style="dim")
-    return line.append(f"; {doubt}", style="yellow") if doubt else line
+def _content(plan: Plan, digest: str | None) -> bytes | None:
+    """Return the bytes that a digest stands for; None where they are not known."""
+    if digest is None:
+        return b""
+    return plan.contents.get(digest, plan.blobs.get(digest))
+
+
+def _text(plan: Plan, digest: str | None) -> str:
+    return (_content(plan, digest) or b"").decode("utf-8", "backslashreplace")

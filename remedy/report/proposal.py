@@ -2,27 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from remedy.plan import Plan, vouched_findings
 from remedy.report.plan import render_plan
 from remedy.report.results import error_lines, problem_lines
-from remedy.report.whole import render_whole
+from remedy.report.whole import render_body, render_commands, render_head, render_whole
 from remedy.runs.gate import Proposal
 
 
-def render_proposal(proposal: Proposal) -> RenderableType:
-    """Return a proposal for reading: the plan, the hosts that it knows nothing of, and what prevents it."""
+def render_proposal(proposal: Proposal, *, commands: bool = False) -> RenderableType:
+    """Return a proposal for reading: the plan, the hosts that it knows nothing of, and what prevents it.
+
+    Args:
+        proposal: what would be done.
+        commands: whether every command and file is shown whole, also of changes that remedy itself made.
+    """
     unread = {} if proposal.probe is None else proposal.probe.errors
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
-        render_plan(proposal.plan, len(unread))
-        if proposal.authorship is None
-        else render_whole(proposal.plan, proposal.authorship),
+        *_plan(proposal, len(unread), commands=commands),
         *(
             Text(f"{change.host}: CANNOT be taken back: {change.title}", style="red")
             for change in proposal.irreversible
         ),
-        *(line for error in unread.values() for line in error_lines(error)),
+        *error_lines(unread.values()),
         *problem_lines(proposal.obstacles, proposal.plan),
+    )
+
+
+def render_own(plan: Plan, unread: int, *, commands: bool) -> RenderableType:
+    """Return a plan that remedy just made: in words, or with ``commands`` to the last byte."""
+    return (render_commands if commands else render_plan)(plan, unread)
+
+
+def _plan(proposal: Proposal, unread: int, *, commands: bool) -> Iterator[RenderableType]:
+    """Yield the plan; in words is only what remedy made for these hosts as they were just read."""
+    plan, probe, authorship = proposal.plan, proposal.probe, proposal.authorship
+    if authorship is None:
+        # What a rollback does is known from files that are kept: it is shown to the last byte.
+        yield render_own(plan, unread, commands=commands or probe is None)
+    elif commands or probe is None:
+        yield render_whole(plan, authorship)
+    else:
+        known = vouched_findings(plan, probe.plan)
+        own = {place for place, is_own in authorship.items() if is_own}
+        strange = plan.model_copy(
+            update={
+                "changes": tuple(c for c in plan.changes if (c.host, c.id) not in own),
+                "findings": tuple(
+                    f for f, is_own in zip(plan.findings, known, strict=True) if not is_own
+                ),
+            }
+        )
+        yield render_head(plan)
+        if strange.changes or strange.findings:
+            yield render_body(strange, authorship)
+        yield render_plan(_own_part(plan, probe.plan, own, known), unread, of=plan)
+
+
+def _own_part(
+    plan: Plan, current: Plan, own: set[tuple[str, str]], known: tuple[bool, ...]
+) -> Plan:
+    """Return the part of a plan that remedy makes itself, with what it knows of the hosts besides."""
+    return plan.model_copy(
+        update={
+            "changes": tuple(c for c in plan.changes if (c.host, c.id) in own),
+            "findings": tuple(f for f, is_own in zip(plan.findings, known, strict=True) if is_own),
+            "contents": current.contents,
+            "addresses": current.addresses,
+        }
     )

@@ -61,18 +61,17 @@ def host_result(host: str, result: ChangeResult) -> HostResult:
     return HostResult(host, result.id, result.status.value, result.detail)
 
 
-def error_lines(error: RemedyError) -> Iterator[Text]:
-    """Yield an error, and the next step below it."""
-    yield Text(f"  {error.message}", style="red")
-    if error.next_step:
-        yield Text(f"    {error.next_step}", style="cyan")
+def error_lines(errors: Iterable[RemedyError]) -> Iterator[Text]:
+    """Yield errors, each with the next step below it."""
+    for error in errors:
+        yield Text(f"  {error.message}", style="red")
+        if error.next_step:
+            yield Text(f"    {error.next_step}", style="cyan")
 
 
 def problem_lines(hosts: Mapping[str, HostOutcome], plan: Plan | None) -> Iterator[Text]:
     """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left."""
-    for host in hosts.values():
-        if host.error is not None:
-            yield from error_lines(host.error)
+    yield from error_lines(host.error for host in hosts.values() if host.error is not None)
     yield from result_lines(
         (
             host_result(name, result)

@@ -18,13 +18,18 @@ from rich.text import Text
 
 from remedy.plan import Change, CommandAction, FileAction, Finding, Plan, sha256
 from remedy.plan.seal import secret_lines
-from remedy.report.plan import KIND_STYLE, tally
-from remedy.text import fold
+from remedy.report import folding
+from remedy.report.folding import Specimen
+from remedy.report.plan import KIND_STYLE
+from remedy.report.summary import tally
+from remedy.text import counted, fold
 
 # What a terminal shows as it is: printable ASCII without blanks at the end.
 _PLAIN = re.compile(r"(?!\$')([ -~]*[!-~])?")
 _ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r", "\\": r"\\", "'": r"\'", "\x1b": r"\e"}
 NARROWEST = 20
+# A host that is called like a word of a command could hide one; names of hosts have digits.
+_DIGIT = re.compile(r"[0-9]")
 
 OWN = {
     True: ("remedy makes the same change for the host as it is now", "green"),
@@ -92,12 +97,34 @@ def render_whole(
         authorship: for each change, by host and id, whether remedy makes the same for the host as it is now;
             None where the hosts were not read.
     """
-    parts: list[RenderableType] = [Text("Plan file", style="bold"), *_head(plan), Text("")]
+    return Group(render_head(plan), render_body(plan, authorship), tally(plan))
+
+
+def render_commands(plan: Plan, unread: int = 0) -> RenderableType:
+    """Return a plan that remedy just made, with every command and file of it (``--commands``).
+
+    Args:
+        plan: what is to be shown.
+        unread: how many hosts could not be read, so that what they need is unknown.
+    """
+    return Group(render_body(plan), tally(plan, unread))
+
+
+def render_head(plan: Plan) -> RenderableType:
+    """Return who made a plan, when, and for what."""
+    return Group(Text("Plan file", style="bold"), *_head(plan), Text(""))
+
+
+def render_body(
+    plan: Plan, authorship: Mapping[tuple[str, str], bool] | None = None
+) -> RenderableType:
+    """Return all findings and changes of a plan; ``authorship`` as for ``render_whole``."""
+    parts: list[RenderableType] = []
     if plan.findings:
         parts += [Text("Findings", style="bold"), *_findings(plan.findings), Text("")]
     if plan.changes:
         parts += [Text("Changes", style="bold"), *_changes(plan, authorship), Text("")]
-    return Group(*parts, tally(plan))
+    return Group(*parts)
 
 
 def _head(plan: Plan) -> Iterator[RenderableType]:
@@ -149,29 +176,67 @@ def _label(label: str) -> str:
 def _changes(
     plan: Plan, authorship: Mapping[tuple[str, str], bool] | None
 ) -> Iterator[RenderableType]:
-    """Yield each change once, with the hosts on which it is the same to the last byte."""
-    groups: dict[tuple[bool | None, str, str], list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        mark = None if authorship is None else authorship.get((change.host, change.id), False)
-        number = change.id if plan.purpose else _number(change)
-        groups[mark, number, change.model_dump_json(exclude={"host", "id"})].append(change)
-    for (mark, number, _), changes in groups.items():
-        first = changes[0]
+    """Yield each change once, with the hosts on which it is the same but for their own names."""
+    words = folding.own_words(filter(_DIGIT.search, plan.hosts), plan.addresses)
+    for group in folding.alike((_part(c, plan, authorship) for c in plan.changes), words):
+        changes, first = group.items, group.items[0]
+        mark, number = group.specimens[0].shape[:2]
         yield Quoted(f"  ~ {fold(c.host for c in changes)}: ", first.title, "bold", mark="")
+        texts = {change.model_dump_json(exclude={"host", "id"}) for change in changes}
+        if len(texts) > 1:
+            every = sha256("\0".join(c.model_dump_json(exclude={"id"}) for c in changes).encode())
+            yield Text(
+                f"      as on {first.host}; on {counted(len(changes) - 1, 'other host')} with their own"
+            )
+            yield Text(f"      names in its place; all of them together: sha256 {every}")
         line = Text(f"      [{first.remedy}{_label(first.label)}]  [{first.risk.value} risk]")
         line.append("" if first.reversible else "  [cannot be undone]", style="red")
         yield line.append("  [guarded]" if first.guarded else "")
         if mark is not None:
-            words, style = OWN[mark]
-            yield Text(f"      {words}", style=style)
+            text, style = OWN[bool(mark)]
+            yield Text(f"      {text}", style=style)
         if number:
-            yield Quoted("      id        ", number)
+            yield Quoted("      id        ", str(number))
         yield Quoted("      why       ", first.reason)
         if first.disrupts:
             yield Quoted("      note      ", first.disrupts)
+        if first.does:
+            yield Quoted("      does      ", first.does)
+        if first.restarts:
+            yield Quoted("      restarts  ", first.restarts)
         action = first.action
         yield from _command(action) if isinstance(action, CommandAction) else _file(action, plan)
         yield from _unread(first, "      ")
+
+
+def _part(
+    change: Change, plan: Plan, authorship: Mapping[tuple[str, str], bool] | None
+) -> Specimen[Change]:
+    """Return a change as it is compared with those of other hosts: with bytes in place of their digests."""
+    mark = None if authorship is None else authorship.get((change.host, change.id), False)
+    number = change.id if plan.purpose else _number(change)
+    action = change.action
+    document = change.model_dump(mode="json", exclude={"host", "id"})
+    contents: list[str] = []
+    if isinstance(action, FileAction):
+        bounds = [name for name in ("before", "after") if document["action"].pop(name) is not None]
+        document["action"]["bounds"] = bounds
+        contents = [] if action.splices is not None else _contents(plan, action.after)
+        for splice, values in zip(
+            action.splices or (), document["action"]["splices"] or (), strict=True
+        ):
+            # The place and the length depend on how long a name is.
+            for name in ("before", "after", "offset", "length"):
+                values[name] = values[name] is not None
+            contents += _contents(plan, splice.before) + _contents(plan, splice.after)
+    texts = (json.dumps(document, sort_keys=True), *contents)
+    return Specimen(change, change.host, (mark, number, len(contents)), texts)
+
+
+def _contents(plan: Plan, digest: str | None) -> list[str]:
+    """Return the bytes that a digest stands for as text, the digest where the plan does not have them."""
+    content = None if digest is None else plan.blobs.get(digest)
+    return [str(digest) if content is None else content.decode("utf-8", "surrogateescape")]
 
 
 def _number(change: Change) -> str:

@@ -15,19 +15,24 @@ from typing import Any
 
 import pyte
 
+from remedy.audit.agreement import Agreement
 from remedy.cli import show
 from remedy.cli.terminal import StandardOutput
 from remedy.errors import RemedyError
-from remedy.plan import Plan, remedies, sha256, write_plan
+from remedy.inventory import Inventory
+from remedy.plan import Fleet, Plan, read_plan, remedies, sha256, vouched, write_plan
 from remedy.plan.plan import canonical
+from remedy.report.proposal import render_proposal
+from remedy.runs.gate import Proposal
+from remedy.runs.probe import ProbeResult
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
-from tests.unit.deploys.fleets import single_cases
+from tests.unit.deploys.fleets import default_spec, single_cases
 from tests.unit.plans import plan_of
 
 COLUMNS = 100
 CASES = 6  # of each remedy
 # An approver compares what is shown, not digests of the whole by heart.
-OWN_DIGEST = re.compile(r"plan [0-9a-f]{12}")
+OWN_DIGEST = re.compile(r"(plan|content) [0-9a-f]{12}")
 REFUSED = None
 
 Body = dict[str, Any]
@@ -89,6 +94,27 @@ def screen(path: Path) -> tuple[str, ...] | None:
         return REFUSED
     finally:
         names["out"] = before
+    return seen(OWN_DIGEST.sub("", buffer.getvalue()))
+
+
+def confirmed(path: Path, current: Plan) -> tuple[str, ...] | None:
+    """Return what a terminal shows of a plan file before it is carried out; None where it is refused.
+
+    Args:
+        path: the plan file.
+        current: what remedy decides for the hosts as they are.
+    """
+    try:
+        plan = read_plan(path)
+    except RemedyError:
+        return REFUSED
+    inventory = Inventory(path=Path("inventory.py"), nodes=())
+    probe = ProbeResult(Fleet(inventory, {}, default_spec()), {})
+    vars(probe)["plan"] = current
+    proposal = Proposal("apply", Agreement(plan), plan, probe, authorship=vouched(plan, current))
+    buffer = io.StringIO()
+    console = StandardOutput(file=buffer, force_terminal=True, width=COLUMNS, color_system=None)
+    console.print(render_proposal(proposal))
     return seen(OWN_DIGEST.sub("", buffer.getvalue()))
 
 

@@ -31,16 +31,23 @@ def cases(plan_number: int) -> list[tuple[str, bench.Body]]:
     return changed + [("bytes of a file", other) for other in bench.other_contents(body)]
 
 
-def unseen(number: int, folder: Path, most: int | None) -> list[str]:
+SCREENS: dict[str, Callable[[Path, Plan], tuple[str, ...] | None]] = {
+    "show": lambda path, _: bench.screen(path),
+    "apply": bench.confirmed,
+}
+
+
+def unseen(number: int, folder: Path, most: int | None, command: str) -> list[str]:
     plan = bench.real_plans()[number]
-    before = bench.screen(bench.write(plan, folder / "plan.json"))
+    screen = SCREENS[command]
+    before = screen(bench.write(plan, folder / "plan.json"), plan)
     assert before is not bench.REFUSED, "a plan that remedy made is refused"
     every = cases(number)
     chosen = every if most is None else random.Random(number).sample(every, min(most, len(every)))  # noqa: S311
     return [
         words
         for words, body in chosen
-        if bench.screen(path := bench.written(body, folder / "changed.json")) == before
+        if screen(path := bench.written(body, folder / "changed.json"), plan) == before
         and read_plan(path).digest
         != plan.digest  # what was left out has a default, or a text is written otherwise
     ]
@@ -52,15 +59,19 @@ def test_there_are_plans_of_many_remedies_with_files_and_commands() -> None:
     assert {kind for _, kind in kinds} == {"file", "command"}
 
 
-def test_what_somebody_changed_in_a_plan_is_refused_or_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", SCREENS)
+def test_what_somebody_changed_in_a_plan_is_refused_or_seen(tmp_path: Path, command: str) -> None:
     number = 0
-    assert unseen(number, tmp_path, FEW) == []
+    assert unseen(number, tmp_path, FEW, command) == []
 
 
 @pytest.mark.full
-def test_what_somebody_changed_anywhere_in_any_plan_is_refused_or_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", SCREENS)
+def test_what_somebody_changed_anywhere_in_any_plan_is_refused_or_seen(
+    tmp_path: Path, command: str
+) -> None:
     for number in range(len(bench.real_plans())):
-        assert unseen(number, tmp_path, 3000) == []
+        assert unseen(number, tmp_path, 3000, command) == []
 
 
 # ---- what a plan file may not hold

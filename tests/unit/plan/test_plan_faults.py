@@ -344,7 +344,8 @@ TYPE = ": changes.0.title: Input should be a valid string"
     [
         (lambda d: d["plan"].update(author="eve"), CHANGED, ""),
         (lambda d: d.update(digest="0"), CHANGED, ""),
-        (lambda d: d["plan"].update(contents={}), ": contents: whole files are in no plan file", ""),
+        (lambda d: d["plan"].update(contents={}), ": contents: only where it was made is that known", ""),
+        (lambda d: d["plan"].update(addresses={}), ": addresses: only where it was made is that known", ""),
         (lambda d: d["plan"].update(format_version=7), " is of format 7; this remedy reads format 1",
          "Use the remedy that made it, or make a new plan with this one."),
         (lambda d: d["plan"]["changes"][0].update(title=1), TYPE, ""),

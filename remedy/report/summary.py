@@ -1,0 +1,93 @@
+"""A plan in a few lines: changes by risk, what nothing takes back, what restarts, and which remedy where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from remedy.plan import Change, FindingKind, Plan, Risk
+from remedy.text import counted, fold
+
+NAMED = 4
+"""Titles and services that are named; more are counted."""
+
+
+def tally(plan: Plan, unread: int = 0) -> Text:
+    """Return the last line: the changes, and the hosts for which nobody can say that this is all."""
+    unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
+    doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []
+    if unknown:
+        have = "has" if len(unknown) == 1 else "have"
+        doubts.append(f"{counted(len(unknown), 'host')} {have} facts that could not be read")
+    doubt = "; ".join(doubts)
+    if not plan.changes:
+        if doubt:
+            return Text(f"{doubt}; nothing to change elsewhere", style="yellow")
+        return Text("Nothing to change.", style="green")
+    line = Text(changes_on_hosts(plan.changes), style="bold")
+    line.append(f"  (plan {plan.digest[:12]}, content {plan.content_digest[:12]})", style="dim")
+    return line.append(f"; {doubt}", style="yellow") if doubt else line
+
+
+def changes_on_hosts(changes: Iterable[Change]) -> str:
+    """Return how many changes there are, on how many hosts."""
+    every = list(changes)
+    hosts = {change.host for change in every}
+    return f"{counted(len(every), 'change')} on {counted(len(hosts), 'host')}"
+
+
+def weighed(plan: Plan) -> RenderableType:
+    """Return what to know before agreeing: risks, what cannot be undone, what restarts."""
+    risks = Counter(change.risk for change in plan.changes)
+    known = [f"{risks[risk]} {risk.value}" for risk in reversed(Risk) if risks[risk]]
+    style = "bold red" if risks[Risk.HIGH] else "yellow" if risks[Risk.MEDIUM] else "default"
+    lines = [_line("risk", ", ".join(known), style)]
+    guarded = [change for change in plan.changes if change.guarded]
+    if guarded:
+        words = (
+            "can cut the connection, so the host takes it back unless a new connection confirms it"
+        )
+        lines.append(_line("guarded", f"{changes_on_hosts(guarded)}: {words}", "yellow"))
+    final = [change for change in plan.changes if not change.reversible]
+    lines.append(_line("cannot be undone", _places(final, lambda change: change.title), "red"))
+    restarting = [change for change in plan.changes if change.restarts]
+    lines.append(_line("restarts", _places(restarting, lambda change: change.restarts), "yellow"))
+    return Group(*lines)
+
+
+def _line(name: str, words: str, style: str) -> Text:
+    return Text(f"  {name:<17}", style="dim").append(words or "nothing", style=words and style)
+
+
+def _places(changes: Iterable[Change], words_of: Callable[[Change], str]) -> str:
+    """Return what the changes do, each once with its hosts."""
+    hosts: dict[str, list[str]] = {}
+    for change in changes:
+        hosts.setdefault(words_of(change), []).append(change.host)
+    places = [f"{words} ({fold(names)})" for words, names in list(hosts.items())[:NAMED]]
+    more = [f"and {len(hosts) - NAMED} more"] if len(hosts) > NAMED else []
+    return "; ".join([*places, *more])
+
+
+def by_remedy(plan: Plan) -> Table:
+    """Return which remedy changes which hosts."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("  remedy", min_width=17)
+    table.add_column("changes", justify="right")
+    table.add_column("hosts", overflow="fold")
+    for remedy, changes in _grouped(plan.changes):
+        table.add_row(
+            Text(f"  {remedy}"), str(len(changes)), Text(fold(change.host for change in changes))
+        )
+    return table
+
+
+def _grouped(changes: Iterable[Change]) -> Iterator[tuple[str, list[Change]]]:
+    groups: dict[str, list[Change]] = {}
+    for change in changes:
+        groups.setdefault(change.remedy, []).append(change)
+    yield from groups.items()

@@ -1,0 +1,111 @@
+"""The first plan of many hosts is read in a minute, and shows all that somebody who agrees has to know."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Risk
+from remedy.report.plan import render_plan
+from remedy.report.whole import render_commands
+from tests.unit.build import record
+from tests.unit.plans import plan_of
+from tests.unit.report.first import first_look, lines, names_of
+
+MOST = 60
+SCRIPT = "".join(f"step {n}\n" for n in range(50))
+
+
+def shown(plan: Plan) -> str:
+    return "\n".join(lines(render_plan(plan)))
+
+
+@pytest.mark.parametrize("recording", ["lab-idle", "lab-firewalld"])
+def test_the_first_plan_of_64_debian_hosts_has_60_lines_at_most(recording: str) -> None:
+    plan = plan_of(first_look(64, recording))
+    text = lines(render_plan(plan))
+    assert len(text) <= MOST, "\n".join(text)
+    for words in ("gpu[001-064]: write the cluster's 64 hosts", "-127.0.1.1", "as on gpu001"):
+        assert any(words in line for line in text), words
+    assert max(map(len, text)) < 300
+
+
+def test_a_host_that_differs_is_not_folded() -> None:
+    fleet = first_look(8)
+    files = dict(fleet.states["gpu003"].files)
+    hosts = files["/etc/hosts"]
+    odd = hosts.model_copy(update={"content": b"127.0.1.1\tgpu003\n127.0.1.1\tgpu007\n"})
+    states = {
+        **fleet.states,
+        "gpu003": fleet.states["gpu003"].model_copy(update={"files": {**files, "/etc/hosts": odd}}),
+    }
+    text = shown(plan_of(type(fleet)(fleet.inventory, states, fleet.spec)))
+    assert "~ gpu[001-002,004-008]: write" in text
+    assert "~ gpu003: write" in text
+    assert re.search(r"127\.0\.1\.1\s+gpu007", text)
+
+
+def test_every_byte_is_shown_where_it_is_asked_for() -> None:
+    plan = plan_of(first_look(8))
+    text = "\n".join(lines(render_commands(plan)))
+    assert "as on gpu001; on 7 other hosts with their own" in text
+    for name in names_of(8):
+        assert f"\\t{name}" in text
+
+
+def change(host: str, number: int = 1, **fields: object) -> Change:
+    action = CommandAction(observe="o", before="b", after="c", do=SCRIPT, undo="u")
+    values = {"title": "t", "reason": "r", "remedy": "firewall", "action": action, **fields}
+    made: Change = record(Change, id=f"{number:02d}-firewall", host=host, **values)
+    return made
+
+
+def test_a_script_is_the_sentence_of_its_remedy_and_whole_without_one() -> None:
+    said = shown(record(Plan, changes=(change("gpu1", does="opens the ports"),)))
+    assert "does     opens the ports" in said
+    assert "step 7" not in said
+    bare = shown(record(Plan, changes=(change("gpu1"),)))
+    assert all(f"$ step {n}\n" in bare for n in range(50))
+
+
+def test_what_matters_stands_above_and_below_a_long_plan() -> None:
+    last = {"reversible": False, "title": "end 2 processes", "risk": Risk.HIGH}
+    changes = [change(f"gpu{n}", title=f"do {n}") for n in range(20)]
+    changes += [change("gpu7", 2, **last), change("gpu8", 2, restarts="dockerd", guarded=True)]
+    text = lines(render_plan(record(Plan, changes=tuple(changes))))
+    for words in (
+        "risk             1 high, 21 low",
+        "cannot be undone end 2 processes (gpu7)",
+        "restarts         dockerd (gpu8)",
+        "guarded          1 change on 1 host",
+    ):
+        assert sum(words in line for line in text) == 2, words
+    assert text[0] == "Plan: 22 changes on 20 hosts"
+    assert "22 changes on 20 hosts" in text[-6]
+
+
+def test_findings_stand_under_the_change_that_cures_them() -> None:
+    finding = record(
+        Finding, host="gpu1", remedy="firewall", kind=FindingKind.DRIFT, title="r", label="l-x"
+    )
+    other = finding.model_copy(update={"title": "also wrong"})
+    blocked = finding.model_copy(update={"kind": FindingKind.BLOCKED, "title": "not mine"})
+    elsewhere = finding.model_copy(update={"remedy": "hosts_file", "title": "goes too"})
+    findings = (finding, other, blocked, elsewhere)
+    text = shown(record(Plan, changes=(change("gpu1"),), findings=findings))
+    head, _, tail = text.partition("Not changed by this plan")
+    assert head.index("~ gpu1: t") < head.index("because  r  (l-x)") < head.index("also wrong")
+    assert "blocked  wrong, and remedy cannot" in tail.replace("blocked wrong", "blocked  wrong")
+    assert "gpu1: not mine" in tail
+    assert "gpu1: goes too" in tail
+    assert "also wrong" not in tail
+
+
+def test_the_same_state_gives_the_same_content_digest() -> None:
+    first, second = plan_of(first_look(4)), plan_of(first_look(4))
+    later = second.model_copy(update={"created": "2027-01-01", "author": "eve@there"})
+    assert first.content_digest == later.content_digest
+    assert first.digest != later.digest
+    assert plan_of(first_look(5)).content_digest != first.content_digest
+    assert f"content {first.content_digest[:12]}" in shown(first)
