@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
+from typing import Any
 
 import pytest
 
-from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Risk
+from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Remedy, Risk, remedies
 from remedy.report.plan import render_plan
 from remedy.report.whole import render_commands
 from tests.unit.build import record
+from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
+from tests.unit.deploys.fleets import single_cases
 from tests.unit.plans import plan_of
 from tests.unit.report.first import first_look, lines, names_of
 
 MOST = 60
+SHORT = 400
+"""Characters of a command that is shown as it is."""
+CASES = 6
 SCRIPT = "".join(f"step {n}\n" for n in range(50))
 
 
@@ -109,3 +116,12 @@ def test_the_same_state_gives_the_same_content_digest() -> None:
     assert first.digest != later.digest
     assert plan_of(first_look(5)).content_digest != first.content_digest
     assert f"content {first.content_digest[:12]}" in shown(first)
+
+
+@pytest.mark.parametrize("remedy", remedies(), ids=lambda remedy: remedy.name)
+def test_no_remedy_plans_a_script_without_a_sentence(remedy: Remedy[Any]) -> None:
+    for case in islice(single_cases(remedy), CASES):
+        for change in plan_of(case.fleet(), remedy.name).changes:
+            if isinstance(change.action, CommandAction):
+                is_short = len(change.action.do) < SHORT and "\n" not in change.action.do
+                assert is_short or change.does, f"{change.title}: {change.action.do}"
