@@ -119,7 +119,7 @@ def _assigned(plan: Plan) -> tuple[Mapping[int, list[Finding]], list[Finding]]:
     return cured, others
 
 
-def _part_of_finding(finding: Finding) -> Specimen[Finding]:
+def _specimen_of_finding(finding: Finding) -> Specimen[Finding]:
     shape = (finding.kind, finding.remedy, finding.label)
     return Specimen(finding, finding.host or "", shape, (finding.title, finding.fix))
 
@@ -132,7 +132,7 @@ def _unchanged(plan: Plan, findings: Sequence[Finding]) -> Iterator[RenderableTy
     for kind, meaning in LEGEND.items():
         if any(finding.kind is kind for finding in findings):
             yield Text(f"  {kind.value:<8}", style=KIND_STYLE[kind]).append(meaning, style="dim")
-    for group in folding.alike(map(_part_of_finding, findings), _words(plan)):
+    for group in folding.alike(map(_specimen_of_finding, findings), _words(plan)):
         first = group.items[0]
         where = (fold(group.hosts) or "the inventory") + _times(group)
         line = Text(f"  {first.kind.value:<8}", style=KIND_STYLE[first.kind])
@@ -175,12 +175,12 @@ def _evidence(findings: Sequence[Finding], lead: str) -> Iterator[Text]:
 def _changes(plan: Plan, cured: Mapping[int, list[Finding]]) -> Iterator[RenderableType]:
     """Yield each change once, with all hosts that it is made on and the findings that it cures."""
     words = _words(plan)
-    parts = map(partial(_part_of_change, plan), range(len(plan.changes)))
+    parts = map(partial(_specimen_of_change, plan), range(len(plan.changes)))
     for group in folding.alike(parts, words):
         first = plan.changes[group.items[0]]
         yield _title(first, group)
         findings = [finding for place in group.items for finding in cured.get(place, ())]
-        yield from _because(first, findings, words)
+        yield from _because(first, group.hosts, findings, words)
         if first.disrupts:
             yield Text(f"      note     {first.disrupts}", style="yellow")
         yield from _action(first, plan)
@@ -190,7 +190,7 @@ def _changes(plan: Plan, cured: Mapping[int, list[Finding]]) -> Iterator[Rendera
     yield Text("")
 
 
-def _part_of_change(plan: Plan, place: int) -> Specimen[int]:
+def _specimen_of_change(plan: Plan, place: int) -> Specimen[int]:
     """Return a change as it is compared with those of other hosts."""
     change = plan.changes[place]
     head = (change.remedy, change.risk, change.reversible, change.guarded, change.restarts)
@@ -209,17 +209,25 @@ def _part_of_change(plan: Plan, place: int) -> Specimen[int]:
     return Specimen(place, change.host, shape, (*texts, action.path, action.real_path, *contents))
 
 
-def _because(change: Change, findings: Sequence[Finding], words: Words) -> Iterator[Text]:
-    """Yield why a change is made: the findings that it cures, or the reason that stands above already."""
-    groups = folding.alike(map(_part_of_finding, findings), words)
+def _because(
+    change: Change, hosts: Sequence[str], findings: Sequence[Finding], words: Words
+) -> Iterator[Text]:
+    """Yield why a change is made: the findings that it cures, or the reason that stands above already.
+
+    Args:
+        change: the first of those that are shown together.
+        hosts: of all of these.
+        findings: that they cure.
+        words: of the hosts.
+    """
+    groups = folding.alike(map(_specimen_of_finding, findings), words)
     if change.reason not in [group.items[0].title for group in groups]:
-        yield Text(f"      because  {change.reason}", style="default")
-    hosts = {finding.host for finding in findings}
+        yield Text(f"      because  {change.reason}")
     for group in groups:
         first = group.items[0]
-        where = "" if set(group.hosts) == hosts else f"{fold(group.hosts)}: "
-        where = f"{where.rstrip(': ')}{_times(group)}: " if _times(group) else where
-        line = Text(f"      because  {where}{first.title}", style="default")
+        where = "" if set(group.hosts) == set(hosts) else fold(group.hosts)
+        where = f"{where}{_times(group)}: " if where or _times(group) else ""
+        line = Text(f"      because  {where}{first.title}")
         yield line.append(_label(first), style="dim")
         yield from _evidence(group.items, "               ")
 
