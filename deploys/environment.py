@@ -43,6 +43,7 @@ from remedy.deploys._environment import (
     report_differences,
 )
 from remedy.deploys._settings import PROFILE, SESSION, Target, switched_off, target_for
+from remedy.deploys._unsearched import AT_BOOT, JOBS_OF_AT, note_unsearched
 from remedy.edit.assignments import Assignment, Dialect, assignments, edit, effective
 from remedy.plan import Change, FileAction, Finding, FleetBench, Workbench, remedy
 from remedy.probe import File, HostState, Interface
@@ -148,6 +149,7 @@ def environment(bench: Workbench[EnvironmentSpec]) -> None:
     check_session(around, wishes)
     _stale.name_left_behind(around, wishes)
     check_services(around)
+    note_unsearched(bench, "sets for jobs", but=(*AT_BOOT, *JOBS_OF_AT))
     advise(around, sole_values)
 
 

@@ -6,8 +6,10 @@ address of the cluster interface, a route or rule that loses a peer, packet loss
 switched off or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not
 be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force, a line of tmpfiles.d,
 of udev's rules or of a script that writes another kernel setting or MTU than is in force now, or a file that
-remedy knows. A script, a unit or a
-line of cron's that closes the firewall at boot or loads rules from a file of its own is UNKNOWN.
+remedy knows. A script, a unit or a line of cron's that closes the firewall at boot or loads rules from a file
+of its own is UNKNOWN; so is a line that writes a setting where it depends on something: in a branch or a
+function, after a way out of the script, with a variable in it, in a unit that may not be started. A file that
+could not be searched (a pipe, or far too large) is UNKNOWN by itself.
 
 Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
 rails, firewalls. This one reports what belongs to none of them, with file and line. It changes nothing: the
@@ -32,6 +34,7 @@ from pydantic import Field
 from remedy.causes import Cause
 from remedy.deploys._boot_writes import note_writes
 from remedy.deploys._peers import Place, names_of, place_of
+from remedy.deploys._unsearched import AT_BOOT, note_unsearched
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
 from remedy.probe import Firewalls, HostState, Kernel, LoginSession, Mention, Network, Sysctls, Unit
@@ -117,6 +120,7 @@ def next_boot(bench: Bench) -> None:
         _note_services(bench, bench.known(bench.host.units))
     with bench.part():
         _note_ipv6(bench, bench.known(bench.host.sysctls))
+    note_unsearched(bench, "does at boot", under=AT_BOOT)
     mentions = bench.need(bench.host.mentions, "the files of shells, services and the network")
     place = place_of(bench.fleet, bench.host)
     if place is not None:
@@ -125,7 +129,7 @@ def next_boot(bench: Bench) -> None:
         _note_routes(bench, mentions, place)
     _note_loss(bench, mentions)
     _note_firewall(bench, mentions)
-    note_writes(bench, mentions, place, bench.settings.accept, SCRIPTS)
+    note_writes(bench, mentions, place, bench.settings.accept)
     _note_command_line(bench, mentions)
     _note_modules(bench, mentions)
 

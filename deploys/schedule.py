@@ -24,6 +24,7 @@ from datetime import datetime, timezone
 from pydantic import Field
 
 from remedy.causes import Cause
+from remedy.deploys._unsearched import JOBS_OF_AT, note_unsearched
 from remedy.plan import Workbench, remedy
 from remedy.probe import File, HostState, Mention, Process
 from remedy.spec import SpecSection
@@ -39,9 +40,6 @@ CAUSE = Cause(
 )
 TIMERS = "/run/systemd/transient"
 SHUTDOWN = "/run/systemd/shutdown/scheduled"
-SPOOLS = ("/var/spool/cron/atjobs/", "/var/spool/at/", "/var/spool/atjobs/")
-"""Where at(1) keeps its jobs: Debian, Red Hat, SUSE."""
-
 OF_REMEDY, STATE = f"{TIMERS}/remedy-", "/var/lib/remedy/"
 """Timers and processes of remedy's own, of which the probe says more (``remedy.probe.guards``)."""
 
@@ -91,6 +89,7 @@ def schedule(bench: Bench) -> None:
             _note_timer(bench, file)
     with bench.part():
         _note_jobs(bench, bench.known(bench.host.mentions))
+    note_unsearched(bench, "is to do", under=JOBS_OF_AT)
     with bench.part():
         _note_processes(bench, bench.known(bench.host.processes))
 
@@ -133,7 +132,7 @@ def _note_jobs(bench: Bench, mentions: Iterable[Mention]) -> None:
     for mention in mentions:
         folder, _, name = mention.path.rpartition("/")
         job, text = _JOB.fullmatch(name), mention.text.strip()
-        if job is None or f"{folder}/" not in SPOOLS or text in bench.settings.accept:
+        if job is None or f"{folder}/" not in JOBS_OF_AT or text in bench.settings.accept:
             continue
         if not text.startswith("#") and _CHANGES.search(text):
             number, moment = int(job[1], 16), int(job[2], 16) * 60 * 10**6

@@ -70,8 +70,20 @@ def shell_pattern() -> str:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    letters = ("".join(f"[{c}{c.lower()}]" if c.isalpha() else c for c in word) for word in words)
-    return rf"\({_OR.join(letters)}\)"
+    return rf"\({_OR.join(map(_letters, words))}\)"
+
+
+def _letters(word: str) -> str:
+    """Return a word as a pattern of capital and small letters."""
+    return "".join(f"[{c}{c.lower()}]" if c.isalpha() else c for c in word)
+
+
+def shell_hints() -> tuple[str, ...]:
+    """Return patterns of the shell: a text with the name of a secret has one of them, others may have, too."""
+    anywhere = (_letters(word) for word in ("TOKEN", *_INSIDE))
+    ends = (f"{_letters(word)}[!A-Za-z]" for word in _ALONE)
+    begins_a_word = (f"[a-z0-9]{word}[A-Z]" for word in _CAPITALS)
+    return (*anywhere, *ends, *begins_a_word)
 
 
 def holds_password(value: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from pydantic import ConfigDict
@@ -67,12 +67,25 @@ class Mention(Record):
 
 def parse_mentions(sections: Sections) -> tuple[Mention, ...]:
     """Read section ``mentions``: lines of ``grep -Hn``."""
-    mentions = []
+    return tuple(
+        Mention(path=path, line=int(number), text=text)
+        for path, number, text in _mention_lines(sections)
+        if number
+    )
+
+
+def parse_unsearched(sections: Sections) -> Mapping[str, Unknown]:
+    """Read which files, or homes, could not be searched: lines of section ``mentions`` without a number."""
+    return {
+        path: Unknown(reason=text) for path, number, text in _mention_lines(sections) if not number
+    }
+
+
+def _mention_lines(sections: Sections) -> Iterator[tuple[str, str, str]]:
     for path, lines in sections.lines("mentions").items():
         for line in lines:
             number, _, text = line.partition(":")
-            mentions.append(Mention(path=path, line=int(number), text=text))
-    return tuple(mentions)
+            yield path, number, text
 
 
 def parse_files(

@@ -17,8 +17,8 @@ from remedy.probe.state import HostState
 from remedy.values import Unknown
 
 _GROUPS = (
-    "root", "identity", "names", "files", "mentions", "session", "kernel", "network", "sysctls", "firewalls",
-    "units", "containers", "mounts", "gpus", "rdma", "limits", "environment", "software",
+    "root", "identity", "names", "files", "mentions", "unsearched", "session", "kernel", "network", "sysctls",
+    "firewalls", "units", "containers", "mounts", "gpus", "rdma", "limits", "environment", "software",
 )  # fmt: skip
 """What counts; not the clock, processes, IPC and the use of disks and memory, which change by themselves."""
 

@@ -9,7 +9,7 @@ from remedy.probe import sources
 from remedy.probe.accelerators import parse_gpus, parse_rdma
 from remedy.probe.clock import parse_clock
 from remedy.probe.containers import parse_containers
-from remedy.probe.files import File, parse_files, parse_mentions
+from remedy.probe.files import File, parse_files, parse_mentions, parse_unsearched
 from remedy.probe.firewall import parse_firewalls, ufw_switched_on
 from remedy.probe.frames import NoAnswerError, Sections, as_text, fact, read_sections
 from remedy.probe.guards import parse_guards
@@ -61,6 +61,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
     processes = fact(lambda: parse_processes(sections, clock))
     space = fact(lambda: parse_space(sections))
     ufw = fact(lambda: _ufw(session, files))
+    unsearched = fact(lambda: parse_unsearched(sections))
     present = session.present if isinstance(session, LoginSession) else frozenset[str]()
     return HostState(
         host=host,
@@ -83,6 +84,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         processes=processes,
         rdma=fact(lambda: parse_rdma(sections, present)),
         service_environments=fact(lambda: parse_service_environments(sections, processes)),
+        unsearched={} if isinstance(unsearched, Unknown) else unsearched,
         **_of_their_own_section(sections),
     )
 

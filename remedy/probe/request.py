@@ -11,7 +11,7 @@ from importlib import resources
 from pydantic import Field, field_validator
 
 from remedy.probe import searched, sources
-from remedy.secret import shell_pattern
+from remedy.secret import shell_hints, shell_pattern
 from remedy.spec.cluster import USER
 from remedy.values import Record
 
@@ -140,9 +140,9 @@ def _fixed_assignments() -> str:
         _assignments(
             {name: "\n".join(items) for name, items in lines.items()}
             | {name: " ".join(items) for name, items in words.items()}
-            | {"at_pattern": searched.AT_PATTERN}
+            | {"at_pattern": searched.AT_PATTERN, "outline_pattern": searched.OUTLINE_PATTERN}
             | {"scan_pattern": searched.SCAN_PATTERN, "variable_names": searched.VARIABLES}
-            | {"secret": shell_pattern()}
+            | {"secret": shell_pattern(), "secret_hints": " ".join(shell_hints())}
         )
     )
 

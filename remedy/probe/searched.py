@@ -237,6 +237,14 @@ SCAN_PATTERN = "|".join(
 )
 """What is looked for in them (POSIX extended regular expression)."""
 
+OUTLINE_PATTERN = (
+    r"^[[:space:]]*((if|case|for|while|until|select|fi|esac|done|exit|return|function)([^A-Za-z0-9_=-]|$)"
+    r"|exec[[:space:]]+[^[:space:]<>&0-9]|[{}(]|[A-Za-z_][A-Za-z0-9_-]*[[:space:]]*[(][)][[:space:]]*[{]?)"
+    r"|;[[:space:]]*((fi|done|esac)([^A-Za-z0-9_]|$)|[}])"
+    r"|(&&|[|][|])[[:space:]]*((exit|return)([^A-Za-z0-9_]|$)|[{])|<<"
+)
+"""The words of a script on which its other lines depend."""
+
 AT_PATTERN = (
     "(^|[^A-Za-z0-9_-])(nft|ip6?tables[a-z-]*|arptables|ebtables|ipset|ufw|firewall-cmd|netplan|nmcli|networkctl|ifup"
     "|ifdown|ifconfig|ip|tc|sysctl|hostnamectl|systemctl|shutdown|reboot|poweroff|halt|kexec)([^A-Za-z0-9_-]|$)"

@@ -39,7 +39,8 @@ class HostState(Record):
     """What one probe found on one host.
 
     ``root`` is whether the probe ran as root; ``complete`` whether it came to its end; ``costs`` the seconds of
-    wall clock that each section took on the host.
+    wall clock that each section took on the host. ``unsearched`` are the files, or homes, whose lines are not
+    among ``mentions``.
     """
 
     host: str
@@ -54,6 +55,7 @@ class HostState(Record):
     guards: Fact[Guards] = NOT_PROBED
     kernel: Fact[Kernel] = NOT_PROBED
     mentions: Fact[tuple[Mention, ...]] = NOT_PROBED
+    unsearched: Mapping[str, Unknown] = {}
     network: Fact[Network] = NOT_PROBED
     routing: Fact[Routing] = NOT_PROBED
     queueing: Fact[Queueing] = NOT_PROBED

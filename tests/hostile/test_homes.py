@@ -174,6 +174,33 @@ def test_pipes_in_a_home_and_a_library_of_the_users_keep_nobody_waiting(site: Si
     assert "not a regular file" in str(content(state, site.home / ".nccl.conf"))
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_of_a_home_that_cannot_be_searched_is_named_and_the_others_are_known(
+    site: Site, shell: str
+) -> None:
+    profile = site.has(".profile")
+    os.mkfifo(site.home / ".zshrc")
+    with (site.home / ".bashrc").open("wb") as file:
+        file.truncate(20 << 30)
+    (site.home / ".zshenv").write_text(OWN + "\n" + "NCCL_DEBUG=INFO\n" * 50_000)
+    state, _ = site.probe(shell)
+    assert mentioned(state, profile) == [OWN]
+    reasons = {Path(path).name: unknown.reason for path, unknown in state.unsearched.items()}
+    assert reasons == {
+        ".zshrc": "it is a fifo, and no regular file",
+        ".bashrc": "it has 21474836480 bytes, which are too many",
+        ".zshenv": f"it has {len(OWN) + 1 + 16 * 50_000} bytes, which are too many",
+    }
+
+
+def test_a_home_of_which_too_much_matters_is_named_as_a_whole(site: Site) -> None:
+    for name in (".bashrc", ".profile", ".zshenv", ".zshrc", ".zprofile", ".zlogin"):
+        site.has(name, "NCCL_DEBUG=INFO\n" * 3_500)
+    state, _ = site.probe()
+    assert not isinstance(state.mentions, Unknown)
+    assert list(state.unsearched) == [str(site.home)]
+
+
 def test_a_user_who_holds_on_to_the_pipe_keeps_nobody_waiting(site: Site) -> None:
     """What has a user's rights can be taken over by that user, who may start something from it that stays."""
     conf = site.has(".nccl.conf")

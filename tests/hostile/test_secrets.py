@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.secret import holds_password, looks_secret, shell_pattern
+from remedy.secret import holds_password, looks_secret, shell_hints, shell_pattern
 
 SECRET = (
     *("WANDB_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY"),
@@ -114,6 +114,21 @@ def test_a_password_in_a_url(user: str, password: str, scheme: str) -> None:
     assert holds_password(f"{scheme}://{user}:{password}@host:1/x")
     assert not holds_password(f"{scheme}://{user}@host:1/x")
     assert not holds_password(f"{scheme}://host:1/{user}:{password}")
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_no_secret_is_without_a_hint_on_a_host(shell: str) -> None:
+    made = {f"{word}{end}" for word in SECRET for end in ("", "_X", "1", "=x", '": "x')}
+    script = "set -f\nwhile IFS= read -r name; do\nhas=\nfor hint in $hints; do\n"
+    script += 'case "$name " in *$hint*) has=1 ;; esac\ndone\n[ "$has" ] || printf "%s\\n" "$name"\ndone\n'
+    done = subprocess.run(
+        [shell, "-c", f"hints='{' '.join(shell_hints())}'\n{script}"],
+        input="\n".join(sorted(made)) + "\nPATH\nNCCL_DEBUG\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["PATH", "NCCL_DEBUG"]
 
 
 @pytest.mark.parametrize("tool", ["sed", "busybox sed"])

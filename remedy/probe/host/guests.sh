@@ -78,24 +78,38 @@ guest_mentions() {
         set --
         for path in $guest_scan; do
             choose_reader "$path"
-            [ "$reader" = "$guest" ] && [ -f "$path" ] || continue
-            set -- "$@" "$path"
+            [ "$reader" = "$guest" ] && [ -e "$path" ] || continue
+            if [ -f "$path" ]; then
+                set -- "$@" "$path"
+            elif [ ! -d "$path" ] && [ ! "$path" -ef /dev/null ]; then
+                leave_out "$path" "it is a $(stat -L -c %F "$path"), and no regular file"
+            fi
         done
         unset IFS
         [ $# -gt 0 ] || continue
         become_guest
-        search_as_guest "$@" || break
+        search_home "$@" || continue
         all=$all$nl$mentioned
         name_further_files
         [ "$further" ] || continue
         IFS=$nl
         set -- $further
         unset IFS
-        search_as_guest "$@" || break
+        search_home "$@" || continue
         all=$all$nl$mentioned
     done
     unset IFS
     mentioned=$all
+}
+
+# Sets $mentioned. Where it is not all read, it is once more without what is large for a file of a home; then the home
+# is what cannot be searched, and no other.
+search_home() {
+    search_as_guest "$@" && return
+    largest=65536
+    leave_out_larger "$@" && on_the_rest search_as_guest "$@" && return
+    leave_out "${guest#*:*:}" "what is there could not be read as uid $uid"
+    return 1
 }
 
 # Sets $mentioned. The last file tells as whom all were read: without it the user could have ended it. A line of a
@@ -109,7 +123,7 @@ search_as_guest() {
         lines=
     done
     most=4194304 mentioned=
-    [ "$lines" ] || { status=failed:1 detail="the files in ${guest#*:*:} could not be read as uid $uid"; return 1; }
+    [ "$lines" ] || return 1
     set -f
     IFS=$nl
     for line in $lines; do

@@ -1,7 +1,8 @@
 # --- where variables are set -----------------------------------------------------------------------------
 
 # Lines with path and number, of files that are only ever searched, and of the files that those lines name. What
-# else they hold (credentials, say) stays on the host.
+# else they hold (credentials, say) stays on the host. What cannot be searched has a line without a number, with the
+# reason: what the others say is known all the same.
 mentions() {
     further=
     IFS=$nl
@@ -11,42 +12,121 @@ mentions() {
         path=$path/etc/conda/activate.d/*.sh$nl$path/conda-meta/state$nl$path/bin/activate
         if [ "$reader" ]; then guest_scan=$guest_scan$nl$path; else further=$further$nl$path; fi
     done
-    searched= system_files=
+    searched= system_files= unsearched= mentioned=
     set -- $scan_files $scan_home_paths $further
     unset IFS
-    can_be_searched "$@" || return
-    mentioned=$(ulimit -v 500000; grep -aHnsE "$scan_pattern" "$@" 2>&1 </dev/null)
-    judge $?
-    case $status$nl$mentioned in timeout* | *"${nl}grep: "*xhausted*) name_largest "$@"; return ;; esac
+    search "$scan_pattern" "$@" || return
     name_further_files
     if [ "$further" ]; then
         IFS=$nl
         set -- $further
         unset IFS
         system_files=$further
-        mentioned=$mentioned$nl$(grep -aHnsE "$scan_pattern" "$@" </dev/null)
+        search "$scan_pattern" "$@" || return
     fi
-    case $status in failed:[12]) status=ok ;; esac # no line matches, or a file is not there
-    [ -z "$guest_scan" ] || [ "$status" != ok ] || guest_mentions
+    outline
+    [ -z "$guest_scan" ] || guest_mentions
     at_jobs
-    printf '%s\n' "$mentioned" | sed "$hide_values"
+    if may_tell_secrets; then mentioned=$(printf '%s\n' "$mentioned" | sed "$hide_values"); fi
+    printf '%s\n' "$mentioned"
+    [ -z "$unsearched" ] || printf '%s\n' "${unsearched#"$nl"}"
 }
 
-# A pipe or a device among them would be waited for: what it is, is said instead.
-can_be_searched() { # path...
+# search PATTERN PATH...: adds the lines that match to $mentioned. A file that cannot be searched is left out, and
+# the others are searched: a pipe or a device, for it would be waited for; where the search was not over in time or
+# in its memory, what is too large; what has more lines than are read.
+search() {
+    pattern=$1
+    shift
     for path; do
-        [ -f "$path" ] || [ ! -e "$path" ] || [ -d "$path" ] || [ "$path" -ef /dev/null ] || {
-            status=failed:1 detail="$path is a $(stat -L -c %F "$path"), and no regular file"
-            return 1
-        }
+        [ ! -e "$path" ] || [ -f "$path" ] || [ -d "$path" ] || [ "$path" -ef /dev/null ] ||
+            leave_out "$path" "it is a $(stat -L -c %F "$path"), and no regular file"
     done
+    if [ "$unsearched" ]; then on_the_rest search_regular "$@"; else search_regular "$@"; fi && return
+    largest=4194304
+    leave_out_larger "$@" || return
+    on_the_rest search_regular "$@"
 }
 
-# Where the search was not over in time, or its memory, the largest file is mostly why.
-name_largest() { # path...
-    largest=$(stat -L -c '%s %n' "$@" 2>/dev/null </dev/null | sort -rn | head -n 1)
-    [ "$status" = timeout ] || status=failed:2
-    [ "${largest%% *}" -le 4194304 ] || detail="${largest#* } has ${largest%% *} bytes"
+search_regular() { # path...
+    lines=$(ulimit -v 500000; grep -aHnsEm "$most_lines" "$pattern" "$@" 2>&1 </dev/null)
+    judge $?
+    case $status$nl$lines in timeout* | *"${nl}grep: "*xhausted*) return 1 ;; esac
+    case $status in failed:[12]) status=ok ;; esac # no line matches, or a file is not there
+    [ "${#lines}" -lt 300000 ] || leave_out_longest
+    mentioned=$mentioned$nl$lines
+}
+
+most_lines=20000
+
+# Of scripts that write settings at boot the words on which their lines depend, and nothing else of these lines.
+outline() {
+    case $mentioned in *sysctl* | */proc/sys/* | *'>'*/sys/*) ;; *) return ;; esac
+    scripts=
+    set -f
+    IFS=$nl
+    for line in $mentioned; do
+        case ${line#*:} in *sysctl* | */proc/sys/* | *'>'*/sys/*) ;; *) continue ;; esac
+        line=${line%%:*}
+        case $line in
+            /etc/network/if-* | /etc/NetworkManager/dispatcher.d/* | /etc/networkd-dispatcher/* | /etc/rc.local)
+                case $scripts$nl in *"$nl$line$nl"*) ;; *) scripts=$scripts$nl$line ;; esac
+                ;;
+        esac
+    done
+    set -- $scripts
+    unset IFS
+    set +f
+    [ $# -eq 0 ] || mentioned=$mentioned$nl$(grep -aHnoE "$outline_pattern" "$@" </dev/null)
+}
+
+leave_out() { # path, reason
+    case $unsearched in *"$nl$1::"*) ;; *) unsearched=$unsearched$nl$1::$2 ;; esac
+}
+
+# on_the_rest FUNCTION PATH...: calls it with the paths that are not left out.
+on_the_rest() {
+    function=$1 kept=
+    shift
+    for path; do case $unsearched in *"$nl$path::"*) ;; *) kept=$kept$nl$path ;; esac; done
+    set -f
+    IFS=$nl
+    set -- $kept
+    unset IFS
+    set +f
+    [ $# -eq 0 ] || "$function" "$@"
+}
+
+# leave_out_larger PATH...: leaves out what has more than $largest bytes; 1 where nothing has.
+leave_out_larger() {
+    sizes=$(stat -L -c '%s %n' "$@" 2>/dev/null </dev/null)
+    larger=
+    set -f
+    IFS=$nl
+    for line in $sizes; do
+        [ "${line%% *}" -gt "$largest" ] || continue
+        leave_out "${line#* }" "it has ${line%% *} bytes, which are too many"
+        larger=yes
+    done
+    unset IFS
+    set +f
+    [ "$larger" ]
+}
+
+# Takes the lines of a file that has too many of them out of $lines.
+leave_out_longest() {
+    longest=$(printf '%s\n' "$lines" | awk -F : -v most="$most_lines" '
+        { number[$1]++; size[$1] += length($0) }
+        END { for (path in number) if (number[path] >= most || size[path] > 1000000) print path }')
+    [ "$longest" ] || return 0
+    set -f
+    IFS=$nl
+    for path in $longest; do leave_out "$path" 'it has more lines that matter here than are read'; done
+    unset IFS
+    set +f
+    lines=$(printf '%s\n' "$lines" | awk -F : -v longest="$longest" '
+        BEGIN { number = split(longest, paths, "\n"); for (i = 1; i <= number; i++) left[paths[i]] = 1 }
+        !($1 in left)')
 }
 
 # The commands of jobs of at(1). What stands in front of them is the environment of whoever made the job, which is
@@ -57,7 +137,9 @@ at_jobs() {
         [ ! -f "$path" ] || [ $# -ge 100 ] || set -- "$@" "$path"
     done
     [ $# -gt 0 ] || return 0
-    mentioned=$mentioned$nl$(grep -aHnsE "$at_pattern" "$@" </dev/null | grep -v "=.*; export [A-Za-z_][A-Za-z0-9_]*\$")
+    all=$mentioned mentioned=
+    search "$at_pattern" "$@"
+    mentioned=$all$nl$(printf '%s\n' "$mentioned" | grep -v "=.*; export [A-Za-z_][A-Za-z0-9_]*\$")
 }
 
 # The files that systemd's units, PAM, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, TaskProlog=, and
@@ -83,7 +165,7 @@ name_further_files() {
                 set +f
                 for path in $path; do
                     case $nl$scan_files$nl$system_files$nl$searched$nl$further$nl in *"$nl$path$nl"*) continue ;; esac
-                    [ -f "$path" ] && [ "$number" -lt 64 ] || continue
+                    [ -e "$path" ] && [ ! -d "$path" ] && [ "$number" -lt 64 ] || continue
                     further=$further$nl$path number=$((number + 1))
                 done
                 set -f
@@ -92,6 +174,22 @@ name_further_files() {
     done
     set +f
     unset IFS
+}
+
+# Whether a line that was found sets something, or has a login in a URL, and what is set may be a secret.
+may_tell_secrets() {
+    setting=
+    set -f
+    IFS=$nl
+    for line in $mentioned; do
+        case $line in
+            *://*@*) setting=@; break ;;
+            *=* | *\"* | *setenv* | *'set -'*) setting=$setting$nl$line ;;
+        esac
+    done
+    unset IFS
+    set +f
+    [ "$setting" = @ ] || hints_at_secret "$setting"
 }
 
 # NAME=VALUE, "NAME=VALUE", NAME DEFAULT=VALUE, "NAME": "VALUE", setenv NAME VALUE, and what stands before @ in a URL.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from remedy.deploys._boot_scripts import Outline, Write, writes_of
 from remedy.plan import FindingKind
 from remedy.probe import (
     Firewalls,
     Identity,
     Kernel,
+    Mention,
     NftChain,
     NftRule,
     NftRuleset,
     Unit,
 )
+from remedy.values import Unknown
 from tests.unit.build import record
 from tests.unit.deploys.boot_bench import found, host
 
@@ -230,7 +233,7 @@ LIVE = {"net.core.somaxconn": "4096", "net.ipv4.conf.eth0.rp_filter": "2"}
         (SCRIPT, "sysctl -w net.core.somaxconn=128", "net.core.somaxconn is 128"),
         (SCRIPT, "/sbin/sysctl -q net.core.somaxconn = 4096", None),
         (SCRIPT, "echo 128 > /proc/sys/net/core/somaxconn", "net.core.somaxconn is 128"),
-        (SCRIPT, "echo $N >/proc/sys/net/core/somaxconn", None),
+        (SCRIPT, "echo $N >/proc/sys/net/core/somaxconn", "somaxconn may be something else, and"),
         ("/etc/cron.d/x", "@reboot root sysctl -w net.core.somaxconn=128", "somaxconn is 128"),
         ("/etc/cron.d/x", "5 * * * * root sysctl -w net.core.somaxconn=128", None),
     ],
@@ -242,3 +245,116 @@ def test_what_else_writes_at_boot_is_named_where_it_is_otherwise_now(
     assert [words in f.title for f in findings if words] == ([True] if words else [])
     assert bool(findings) is bool(words)
     assert all(f.evidence[0] == f"{path}:1: {line}" for f in findings)
+
+
+IF_UP = "/etc/network/if-up.d/site"
+WRITES = "sysctl -w net.core.somaxconn=128"
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ((WRITES,), "blocked"),
+        (("exec /", WRITES), None),  # the script became another program
+        (("if ", "fi", WRITES), "blocked"),
+        (("site() {", "}", WRITES), "blocked"),
+        (("site ()", "{", "}", WRITES), "blocked"),
+        ((f"/sbin/{WRITES} >/dev/null 2>&1 || true",), "blocked"),
+        ((f"modprobe x; {WRITES}",), "blocked"),
+        (("sh -c 'sysctl -w net.core.somaxconn=128'",), "blocked"),
+        (('sysctl -w "net.core.somaxconn = 128"',), "blocked"),
+        ((f"LC_ALL=C sudo {WRITES}",), "blocked"),
+        (("(sysctl -w net.core.somaxconn=128)",), "blocked"),
+        # In a branch, a loop, a function, after a way out, in a text: it depends.
+        (("if ", WRITES, "fi"), "unknown"),
+        (("if ", "case ", "esac", WRITES, "fi"), "unknown"),
+        (("case ", f"up) {WRITES};;", "esac"), "unknown"),
+        (("while ", WRITES, "done"), "unknown"),
+        (("site() {", WRITES, "}"), "unknown"),
+        (("site ()", "{", WRITES, "}"), "unknown"),
+        ((f"\t{WRITES}",), "unknown"),
+        (("|| exit ", WRITES), "unknown"),
+        (("if ", "  exit ", "fi", WRITES), "unknown"),
+        (("<<", WRITES), "unknown"),
+        ((f'[ "$IFACE" = eth1 ] && {WRITES}',), "unknown"),
+        ((f"grep -q x /etc/y || {WRITES}",), "unknown"),
+        ((f'if [ "$1" = eth1 ]; then {WRITES}; fi',), "unknown"),
+        ((f"ip netns exec site {WRITES}",), "unknown"),
+        ((f"ssh peer '{WRITES}'",), "unknown"),
+        (("sysctl -w net.core.$NAME=128",), "unknown"),
+        (("sysctl -w net.core.somaxconn=$N",), "unknown"),
+        # Nothing of it is carried out.
+        (("exit ", WRITES), None),
+        ((f"true # {WRITES}",), None),
+        ((f"echo {WRITES}",), None),
+        ((f"echo '{WRITES}' >/tmp/x",), None),
+        ((f"logger -t site '{WRITES}'",), None),
+        (("sysctl --dry-run -w net.core.somaxconn=128",), None),
+        (("sysctl -n net.core.somaxconn",), None),
+        # It is so now, or nothing that is known is written.
+        (("if ", "sysctl -w net.core.somaxconn=4096", "fi"), None),
+        (("sysctl -w net.core.$NAME=4096",), None),
+        (("sysctl -w net.core.other=$N",), None),
+    ],
+)
+def test_a_setting_of_a_script_is_judged_as_far_as_it_is_sure_to_be_carried_out(
+    lines: tuple[str, ...], kind: str | None
+) -> None:
+    findings = found(host(*((IF_UP, line) for line in lines), live=LIVE))
+    assert [finding.kind.value for finding in findings] == ([kind] if kind else [])
+    for finding in findings:
+        at = next(i for i, line in enumerate(lines, 1) if "sysctl" in line)
+        assert finding.evidence == (f"{IF_UP}:{at}: {lines[at - 1].strip()}",)
+        assert "net.core." in finding.title
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "kind"),
+    [
+        ("/etc/network/if-post-down.d/site", WRITES, None),
+        ("/etc/network/interfaces", f"  post-up {WRITES}", "blocked"),
+        ("/etc/network/interfaces", f"  pre-down {WRITES}", None),
+        ("/etc/crontab", f"@reboot root {WRITES}", "blocked"),
+        ("/etc/systemd/system/site.service", f"ExecStart=-/sbin/{WRITES}", "unknown"),
+        ("/etc/systemd/system/site.service", f"ExecStop=/sbin/{WRITES}", None),
+    ],
+)
+def test_what_runs_at_boot_is_told_from_what_does_not(
+    path: str, line: str, kind: str | None
+) -> None:
+    findings = found(host((path, line), live=LIVE))
+    assert [finding.kind.value for finding in findings] == ([kind] if kind else [])
+
+
+def test_a_line_in_the_middle_of_a_text_is_not_sure() -> None:
+    line = Mention(path=IF_UP, line=2, text=f'{WRITES}"')
+    assert list(writes_of(line, Outline(()))) == [
+        Write("/proc/sys/net/core/somaxconn", "128", sure=False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy", "does"),
+    [
+        ("/etc/netplan/50.yaml", "next_boot", "does at boot"),
+        ("/etc/bash.bashrc", "environment", "sets for jobs"),
+        ("/home/ann", "environment", "sets for jobs"),
+        ("/var/spool/at/a0000101ba4e08", "schedule", "is to do"),
+    ],
+)
+def test_a_file_that_could_not_be_searched_is_unknown_by_itself(
+    path: str, remedy: str, does: str
+) -> None:
+    state = host((SCRIPT, WRITES), live=LIVE)
+    state = state.model_copy(update={"unsearched": {path: Unknown(reason="it is a fifo")}})
+    found_by = {name: found(state, name) for name in ("next_boot", "environment", "schedule")}
+    said = [f for findings in found_by.values() for f in findings if path in f.title]
+    assert [(f.remedy, f.kind, f.title, f.evidence) for f in said] == [
+        (
+            remedy,
+            FindingKind.UNKNOWN,
+            f"what {path} {does} is not known: it could not be searched",
+            (f"{path}: it is a fifo",),
+        )
+    ]
+    assert any("net.core.somaxconn is 128" in f.title for f in found_by["next_boot"])

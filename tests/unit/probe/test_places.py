@@ -118,27 +118,79 @@ def test_what_daemons_have_is_read_by_process() -> None:
     assert parse_service_environments(section(b"", "none", "no daemon"), ()) == ()
 
 
+OTHER = "NCCL_DEBUG=INFO"
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Path:
+    """Return the file of a folder where another has a line."""
+    (tmp_path / "other.sh").write_text(f"{OTHER}\n")
+    return tmp_path / "site.sh"
+
+
+def reasons(site: Path, shell: str, tool_seconds: int = 10) -> dict[str, str]:
+    """Return why files could not be searched, where what the others say is known."""
+    request = ProbeRequest(tool_seconds=tool_seconds)
+    text = in_place(render_probe(request), "/etc/bashrc", site)
+    text = in_place(text, "/etc/zshrc", site.with_name("other.sh"))
+    state, _ = probe(text, request, shell)
+    assert not isinstance(state.mentions, Unknown), state.mentions
+    assert OTHER in {m.text for m in state.mentions if m.path == str(site.with_name("other.sh"))}
+    assert str(site) not in {m.path for m in state.mentions}
+    return {path: unknown.reason for path, unknown in state.unsearched.items()}
+
+
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_pipe_among_what_is_searched_is_named_and_not_waited_for(
+def test_a_pipe_is_not_waited_for_and_what_the_other_files_say_is_known(
+    searched: Path, shell: str
+) -> None:
+    os.mkfifo(searched)
+    assert reasons(searched, shell) == {str(searched): "it is a fifo, and no regular file"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_too_large_to_be_searched_is_left_out(searched: Path, shell: str) -> None:
+    with searched.open("wb") as file:
+        file.truncate(20 << 30)
+    said = "it has 21474836480 bytes, which are too many"
+    assert reasons(searched, shell, tool_seconds=3) == {str(searched): said}
+
+
+@pytest.mark.parametrize("line", ["NCCL_DEBUG=INFO\n" * 20_000, "NCCL_X=" + "x" * 2_000_000])
+def test_a_file_of_which_too_much_matters_is_left_out(searched: Path, line: str) -> None:
+    searched.write_text(line)
+    said = "it has more lines that matter here than are read"
+    assert reasons(searched, "dash") == {str(searched): said}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_pipe_that_a_file_names_is_named(searched: Path, shell: str) -> None:
+    pipe = Path("/var/tmp") / f"remedy-test-{shell}-{os.getpid()}.pipe"
+    os.mkfifo(pipe)
+    unit = searched.with_name("unit")
+    unit.write_text(f"EnvironmentFile={pipe}\n")
+    request = ProbeRequest()
+    try:
+        state, _ = probe(in_place(render_probe(request), "/etc/bashrc", unit), request, shell)
+    finally:
+        pipe.unlink()
+    assert list(state.unsearched) == [str(pipe)]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_of_a_script_that_writes_settings_comes_on_what_its_lines_depend(
     tmp_path: Path, shell: str
 ) -> None:
-    os.mkfifo(tmp_path / "site.sh")
+    script = tmp_path / "if-up.d" / "site"
+    script.parent.mkdir()
+    script.write_text(f"if [ $X = {SECRET} ]; then\n  sysctl -w net.core.somaxconn=128\nfi\n")
     request = ProbeRequest()
-    text = in_place(render_probe(request), "/etc/bashrc", tmp_path / "site.sh")
+    text = render_probe(request).replace("/etc/network/if-", f"{tmp_path}/if-")
     state, _ = probe(text, request, shell)
-    assert isinstance(state.mentions, Unknown)
-    assert f"{tmp_path}/site.sh is a fifo, and no regular file" in state.mentions.reason
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_file_too_large_to_be_searched_is_named(tmp_path: Path, shell: str) -> None:
-    with (tmp_path / "site.sh").open("wb") as file:
-        file.truncate(20 << 30)
-    request = ProbeRequest()
-    text = in_place(render_probe(request), "/etc/bashrc", tmp_path / "site.sh")
-    state, _ = probe(text, request, shell)
-    assert isinstance(state.mentions, Unknown)
-    assert f"{tmp_path}/site.sh has 21474836480 bytes" in state.mentions.reason
+    assert not isinstance(state.mentions, Unknown)
+    lines = sorted((m.line, m.text) for m in state.mentions if m.path == str(script))
+    assert lines == [(1, "if "), (2, "  sysctl -w net.core.somaxconn=128"), (3, "fi")]
+    assert SECRET not in "".join(m.text for m in state.mentions)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
