@@ -40,6 +40,25 @@ class Evidence:
         number = self.place[host]
         return self.fine[number] != 1 << number
 
+    def proven(self, hosts: Collection[str]) -> bool:
+        """Say whether every two of these hosts were once in a group that worked."""
+        mask = self.mask(hosts)
+        return all(mask & ~self.fine[self.place[host]] == 0 for host in hosts)
+
+    def times_good(self, host: str) -> int:
+        """Count the groups in which a host worked."""
+        return sum(host in result.test.hosts for result in self.passed)
+
+    def partners(self, host: str) -> list[str]:
+        """List the good hosts, those far away from one first: they share little with it."""
+        half = (self.place[host] + len(self.hosts) // 2) % len(self.hosts)
+        return [other for other in (*self.hosts[half:], *self.hosts[:half]) if self.good(other)]
+
+    def unexplained(self, faults: Collection[Fault]) -> list[tuple[str, ...]]:
+        """List the groups that failed though none of these faults is in them."""
+        groups = [result.test.hosts for result in self.failed]
+        return [hosts for hosts in groups if not any(fault.breaks(hosts) for fault in faults)]
+
     def largest_fine(self, among: Collection[str]) -> list[str]:
         """Find the most of these hosts that were together in one group that worked; one good host at least."""
         members = set(among)
@@ -68,13 +87,15 @@ class Evidence:
         return parts
 
     def unproven(
-        self, among: Collection[str], apart: Collection[frozenset[str]]
+        self, among: Collection[str], apart: Collection[frozenset[str]], *, filled: bool = False
     ) -> list[list[str]]:
         """Form disjoint groups that would prove the pairs among these hosts which are not proven yet.
 
         Args:
             among: the hosts.
             apart: pairs that must not meet.
+            filled: whether hosts that have nothing left to prove join them, as far as they may meet: a larger
+                group costs no more, and proves again what a single test proved.
         """
         remaining = self.mask(among)
         forbidden = dict.fromkeys(among, 0)
@@ -90,7 +111,10 @@ class Evidence:
                 groups.append(group)
             taken = set(group)
             order = [host for host in order if host not in taken]
-        return self._joined(groups, forbidden)
+        if filled and groups:
+            taken = {host for group in groups for host in group}
+            groups += [[host] for host in among if host not in taken]
+        return [group for group in self._joined(groups, forbidden) if len(group) > 1]
 
     def _joined(self, groups: Sequence[list[str]], forbidden: Mapping[str, int]) -> list[list[str]]:
         """Groups that may meet, as one: a single test proves them all."""

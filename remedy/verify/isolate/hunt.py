@@ -27,6 +27,7 @@ class Question:
         partner: whether a host that is known to be good is added, one that no other test of the round has.
         avoid: hosts that should not be this partner while there are others.
         never: hosts that must not be it.
+        again: whether it is asked though the host was seen to work with others.
     """
 
     hosts: tuple[str, ...]
@@ -34,6 +35,7 @@ class Question:
     partner: bool = False
     avoid: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
+    again: bool = False
 
 
 @dataclass(frozen=True)

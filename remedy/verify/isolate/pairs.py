@@ -8,34 +8,18 @@ halves each side, whichever way it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from remedy.verify.isolate.hunt import Question, Reply, Span, Steps, fault_between
-from remedy.verify.isolate.model import Fault
+from remedy.verify.isolate.hunt import Question, Span, fault_between
+from remedy.verify.isolate.steps import End, SideBySide
 
 # Tests of one hunt in a round; twice as many where each is of two hosts, since these end the hunt.
 MOST = 4
 
 Side = tuple[str, ...]
-Begin = Callable[[Span], "SideBySide"]
-"""Begins a hunt."""
-End = Fault | Begin
-SideBySide = Generator[Sequence[Question], Sequence[Reply], "list[End]"]
-"""A hunt that asks several questions a round, and ends with faults and with hunts that go on by themselves."""
-
-
-def in_turn(steps: Steps) -> SideBySide:
-    """Turn a hunt that asks one question at a time into one that may ask several."""
-    try:
-        question = next(steps)
-        while True:
-            (reply,) = yield (question,)
-            question = steps.send(reply)
-    except StopIteration as end:
-        return [] if end.value is None else [end.value]
 
 
 @dataclass(frozen=True)

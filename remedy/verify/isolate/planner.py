@@ -7,6 +7,8 @@
    sides at once, and in several places at the same time (``pairs``).
 5. What nobody is after any more is tested together, also while hunts go on: a second broken pair shows early.
    So until every two hosts that are not accused were once in a group that worked. Only then is nothing left.
+6. Nobody is accused by a single test: what a hunt ends with is looked at again (``review``). Where tests
+   contradict each other, since one of them ended the wrong way, all begins anew but for what was found.
 
 The tests of a round have no host in common, so that they run at the same time without disturbing each other.
 """
@@ -14,10 +16,10 @@ The tests of a round have no host in common, so that they run at the same time w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from remedy.verify.isolate.accused import Accused
 from remedy.verify.isolate.evidence import Evidence, suspects_of
 from remedy.verify.isolate.hunt import (
     Question,
@@ -30,7 +32,9 @@ from remedy.verify.isolate.hunt import (
     recheck,
 )
 from remedy.verify.isolate.model import Fault, Test, TestResult
-from remedy.verify.isolate.pairs import Begin, End, SideBySide, between, in_turn
+from remedy.verify.isolate.pairs import between
+from remedy.verify.isolate.review import failed_with, review, settled, weak_ends
+from remedy.verify.isolate.steps import Active, Begin, End, in_turn
 
 # Groups of the first screening: enough that five faults among 232 hosts mostly fall into different ones, and
 # few enough that a single fault is not paid for with many tests.
@@ -38,6 +42,8 @@ SCREEN = 16
 SMALLEST = 4
 # Hunts that may end without a fault before the trouble is called one that comes and goes.
 VAIN = 4
+# How often the search may begin anew where tests contradict each other.
+ANEW = 2
 COMES_AND_GOES = "groups fail now and work then: the trouble comes and goes"
 # More rounds than eight broken pairs among 2,048 hosts need, found one after the other.
 ROUNDS = 300
@@ -45,25 +51,6 @@ ROUNDS = 300
 SEEKING = 4
 # Good hosts that are kept out of a test of the rest for each hunt, which may need them as partners.
 RESERVE = 2
-
-
-@dataclass
-class _Hunt:
-    """A hunt that is under way, with its questions and the replies so far.
-
-    ``sure`` is whether there is a fault to be found; a host that was only named may well be sound.
-    """
-
-    steps: SideBySide
-    span: Span
-    sure: bool
-    asks: Sequence[Question] = ()
-    replies: dict[Question, Reply] = field(default_factory=dict)
-
-    @property
-    def open(self) -> list[Question]:
-        """The questions that have no reply yet."""
-        return [ask for ask in self.asks if ask not in self.replies]
 
 
 class Isolation:
@@ -74,32 +61,39 @@ class Isolation:
         screen: into how many groups a failing fleet is split.
 
     Attributes:
-        faults: what was found so far.
         rounds: how many rounds were held.
         unexplained: a sentence where the tests contradict each other or nothing works.
     """
 
     def __init__(self, hosts: Sequence[str], screen: int = SCREEN) -> None:
         self.hosts = tuple(hosts)
-        self.faults: list[Fault] = []
         self.rounds = 0
         self.unexplained = ""
         self._screen = screen
         self._evidence = Evidence(self.hosts)
-        self._hunts: list[_Hunt] = []
-        self._asked: dict[Test, tuple[_Hunt, Question] | None] = {}
+        self._accused = Accused()
+        self._results: list[TestResult] = []
+        self._hunts: list[Active] = []
+        self._asked: dict[Test, tuple[Active, Question] | None] = {}
         self._doubted: dict[str, frozenset[str]] = {}
         self._followed: dict[str, frozenset[str]] = {}
         self._to_screen = False
         self._screened = False
         self._sought = 0
         self._vain = 0
+        self._anew = 0
+        self._hunted: set[tuple[str, ...]] = set()
         self._rechecked: set[Fault] = set()
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What was found so far."""
+        return self._accused.faults
 
     @property
     def results(self) -> tuple[TestResult, ...]:
         """All results so far."""
-        return (*self._evidence.passed, *self._evidence.failed)
+        return tuple(self._results)
 
     @property
     def untested(self) -> tuple[str, ...]:
@@ -114,7 +108,7 @@ class Isolation:
             return tuple(self._asked)
         self._asked = {}
         while not self._asked and not self.unexplained:
-            self._accuse()
+            self._take_up_doubted()
             if not self._hunts and self._screened:
                 self._take_up_failed()
             busy = self._ask_hunts()
@@ -126,6 +120,8 @@ class Isolation:
                 self._seek()
             elif not self._last_doubts():
                 break
+        if not self._asked and not self.faults and not all(r.passed for r in self._results):
+            self.unexplained = self.unexplained or COMES_AND_GOES
         return tuple(self._asked)
 
     def take(self, results: Iterable[TestResult]) -> None:
@@ -135,6 +131,7 @@ class Isolation:
             self.unexplained = COMES_AND_GOES
         failed = []
         for result in results:
+            self._results.append(result)
             self._evidence.add(result)
             asked = self._asked.get(result.test)
             if asked is not None:
@@ -176,17 +173,33 @@ class Isolation:
 
     def _take_up_failed(self) -> None:
         """Hunt in the smallest group that failed and that no fault explains yet."""
-        open_ones = [
-            result.test.hosts
-            for result in self._evidence.failed
-            if not any(fault.breaks(result.test.hosts) for fault in self.faults)
-            and not self._doubted.keys() & set(result.test.hosts)
+        doubted = self._doubted.keys()
+        unexplained = [
+            hosts for hosts in self._evidence.unexplained(self.faults) if doubted.isdisjoint(hosts)
         ]
-        if open_ones:
-            self._hunt(min(open_ones, key=len))
+        fresh = [
+            hosts
+            for hosts in unexplained
+            if hosts not in self._hunted and not self._evidence.proven(hosts)
+        ]
+        if fresh:
+            self._hunt(min(fresh, key=len))
+        elif unexplained:
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget the tests, which contradict each other, and keep the faults; all the rest is next."""
+        self._anew += 1
+        if self._anew > ANEW:
+            self.unexplained = COMES_AND_GOES
+        self._evidence = Evidence(self.hosts)
+        self._screened, self._sought = False, 0
+        self._followed, self._hunted = {}, set()
+        self._rechecked.update(fault for fault in self.faults if fault.is_host)
 
     def _hunt(self, hosts: Sequence[str]) -> None:
         """Begin a hunt in a group that failed: for pairs alone where each of its hosts is good."""
+        self._hunted.add(tuple(hosts))
         parts = self._evidence.parts(hosts) if all(map(self._evidence.good, hosts)) else ()
         if len(parts) > 1:
             self._begin(partial(between, parts), hosts)
@@ -210,20 +223,22 @@ class Isolation:
         """Begin a hunt that asks one question a round."""
         self._begin(lambda span: in_turn(begin(span)), hosts, sure=sure)
 
-    def _begin(self, begin: Begin, hosts: Iterable[str], *, sure: bool = True) -> None:
+    def _begin(
+        self, begin: Begin, hosts: Iterable[str], *, sure: bool = True, last: bool = False
+    ) -> None:
         """Begin a hunt."""
         span = Span(frozenset(hosts))
-        active = _Hunt(begin(span), span, sure)
+        active = Active(begin(span), span, sure, last)
         self._hunts.append(active)
         self._step(active, None)
 
-    def _reply(self, active: _Hunt, ask: Question, reply: Reply) -> None:
+    def _reply(self, active: Active, ask: Question, reply: Reply) -> None:
         """Give a hunt a reply; once it has them all it goes on."""
         active.replies[ask] = reply
         if not active.open:
             self._step(active, [active.replies[ask] for ask in active.asks])
 
-    def _step(self, active: _Hunt, replies: Sequence[Reply] | None) -> None:
+    def _step(self, active: Active, replies: Sequence[Reply] | None) -> None:
         """Let a hunt ask again, or take what it ended with."""
         try:
             active.asks = next(active.steps) if replies is None else active.steps.send(replies)
@@ -232,9 +247,9 @@ class Isolation:
             self._hunts.remove(active)
             self._end(active, end.value)
 
-    def _end(self, active: _Hunt, ends: Sequence[End]) -> None:
+    def _end(self, active: Active, ends: Sequence[End]) -> None:
         """Take the faults of a hunt that is over, and begin those that go on from it."""
-        new = [self._add(end) for end in ends if isinstance(end, Fault)]
+        new = [self._accuse(end, last=active.last) for end in ends if isinstance(end, Fault)]
         further = [end for end in ends if not isinstance(end, Fault)]
         for begin in further:
             self._begin(begin, ())
@@ -243,43 +258,27 @@ class Isolation:
         if self._vain > VAIN:
             self.unexplained = COMES_AND_GOES
 
-    def _add(self, fault: Fault) -> bool:
-        """Accuse; returns whether that said anything new.
-
-        A broken way of a broken host is nothing of its own.
-        """
-        guilty = self._guilty()
-        if fault in self.faults or guilty.intersection(fault.hosts):
+    def _accuse(self, fault: Fault, *, last: bool) -> bool:
+        """Accuse, or look once more where too few tests speak for it; returns whether that is anything new."""
+        if self._accused.explains(fault):
             return False
-        for host in fault.hosts:
-            pairs = [known for known in self.faults if host in known.hosts]
-            if pairs and not self._evidence.good(host):
-                # Broken with several and seen to work with nobody: one host explains it in fewer words.
-                fault = Fault((host,))
-        if fault.is_host:
-            self.faults = [known for known in self.faults if fault.hosts[0] not in known.hosts]
-        self.faults.append(fault)
+        enough = last or settled(fault, self._evidence)
+        weak = [] if last else weak_ends(fault, self._evidence, self.faults)
+        if enough and not weak:
+            self._accused.add(fault, self._evidence)
+            return True
+        look = review(fault, failed_with(fault.hosts[0], self._evidence), weak, enough=enough)
+        self._begin(lambda _: look, fault.hosts, sure=False, last=True)
         return True
 
     def _spans(self) -> set[str]:
         """The hosts that hunts are after."""
         return {host for active in self._hunts for host in active.span.hosts}
 
-    def _guilty(self) -> set[str]:
-        """The hosts that are accused as a whole."""
-        return {fault.hosts[0] for fault in self.faults if fault.is_host}
-
-    def _broken_links(self, suspect: str) -> set[str]:
-        """The hosts with which one is known not to work, though both are good."""
-        pairs = [f.hosts for f in self.faults if not f.is_host and suspect in f.hosts]
-        return {host for pair in pairs for host in pair}
-
     def _partners(self, suspect: str) -> list[str]:
-        """Good hosts, those far away from a suspect first: they share little with it."""
-        accused = self._guilty()
-        half = self._evidence.place[suspect] + len(self.hosts) // 2
-        turned = (*self.hosts[half % len(self.hosts) :], *self.hosts[: half % len(self.hosts)])
-        return [host for host in turned if self._evidence.good(host) and host not in accused]
+        """Good hosts that are not accused, those far away from a suspect first."""
+        accused = self._accused.hosts
+        return [host for host in self._evidence.partners(suspect) if host not in accused]
 
     def _ask_hunts(self) -> set[str]:
         """Put the questions of the hunts into the round; returns the hosts that are not free for others."""
@@ -287,6 +286,8 @@ class Isolation:
         # Those that need no partner first: a partner may be lent from their hosts, but not while they are used.
         for active in sorted(self._hunts, key=lambda active: active.asks[0].partner):
             for ask in active.open:
+                if ask not in active.open:
+                    continue  # the hunt has gone on meanwhile
                 test, asked = self._test_of(active, ask, used)
                 if test is not None:
                     self._asked[test] = (active, asked)
@@ -294,7 +295,7 @@ class Isolation:
         return used | self._spans()
 
     def _test_of(
-        self, active: _Hunt, ask: Question, used: set[str]
+        self, active: Active, ask: Question, used: set[str]
     ) -> tuple[Test | None, Question]:
         """The test for a hunt's question, or for the next one that needs a test; None where it has to wait."""
         while active in self._hunts:
@@ -303,12 +304,12 @@ class Isolation:
             if not ask.partner:
                 return Test(ask.hosts, ask.purpose), ask
             suspect = ask.hosts[0]
-            if self._evidence.good(suspect):
+            if self._evidence.good(suspect) and not ask.again:
                 # It worked with others already: no fault of its own.
                 self._reply(active, ask, Reply(passed=True))
-                ask = active.asks[0]
+                ask = next(iter(active.open), ask)
                 continue
-            never = ask.never | self._broken_links(suspect)
+            never = ask.never | self._accused.partners_of(suspect)
             good = [host for host in self._partners(suspect) if host not in never]
             known = [host for host in good if host not in used]
             reserved = {h for rival in self._hunts if rival is not active for h in rival.span.hosts}
@@ -320,12 +321,12 @@ class Isolation:
             if good or self._sought < SEEKING:
                 return None, ask
             self._reply(active, ask, Reply(passed=False))
-            ask = active.asks[0]
+            ask = next(iter(active.open), ask)
         return None, ask
 
     def _pool(self, busy: set[str]) -> list[Test]:
         """Tests of the hosts that nobody is after."""
-        accused = self._guilty()
+        accused = self._accused.hosts
         out = accused | set(self._doubted) | busy
         free = [host for host in self.hosts if host not in out]
         if self._to_screen:
@@ -334,18 +335,17 @@ class Isolation:
             edges = [len(free) * number // count for number in range(count + 1)]
             groups = [free[a:b] for a, b in pairwise(edges)]
             return [Test(tuple(group), "screen") for group in groups if len(group) > 1]
-        apart = [frozenset(f.hosts) for f in self.faults if not f.is_host]
         if self._hunts and not all(ask.purpose == "links" for h in self._hunts for ask in h.open):
             reserve = [host for host in free if self._evidence.good(host)][
                 : RESERVE * len(self._hunts)
             ]
             free = [host for host in free if host not in reserve]
-        groups = self._evidence.unproven(free, apart)
+        groups = self._evidence.unproven(free, self._accused.pairs, filled=not self._hunts)
         return [
             Test(tuple(sorted(g, key=self._evidence.place.__getitem__)), "rest") for g in groups
         ]
 
-    def _accuse(self) -> None:
+    def _take_up_doubted(self) -> None:
         """Take up the hosts that a failed test named, once there are good partners for them."""
         if not self._doubted or not any(map(self._evidence.good, self.hosts)):
             return
@@ -364,7 +364,7 @@ class Isolation:
             doubts = self._evidence.doubts(fault, self.faults)
             if doubts is not None and fault not in self._rechecked:
                 self._rechecked.add(fault)
-                self.faults.remove(fault)
+                self._accused.withdraw(fault)
                 self._start(partial(_on_recheck, fault, doubts), fault.hosts, sure=False)
         return bool(self._hunts)
 
@@ -372,7 +372,7 @@ class Isolation:
         """Try pairs, in the hope of two hosts that work together; without any, no fault can be located."""
         self._sought += 1
         tried = {frozenset(r.test.hosts) for r in self._evidence.failed if len(r.test.hosts) == 2}
-        free = [host for host in self.hosts if host not in self._guilty()]
+        free = [host for host in self.hosts if host not in self._accused.hosts]
         while free:
             first = free.pop(0)
             second = next((host for host in free if frozenset((first, host)) not in tried), None)

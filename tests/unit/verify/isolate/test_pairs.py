@@ -15,8 +15,9 @@ from benchmarks.simulated import SimulatedFleet, fleet
 from remedy.verify.isolate.evidence import Evidence
 from remedy.verify.isolate.hunt import Question, Reply, Span
 from remedy.verify.isolate.model import Fault, Test, TestResult
-from remedy.verify.isolate.pairs import MOST, Begin, Cross, SideBySide, across, between
+from remedy.verify.isolate.pairs import MOST, Cross, across, between
 from remedy.verify.isolate.planner import Isolation
+from remedy.verify.isolate.steps import Begin, SideBySide
 
 HOSTS = fleet(64, 0).hosts
 

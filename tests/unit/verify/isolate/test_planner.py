@@ -61,8 +61,9 @@ def test_five_of_232_are_found_with_few_tests() -> None:
     runs = [isolate(fleet(232, 5, seed=seed)) for seed in range(60)]
     tests = sorted(len(run.results) for run in runs)
     rounds = sorted(run.rounds for run in runs)
-    assert tests[len(tests) // 2] <= 45
-    assert rounds[len(rounds) // 2] <= 8
+    # One more test for each, and a round for all: nobody is accused by a single test.
+    assert tests[len(tests) // 2] <= 51
+    assert rounds[len(rounds) // 2] <= 9
 
 
 @given(st.integers(6, 40), st.integers(0, 10**6), st.data())

@@ -1,0 +1,151 @@
+"""Tests that end the wrong way: they accuse nobody, and what is broken is named all the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.simulated import SimulatedFleet, fleet
+from remedy.verify.isolate.evidence import Evidence
+from remedy.verify.isolate.model import Fault, Test, TestResult
+from remedy.verify.isolate.planner import COMES_AND_GOES, Isolation
+from remedy.verify.isolate.review import failed_with, settled, weak_ends
+
+HOSTS = tuple("abcdefgh")
+
+
+def isolate(simulated: SimulatedFleet, wrong: frozenset[int] = frozenset()) -> Isolation:
+    """Hold all rounds; the tests with these numbers end the wrong way."""
+    isolation = Isolation(simulated.hosts)
+    number = 0
+    while tests := isolation.next_round():
+        results = []
+        for test in tests:
+            result = simulated.run(test)
+            if number in wrong:
+                result = TestResult(test, not result.passed)
+            number += 1
+            results.append(result)
+        isolation.take(results)
+        assert isolation.rounds < 120
+    return isolation
+
+
+@given(
+    st.integers(24, 80),
+    st.sampled_from(((1, 0), (0, 1), (2, 0), (2, 1), (0, 2))),
+    st.integers(0, 10**6),
+    st.integers(1, 60),
+)
+def test_one_wrong_test_accuses_nobody_and_hides_nothing(
+    size: int, broken: tuple[int, int], seed: int, wrong: int
+) -> None:
+    simulated = fleet(size, *broken, seed=seed)
+    isolation = isolate(simulated, frozenset((wrong,)))
+    named = {frozenset(fault.hosts) for fault in isolation.faults}
+    true = {frozenset(fault.hosts) for fault in simulated.faults}
+    assert named <= true
+    assert named == true or isolation.unexplained
+
+
+@pytest.mark.parametrize(("nodes", "pairs"), [(1, 0), (5, 0), (0, 1), (3, 2)])
+def test_where_one_test_of_a_hundred_is_wrong_nearly_all_is_named(nodes: int, pairs: int) -> None:
+    named = false = seen = 0
+    for seed in range(20):
+        simulated = fleet(232, nodes, pairs, seed=seed)
+        isolation = Isolation(simulated.hosts)
+        (whole,) = isolation.next_round()
+        isolation.take([simulated.run(whole)])
+        simulated.wrong = 0.01
+        while tests := isolation.next_round():
+            isolation.take([simulated.run(test) for test in tests])
+        true = {frozenset(fault.hosts) for fault in simulated.faults}
+        accused = {frozenset(fault.hosts) for fault in isolation.faults}
+        seen += len(true)
+        named += len(true & accused)
+        false += len(accused - true)
+    assert named >= 0.95 * seen
+    assert false == 0
+
+
+def test_a_host_that_works_by_mistake_once_is_no_broken_pair() -> None:
+    """Its first group works though it is broken, so that each way to it looks like the broken one."""
+    hosts = fleet(64, 0).hosts
+    simulated = SimulatedFleet(hosts, (Fault((hosts[5],)),))
+    # The whole fleet is test 0; its group, the second of the screen, is test 2.
+    isolation = isolate(simulated, frozenset((2,)))
+    assert isolation.faults == [Fault((hosts[5],))]
+    assert not isolation.unexplained
+
+
+def test_a_fleet_that_fails_once_and_works_then_comes_and_goes() -> None:
+    isolation = isolate(fleet(32, 0), frozenset((0,)))
+    assert (isolation.faults, isolation.unexplained) == ([], COMES_AND_GOES)
+    assert not isolation.untested
+
+
+# --- what an accusation needs ---------------------------------------------------------------------------------
+
+
+def evidence(*results: tuple[str, bool]) -> Evidence:
+    """The results of groups of hosts with names of a letter."""
+    known = Evidence(HOSTS)
+    for hosts, passed in results:
+        known.add(TestResult(Test(tuple(hosts), "confirm"), passed))
+    return known
+
+
+@pytest.mark.parametrize(
+    ("results", "enough"),
+    [
+        ([("ab", False)], False),
+        ([("ab", False), ("ab", False)], False),
+        ([("ab", False), ("ac", False)], True),
+        ([("ab", False), ("abc", False)], False),
+        ([("ab", False), ("cd", False)], False),
+    ],
+)
+def test_a_host_is_accused_by_two_partners(results: list[tuple[str, bool]], enough: bool) -> None:
+    assert settled(Fault(("a",)), evidence(*results)) == enough
+
+
+@pytest.mark.parametrize(
+    ("results", "enough"),
+    [
+        ([("ab", False)], False),
+        ([("ab", False), ("ba", False)], True),
+        ([("ab", False), ("abc", False)], False),
+        ([("ab", False), ("ac", False)], False),
+    ],
+)
+def test_a_pair_is_accused_by_two_tests_of_it(
+    results: list[tuple[str, bool]], enough: bool
+) -> None:
+    assert settled(Fault(("a", "b")), evidence(*results)) == enough
+
+
+def test_a_direction_in_which_nobody_answered_is_enough() -> None:
+    known = Evidence(HOSTS)
+    links = Test(("a", "b"), "links")
+    known.add(TestResult(links, False, unanswered=frozenset({("a", "b")})))
+    assert settled(Fault(("a", "b"), "one-way"), known)
+    group = Evidence(HOSTS)
+    group.add(TestResult(Test(("a", "b"), "half"), False, unanswered=frozenset({("a", "b")})))
+    assert not settled(Fault(("a", "b"), "one-way"), group)
+
+
+def test_who_failed_with_whom_counts_tests_of_two_alone() -> None:
+    known = evidence(("ab", False), ("ca", False), ("abd", False), ("ae", True))
+    assert failed_with("a", known) == {"b", "c"}
+
+
+def test_a_host_that_was_seen_to_work_once_may_be_broken_all_the_same() -> None:
+    pair = Fault(("a", "b"))
+    known = evidence(("acd", True), ("bcd", True), ("bef", True))
+    assert weak_ends(pair, known, []) == ["a"]
+    assert weak_ends(pair, known, [pair]) == ["a"]
+    assert weak_ends(pair, known, [pair, Fault(("b", "h"))]) == ["a", "b"]
+    assert weak_ends(Fault(("a",)), known, []) == []
+    # Nobody is left to try them with.
+    assert weak_ends(pair, evidence(("ab", True)), []) == []
