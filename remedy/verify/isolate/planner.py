@@ -213,7 +213,8 @@ class Isolation:
         if not begin:
             # A good host that the hunt keeps for itself.
             taken = self._spans()
-            begin = [h for h in self._partners(hosts[0]) if h not in taken][:1]
+            taken |= self._accused.hosts
+            begin = [h for h in self._evidence.partners(hosts[0]) if h not in taken][:1]
         first = set(begin)
         return [*begin, *(h for h in hosts if h not in first)], len(begin)
 
@@ -275,11 +276,6 @@ class Isolation:
         """The hosts that hunts are after."""
         return {host for active in self._hunts for host in active.span.hosts}
 
-    def _partners(self, suspect: str) -> list[str]:
-        """Good hosts that are not accused, those far away from a suspect first."""
-        accused = self._accused.hosts
-        return [host for host in self._evidence.partners(suspect) if host not in accused]
-
     def _ask_hunts(self) -> set[str]:
         """Put the questions of the hunts into the round; returns the hosts that are not free for others."""
         used: set[str] = set()
@@ -309,20 +305,30 @@ class Isolation:
                 self._reply(active, ask, Reply(passed=True))
                 ask = next(iter(active.open), ask)
                 continue
-            never = ask.never | self._accused.partners_of(suspect)
-            good = [host for host in self._partners(suspect) if host not in never]
-            known = [host for host in good if host not in used]
-            reserved = {h for rival in self._hunts if rival is not active for h in rival.span.hosts}
-            # A host that another hunt is after is lent where there is no other: it is good all the same.
-            free = [host for host in known if host not in reserved] or known
-            if free:
-                partner = next((host for host in free if host not in ask.avoid), free[0])
+            good = self._good_for(ask)
+            partner = self._free(good, active, ask, used)
+            if partner is not None:
                 return Test((suspect, partner), ask.purpose), ask
             if good or self._sought < SEEKING:
                 return None, ask
             self._reply(active, ask, Reply(passed=False))
             ask = next(iter(active.open), ask)
         return None, ask
+
+    def _good_for(self, ask: Question) -> list[str]:
+        """The good hosts that may be the partner which a question asks for."""
+        suspect = ask.hosts[0]
+        never = ask.never | self._accused.partners_of(suspect) | self._accused.hosts
+        return [host for host in self._evidence.partners(suspect) if host not in never]
+
+    def _free(
+        self, good: Sequence[str], active: Active, ask: Question, used: set[str]
+    ) -> str | None:
+        """The partner to take now; a host that another hunt is after is lent where there is no other."""
+        known = [host for host in good if host not in used]
+        reserved = {h for rival in self._hunts if rival is not active for h in rival.span.hosts}
+        free = [host for host in known if host not in reserved] or known
+        return next((host for host in free if host not in ask.avoid), next(iter(free), None))
 
     def _pool(self, busy: set[str]) -> list[Test]:
         """Tests of the hosts that nobody is after."""
