@@ -35,10 +35,10 @@ class Accused:
         return fault in self.faults or not self.hosts.isdisjoint(fault.hosts)
 
     def add(self, fault: Fault, evidence: Evidence) -> None:
-        """Accuse.
+        """Add what was found.
 
         Args:
-            fault: what was found.
+            fault: a host or a pair.
             evidence: a host that is broken with several and was seen to work with nobody is broken as a whole.
         """
         for host in fault.hosts:
