@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from remedy.audit.journal import JournalRecord, read_records
+from remedy.inventory import Inventory, Node
 
 # A change with one of these is settled; the others may still be made when the run is resumed.
 SETTLED = frozenset(("done", "already", "stale", "failed"))
@@ -112,6 +113,24 @@ def hosts_of_plan(path: Path, digest: str) -> set[str]:
         if story.mode == "apply" and story.digest == digest
         for host in story.began
     }
+
+
+def on_record(path: Path, runs: Iterable[Story], texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the hosts on record that ``--host`` selects; none where it is not given, or nothing is on record.
+
+    A host that is no longer in the inventory was changed all the same, and so can be named.
+
+    Args:
+        path: of the inventory, for messages.
+        runs: all that are on record.
+        texts: what is given, in the notation of ``--limit``.
+
+    Raises:
+        InventoryError: one of them names no host that is on record.
+    """
+    names = dict.fromkeys(name for story in runs for name in (*story.planned, *story.hosts))
+    recorded = Inventory(path, tuple(Node(name, name) for name in names))
+    return recorded.select(texts, "--host") if names and texts else ()
 
 
 def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:

@@ -104,7 +104,13 @@ def accept(yes: bool, **options: Any) -> None:
 @click.option(
     "--until", metavar="TIME", help="Runs that began before TIME; a date means the end of that day."
 )
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only changes on this host.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOSTS",
+    help="Only changes on these hosts, such as gpu[01-08].",
+)
 def export(
     inventory: Path, form: str, since: str | None, until: str | None, hosts: tuple[str, ...]
 ) -> None:
@@ -115,14 +121,16 @@ def export(
     with errors_shown():
         from remedy.audit.export import as_csv, moment, plans_of, rows, within
         from remedy.audit.journal import FILE_NAME
-        from remedy.audit.story import read_stories
+        from remedy.audit.story import on_record, read_stories
 
         home = home_of(inventory)
         begin = moment(since) if since else None
         end = moment(until, end=True) if until else None
-        runs = [s for s in read_stories(home / FILE_NAME).values() if within(s, begin, end)]
+        stories = read_stories(home / FILE_NAME).values()
+        names = on_record(inventory, stories, hosts)
+        runs = [story for story in stories if within(story, begin, end)]
         table = rows(runs, plans_of(home, runs))
-        chosen = [row for row in table if not hosts or row.host in hosts]
+        chosen = [row for row in table if not hosts or row.host in names]
         if form == "json":
             print_json([asdict(row) for row in chosen])
         else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from remedy.cli import plain
+from remedy.cli.interrupt import received
 from remedy.errors import InventoryError, OutputError, RemedyError
 
 if TYPE_CHECKING:
@@ -91,11 +92,9 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
         # pyinfra has to be loaded before other users of sockets.
         from pydantic import SecretStr
 
-        from remedy.cli.interrupt import deliveries
         from remedy.runs.session import open_session
-        from remedy.transport.cooperative import hand_on
 
-        deliveries[:] = [hand_on]
+        cooperate()
         password = None
         if options.ask_sudo_password:
             password = SecretStr(plain.password("sudo password"))
@@ -113,6 +112,14 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
             yield session, terminal
 
 
+def cooperate() -> None:
+    """Have signals end what goes on side by side; whatever connects to hosts calls it first."""
+    from remedy.cli.interrupt import deliveries
+    from remedy.transport.cooperative import hand_on
+
+    deliveries[:] = [hand_on]
+
+
 @contextmanager
 def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Iterator[None]:
     """Record a run that a signal ends, and show what is known of its hosts and how to go on."""
@@ -120,15 +127,14 @@ def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Ite
 
     try:
         yield
-    except (KeyboardInterrupt, OSError) as stop:
+    except BaseException as stop:
         number = number_of(stop)
-        if number is None:
-            raise
-        report = _report(session, inventory, NAMES[number], 128 + number)
-        terminal.interrupted(number, report)
-        leave(number)
-    except OutputError as error:
-        terminal.known(_report(session, inventory, error.message, error.exit_code))
+        if number is not None:
+            report = _report(session, inventory, NAMES[number], 128 + number)
+            terminal.interrupted(number, report)
+            leave(number)
+        if isinstance(stop, OutputError):
+            terminal.known(_report(session, inventory, stop.message, stop.exit_code))
         raise
 
 
@@ -165,6 +171,8 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
     try:
         yield
     except RemedyError as error:
+        if received() is not None:
+            raise  # a signal, of which something below made an error of its own
         from rich.text import Text
 
         from remedy.cli.terminal import err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from remedy.text import counted, fold
 if TYPE_CHECKING:
     from remedy.runs.gate import Proposal
 
+UNCHANGED = "nothing was changed"
 YES_OPTION = click.option("--yes", is_flag=True, help="Do not ask for consent.")
 
 
@@ -44,7 +46,8 @@ def consent_to(
         if risky:
             titles = ", ".join(dict.fromkeys(change.title for change in risky))
             questions.append(f"High risk: {titles}. Go ahead?")
-        ask(*questions, yes=yes)
+        unchanged = "nothing else was changed" if proposal.intervened else UNCHANGED
+        ask(*questions, yes=yes, unchanged=unchanged)
 
     return consent
 
@@ -71,8 +74,18 @@ def _claims_question(proposal: Proposal, *, yes: bool) -> str:
     """Return the question whether machines become what the inventory calls them.
 
     Raises:
-        RefusedError: ``--yes`` is given, which cannot answer it.
+        RefusedError: ``--yes`` is given, which cannot answer it; or one machine has two entries, which no
+            answer makes right.
     """
+    doubles = [claim for claim in proposal.claims if claim.same]
+    if doubles:
+        pairs = ", ".join(f"{claim.owner} and {claim.host}" for claim in doubles)
+        others = shlex.quote("!".join(("*", *(claim.host for claim in doubles))))
+        raise RefusedError(
+            f"{pairs}: two entries of the inventory, and one machine, as shown above",
+            next_step="Correct ssh_hostname of one of them in the inventory, or leave it out: "
+            f"--limit {others}",
+        )
     hosts = fold(claim.host for claim in proposal.claims)
     answers = "answer the machines of other entries, as shown above"
     if yes:
@@ -102,8 +115,13 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def ask(*questions: str, yes: bool) -> None:
+def ask(*questions: str, yes: bool, unchanged: str = UNCHANGED) -> None:
     """Ask questions one after the other until one is answered with no.
+
+    Args:
+        questions: in their order.
+        yes: whether all of them were answered on the command line.
+        unchanged: what holds where one is answered with no.
 
     Raises:
         RefusedError: one was.
@@ -117,7 +135,7 @@ def ask(*questions: str, yes: bool) -> None:
             next_step="Check what is shown above, then run the command again with --yes.",
         )
     if not all(_confirmed(question) for question in questions):
-        raise RefusedError("not confirmed; nothing was changed")
+        raise RefusedError(f"not confirmed; {unchanged}")
 
 
 def _confirmed(question: str) -> bool:

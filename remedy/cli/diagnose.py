@@ -57,7 +57,6 @@ def diagnose(
                 1 unknown
     """
     with errors_shown(verbose=verbose):
-        from remedy.diagnose.confirm import explain
         from remedy.errors import UsageError
 
         if inventory is None and (limit or spec or ask_sudo_password):
@@ -67,15 +66,8 @@ def diagnose(
             )
         diagnosis = _read(logs)
         if inventory is not None:
-            from remedy.runs.probe import probe
-
             options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password)
-            with opened(options) as (session, _):
-                probed = probe(session)
-            fleet, typed = probed.fleet, shlex.quote(str(inventory))
-            explanation = explain(
-                diagnosis, probed.plan, fleet.states, typed, fleet.host_by_address
-            )
+            explanation = _with_hosts(diagnosis, options)
         else:
             explanation = _without_hosts(diagnosis, logs)
         if as_json:
@@ -92,6 +84,24 @@ def diagnose(
             rendered = render_diagnosis(explanation, everything=show_all)
             out.print(rendered, soft_wrap=not out.is_terminal, crop=False)
     sys.exit(exit_code(explanation.diagnosis, explanation.remedy))
+
+
+def _with_hosts(diagnosis: Diagnosis, options: Options) -> Explanation:
+    """Explain a diagnosis by what the hosts are now; those that could not be read are named."""
+    from remedy.diagnose.confirm import explain
+    from remedy.runs.probe import probe
+
+    with opened(options) as (session, _):
+        probed = probe(session)
+    fleet, notes = probed.fleet, (*diagnosis.notes, *probed.remarks)
+    return explain(
+        diagnosis.model_copy(update={"notes": notes}),
+        probed.plan,
+        fleet.states,
+        shlex.quote(str(options.inventory)),
+        fleet.host_by_address,
+        unread=probed.errors,
+    )
 
 
 def _without_hosts(diagnosis: Diagnosis, logs: tuple[Path, ...]) -> Explanation:

@@ -13,21 +13,26 @@ from remedy.cli.terminal import out
 
 @click.command()
 @click.argument("inventory", type=click.Path(path_type=Path))
-@click.option("--host", help="Only the runs that this host took part in.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOSTS",
+    help="Only the runs that these hosts took part in, such as gpu[01-08].",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def history(inventory: Path, host: str | None, as_json: bool) -> None:
+def history(inventory: Path, hosts: tuple[str, ...], as_json: bool) -> None:
     """List the runs of INVENTORY: when, what, by whom, and how they ended."""
     with errors_shown():
         from remedy.audit.journal import FILE_NAME
-        from remedy.audit.story import read_stories
+        from remedy.audit.story import on_record, read_stories
         from remedy.report.audit import run_line
 
         path = home_of(inventory) / FILE_NAME
-        runs = [
-            story
-            for story in read_stories(path).values()
-            if host is None or host in story.planned or host in story.hosts
-        ]
+        runs = list(read_stories(path).values())
+        names = set(on_record(inventory, runs, hosts))
+        if hosts:
+            runs = [story for story in runs if names & {*story.planned, *story.hosts}]
         if as_json:
             documents = [
                 {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -34,7 +36,17 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
+# Ctrl-C is pressed twice, and a terminal that closes sends its signal twice, within this many seconds.
+PATIENCE = 2.0
+# What is raised in a library can be lost there, so it is tried twice.
+MOST_ATTEMPTS = 2
+
+# The system's own, before sockets that give way replace it: in the handler of a signal nothing can give way.
+_poll = select.poll
+
 _received: list[int] = []
+_since: list[float] = []
+_reporting: list[int] = []
 # How an error comes to what waits, where several things go on side by side; each returns whether it took it.
 deliveries: list[Callable[[BaseException], bool]] = []
 
@@ -43,6 +55,7 @@ deliveries: list[Callable[[BaseException], bool]] = []
 def interruptible() -> Iterator[None]:
     """Have the signals raise ``Interrupted`` in the block; one that is ignored (nohup) stays ignored."""
     _received.clear()
+    _reporting.clear()
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in signals}
     for number in signals:
@@ -56,14 +69,30 @@ def interruptible() -> Iterator[None]:
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
-    """End the command. A second Ctrl-C ends it at once; a terminal that closes sends its signal twice."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    """End the command; a second signal soon after says nothing new, and a later one ends it at once."""
+    now = time.monotonic()
+    if _received and now - _since[0] <= PATIENCE:
+        return
+    if len(_received) >= MOST_ATTEMPTS or _reporting:
+        _leave_at_once(number)
     _received.append(number)
+    _since[:] = [now]
     error = Interrupted(number)
     if not any(deliver(error) for deliver in deliveries):
         raise error
+
+
+def _leave_at_once(number: int) -> NoReturn:
+    """Exit without what is known of hosts: the command does not come to that, or nobody reads it."""
+    poll = _poll()
+    poll.register(2, select.POLLOUT)
+    with suppress(OSError):
+        if poll.poll(0):  # a terminal that was stopped, or a full pipe, would keep it
+            os.write(
+                2,
+                b"\nended at once; the runs and what is known of them: remedy history INVENTORY\n",
+            )
+    os._exit(128 + number)
 
 
 def received() -> int | None:
@@ -73,8 +102,12 @@ def received() -> int | None:
 
 def number_of(stop: BaseException) -> int | None:
     """Return the signal that an exception stands for; None where it is no end by a signal."""
-    if isinstance(stop, Interrupted):
-        return stop.number
+    if isinstance(stop, SystemExit):
+        return None
+    if _received:
+        # Whatever it is: libraries make errors of their own of what is raised in them.
+        _reporting[:] = _received
+        return _received[0]
     if isinstance(stop, KeyboardInterrupt):
         return received() or signal.SIGINT
     if isinstance(stop, OSError) and stop.errno == errno.EPIPE:

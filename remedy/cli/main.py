@@ -14,7 +14,7 @@ import click
 
 from remedy import __version__
 from remedy.cli import plain
-from remedy.cli.interrupt import NAMES, interruptible, leave, number_of, received
+from remedy.cli.interrupt import NAMES, interruptible, leave, number_of
 from remedy.errors import OutputError
 from remedy.text import visible
 
@@ -94,8 +94,8 @@ class LazyGroup(click.Group):
             error.message = visible(error.message)  # type: ignore[misc]
             self.misuse = error.exit_code
             raise
-        except (KeyboardInterrupt, click.Abort, OSError) as stop:
-            number = received() if isinstance(stop, click.Abort) else number_of(stop)
+        except BaseException as stop:
+            number = number_of(stop)
             if number is None and not isinstance(stop, click.Abort):
                 raise
             if number is None:

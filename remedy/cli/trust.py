@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remedy.cli.common import errors_shown
+from remedy.cli.common import cooperate, errors_shown
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.terminal import Terminal, out
 from remedy.errors import ChangedKeyError, RevokedKeyError
@@ -40,6 +40,7 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
     with errors_shown():
         from remedy.transport.reader import load_inventory
 
+        cooperate()
         loaded = load_inventory(inventory)
         replaced = loaded.select(replace, "--replace") if replace else ()
         names = _chosen(loaded, limit, replaced)

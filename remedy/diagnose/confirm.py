@@ -23,7 +23,7 @@ from remedy.diagnose.diagnosis import (
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
-from remedy.text import counted, limited
+from remedy.text import counted, fold, limited
 
 CONFIRMED = 0.97  # a cause that a log shows and a host
 UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
@@ -52,6 +52,7 @@ def confirm(
     plan: Plan,
     read: Iterable[str],
     addresses: Mapping[str, str] | None = None,
+    unread: Iterable[str] = (),
 ) -> tuple[Confirmation, ...]:
     """Compare every candidate with a plan. Pure.
 
@@ -60,11 +61,13 @@ def confirm(
         plan: what would be changed now, with all findings.
         read: the hosts that could be read.
         addresses: the host of each cluster address; without it, lines that name addresses name no host.
+        unread: the hosts that could not be read: a cause may be there, whatever the others show.
     """
-    hosts = list(read)
-    return tuple(
+    hosts, others = list(read), list(unread)
+    found = (
         _confirmation(candidate, plan, hosts, addresses or {}) for candidate in diagnosis.candidates
     )
+    return tuple(_left_open(confirmation, others) for confirmation in found)
 
 
 def settled(
@@ -164,6 +167,7 @@ def explain(
     addresses: Mapping[str, str] | None = None,
     *,
     now: bool = False,
+    unread: Iterable[str] = (),
 ) -> Explanation:
     """Compare a diagnosis with the hosts, and find the command to type next. Pure.
 
@@ -174,8 +178,9 @@ def explain(
         inventory: as it is to be typed.
         addresses: the host of each cluster address.
         now: whether the lines were written at the time at which the hosts were read.
+        unread: the hosts that could not be read.
     """
-    confirmations = confirm(diagnosis, plan, read, addresses)
+    confirmations = confirm(diagnosis, plan, read, addresses, unread)
     decided, _ = settled(diagnosis, confirmations)
     if confirmations:
         decided = weighed(decided, confirmations, now=now)
@@ -206,6 +211,14 @@ def _confirmation(
         status=ConfirmationStatus.REFUTED,
         evidence=(f"no sign of it on {counted(len(hosts), 'host')}",),
     )
+
+
+def _left_open(confirmation: Confirmation, unread: Sequence[str]) -> Confirmation:
+    """Return a confirmation that refutes nothing over hosts that were not read."""
+    if not unread or confirmation.status is ConfirmationStatus.CONFIRMED:
+        return confirmation
+    evidence = (*confirmation.evidence, f"not read: {fold(unread)}")
+    return confirmation.model_copy(update={"status": ConfirmationStatus.OPEN, "evidence": evidence})
 
 
 def _open_evidence(

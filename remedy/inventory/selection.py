@@ -161,7 +161,7 @@ def _of_group(inventory: Hosts, name: str) -> set[str] | None:
 def _of_file(inventory: Hosts, path: str, option: str) -> set[str]:
     """Return the hosts that the lines of a file select."""
     try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+        lines = Path(path).expanduser().read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise InventoryError(
@@ -205,9 +205,12 @@ def _nearest(inventory: Hosts, unknown: Iterable[str]) -> str:
     """Return the names that come nearest, folded; those that differ only by padding or case come first."""
     groups = [f"@{group}" for group in inventory.groups]
     known = {_plain(name): name for name in (*groups, *inventory.groups, *inventory.names)}
+    # A name without its domain, where the inventory has it with one, or the other way round.
+    by_label = {_plain(name).partition(".")[0]: name for name in reversed(inventory.names)}
     hits = []
     for name in unknown:
         exact = known.get(_plain(name))
+        exact = exact or by_label.get(_plain(name).partition(".")[0])
         # A port, a user, quotes or another tool's operator around a name that is there.
         within = [known[word] for word in _WORD.findall(_plain(name)) if word in known]
         close = difflib.get_close_matches(_plain(name), known, n=1)

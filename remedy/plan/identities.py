@@ -68,6 +68,11 @@ def findings(inventory: Inventory, claims: Iterable[Claim]) -> tuple[Finding, ..
     return tuple(_finding(inventory, claim, every) for claim in every.values())
 
 
+def in_words(finding: Finding) -> str:
+    """Return a finding about a machine in one line, with its signs and both ways out."""
+    return f"{finding.host}: {finding.title} ({listed(finding.evidence)}). {finding.fix}"
+
+
 def identity_of(fleet: Fleet, name: str) -> Identity | None:
     """Return what the machine at an entry's address says of itself; None where it could not be read."""
     state = fleet.states.get(name)

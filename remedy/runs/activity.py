@@ -21,6 +21,7 @@ LAST_STEPS: Mapping[str, str] = {
     "confirming": "changed, and not known to be confirmed",
     "reverting": "takes its guarded changes back",
 }
+SHOW, GO_ON = "what the hosts noted", "go on"
 NOT_PROVED = "the proof of its wave did not end"
 UNCONFIRMED = (
     "what is guarded there is taken back in {seconds} s, unless the next apply confirms it"
@@ -40,6 +41,9 @@ class Activity:
         unproved: those of a wave that was changed, and whose proof has not ended.
         reports: what hosts reported of their changes.
         steps: the last stage of each host.
+        requests: hosts that something is asked of beside the changes of a run, or that are waited for: what is
+            known of each, and the run that it concerns.
+        settled: what was done about hosts that were about to change by themselves, a sentence a host.
         journal: of the run, None where it records no end of its own.
         ended: whether the run has come to its end.
     """
@@ -52,6 +56,8 @@ class Activity:
     unproved: tuple[str, ...] = ()
     reports: dict[str, HostReport] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
+    requests: dict[str, tuple[str, str]] = field(default_factory=dict)
+    settled: list[str] = field(default_factory=list)
     journal: Journal | None = None
     ended: bool = False
 
@@ -120,9 +126,15 @@ def interrupted(
         words = f"run {activity.run} had ended, and is recorded"
         return Interruption((words,), _commands(activity, inventory)[:1])
     lines = [*_record(activity, signal, code)]
+    lines += activity.settled
+    by_words: dict[str, list[str]] = {}
+    for name, (words, _) in activity.requests.items():
+        by_words.setdefault(words, []).append(name)
+    lines += [f"{fold(names)}: {words}" for words, names in by_words.items()]
     if not activity.began:
-        lines.append("nothing was changed on any host")
-        return Interruption(tuple(lines), ())
+        rest = "nothing else" if activity.settled or activity.requests else "nothing"
+        lines.append(f"{rest} was changed on any host")
+        return Interruption(tuple(lines), _asked_commands(activity, inventory))
     lines += [f"{fold(names)}: {words}" for words, names in activity.known().items()]
     waiting = [n for n in activity.at_work if activity.steps.get(n) in ("confirming", "answered")]
     if waiting:
@@ -130,16 +142,24 @@ def interrupted(
     return Interruption(tuple(lines), _commands(activity, inventory))
 
 
+def _asked_commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:
+    """Return the commands that show what became of hosts that something was asked of."""
+    runs = dict.fromkeys(run for _, run in activity.requests.values())
+    show = ((SHOW, f"remedy show {run} --inventory {inventory}") for run in runs)
+    again = ((GO_ON, f"remedy unlock {run} {inventory}") for run in runs)
+    return (*show, *(again if activity.mode == "unlock" else ()))
+
+
 def _commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:
     """Return the commands that show what happened, go on, and take back."""
     run = activity.run
-    show = ("what the hosts noted", f"remedy show {run} --inventory {inventory}")
+    show = (SHOW, f"remedy show {run} --inventory {inventory}")
     back = ("take it back", f"remedy rollback {run} {inventory}")
     prove = ("prove it", f"remedy verify {inventory}")
     if activity.of:
-        return (show, ("go on", f"remedy rollback {activity.of} {inventory}"), back)
+        return (show, (GO_ON, f"remedy rollback {activity.of} {inventory}"), back)
     if activity.at_work or set(activity.planned) - set(activity.reports):
-        go_on = ("go on", f"remedy apply {inventory} --resume {run}")
+        go_on = (GO_ON, f"remedy apply {inventory} --resume {run}")
         # What was not proved is proved before more hosts are changed in the same way.
         return (show, prove, go_on, back) if activity.unproved else (show, go_on, back)
     return (show, prove, back)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from remedy.apply.report import HostReport
@@ -19,7 +20,7 @@ from remedy.runs.partners import ground_of, with_pair
 from remedy.runs.probe import ProbeResult, probe, read_hosts
 from remedy.runs.saved import changed_since, check_machines, read_saved, resumed
 from remedy.runs.session import Session
-from remedy.runs.settle import Purpose, settle
+from remedy.runs.settle import Purpose, SettledHosts, settle
 from remedy.runs.wave import Waves
 from remedy.text import counted
 from remedy.values import Unknown
@@ -63,18 +64,38 @@ def propose(
     settled = settle(
         session, probe(session), purpose, plan=agreement.plan if agreement is not None else None
     )
+    return _proposed(session, settled, agreement, hosts)
+
+
+def _proposed(
+    session: Session, settled: SettledHosts, agreement: Agreement | None, hosts: Sequence[str]
+) -> Proposal:
+    """Return what would be changed on hosts that are settled: by a plan of before, else by one made now.
+
+    Raises:
+        StaleError: other machines answer than those that the plan was made for.
+    """
     result, notes = settled.result, settled.notes
+    proposed = partial(
+        Proposal,
+        "apply",
+        probe=result,
+        claims=result.claims,
+        intervened=settled.intervened,
+    )
     if agreement is None:
         plan = result.marked(result.plan)
         agreement = Agreement(plan)
-        notes += _wave_notes(session, agreement, plan)
-        return Proposal("apply", agreement, plan, result, notes)
-    plan = agreement.plan.restricted(host for host in hosts if host not in result.unsettled)
+        return proposed(agreement, plan, notes=(*notes, *_wave_notes(session, agreement, plan)))
+    scope = agreement.plan.restricted(hosts)
+    # What is not read is left out: another machine may answer there by the time of the change.
+    plan = scope.restricted(host for host in hosts if host in result.fleet.states)
     notes += _wave_notes(session, agreement, plan)
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
     check_machines(plan, result)
     notes += changed_since(session, plan, result)
-    return Proposal("apply", agreement, plan, result, notes, authorship=vouched(plan, result.plan))
+    authorship = vouched(plan, result.plan)
+    return proposed(agreement, plan, scope=scope, notes=notes, authorship=authorship)
 
 
 def _sizes(session: Session, agreement: Agreement) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from remedy.audit.agreement import titles
 from remedy.audit.survival import survival
-from remedy.plan import Plan
+from remedy.plan import Plan, identities
 from remedy.runs import host
 from remedy.runs.note import note
 from remedy.runs.outcome import RunOutcome
@@ -52,6 +52,7 @@ def preview(session: Session, result: ProbeResult, plan: Plan, *, mode: str) -> 
     """
     hosts = {name: host.probed(name, plan) for name in result.fleet.states}
     hosts |= {name: host.unread(error) for name, error in result.errors.items()}
+    hosts = host.with_claims(hosts, identities.findings(session.inventory, result.claims))
     return RunOutcome(
         mode=mode,
         run="",

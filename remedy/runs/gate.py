@@ -40,9 +40,13 @@ class Proposal:
         agreement: the plan as a whole, who signed it, and the run that it takes back or resumes.
         plan: the part of it for the hosts of the session; exactly this is carried out.
         probe: the hosts as they were read; None where they were not.
+        scope: the part of it that was asked for, also for hosts that could not be read: nothing is done there,
+            and a run that resumes this one comes to them. None where that is ``plan``.
         notes: what somebody who decides has to know.
         obstacles: how hosts would end because of something that is known now.
         irreversible: changes of the run to be taken back that nothing takes back.
+        claims: the hosts at whose address another entry's machine answers.
+        intervened: whether something that waited on a host was confirmed or taken back before.
         authorship: of a plan that was made before, whether remedy makes each change for its host as it is
             now, by host and id; None for a plan that remedy made for this command.
     """
@@ -51,15 +55,13 @@ class Proposal:
     agreement: Agreement
     plan: Plan
     probe: ProbeResult | None = None
+    scope: Plan | None = None
     notes: tuple[str, ...] = ()
     obstacles: Mapping[str, HostOutcome] = field(default_factory=dict)
     irreversible: tuple[Change, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    intervened: bool = False
     authorship: Mapping[tuple[str, str], bool] | None = None
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """The hosts at whose address another entry's machine answers."""
-        return () if self.probe is None else self.probe.claims
 
     @property
     def unseen(self) -> Mapping[str, str]:
@@ -140,14 +142,16 @@ def begin(
     """
     if len(proposal.agreement.approvals) < session.spec.approval.required:
         require_approval(session, None, None, 0)
+    assert proposal.probe is None or proposal.claims == proposal.probe.claims
     if proposal.plan.changes or proposal.claims:
         consent(proposal)
     work = ChangeRun(session, proposal, new_run_id())
+    scope = proposal.scope or proposal.plan
     work.journal.write(
         "planned",
-        **proposal.agreement.record(proposal.plan, waves=waves, proving=proving, sizes=sizes),
+        **proposal.agreement.record(scope, waves=waves, proving=proving, sizes=sizes),
     )
-    if proposal.plan.changes:
+    if scope.changes:
         keep(proposal.agreement, session.home, work.run)
         work.hold()
         forget(session.home, session.spec.apply.keep_days, datetime.now(timezone.utc))
@@ -174,7 +178,7 @@ class ChangeRun:
         self._activity = session.activity
         self._activity.mode, self._activity.run = proposal.mode, run
         self._activity.of = proposal.agreement.of
-        self._activity.planned = proposal.plan.hosts
+        self._activity.planned = (proposal.scope or proposal.plan).hosts
         self._activity.reports = self.reports
 
     def hold(self) -> None:

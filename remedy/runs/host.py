@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
 from remedy.apply.report import ChangeStatus, HostReport
 from remedy.errors import LockedError, RefusedError, RemedyError, StaleError
-from remedy.plan import FindingKind, Plan
+from remedy.plan import Finding, FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
 
 GOOD = frozenset((ChangeStatus.DONE, ChangeStatus.ALREADY))
@@ -77,6 +80,24 @@ def reported(name: str, report: HostReport) -> HostOutcome:
     else:
         status = HostStatus.READY if ChangeStatus.READY in statuses else HostStatus.OK
     return HostOutcome(status, results, error=error)
+
+
+def with_claims(
+    outcomes: Mapping[str, HostOutcome], findings: Iterable[Finding]
+) -> dict[str, HostOutcome]:
+    """Return the outcomes, with that of each host refused at whose address another entry's machine answers.
+
+    Args:
+        outcomes: how the hosts would end otherwise.
+        findings: that say so, with both ways out.
+    """
+    hosts = dict(outcomes)
+    for finding in findings:
+        if finding.host is not None:
+            error = RefusedError(f"{finding.host}: {finding.title}", next_step=finding.fix)
+            before = hosts.get(finding.host, HostOutcome(HostStatus.OK))
+            hosts[finding.host] = replace(before, status=HostStatus.FAILED, error=error)
+    return hosts
 
 
 def refusal(name: str, report: HostReport) -> RemedyError | None:

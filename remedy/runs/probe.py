@@ -17,13 +17,15 @@ from remedy.plan.identities import Claim, identity_of, machine_mark
 from remedy.probe import Guards, HostState, fingerprint, parse_probe, render_probe
 from remedy.runs import machines, sight
 from remedy.runs.session import Session
-from remedy.text import counted
+from remedy.text import counted, fold
 from remedy.transport import Output, Root, Script
 from remedy.values import Unknown
 
 T = TypeVar("T")
 PARSING = 20.0
 """Seconds of work that reading one answer may take; usually it is some milliseconds."""
+MOST_REMARKS = 8
+"""Hosts of which the reason is shown why they were not read; of others the names."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,17 @@ class ProbeResult:
         journal += sight.findings(self.fleet)
         more = (*journal, *identities.findings(self.fleet.inventory, self.claims), *unread)
         return plan.model_copy(update={"findings": (*plan.findings, *more)}) if more else plan
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else there is to know of the hosts, for a reader who is shown no plan: a sentence each."""
+        errors = list(self.errors.items())
+        remarks = [f"{error.message}. {error.next_step}" for _, error in errors[:MOST_REMARKS]]
+        if errors[MOST_REMARKS:]:
+            rest = fold(name for name, _ in errors[MOST_REMARKS:])
+            remarks.append(f"{rest}: not read either. See why: remedy check INVENTORY")
+        found = identities.findings(self.fleet.inventory, self.claims)
+        return (*remarks, *map(identities.in_words, found))
 
     @cached_property
     def with_unsettled(self) -> ProbeResult:

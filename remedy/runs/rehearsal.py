@@ -8,7 +8,7 @@ from dataclasses import replace
 from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.apply.start import new_run_id
 from remedy.audit.agreement import titles
-from remedy.plan import Change, CommandAction, Plan
+from remedy.plan import Change, CommandAction, Plan, identities
 from remedy.runs import host
 from remedy.runs.gate import Proposal
 from remedy.runs.note import note
@@ -33,6 +33,7 @@ def rehearse(session: Session, proposal: Proposal) -> RunOutcome:
     errors = {} if proposal.probe is None else proposal.probe.errors
     hosts = {name: host.unread(error) for name, error in errors.items()}
     hosts |= {name: host.reported(name, report) for name, report in reports.items()}
+    hosts = host.with_claims(hosts, identities.findings(session.inventory, proposal.claims))
     outcome = RunOutcome(
         mode="rehearsal",
         run=run,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from remedy.apply.start import origin
 from remedy.audit import agreement
-from remedy.errors import StaleError, UsageError
+from remedy.errors import RemedyError, StaleError, UsageError
 from remedy.plan import Plan, read_plan, write_plan
+from remedy.plan.identities import Claim, findings, in_words
 from remedy.plan.reading import ROLLBACK
 from remedy.runs import host
 from remedy.runs.gate import Consent, Proposal, begin, require_approval
-from remedy.runs.outcome import RunOutcome
-from remedy.runs.probe import probe
+from remedy.runs.outcome import HostOutcome, RunOutcome
+from remedy.runs.probe import ProbeResult, probe
 from remedy.runs.saved import check_bonds
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
@@ -50,32 +52,44 @@ def propose(
     purpose = Purpose.READ if saving else Purpose.ROLL_BACK
     settled = settle(session, probe(session), purpose)
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
-    local = carried_out.restricted(h for h in session.hosts if h not in settled.result.unsettled)
+    result = settled.result
+    local = carried_out.restricted(host for host in session.hosts if host in result.fleet.states)
     plan = agreement.undoing(local, story, origin())
     if approved is not None:
         plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan)
-    obstacles = {
-        name: host.unread(settled.result.errors[name]) for name in settled.result.unsettled
-    }
-    if plan.changes:
-        with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
-            reports = session.carrier.look(plan, of=run)
-        obstacles |= {name: host.reported(name, report) for name, report in reports.items()}
+    concerned = set(carried_out.hosts)
+    claims = tuple(claim for claim in result.claims if claim.host in concerned)
+    unread = {name: error for name, error in result.errors.items() if name in concerned}
     return Proposal(
         "rollback",
         agreement.Agreement(plan, of=run) if approved is None else replace(approved, of=run),
         plan,
-        notes=(
-            *settled.notes,
-            *(
-                f"{name}: the journal does not have what this host remembers of it: {what}"
-                for name, what in settled.result.forgotten.items()
-            ),
-        ),
-        obstacles=obstacles,
+        notes=(*settled.notes, *_notes(session, result, claims)),
+        obstacles=_obstacles(session, plan, run, unread),
+        claims=claims,
+        intervened=settled.intervened,
         irreversible=agreement.irreversible(local, story),
         authorship=None if approved is None else {(c.host, c.id): True for c in plan.changes},
     )
+
+
+def _obstacles(
+    session: Session, plan: Plan, run: str, unread: Mapping[str, RemedyError]
+) -> dict[str, HostOutcome]:
+    """Return how hosts would end because they could not be read, or because of what is seen there now."""
+    obstacles = {name: host.unread(error) for name, error in unread.items()}
+    if plan.changes:
+        with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
+            reports = session.carrier.look(plan, of=run)
+        obstacles |= {name: host.reported(name, report) for name, report in reports.items()}
+    return obstacles
+
+
+def _notes(session: Session, result: ProbeResult, claims: Iterable[Claim]) -> Iterator[str]:
+    """Yield what somebody who takes a run back has to know of the hosts."""
+    for name, what in result.forgotten.items():
+        yield f"{name}: the journal does not have what this host remembers of it: {what}"
+    yield from map(in_words, findings(session.inventory, claims))
 
 
 def save(session: Session, proposal: Proposal, path: Path) -> None:

@@ -54,6 +54,13 @@ class Means(enum.Enum):
     LEAVE = "leave"  # and refuse it, with the reason
 
 
+# What is known of a host that was asked, and has not answered yet.
+ASKED: Mapping[Means, str] = {
+    Means.CONFIRM: "was asked to keep the changes of run {run} that wait there; its answer is not known",
+    Means.TAKE_BACK: "was asked to take the changes of run {run} back that wait there; its answer is not known",
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """What the decision about one host rests on.
@@ -112,10 +119,12 @@ class SettledHosts:
     Args:
         result: the hosts as they were read; one that still is about to change has an error there.
         notes: what was done about the others.
+        intervened: whether something was confirmed or taken back for that.
     """
 
     result: ProbeResult
     notes: tuple[str, ...] = ()
+    intervened: bool = False
 
 
 def settle(
@@ -162,6 +171,11 @@ class _Settling:
         while result.unsettled:
             means = {name: self._means(name, result) for name in result.unsettled}
             hosts = {kind: [n for n, mean in means.items() if mean is kind] for kind in Means}
+            self._session.activity.requests = {
+                name: (error.message.removeprefix(f"{name}: "), run_of(guards_of(result, name)))
+                for name, error in result.errors.items()
+                if name in result.unsettled
+            }
             if len(hosts[Means.LEAVE]) == len(means):
                 break
             self._act(hosts[Means.CONFIRM], Means.CONFIRM, result)
@@ -171,8 +185,9 @@ class _Settling:
                 nap = min(nap * 1.5, LONGEST_NAP)
             again = [name for name, mean in means.items() if mean is not Means.LEAVE]
             result = result.updated(read_hosts(self._session, again))
+        self._session.activity.requests.clear()
         self._after_waiting(result)
-        return SettledHosts(result, tuple(self._notes))
+        return SettledHosts(result, tuple(self._notes), intervened=bool(self._tried))
 
     def _means(self, name: str, result: ProbeResult) -> Means:
         guards = guards_of(result, name)
@@ -218,16 +233,20 @@ class _Settling:
         for run, journal in journals.items():
             on = [name for name in runs if runs[name] == run]
             journal.write("settling", by=by, means=means.value, hosts=on)
+        self._tried |= set(runs)
+        asked = self._session.activity.requests
+        asked |= {name: (ASKED[means].format(run=run), run) for name, run in runs.items()}
         confirming = means is Means.CONFIRM
         answers = (carrier.confirm if confirming else carrier.take_back_now)(runs, by=by)
         for run, journal in journals.items():
             states = {name: answers[name].state for name in runs if runs[name] == run}
             journal.write("settled", by=by, hosts=states)
-        self._tried |= set(runs)
         for name, answer in answers.items():
             guard = pending[name]
             assert guard is not None, "only hosts where something waits are settled"
             self._notes.append(f"{name}: {settled_words(guard, answer)}")
+            asked.pop(name)
+            self._session.activity.settled.append(self._notes[-1])
 
     def _journal(self, run: str) -> Journal:
         story = self._stories.get(run)

@@ -26,6 +26,7 @@ RELEASED: Mapping[str, str] = MappingProxyType(
         "reverted": "released; the changes that waited for a confirmation were taken back",
     }
 )
+ASKED = "was asked to release what run {run} holds there; its answer is not known"
 # Why the lock is still held, and the next step.
 HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -102,9 +103,12 @@ def unlock(session: Session, run: str, *, force: bool, plan_file: Path | None = 
     by = origin().author
     journal = Journal(session.home, run=run, mode="unlock")
     journal.write("unlocking", by=by, force=force, **approved)
+    session.activity.mode, session.activity.run = "unlock", run
+    session.activity.requests = dict.fromkeys(session.hosts, (ASKED.format(run=run), run))
     with session.progress.stage(f"Unlocking {counted(len(session.hosts), 'host')}"):
         answers = session.carrier.unlock(session.hosts, run, force=force, by=by)
     journal.write("unlocked", by=by, hosts={name: lock.state for name, lock in answers.items()})
+    session.activity.ended = True
     return RunOutcome(
         mode="unlock",
         run=run,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 from tests.lab.conftest import Cluster
-from tests.lab.site import RemedyOutput, Site
+from tests.lab.site import COMMAND, RemedyOutput, Site
 from tests.lab.terminal import on_a_terminal
 
 pytestmark = pytest.mark.lab
@@ -44,6 +46,7 @@ def test_swapped_addresses_are_a_question_and_never_a_change_like_others(cluster
     site = right(cluster)
     names = site.all_names()
     at = {host.name: host for host in cluster.lab.record().hosts}
+    run = json.loads(site.remedy("history", "--json").stdout)[0]["run"]
     swapped = {
         a: {"ssh_hostname": at[b].management_address, "cluster_address": at[b].cluster_address}
         for a, b in (("gpu01", "gpu02"), ("gpu02", "gpu01"))
@@ -52,6 +55,21 @@ def test_swapped_addresses_are_a_question_and_never_a_change_like_others(cluster
     checked = site.remedy("check", "--json")
     assert {"gpu01", "gpu02"} == set(identities(checked))
     assert "gpu01, gpu02 are swapped" in identities(checked)["gpu01"]
+    assert checked.code == 4
+    # Each command that acts on the hosts says so, with both ways out, and in how it ends.
+    (site.folder / "log").write_text(
+        "RuntimeError: Unable to resolve hostname to a (local) address"
+    )
+    for command, code in (
+        (site.command("verify"), 4),
+        (site.command("apply", "--rehearse"), 4),
+        (site.command("rollback", run, "--yes"), 4),
+        (["remedy", "diagnose", str(site.folder / "log"), "--inventory", str(site.inventory)], 0),
+    ):
+        done = site.run(str(COMMAND), *command[1:])
+        assert done.code == code, done.text
+        assert "gpu01, gpu02 are swapped" in done.text
+        assert "Or the machine is to become gpu0" in done.text
     refused = site.remedy("apply", "--yes", "--no-verify")
     assert refused.code == 4
     assert "at the addresses of gpu[01-02] answer the machines of other entries" in refused.text

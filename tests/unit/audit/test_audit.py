@@ -175,6 +175,17 @@ def test_export_gives_the_whole_story_of_a_host(home: Path) -> None:
     assert "r2" not in listed
 
 
+@pytest.mark.parametrize("command", [("history",), ("audit", "export")])
+def test_hosts_on_record_are_selected_as_remedy_prints_them(
+    home: Path, command: tuple[str, ...]
+) -> None:
+    inventory = home.parent / "inventory.py"
+    both = remedy(*command, inventory, "--host", "gpu[01-02]")
+    assert (both.exit_code, "r1" in both.output, "r2" in both.output) == (0, True, True)
+    nobody = remedy(*command, inventory, "--host", "gpu9")
+    assert (nobody.exit_code, "gpu9: no host" in nobody.output) == (2, True)
+
+
 def test_show_tells_a_run(home: Path) -> None:
     shown = remedy("show", "r1", "--home", home).output
     for part in (

@@ -20,6 +20,7 @@ from remedy.errors import (
     UsageError,
 )
 from remedy.plan import Change, CommandAction, Plan, Risk
+from remedy.plan.identities import Claim
 from remedy.probe import HostState
 from remedy.report.proposal import render_proposal
 from remedy.runs.gate import Proposal
@@ -85,6 +86,10 @@ def probed(state: HostState, errors: dict[str, RemedyError]) -> ProbeResult:
     return ProbeResult(fleet(state, absent=("gpu02", *errors)), errors)
 
 
+CLAIMS = probed(AT_GPU01, {}).claims
+CLAIMED = replace(proposal(Risk.LOW), probe=probed(AT_GPU01, {}), claims=CLAIMS)
+
+
 def test_the_question_counts_the_hosts_that_nothing_is_known_of(asked: list[str]) -> None:
     read = probed(host_state("gpu01", "10.0.0.1"), dict(ERRORS))
     consent_to(hosts_question("Change"), yes=False)(replace(proposal(Risk.LOW), probe=read))
@@ -103,24 +108,43 @@ def test_what_is_shown_before_the_question_names_those_hosts() -> None:
 def test_another_entrys_machine_is_asked_for_first_and_yes_does_not_cover_it(
     asked: list[str],
 ) -> None:
-    claimed = replace(proposal(Risk.LOW), probe=probed(AT_GPU01, {}))
     with pytest.raises(
         RefusedError, match=r"at the addresses of gpu01 .* --yes does not cover"
     ) as no:
-        consent_to(hosts_question("Change"), yes=True)(claimed)
+        consent_to(hosts_question("Change"), yes=True)(CLAIMED)
     assert "Correct the addresses" in no.value.next_step
     assert asked == []
     with pytest.raises(RefusedError, match="not confirmed"):
-        consent_to(hosts_question("Change"), yes=False)(claimed)
+        consent_to(hosts_question("Change"), yes=False)(CLAIMED)
     assert len(asked) == 2
     assert "Is the inventory right, and the machines are to change?" in asked[0]
     assert asked[1] == "Change 1 host?"
 
 
 def test_it_is_asked_for_where_nothing_is_to_be_changed_either(asked: list[str]) -> None:
-    consent_to(hosts_question("Change"), yes=False)(replace(proposal(), probe=probed(AT_GPU01, {})))
+    consent_to(hosts_question("Change"), yes=False)(replace(CLAIMED, plan=record(Plan, changes=())))
     assert len(asked) == 1
     assert "machines of other entries" in asked[0]
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_one_machine_at_two_entries_is_refused_whatever_is_answered(
+    asked: list[str], yes: bool
+) -> None:
+    double = replace(CLAIMED, claims=(Claim("gpu02", "gpu01", ("one boot-id",), same=True),))
+    with pytest.raises(RefusedError, match=r"gpu01 and gpu02: two entries .* one machine") as no:
+        consent_to(hosts_question("Change"), yes=yes)(double)
+    assert "--limit '*!gpu02'" in no.value.next_step
+    assert asked == []
+
+
+def test_what_was_taken_back_before_the_question_is_not_called_nothing(asked: list[str]) -> None:
+    ask("first", yes=False)  # answered with yes
+    with pytest.raises(RefusedError, match="not confirmed; nothing else was changed"):
+        consent_to(hosts_question("Change"), yes=False)(
+            replace(proposal(Risk.LOW), intervened=True)
+        )
+    assert asked == ["first", "Change 1 host?"]
 
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,10 @@ from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit import Journal
 from remedy.audit.journal import FILE_NAME, read_records
 from remedy.audit.story import read_stories
+from remedy.cli import interrupt
+from remedy.cli.common import errors_shown
+from remedy.cli.interrupt import PATIENCE
+from remedy.errors import UsageError
 from remedy.runs.activity import Activity, interrupted
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
@@ -110,6 +114,78 @@ def test_while_hosts_are_read(tmp_path: Path, silent_port: int, number: signal.S
     assert "nothing was changed on any host" in text
 
 
+@SIGNALS
+def test_a_signal_that_comes_twice_says_nothing_less(
+    tmp_path: Path, silent_port: int, number: signal.Signals
+) -> None:
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f'hosts = [("gpu01", {{"ssh_hostname": "127.0.0.1", "ssh_port": {silent_port}}})]\n'
+    )
+    process = start("apply", inventory, "--yes", "-v")
+    assert process.stderr is not None
+    while "connecting" not in process.stderr.readline():
+        pass
+    for _ in range(3):
+        process.send_signal(number)
+        time.sleep(0.01)
+    code, text = ended(process)
+    assert (code, "nothing was changed on any host" in text) == (CODES[number], True), text
+
+
+@pytest.mark.parametrize("command", ["trust", "check"])
+def test_while_hosts_are_asked_by_any_command(
+    tmp_path: Path, silent_port: int, command: str
+) -> None:
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f'hosts = [("gpu01", {{"ssh_hostname": "127.0.0.1", "ssh_port": {silent_port}}})]\n'
+    )
+    process = start(command, inventory)
+    wait_for(lambda: has_connection(silent_port))
+    process.send_signal(signal.SIGTERM)
+    code, text = ended(process)
+    assert (code, "interrupted: SIGTERM" in text) == (143, True), text
+
+
+def has_connection(port: int) -> bool:
+    """Say whether somebody has connected to a port of this machine (proc(5): state 01, in hexadecimal)."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()
+    return any(line.split()[1].endswith(f":{port:04X}") and " 01 " in line for line in lines)
+
+
+@SIGNALS
+def test_a_command_that_does_not_heed_a_signal_is_ended_by_the_third(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    begun = tmp_path / "begun"
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f"import time\nfor _ in range({LONG}):\n    try:\n        open({str(begun)!r}, 'w').close()\n"
+        "        time.sleep(1)\n    except BaseException:\n        pass\n"
+    )
+    process = start("check", inventory)
+    wait_for(begun.exists)
+    for _ in range(3):
+        assert process.poll() is None
+        process.send_signal(number)
+        time.sleep(PATIENCE + 0.1)
+    code, text = ended(process)
+    assert (code, "remedy history INVENTORY" in text) == (CODES[number], True), text
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("from a library"), OSError(5, "x")])
+def test_what_a_library_makes_of_a_signal_is_the_signal(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(interrupt, "_reporting", [])
+    monkeypatch.setattr(interrupt, "_received", [signal.SIGTERM])
+    assert interrupt.number_of(error) == signal.SIGTERM
+    assert interrupt.number_of(SystemExit(0)) is None
+    with pytest.raises(UsageError), errors_shown():
+        raise UsageError("made of a signal")
+
+
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     begun, go_on = tmp_path / "begun", tmp_path / "go-on"
     inventory = tmp_path / "inventory.py"
@@ -127,47 +203,24 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
 
 def at_the_question(folder: Path, action: str) -> tuple[int, str]:
     """Do something at the question of a command that has a terminal of its own."""
-    words = ["apply", question(folder), "--plan", folder / "plan.json"]
-    bench = Path(__file__).with_name("at_a_terminal.py")
+    inventory = folder / "inventory.py"
+    inventory.write_text('hosts = ["gpu01", "gpu02"]\n')
+    bench, asking = (Path(__file__).with_name(name) for name in ("at_a_terminal.py", "asking.py"))
+    question = "Change 1 host, 1 not reachable?"
+    words = [question, action, sys.executable, "-m", f"tests.unit.cli.{asking.stem}"]
     done = subprocess.run(
-        [
-            sys.executable,
-            str(bench),
-            "Change 1 host, 1 not reachable?",
-            action,
-            str(COMMAND),
-            *map(str, words),
-        ],
+        [sys.executable, str(bench), *words, "apply", str(inventory)],
         capture_output=True,
         text=True,
         check=True,
         timeout=2 * LONG,
+        cwd=Path(__file__).parents[3],
     )
     answer = json.loads(done.stdout)
-    assert "Change 1 host, 1 not reachable?" in answer["text"]
+    assert question in answer["text"]
     assert "Traceback" not in answer["text"]
     assert not (folder / ".remedy").exists()
     return answer["code"], answer["text"]
-
-
-def question(tmp_path: Path) -> Path:
-    """Write a plan of one change, so that a command comes to its question without a host that answers."""
-    from remedy.plan import Change, CommandAction, Plan, section_models, write_plan
-    from remedy.spec import load_spec
-    from remedy.transport.reader import load_inventory
-    from tests.unit.build import record
-
-    inventory = tmp_path / "inventory.py"
-    inventory.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n')
-    action = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
-    change = record(Change, id="01-x", host="gpu01", title="t", action=action)
-    digest = load_inventory(inventory).digest
-    settings = load_spec(None, section_models()).digest
-    target = record(
-        Plan, format_version=1, changes=(change,), inventory_digest=digest, spec_digest=settings
-    )
-    write_plan(target, tmp_path / "plan.json")
-    return inventory
 
 
 @SIGNALS
@@ -275,6 +328,24 @@ def test_before_the_first_host_there_is_nothing_to_take_back(tmp_path: Path) -> 
     text = words_of(activity(tmp_path))
     assert "nothing was changed on any host" in text
     assert "rollback" not in text
+
+
+def test_what_was_settled_before_the_run_is_not_called_nothing() -> None:
+    state = Activity(settled=["gpu01: changes of run r0 waited: taken back before anything else"])
+    answer = "was asked to take them back; its answer is not known"
+    state.requests = dict.fromkeys(("gpu02", "gpu03"), (answer, "r0"))
+    text = words_of(state).splitlines()
+    assert text == [
+        "gpu01: changes of run r0 waited: taken back before anything else",
+        "gpu[02-03]: was asked to take them back; its answer is not known",
+        "nothing else was changed on any host",
+        "what the hosts noted: remedy show r0 --inventory inventory.py",
+    ]
+
+
+def test_an_unlock_that_was_cut_off_goes_on_with_itself() -> None:
+    state = Activity("unlock", "r0", requests={"gpu01": ("was asked to release it", "r0")})
+    assert "go on: remedy unlock r0 inventory.py" in words_of(state)
 
 
 def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path) -> None:

@@ -279,6 +279,15 @@ def test_a_port_that_nobody_looked_at_is_not_refuted(port: str, status: Confirma
     assert any(f"sport = :{port}" in line for line in first.evidence) is (status is OPEN)
 
 
+def test_hosts_that_were_not_read_leave_a_cause_open() -> None:
+    diagnosis = diagnose_lines({"log": [TAKEN]})
+    (first, *_) = confirm(diagnosis, plan_with(), HOSTS, ADDRESSES, unread=("gpu08", "gpu09"))
+    assert first.status is OPEN
+    assert first.evidence[-1] == "not read: gpu[08-09]"
+    (nobody, *_) = confirm(diagnosis, plan_with(), (), {}, unread=("gpu08",))
+    assert (nobody.status, nobody.evidence) == (OPEN, ("not read: gpu08",))
+
+
 def test_a_report_beside_it_does_not_push_the_logs_own_cause_aside() -> None:
     diagnosis = diagnose_lines({"log": [TAKEN]})
     assert diagnosis.label == "master-port-in-use"

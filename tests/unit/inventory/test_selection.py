@@ -83,6 +83,7 @@ def test_a_text_selects(text: str, chosen: str) -> None:
         ("gpu[01-13]", "--limit gpu13: no host or group", "(--limit gpu[01-13])"),
         ("GPU01", "--limit GPU01: no host or group", "Did you mean gpu01?"),
         ("@rck1", "--limit @rck1: no host or group", "Did you mean @rack1?"),
+        ("gpu01.example.com", "no host or group of inventory.py", "Did you mean gpu01?"),
         ("logn1", "no host or group of inventory.py", "Did you mean login1?"),
         ("gpu01:22", "--limit gpu01:22: no host or group", "Did you mean gpu01?"),
         ("root@gpu01", "no host or group", "Did you mean gpu01?"),
@@ -115,6 +116,8 @@ def test_a_file_lists_hosts_in_the_same_notation(tmp_path: Path) -> None:
     path.write_text("# a comment\ngpu[01-04]!gpu03   # another\n\nlogin1\n")
     assert fold(FLEET.select([f"^{path}"])) == "gpu[01-02,04],login1"
     assert fold(FLEET.select([f"@rack1&^{path}"])) == "gpu01"
+    path.write_bytes(b"\xef\xbb\xbf# by a program of Windows\r\ngpu[01-02]\r\n")
+    assert fold(FLEET.select([f"^{path}"])) == "gpu[01-02]"
     path.write_text("gpu01\ngpu99\n")
     with pytest.raises(InventoryError, match=re.escape(f"^{path}, line 2: gpu99: no host")):
         FLEET.select([f"^{path}"])
