@@ -5,6 +5,8 @@ Lists that are handed to the script, as those of ``sources``; paths take the pat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 SCAN_FILES = (
     # Shells (bash(1) INVOCATION, zsh(1) STARTUP/SHUTDOWN FILES, tcsh(1), fish(1))
     "/etc/profile",
@@ -169,15 +171,70 @@ SCAN_HOME_FILES = (
     "privatemodules/*",
 )
 
-_FAMILIES = (
-    "NCCL|TORCH_NCCL|TORCH_FR|TORCH_GLOO|TORCH_DISTRIBUTED|GLOO|TP|HCCL|HCCN|MS|PADDLE|FLAGS|OMPI|PMIX|PRTE|UCX|OMP"
-    "|CUDA|RANK|MASTER|SLURM|PMI|TORCHELASTIC|PET|HOROVOD|JAX"
+
+def any_of(words: Iterable[str]) -> str:
+    """Return a regular expression for any of these words, in which each beginning stands once.
+
+    >>> any_of(["RANK", "RANKS", "NODE_RANK"])
+    '(NODE_RANK|RANK(S)?)'
+    """
+    by_letter: dict[str, list[str]] = {}
+    for word in sorted(set(words)):
+        by_letter.setdefault(word[:1], []).append(word[1:])
+    ends = by_letter.pop("", None) is not None
+    branches = [
+        letter + (any_of(rest) if len(rest) > 1 else rest[0]) for letter, rest in by_letter.items()
+    ]
+    either = branches[0] if len(branches) == 1 and not ends else f"({'|'.join(branches)})"
+    return f"{either}?" if ends else either
+
+
+_FAMILIES = any_of(
+    (
+        *(
+            "NCCL",
+            "TORCH_NCCL",
+            "TORCH_FR",
+            "TORCH_GLOO",
+            "TORCH_DISTRIBUTED",
+            "GLOO",
+            "TP",
+            "HCCL",
+            "HCCN",
+        ),
+        *(
+            "MS",
+            "PADDLE",
+            "FLAGS",
+            "OMPI",
+            "PMIX",
+            "PRTE",
+            "UCX",
+            "OMP",
+            "CUDA",
+            "RANK",
+            "MASTER",
+            "SLURM",
+        ),
+        *("PMI", "TORCHELASTIC", "PET", "HOROVOD", "JAX"),
+    )
 )
-_OF_LAUNCHERS = (
-    "RANK|(LOCAL|GROUP|ROLE|NODE)_RANK|(LOCAL_|GROUP_)?WORLD_SIZE|POD_IP|DEVICE_ID|TRAINING_ROLE"
+_SINGLE = any_of(
+    (
+        *(
+            "RANK",
+            "LOCAL_RANK",
+            "GROUP_RANK",
+            "ROLE_RANK",
+            "NODE_RANK",
+            "WORLD_SIZE",
+            "LOCAL_WORLD_SIZE",
+        ),
+        *("GROUP_WORLD_SIZE", "POD_IP", "DEVICE_ID", "TRAINING_ROLE"),
+        *("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "HOSTNAME", "MINDSPORE_HCCL_CONFIG_PATH"),
+    )
 )
-_SINGLE = "LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|HOSTNAME|MINDSPORE_HCCL_CONFIG_PATH"
-VARIABLES = f"({_FAMILIES})_[A-Za-z0-9_]+|{_SINGLE}|{_OF_LAUNCHERS}"
+VARIABLES = f"{_FAMILIES}_[A-Za-z0-9_]+|{_SINGLE}"
 """The names of variables that jobs care for (POSIX extended regular expression)."""
 
 _CLOUD_KEYS = "preserve_hostname|manage_etc_hosts|hostname|fqdn|prefer_fqdn_over_hostname|create_hostname_file"
