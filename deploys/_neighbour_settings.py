@@ -1,19 +1,23 @@
 """The kernel's settings of neighbours: whether a host can ask for a peer's hardware address, and in time.
 
-Not a remedy: ``neighbours`` reports what is said here. Sources: arp(7), ip-sysctl.rst; Linux
-net/core/neighbour.c (neigh_event_send, neigh_alloc, neigh_max_probes), net/ipv4/arp.c (arp_solicit: app_solicit
-questions go to a daemon before the first one goes to the network).
+Not a remedy: ``neighbours`` reports what is said here. A host that never asks still knows who has asked for
+its address a short while ago: connections work or fail by who came first, and a proof may pass. Sources: arp(7),
+ip-sysctl.rst; Linux net/core/neighbour.c (neigh_event_send, neigh_alloc, neigh_max_probes), net/ipv4/arp.c
+(arp_solicit: app_solicit questions go to a daemon before the first one goes to the network).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from remedy.deploys._peers import Place
-from remedy.plan import Workbench
+from remedy.firewall import spans
+from remedy.firewall.spans import Spans
+from remedy.plan import Finding, FindingKind, Workbench
 from remedy.probe import Sysctls
 from remedy.text import counted, is_number
+from remedy.values import Unknown
 
 # Beyond these a connection is slower than launchers wait for, or lost with a single frame.
 LATEST_MS, LEAST_MS = 5_000, 20
@@ -27,58 +31,88 @@ USUAL = {
 }
 LARGEST_TABLE = "net.ipv4.neigh.default.gc_thresh3"
 USUAL_TABLE = 1024
+FIXED = ("PERMANENT", "NOARP")
+"""States of entries that the kernel never renews."""
 SPARE = 16
 """Places in the table for routers, the management network and containers."""
 
 
 def note_settings(bench: Workbench[Any], place: Place, sysctls: Sysctls) -> None:
     """Name settings under which peers' hardware addresses are not learnt, now or after the next boot."""
-    if not place.on_link:
+    if not _asked_for(bench, place):
         return
     now, later = _values(sysctls.live, place), _persisted(sysctls, place)
     _note_table(bench, place, sysctls)
-    for names, title, is_lost in _wrong(now):
+    for names, title, kind in _wrong(now):
         evidence = [f"{_key(place.carrier.name, n)} = {now[n]}" for n in names if n in now]
-        note = bench.blocked if is_lost else bench.report
-        note(
+        _note(bench, kind)(
             f"{place.carrier.name} {title}",
             evidence,
             f"Set the usual values: {_usual(place, names)}",
         )
     known = {title for _, title, _ in _wrong(now)}
-    for names, title, is_lost in _wrong(
+    for names, title, kind in _wrong(
         {**now, **{name: value for name, (value, _) in later.items()}}
     ):
         lines = [later[name][1] for name in names if name in later]
         if title not in known and lines:
-            note = bench.blocked if is_lost else bench.report
-            note(f"after the next boot, {place.carrier.name} {title}", lines, "Remove these lines.")
+            _note(bench, kind)(
+                f"after the next boot, {place.carrier.name} {title}", lines, "Remove these lines."
+            )
 
 
-def _wrong(values: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Yield the settings that are wrong together, what they do, and whether nothing gets to peers by it."""
+def _asked_for(bench: Workbench[Any], place: Place) -> Spans:
+    """Return the peers whose hardware addresses have to be asked for: those that no entry holds for good."""
+    if not place.carrier.arp:
+        return ()
+    routing = bench.host.routing
+    known = () if isinstance(routing, Unknown) else routing.neighbours
+    fixed = [
+        entry.address
+        for entry in known
+        if entry.interface in place.rails and entry.state in FIXED and entry.mac
+    ]
+    return spans.minus(place.on_link, spans.of_networks(fixed))
+
+
+def _note(bench: Workbench[Any], kind: FindingKind) -> Callable[[str, Iterable[str], str], Finding]:
+    if kind is FindingKind.REPORT:
+        return bench.report
+    return bench.blocked if kind is FindingKind.BLOCKED else bench.unknown
+
+
+def _wrong(values: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str, FindingKind]]:
+    """Yield the settings that are wrong together, what they do, and the kind of finding that this is."""
     of = {**USUAL, **values}
     asks, before, wait = of["mcast_solicit"], of["app_solicit"], of["retrans_time_ms"]
-    if asks <= 0:
-        yield ("mcast_solicit",), "never asks for the hardware addresses of peers", True
+    if asks <= 0 < before:
+        title = "leaves it to a daemon to ask for the hardware addresses of peers (arpd)"
+        yield ("mcast_solicit", "app_solicit"), title, FindingKind.UNKNOWN
+    elif asks <= 0:
+        title = "never asks for the hardware addresses of peers: only who has just asked for its own is reached"
+        yield ("mcast_solicit",), title, FindingKind.BLOCKED
     elif before * wait > LATEST_MS:
         seconds = before * wait / 1000
         title = f"asks for the hardware address of a peer only after {seconds:.0f} s"
-        yield ("app_solicit", "retrans_time_ms"), title, True
+        yield ("app_solicit", "retrans_time_ms"), title, FindingKind.BLOCKED
     elif wait > LATEST_MS:
         yield (
             ("retrans_time_ms",),
             f"asks again only after {wait / 1000:.0f} s where a question is lost",
-            False,
+            FindingKind.REPORT,
         )
     elif asks * wait < LEAST_MS:
         title = f"gives peers {asks * wait} ms to answer who asks for their hardware addresses"
-        yield ("mcast_solicit", "retrans_time_ms"), title, True
+        yield ("mcast_solicit", "retrans_time_ms"), title, FindingKind.BLOCKED
     if of["ucast_solicit"] <= 0:
-        yield ("ucast_solicit",), "forgets peers when their entries age, without asking them", False
+        yield (
+            ("ucast_solicit",),
+            "forgets peers when their entries age, without asking them",
+            FindingKind.REPORT,
+        )
     if of["base_reachable_time_ms"] < SHORTEST_REACHABLE_MS:
         title = "asks for the hardware addresses of peers all the time"
-        yield ("base_reachable_time_ms",), title, False
+        yield ("base_reachable_time_ms",), title, FindingKind.REPORT
 
 
 def _note_table(bench: Workbench[Any], place: Place, sysctls: Sysctls) -> None:

@@ -7,7 +7,8 @@ shows NOARP).
 
 Finds: two hosts whose cluster interfaces have one hardware address, as cloned virtual machines do; peers that
 have not answered a question for their hardware address (FAILED); kernel settings by which this host never asks
-for it, asks too late or has no room for the answers, now or after the next boot.
+for it, asks too late or has no room for the answers, now or after the next boot. Where every peer has an entry
+that stays, nobody has to ask.
 
 How it is judged: entries against the interface that the peer itself has its cluster address on. An entry of a
 peer that could not be read is UNKNOWN. An entry with the right address stays. What it changes is guarded: a
@@ -25,7 +26,7 @@ from collections import defaultdict
 
 from pydantic import Field
 
-from remedy.deploys._neighbour_settings import note_settings
+from remedy.deploys._neighbour_settings import FIXED, note_settings
 from remedy.deploys._peers import Place, is_among, place_of
 from remedy.deploys._ways_ipv6 import note_neighbours_of_ipv6, shown
 from remedy.plan import (
@@ -57,7 +58,6 @@ WITHOUT_ARP = (
     "xfrm",
     "vrf",
 )
-FIXED = ("PERMANENT", "NOARP")
 SILENT = "8"
 ON, OFF = "on", "off"
 THERE, ABSENT = "there", "absent"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.probe import HostState, Network, Sysctls, SysctlSetting
+from remedy.probe import HostState, Neighbour, Network, Sysctls, SysctlSetting
 from tests.unit.deploys.ways_bench import host, plan, routing, said
 
+MAC = "02:00:00:00:00:02"
 NEIGH = "net.ipv4.neigh.eth0"
 TABLE = "net.ipv4.neigh.default.gc_thresh3"
 GATEWAY = "default via 192.168.0.1 dev eth9"
@@ -26,6 +27,7 @@ def with_sysctls(live: dict[str, str], persisted: tuple[tuple[str, str], ...] = 
     ("live", "kind", "words"),
     [
         ({"mcast_solicit": "0"}, "blocked", "never asks"),
+        ({"mcast_solicit": "0", "app_solicit": "3"}, "unknown", "leaves it to a daemon to ask"),
         ({"app_solicit": "100"}, "blocked", "only after 100 s"),
         ({"app_solicit": "3", "retrans_time_ms": "4000"}, "blocked", "only after 12 s"),
         ({"retrans_time_ms": "600000"}, "report", "asks again only after 600 s"),
@@ -46,6 +48,28 @@ def test_a_setting_by_which_peers_are_not_asked_is_named(
     assert f"{NEIGH}.{next(iter(live))}=" in finding.fix
 
 
+@pytest.mark.parametrize(
+    ("state", "arp", "named"),
+    [
+        ("PERMANENT", True, False),  # nobody has to be asked
+        ("NOARP", True, False),
+        ("STALE", True, True),
+        ("PERMANENT", False, False),  # another finding says that it does not take part in this
+        ("STALE", False, False),
+    ],
+)
+def test_who_has_an_entry_that_stays_need_not_be_asked(state: str, arp: bool, named: bool) -> None:
+    entries = tuple(
+        Neighbour(address=address, interface="eth0", mac=MAC, state=state)
+        for address in ("10.0.0.2", "10.0.0.3")
+    )
+    of = routing().model_copy(update={"neighbours": entries})
+    sysctls = Sysctls(live={f"{NEIGH}.mcast_solicit": "0"}, persisted=(), unread=())
+    silent = host("a", "10.0.0.1", of, arp=arp).model_copy(update={"sysctls": sysctls})
+    titles = [title for _, title in said(plan("neighbours", silent))]
+    assert any("never asks" in title for title in titles) is named
+
+
 def test_usual_settings_and_those_of_other_interfaces_are_not_mentioned() -> None:
     usual = {
         "mcast_solicit": "3",
@@ -62,7 +86,13 @@ def test_usual_settings_and_those_of_other_interfaces_are_not_mentioned() -> Non
 def test_a_setting_of_a_file_is_named_for_the_next_boot(key: str) -> None:
     of = plan("neighbours", with_sysctls({f"{NEIGH}.mcast_solicit": "3"}, ((key, "0"),)))
     assert said(of) == [
-        ("blocked", "after the next boot, eth0 never asks for the hardware addresses of peers")
+        (
+            "blocked",
+            (
+                "after the next boot, eth0 never asks for the hardware addresses of peers: only who has just"
+                " asked for its own is reached"
+            ),
+        )
     ]
     assert of.findings[0].evidence == (f"/etc/sysctl.d/9.conf:1: {key} = 0",)
 
