@@ -1,9 +1,10 @@
 """The kernel's settings of neighbours: whether a host can ask for a peer's hardware address, and in time.
 
 Not a remedy: ``neighbours`` reports what is said here. A host that never asks still knows who has asked for
-its address a short while ago: connections work or fail by who came first, and a proof may pass. Sources: arp(7),
-ip-sysctl.rst; Linux net/core/neighbour.c (neigh_event_send, neigh_alloc, neigh_max_probes), net/ipv4/arp.c
-(arp_solicit: app_solicit questions go to a daemon before the first one goes to the network).
+its address a short while ago: connections work or fail by who came first, and a proof may pass.
+
+Sources: arp(7), ip-sysctl.rst; Linux net/core/neighbour.c (neigh_event_send, neigh_alloc, neigh_max_probes),
+net/ipv4/arp.c (arp_solicit: app_solicit questions go to a daemon before the first one goes to the network).
 """
 
 from __future__ import annotations

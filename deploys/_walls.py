@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from remedy.firewall import spans
+from remedy.firewall import iptables, spans
 from remedy.firewall.ports import Need
 from remedy.firewall.step import Amendment, FileStep, Opening, Way
 from remedy.firewall.traffic import Doubt, Dropped
@@ -56,6 +56,25 @@ def without_doubts_of_services(walls: Sequence[Wall], for_jobs: Sequence[Wall]) 
     """
     doubts = {doubt for wall in for_jobs for doubt in wall.doubts}
     return tuple(replace(w, doubts=tuple(d for d in w.doubts if d in doubts)) for w in walls)
+
+
+def alike(wall: Wall, walls: Sequence[Wall]) -> tuple[Wall, ...]:
+    """Return the firewalls that let the same through: the tables of iptables have one file of saved rules."""
+    if wall.name not in iptables.NAMES:
+        return (wall,)
+    return tuple(other for other in walls if other.name in iptables.NAMES)
+
+
+def present_of(wall: Wall) -> Opening | None:
+    """Return what remedy's own rules in a firewall let through; None where there are none."""
+    return None if wall.propose is None else wall.propose(Opening()).present
+
+
+def shared_ways(walls: Sequence[Wall]) -> tuple[Way, ...]:
+    """Return the directions in which remedy has to have rules in firewalls that are alike."""
+    needed = {way for wall in walls for way in ways_of(wall, present_of(wall))}
+    both: tuple[Way, ...] = ("in", "out")
+    return tuple(way for way in both if way in needed)
 
 
 def ways_of(wall: Wall, now: Opening | None) -> tuple[Way, ...]:

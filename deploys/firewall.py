@@ -32,12 +32,14 @@ from remedy.deploys._ipv6 import ipv6_peers
 from remedy.deploys._packets import all_client_ports, client_ports, path_of
 from remedy.deploys._walls import (
     Reasons,
+    alike,
     explain,
     note_doubts,
     note_leftover,
     note_stuck,
+    present_of,
     report_powerless,
-    ways_of,
+    shared_ways,
     without_doubts_of_services,
 )
 from remedy.deploys._walls_ipv6 import note_walls_of_ipv6
@@ -223,7 +225,7 @@ def firewall(bench: Bench) -> None:
         elif settings.mode == "off" and wall.switch:
             _switch_off(bench, wall)
         else:
-            present = _settle(bench, wall, reasons, present)
+            present = _settle(bench, wall, alike(wall, walls), reasons, present)
     if bench.changes and settings.mode == "open" and port_range(bench.fleet, host) is None:
         title = f"could not read {RANGE_KEY}, so what to open is not known"
         bench.unknown(title, fix=f"See that the probe can read it: sysctl {RANGE_KEY}")
@@ -236,16 +238,18 @@ def _walls(host: HostState, firewalls: Firewalls, question: PacketQuestion) -> t
     return tuple(with_the_next_boot(host, tuple(walls), question))
 
 
-def _settle(bench: Bench, wall: Wall, reasons: Reasons, present: Opening | None) -> Opening | None:
+def _settle(
+    bench: Bench, wall: Wall, same: Sequence[Wall], reasons: Reasons, present: Opening | None
+) -> Opening | None:
     """Decide what one firewall needs; return what remedy's own rules let through, of it or of one before."""
     if wall.propose is None:
         note_stuck(bench, wall, reasons)
         return present
-    now = wall.propose(Opening()).present
-    present = present or now
+    now = present_of(wall)
+    present = present or next(filter(None, map(present_of, same)), None)
     if wall.drops or now is not None or wall.name == AT_BOOT:
-        ways = ways_of(wall, now)
-        opening = target_opening(bench.fleet, bench.host, bench.settings, now or present, ways)
+        known = present if len(same) > 1 else now or present
+        opening = target_opening(bench.fleet, bench.host, bench.settings, known, shared_ways(same))
         _open(bench, wall, wall.propose(opening), reasons)
     if wall.arp:
         note_stuck(bench, replace(wall, incoming=NOTHING, outgoing=NOTHING), reasons)

@@ -58,6 +58,9 @@ _CHAINS: Mapping[Way, OwnChain] = {"in": INCOMING, "out": OUTGOING}
 SAVED = ("/etc/iptables/rules.v4", "/etc/sysconfig/iptables")
 """What is loaded at boot: by netfilter-persistent on Debian, by iptables-services on the Red Hat family."""
 
+NAMES = ("iptables", "iptables (legacy tables)")
+"""What the user knows the two kinds of tables as: those in nftables, and the kernel's old ones."""
+
 PORT_SLOTS = 15
 """Ports in one multiport match, a range counting two (iptables-extensions(8))."""
 
@@ -77,7 +80,7 @@ class IptablesTable:
     @property
     def name(self) -> str:
         """What the user knows it as."""
-        return "iptables" if self.variant == "nft" else "iptables (legacy tables)"
+        return NAMES[0] if self.variant == "nft" else NAMES[1]
 
     def tool(self, suffix: str) -> str:
         """Return sh text for the tool that talks to these tables, whatever iptables itself is a link to."""

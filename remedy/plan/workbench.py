@@ -229,6 +229,8 @@ class Workbench(FleetBench[S]):
     ) -> bool:
         """Plan to give a file another content; return whether that can be done.
 
+        A file is written once: a second step that gives it the same content is none.
+
         Args:
             path: the file; links are followed, owner and mode of one that is there are kept.
             content: all its bytes.
@@ -242,16 +244,33 @@ class Workbench(FleetBench[S]):
         if not self.can_write(path, because=because):
             return False
         file = self.file(path)
+        after = sha256(content)
+        earlier = self._planned(file)
+        if earlier is not None:
+            if earlier == after:
+                return True
+            raise UsageError(
+                f"the remedy {self.remedy} plans two contents for {path}: {title!r}",
+                next_step="Write each file once, with all that is to be in it.",
+            )
         self.contents |= {sha256(data): data for data in (file.content, content)}
         action = FileAction(
             path=path,
             real_path=file.real_path,
             before=sha256(file.content) if file.exists else None,
-            after=sha256(content),
+            after=after,
             mode=mode,
         )
         self._step(action, title, because, risk, guarded, disrupts)
         return True
+
+    def _planned(self, file: File) -> str | None:
+        """Return the digest of what a file is to become by a step that is planned already; None for no step."""
+        for change in self.changes:
+            action = change.action
+            if isinstance(action, FileAction) and action.real_path == file.real_path:
+                return action.after
+        return None
 
     def remove(
         self,

@@ -123,6 +123,16 @@ def test_a_written_file_has_its_digests_reason_and_label_from_the_workbench() ->
     assert bench.contents == {sha256(b"old"): b"old", sha256(b"new"): b"new"}
 
 
+def test_a_file_is_written_once_and_never_with_two_contents() -> None:
+    bench = bench_of(a=b"old")
+    because = bench.drift("something is wrong")
+    for _ in range(2):
+        assert bench.write("/etc/a", b"new", "write it", because=because)
+    assert [change.title for change in bench.changes] == ["write it"]
+    with pytest.raises(UsageError, match="two contents for /etc/a"):
+        bench.write("/etc/a", b"other", "write it otherwise", because=because)
+
+
 def test_a_file_that_is_not_there_has_no_digest_before_and_a_removed_one_none_after() -> None:
     bench = bench_of(a=b"old")
     absent = File(path="/etc/b", real_path="/etc/b", exists=False)

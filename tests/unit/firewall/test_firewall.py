@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from remedy.deploys.firewall import FirewallSpec
 from remedy.firewall import firewalld, nftables, ufw
 from remedy.firewall.walls import any_rules, tables, unknowns
-from remedy.plan import CommandAction, FindingKind, Fleet, Risk, make_plan, promised, section_models
+from remedy.plan import (
+    CommandAction,
+    FileAction,
+    FindingKind,
+    Fleet,
+    Risk,
+    make_plan,
+    promised,
+    section_models,
+)
 from remedy.probe import Firewalls, HostState, LoginSession
 from remedy.spec import load_spec
 from remedy.values import Unknown
@@ -299,3 +310,20 @@ def test_a_file_that_must_not_be_changed_keeps_its_firewall_as_it_is() -> None:
     blocked = plan_of(fleet_of(fwd, walled("b", "10.0.0.2")))
     assert blocked.changes == ()
     assert any(firewalld.POLICY_FILE in f.title for f in blocked.blocked("a"))
+
+
+@pytest.mark.parametrize(
+    "legacy",
+    [saved("-A INPUT -j LOG"), "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT DROP\nCOMMIT\n"],
+    ids=["in", "out"],
+)
+def test_rules_in_both_tables_write_the_file_of_saved_rules_once(legacy: str) -> None:
+    path = "/etc/iptables/rules.v4"
+    rules = file(path, saved().encode())
+    state = walled("a", "10.0.0.1", iptables=saved(), iptables_legacy=legacy, files=[rules])
+    plan = settled(fleet_of(state, walled("b", "10.0.0.2")))
+    actions = [change.action for change in plan.for_host("a")]
+    written = [action.path for action in actions if isinstance(action, FileAction)]
+    assert written == [path]
+    commands = [action.do for action in actions if isinstance(action, CommandAction)]
+    assert ["legacy" in do for do in commands] == [False, True]
