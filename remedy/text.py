@@ -110,6 +110,18 @@ def fold(names: Iterable[str]) -> str:
     return ",".join([folded] * bool(known) + sorted(every.keys() - known))
 
 
+def folded(names: Iterable[str], most: int = 300) -> str:
+    """Return host names as one folded text of about so many characters at most; more hosts are counted."""
+    every = list(dict.fromkeys(names))
+    text = fold(every)
+    shown = len(every)
+    while len(text) > most and shown > 1:
+        shown = shown * most // (len(text) + 1)
+        text = fold(every[: max(1, shown)])
+    more = len(every) - max(1, shown)
+    return f"{text} and {counted(more, 'more host')} (--json)" if more > 0 else text
+
+
 def expand(text: str) -> list[str]:
     """Return the names that one folded name stands for: ``gpu[01-03]`` for three.
 
@@ -157,6 +169,11 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     known = list(dict.fromkeys(names))
     head = ", ".join(known[:most])
     return head if len(known) <= most else f"{head} and {len(known) - most} more"
+
+
+def clipped(text: str, most: int) -> str:
+    """Return text of at most so many characters, and how many more there are."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
 
 
 def counted(number: int, noun: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ def verify(hosts: bool, **options: Any) -> None:
         from remedy.audit.journal import FILE_NAME, files_of, verify_chain
 
         path = home_of(opts.inventory) / FILE_NAME
-        problems = []
+        problems: list[str] = []
+        known: list[tuple[str, str]] = []
         count, problem = verify_chain(path)
         if problem:
             problems.append(f"{path}: {problem}; {counted(count, 'record')} before it valid")
@@ -45,11 +47,12 @@ def verify(hosts: bool, **options: Any) -> None:
 
             with opened(opts) as (session, _):
                 witnesses = compare_journal(session)
-            problems += [f"{host}: {text}" for host, text in witnesses.items() if text]
+            known = [(host, text) for host, text in witnesses.items() if text]
+            problems += [f"{host}: {text}" for host, text in known]
         if opts.as_json:
             print_json({"records": count, "problems": problems, "hosts": sorted(witnesses)})
         else:
-            for line in problems:
+            for line in [*problems[: len(problems) - len(known)], *_folded(known)]:
                 out.print(line)
             if not problems and not files_of(path):
                 out.print(f"no journal {path}: nothing was recorded yet")
@@ -58,6 +61,13 @@ def verify(hosts: bool, **options: Any) -> None:
                 records = counted(count, "record")
                 out.print(f"{path}: {records}, the chain is whole{hosts_agree}")
     sys.exit(1 if problems else 0)
+
+
+def _folded(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what is wrong on hosts, each text once with its hosts."""
+    from remedy.report.folding import by_text
+
+    return [f"{hosts}: {text}" for hosts, text in by_text(texts)]
 
 
 @audit.command()
@@ -76,8 +86,8 @@ def accept(yes: bool, **options: Any) -> None:
 
         with opened(opts) as (session, _):
             result = probe(session)
-            for host, text in result.forgotten.items():
-                out.print(f"{host}: {text}", markup=False)
+            for line in _folded(result.forgotten.items()):
+                out.print(line, markup=False)
             if not result.forgotten:
                 out.print("no host that was read remembers more than the journal has", markup=False)
                 return

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
+from remedy.report.folding import by_text
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
 from remedy.text import counted, fold
@@ -91,18 +92,18 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
         for change, status in statuses.items()
     ]
     yield from result_lines(sorted(results, key=lambda r: (r.change, r.status)), plan)
-    for host, reason in story.refused.items():
-        yield Text(f"  {'refused':<12}{host}: {reason}", style="red")
+    for names, reason in by_text(story.refused.items()):
+        yield Text(f"  {'refused':<12}{names}: {reason}", style="red")
     if unknown := story.not_known:
         yield Text(f"  {'not known':<12}{fold(unknown)}: {NO_ANSWER}", style="yellow")
     if story.mode in ("apply", "rollback") and (rest := story.not_begun):
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
     yield from _waves(story)
-    for host, state in story.settled.items():
+    for names, state in by_text(story.settled.items()):
         word = SETTLED.get(state, state)
-        yield Text(f"  {word:<12}{host}: what waited for a confirmation, by a later command")
-    for host, words in receipts.items():
-        yield Text(f"  {'receipts':<12}{host}: {words}")
+        yield Text(f"  {word:<12}{names}: what waited for a confirmation, by a later command")
+    for names, words in by_text(receipts.items()):
+        yield Text(f"  {'receipts':<12}{names}: {words}")
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():
         by_status[status].append(host)
@@ -131,8 +132,8 @@ def _waves(story: Story) -> Iterator[Text]:
         f"  {'taken back':<12}wave {red.get('wave')} by run {red.get('rollback')}", style="yellow"
     )
     yield Text(f"  {'as before':<12}{fold(red.get('as_before', ())) or 'no host'}, byte for byte")
-    for host, reason in red.get("not_as_before", {}).items():
-        yield Text(f"  {'NOT before':<12}{host}: {reason}", style="red")
+    for hosts, reason in by_text(red.get("not_as_before", {}).items()):
+        yield Text(f"  {'NOT before':<12}{hosts}: {reason}", style="red")
     if red.get("proved_again") is not None:
         yield Text(f"  {'again':<12}{PROVED[red['proved_again']]}")
     if red.get("proved_again") is False and not red.get("suspects"):

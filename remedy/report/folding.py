@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from remedy.text import fold
+
 T = TypeVar("T")
 _TOKEN = re.compile(r"[\w.-]+")
 Words = Mapping[str, Sequence[str]]
@@ -81,6 +83,18 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
         Fold(tuple(group), all(part.texts == group[0].texts for part in group))
         for group in groups.values()
     ]
+
+
+def by_text(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return texts about hosts, each once with its hosts folded, in the words of the first.
+
+    Args:
+        texts: a host and a text about it; a host may have several.
+    """
+    every = list(texts)
+    specimens = (Specimen(text, host, (), (text,)) for host, text in every)
+    folds = alike(specimens, own_words((host for host, _ in every), {}))
+    return [(fold(group.hosts), group.items[0]) for group in folds]
 
 
 def blurred(text: str, words: Sequence[str]) -> str:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.text import fold
+from remedy.report.culprits import WIDTH, culprit_lines, link_lines
+from remedy.text import clipped
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Explanation
-    from remedy.verify.verdict import Culprit, Rung, SlowHost, Verdict
+    from remedy.verify.verdict import Rung, SlowHost, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
-FACTS = 6
-CULPRITS = 12
-DEAD_LINKS = 8
+CULPRITS = 8
+EVIDENCE = 4
 
 
 def render_rung(rung: Rung) -> Text:
@@ -27,7 +26,9 @@ def render_rung(rung: Rung) -> Text:
     line = Text(f"  {sign} ", style=style).append(f"{rung.name:<18}", style="default")
     if rung.seconds:
         line.append(f"{rung.seconds:6.1f} s  ", style="dim")
-    return line.append(rung.message, style="default" if rung.passed is False else "dim")
+    return line.append(
+        clipped(rung.message, WIDTH), style="default" if rung.passed is False else "dim"
+    )
 
 
 def render_verdict(verdict: Verdict, explanation: Explanation | None) -> RenderableType:
@@ -40,30 +41,46 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
     from remedy.report.diagnosis import render_explanation
 
     line = Text("NOT PROVED   ", style="bold red")
-    line.append(verdict.reason, style="default")
-    evidence = [] if verdict.dead_links else verdict.evidence[:12]
+    line.append(_reason(verdict), style="default")
+    evidence = [] if verdict.culprits else verdict.evidence
+    more = f"and {len(evidence) - EVIDENCE} more (--json)" if len(evidence) > EVIDENCE else ""
     return Group(
         line,
-        *(Text(f"             {text}", style="dim") for text in evidence),
-        render_details(verdict),
+        *(
+            Text(f"             {clipped(text, WIDTH)}", style="dim")
+            for text in evidence[:EVIDENCE]
+        ),
+        *([Text(f"             {more}", style="dim")] if more else []),
+        render_details(verdict, explanation.command or "" if explanation else ""),
         *([render_explanation(explanation)] if explanation else []),
     )
 
 
-def render_details(verdict: Verdict) -> RenderableType:
-    """Return everything of a verdict below its first line."""
+def _reason(verdict: Verdict) -> str:
+    """Return why nothing is proved, in a line; where culprits are listed below, the first of their reasons."""
+    if not verdict.culprits or len(verdict.reason) <= WIDTH:
+        return clipped(verdict.reason, 2 * WIDTH)
+    more = len(verdict.culprits) - 1
+    first = clipped(verdict.culprits[0].reason, WIDTH)
+    left_out = "".join(verdict.reason.partition("; not tested: ")[1:])
+    return f"{first}{f'; and {more} more' if more else ''}{clipped(left_out, WIDTH)}"
+
+
+def render_details(verdict: Verdict, command: str = "") -> RenderableType:
+    """Return everything of a verdict below its first line.
+
+    Args:
+        verdict: the verdict.
+        command: what is shown further below as the command to run next; "" for none.
+    """
     parts: list[RenderableType] = []
     if verdict.bandwidth:
         parts.append(bandwidth_table(verdict))
     parts += [_slow(host) for host in verdict.slow[:CULPRITS]]
     if len(verdict.slow) > CULPRITS:
         parts.append(Text(f"  and {len(verdict.slow) - CULPRITS} more", style="dim"))
-    for culprit in verdict.culprits[:CULPRITS]:
-        parts += _culprit(culprit)
-    if len(verdict.culprits) > CULPRITS:
-        parts.append(Text(f"  and {len(verdict.culprits) - CULPRITS} more", style="dim"))
-    if verdict.dead_links:
-        parts.append(_dead_links(verdict))
+    parts += culprit_lines(verdict.culprits, command)
+    parts += link_lines(verdict.dead_links)
     if verdict.dead_count > len(verdict.dead_links):
         total = f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_links):,} are listed"
         parts.append(Text(total, style="dim"))
@@ -98,28 +115,3 @@ def _slow(host: SlowHost) -> Text:
         f"exchanges {host.gbps:.3g} GB/s with the best of its partners, {host.share:.0%} of the median",
         style="default",
     )
-
-
-def _culprit(culprit: Culprit) -> Iterator[Text]:
-    yield Text(f"  {culprit.name}: ", style="bold red").append(culprit.why, style="default")
-    for fact in dict.fromkeys(culprit.facts[:FACTS]):
-        yield Text(f"      {fact}", style="dim")
-    if culprit.next_step:
-        yield Text(f"      {culprit.next_step}", style="cyan")
-
-
-def _dead_links(verdict: Verdict) -> Table:
-    """Return the dead links, those with the same target and outcome together."""
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for link in verdict.dead_links:
-        sources = grouped.setdefault((link.target, link.outcome), [])
-        if link.source not in sources:
-            sources.append(link.source)
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    for title in ("from", "to", "result"):
-        table.add_column(title)
-    for (target, outcome), sources in list(grouped.items())[:DEAD_LINKS]:
-        table.add_row(fold(sources), target, outcome)
-    if len(grouped) > DEAD_LINKS:
-        table.add_row("", f"and {len(grouped) - DEAD_LINKS} more", "")
-    return table

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from remedy.audit.survival import Boot, Survival
 from remedy.plan import FindingKind
+from remedy.report import folding
 from remedy.report.ladder import render_verdict
 from remedy.report.results import host_result, problem_lines, result_lines
 from remedy.runs.outcome import HostStatus, RunOutcome
@@ -84,12 +85,9 @@ def _by_status(outcome: RunOutcome) -> dict[HostStatus, list[str]]:
 
 def _messages(outcome: RunOutcome) -> Iterator[Text]:
     """Yield what was done on hosts beside the changes of a plan, hosts that share it together."""
-    by_message: dict[str, list[str]] = defaultdict(list)
-    for name, host in outcome.hosts.items():
-        if host.message:
-            by_message[host.message].append(name)
-    for message, names in by_message.items():
-        yield Text(f"  {fold(names)}: {message}", style="green")
+    messages = ((name, host.message) for name, host in outcome.hosts.items() if host.message)
+    for hosts, message in folding.by_text(messages):
+        yield Text(f"  {hosts}: {message}", style="green")
 
 
 def _convergence(outcome: RunOutcome) -> Text:
@@ -119,9 +117,9 @@ def _survival_lines(survival: Mapping[str, Survival]) -> Iterator[Text]:
         names = [name for name, host in survival.items() if host.boot is boot]
         if names:
             yield Text(f"{fold(names)}: {message}", style=style)
-        for name in names:
-            for title in survival[name].changes:
-                yield Text(f"  {name}: {title}", style=style)
+        lost = ((name, title) for name in names for title in survival[name].changes)
+        for hosts, title in folding.by_text(lost):
+            yield Text(f"  {hosts}: {title}", style=style)
 
 
 def _last_lines(outcome: RunOutcome) -> Iterator[Text]:

@@ -22,7 +22,7 @@ from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind,
 from remedy.report import folding
 from remedy.report.folding import Specimen, Words
 from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
-from remedy.text import counted, fold
+from remedy.text import clipped, counted, fold
 
 DIFF_LINES = 12
 CONTEXT = 2
@@ -163,8 +163,7 @@ def _evidence(findings: Sequence[Finding], lead: str) -> Iterator[Text]:
     whose = "" if all(f.evidence == first.evidence for f in findings) else f"{first.host}: "
     for text in first.evidence[:EVIDENCE_LINES]:
         line = f"{'' if text.startswith(whose) else whose}{text}"
-        more = f"... ({len(line) - WIDTH} more characters)" if len(line) > WIDTH else ""
-        yield Text(f"{lead}{line[:WIDTH]}{more}", style="dim")
+        yield Text(f"{lead}{clipped(line, WIDTH)}", style="dim")
     if len(first.evidence) > EVIDENCE_LINES:
         yield Text(f"{lead}and {len(first.evidence) - EVIDENCE_LINES} more", style="dim")
 

@@ -8,10 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.plan import Plan, vouched_findings
+from remedy.report.failures import error_lines
 from remedy.report.plan import render_plan
-from remedy.report.results import error_lines, problem_lines
+from remedy.report.results import problem_lines
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
 from remedy.runs.gate import Proposal
+from remedy.text import fold
 
 
 def render_proposal(proposal: Proposal, *, commands: bool = False) -> RenderableType:
@@ -25,13 +27,19 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
         *_plan(proposal, len(unread), commands=commands),
-        *(
-            Text(f"{change.host}: CANNOT be taken back: {change.title}", style="red")
-            for change in proposal.irreversible
-        ),
-        *error_lines(unread.values()),
+        *_final(proposal),
+        *error_lines(unread),
         *problem_lines(proposal.obstacles, proposal.plan),
     )
+
+
+def _final(proposal: Proposal) -> Iterator[Text]:
+    """Yield what nothing takes back, each once with its hosts."""
+    hosts: dict[str, list[str]] = {}
+    for change in proposal.irreversible:
+        hosts.setdefault(change.title, []).append(change.host)
+    for title, names in hosts.items():
+        yield Text(f"{fold(names)}: CANNOT be taken back: {title}", style="red")
 
 
 def render_own(plan: Plan, unread: int, *, commands: bool) -> RenderableType:

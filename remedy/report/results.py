@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
 
 from remedy.apply.report import ChangeResult, ChangeStatus
-from remedy.errors import RemedyError
 from remedy.plan import FindingKind, Plan
+from remedy.report import folding
+from remedy.report.failures import error_lines
+from remedy.report.folding import Specimen
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.text import counted, fold
 
@@ -20,6 +21,9 @@ REPAIR = (
     "Repair that on the host, then run the same command again: changes that were made are kept."
 )
 INDENT = 14
+QUOTES = 8
+"""Lines of a host's own words about a change that failed."""
+LEFT = "still there: "
 QUOTED = "| "
 """Before a host's own words that are lines of their own: none of them passes for a line of ours."""
 
@@ -41,19 +45,36 @@ def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Ite
         plan: gives the titles of the changes; None for the ids alone.
     """
     titles = {(c.host, c.id): c.title for c in plan.changes} if plan else {}
-    groups: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-    for host, change, status, detail in results:
-        groups[(status, change, titles.get((host, change), ""), detail)].append(host)
-    for (status, change, title, detail), hosts in groups.items():
-        style = STYLES.get(status, "red")
-        line = Text(f"  {status:<{INDENT - 2}}", style=style)
-        line.append(f"{fold(hosts)}: ", style="default")
-        line.append(f"{change} ({title})" if title else change, style="default")
-        if status == ChangeStatus.FAILED.value and not detail:
-            detail = "no reason was given"
-        first, *rest = detail.rstrip("\n").split("\n")
-        yield line.append(f": {first}" if first else "", style=style)
-        yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest)
+    every = list(results)
+    words = folding.own_words((result.host for result in every), plan.addresses if plan else {})
+    specimens = (
+        Specimen(
+            result,
+            result.host,
+            (result.status, result.change),
+            (titles.get((result.host, result.change), ""), result.detail),
+        )
+        for result in every
+    )
+    for group in folding.alike(specimens, words):
+        first = group.items[0]
+        yield from _result(first, titles.get((first.host, first.change), ""), group.hosts)
+
+
+def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Text]:
+    """Yield what became of a change on hosts, in the words of the first."""
+    _, change, status, detail = result
+    style = STYLES.get(status, "red")
+    line = Text(f"  {status:<{INDENT - 2}}", style=style)
+    line.append(f"{fold(hosts)}: ", style="default")
+    line.append(f"{change} ({title})" if title else change, style="default")
+    if status == ChangeStatus.FAILED.value and not detail:
+        detail = "no reason was given"
+    first, *rest = detail.rstrip("\n").split("\n")
+    yield line.append(f": {first}" if first else "", style=style)
+    yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest[:QUOTES])
+    if len(rest) > QUOTES:
+        yield Text(f"{'':{INDENT}}and {len(rest) - QUOTES} more lines (--json)", style=style)
 
 
 def host_result(host: str, result: ChangeResult) -> HostResult:
@@ -61,17 +82,9 @@ def host_result(host: str, result: ChangeResult) -> HostResult:
     return HostResult(host, result.id, result.status.value, result.detail)
 
 
-def error_lines(errors: Iterable[RemedyError]) -> Iterator[Text]:
-    """Yield errors, each with the next step below it."""
-    for error in errors:
-        yield Text(f"  {error.message}", style="red")
-        if error.next_step:
-            yield Text(f"    {error.next_step}", style="cyan")
-
-
 def problem_lines(hosts: Mapping[str, HostOutcome], plan: Plan | None) -> Iterator[Text]:
     """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left."""
-    yield from error_lines(host.error for host in hosts.values() if host.error is not None)
+    yield from error_lines({n: host.error for n, host in hosts.items() if host.error is not None})
     yield from result_lines(
         (
             host_result(name, result)
@@ -93,7 +106,7 @@ def _is_problem(result: ChangeResult) -> bool:
 
 def _consequences(hosts: Mapping[str, HostOutcome]) -> Iterator[Text]:
     """Yield what was not tried because a change failed, what the second probe still finds, and what to do."""
-    lines: dict[tuple[str, str], list[str]] = defaultdict(list)
+    lines: list[tuple[str, str]] = []
     any_failed = False
     for name, host in hosts.items():
         if host.status is not HostStatus.FAILED:
@@ -102,12 +115,12 @@ def _consequences(hosts: Mapping[str, HostOutcome]) -> Iterator[Text]:
         failed, skipped = ChangeStatus.FAILED in statuses, statuses.count(ChangeStatus.SKIPPED)
         any_failed |= failed and host.error is None
         if failed and skipped:
-            lines[f"{counted(skipped, 'change')} after it not tried", "red"].append(name)
+            lines.append((name, f"{counted(skipped, 'change')} after it not tried"))
         if host.results:
             for finding in host.findings:
                 if finding.kind is FindingKind.DRIFT:
-                    lines[f"still there: {finding.title}", "yellow"].append(name)
-    for (text, style), names in lines.items():
-        yield Text(f"  {fold(names)}: {text}", style=style)
+                    lines.append((name, f"{LEFT}{finding.title}"))
+    for names, text in folding.by_text(lines):
+        yield Text(f"  {names}: {text}", style="yellow" if text.startswith(LEFT) else "red")
     if any_failed:
         yield Text(f"    {REPAIR}", style="cyan")
