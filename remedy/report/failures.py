@@ -30,12 +30,14 @@ class HostError:
         error: the error.
         rest: its message behind the name and the address of the host.
         words: the host's own.
+        place: the address and port that were asked; "" where its message has none.
     """
 
     host: str
     error: RemedyError
     rest: str
     words: tuple[str, ...]
+    place: str = ""
 
 
 def _read(host: str, error: RemedyError) -> HostError:
@@ -46,7 +48,7 @@ def _read(host: str, error: RemedyError) -> HostError:
     match = _ADDRESS.match(rest)
     if match is None:
         return HostError(host, error, rest, (*words, ""))
-    return HostError(host, error, rest[match.end() :], (*words, match[1]))
+    return HostError(host, error, rest[match.end() :], (*words, match[1]), match[0][2:-1])
 
 
 def error_lines(errors: Mapping[str, RemedyError]) -> Iterator[Text]:
@@ -81,7 +83,8 @@ def _lines(errors: Fold[HostError]) -> Iterator[Text]:
     first, hosts = errors.items[0], errors.hosts
     message, step = clipped(first.error.message, WIDTH), first.error.next_step
     if len(hosts) > 1:
-        message = f"{folded(hosts)}{clipped(first.rest, WIDTH)}"
+        place = f" ({first.host}: {first.place})" if first.place else ""
+        message = f"{folded(hosts)}{place}{clipped(first.rest, WIDTH)}"
         for option in ("--limit", "--replace"):
             step = step.replace(f"{option} {first.host}", f"{option} {limited(hosts)}")
         own = step.replace(limited(hosts), "")

@@ -268,7 +268,7 @@ def test_a_disk_that_takes_nothing_stops_no_look(inventory: Path, plan: Path, di
         done = remedy(*words)
         assert done.exit_code == code, done.output
         assert f"cannot be written: {said}" in done.output
-        assert "gpu01 (127.0.0.1:1): no connection" in done.output
+        assert "gpu[01-02] (gpu01: 127.0.0.1:1): no connection" in done.output
     assert out.exists()
 
 
