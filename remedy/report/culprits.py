@@ -45,10 +45,10 @@ class Reason:
     ends: list[str]
     hosts: list[str] = field(default_factory=list)
 
-    def add(self, other: Reason) -> None:
+    def add(self, reason: Reason) -> None:
         """Take the same reason of other hosts."""
-        self.ends += [end for end in other.ends if end not in self.ends]
-        self.hosts += [host for host in other.hosts if host not in self.hosts]
+        self.ends += [end for end in reason.ends if end not in self.ends]
+        self.hosts += [host for host in reason.hosts if host not in self.hosts]
 
     @property
     def text(self) -> str:

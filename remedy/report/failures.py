@@ -28,14 +28,14 @@ class HostError:
     Args:
         host: its name.
         error: the error.
-        rest: its message behind the name and the address of the host.
+        reason: its message behind the name and the address of the host.
         words: the host's own.
         place: the address and port that were asked; "" where its message has none.
     """
 
     host: str
     error: RemedyError
-    rest: str
+    reason: str
     words: tuple[str, ...]
     place: str = ""
 
@@ -75,7 +75,7 @@ def _is_unreachable(errors: Fold[HostError]) -> bool:
 
 def _specimen(item: HostError) -> Specimen[HostError]:
     """Return an error as it is compared: times, and the port of ssh, differ without a meaning."""
-    texts = (_TIME.sub("TIME", item.rest), re.sub(r"-p \d+", "-p PORT", item.error.next_step))
+    texts = (_TIME.sub("TIME", item.reason), re.sub(r"-p \d+", "-p PORT", item.error.next_step))
     return Specimen(item, item.host, (type(item.error),), texts)
 
 
@@ -84,7 +84,7 @@ def _lines(errors: Fold[HostError]) -> Iterator[Text]:
     message, step = clipped(first.error.message, WIDTH), first.error.next_step
     if len(hosts) > 1:
         place = f" ({first.host}: {first.place})" if first.place else ""
-        message = f"{folded(hosts)}{place}{clipped(first.rest, WIDTH)}"
+        message = f"{folded(hosts)}{place}{clipped(first.reason, WIDTH)}"
         for option in ("--limit", "--replace"):
             step = step.replace(f"{option} {first.host}", f"{option} {limited(hosts)}")
         own = step.replace(limited(hosts), "")
