@@ -185,7 +185,9 @@ def _map(verdict: Verdict) -> Iterator[str]:
 
 def _squares(verdict: Verdict, hosts: Sequence[str]) -> dict[tuple[str, str], tuple[str, str]]:
     """Return for each link between hosts its outcome and what is said of it; what nobody tried is not good."""
-    tried = any(rung.name == "reachability" and rung.passed is not None for rung in verdict.rungs)
+    tried = not verdict.links_sampled and any(
+        rung.name == "reachability" and rung.passed is not None for rung in verdict.rungs
+    )
     absent = set(verdict.absent)
     order = list(COLOURS)
     worst: dict[tuple[str, str], str] = {}

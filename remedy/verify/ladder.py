@@ -237,6 +237,7 @@ class _Climb:
             culprits=tuple(culprits),
             dead_links=links.dead,
             dead_count=max(links.count, len(links.dead)),
+            links_sampled=bool(links.sampled),
         )
 
 

@@ -175,6 +175,7 @@ class Verdict(Record):
         culprits: the smallest set of hosts and links that explains a failure.
         dead_links: links between hosts that do not work; some of them where there are too many.
         dead_count: how many there are in all.
+        links_sampled: whether some links were not tried.
         tests: what the search for the culprits tested.
         logs: what the processes of a failed run printed, by name; not kept with the verdict.
     """
@@ -207,6 +208,7 @@ class Verdict(Record):
     culprits: tuple[Culprit, ...] = ()
     dead_links: tuple[DeadLink, ...] = ()
     dead_count: int = 0
+    links_sampled: bool = False
     tests: tuple[GroupTest, ...] = ()
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
 

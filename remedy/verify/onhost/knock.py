@@ -1,4 +1,4 @@
-"""The program that tests the ways of one host: it listens, and connects to everybody else, on that host.
+"""The program that tests the ways of one host: it listens, and connects to others, on that host.
 
 It travels in the text of a script: standard library only, Python >= 3.8, no file, one process. All hosts run it
 at the same time. A way is good when the very program of this run answered on the other side, and then took a
@@ -94,12 +94,13 @@ class Knocker:
         self.checked = 0.0
         self.queue: list[Call] = []
         self.later: list[tuple[float, Call]] = []
+        self.addresses: dict[int, str] = {peer: address for peer, address, _ in config["calls"]}
 
     def listen(self) -> None:
         """Listen on every port that was drawn for this host."""
-        address = self.config["hosts"][self.me][0]
+        address = self.config["address"]
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        for port in self.config["hosts"][self.me][1]:
+        for port in self.config["ports"]:
             sock = socket.socket(family, socket.SOCK_STREAM)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -114,10 +115,9 @@ class Knocker:
             self.listening.append(port)
 
     def plan(self) -> None:
-        """Queue the calls, each host beginning behind itself so that nobody is called by all at once."""
-        hosts = self.config["hosts"]
-        for target in self.config["order"]:
-            for number, port in enumerate(hosts[target][1]):
+        """Queue the calls, in an order in which nobody is called by all at once."""
+        for target, _, ports in self.config["calls"]:
+            for number, port in enumerate(ports):
                 self.queue.append(Call(target, port, large=number == 0))
         self.queue.reverse()
 
@@ -125,7 +125,7 @@ class Knocker:
         """Go on until everything is "answered" in both directions, or "time" is up; returns which it was."""
         reader = select.poll()
         reader.register(1, 0)
-        expected = len(self.config["order"]) * len(self.listening)
+        expected = self.config["callers"] * len(self.listening)
         while time.monotonic() < self.end:
             self.launch()
             idle = not (self.queue or self.later or self.flying)
@@ -152,7 +152,7 @@ class Knocker:
             self.queue += due
         while self.queue and self.flying < FLIGHT:
             call = self.queue.pop()
-            address = self.config["hosts"][call.target][0]
+            address = self.addresses[call.target]
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             call.sock = socket.socket(family, socket.SOCK_STREAM)
             call.sock.setblocking(False)
@@ -161,7 +161,7 @@ class Knocker:
             call.stage, call.received = "connect", b""
             with contextlib.suppress(OSError):
                 # Leaves from the address that the peers know.
-                call.sock.bind((self.config["hosts"][self.me][0], 0))
+                call.sock.bind((self.config["address"], 0))
             code = call.sock.connect_ex((address, call.port))
             self.flying += 1
             if code not in (0, errno.EINPROGRESS):
@@ -301,8 +301,8 @@ def main(config: dict[str, Any]) -> None:
     began = time.monotonic()
     ended = knocker.run()
     knocker.unfinished()
-    peers = {n: config["hosts"][n][0] for n in config["order"][: mtu.PEERS]}
-    uncut = mtu.ask(config["hosts"][config["me"]][0], peers, time.monotonic() + WHOLE)
+    peers = {peer: address for peer, address, _ in config["calls"][: mtu.PEERS]}
+    uncut = mtu.ask(config["address"], peers, time.monotonic() + WHOLE)
     answer = {
         "good": knocker.good,
         "bad": knocker.bad,

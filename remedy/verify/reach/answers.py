@@ -77,36 +77,39 @@ def judge_links(
     """
     nameless = nameless or {}
     # Without what went wrong: that is read again, host by host, and never held for all of them at once.
-    answers = {
-        host.name: answer if isinstance(answer, str) else answer.model_copy(update={"bad": ()})
-        for me, host in enumerate(plan.hosts)
-        for answer in (_read(plan, me, outputs),)
-    }
+    answers: dict[str, ReachAnswer | str] = {}
+    attempts = 0
+    for me, host in enumerate(plan.hosts):
+        answer = _read(plan, me, outputs)
+        if not isinstance(answer, str):
+            attempts += answer.good + len(answer.bad)
+            answer = answer.model_copy(update={"bad": ()})
+        answers[host.name] = answer
     hosts = tuple(answers)
     worst: tuple[DeadEnd, ...] = ()
     dead = tuple(islice(_dead(plan, outputs, answers, nameless), MOST_DEAD + 1))
     count = len(dead)
     if count > MOST_DEAD:
         count = sum(1 for _ in _dead(plan, outputs, answers, nameless))
-        worst, dead = thin(lambda: _dead(plan, outputs, answers, nameless), hosts, MOST_DEAD)
+        worst, dead = thin(
+            lambda: _dead(plan, outputs, answers, nameless), hosts, plan.calls.peers, MOST_DEAD
+        )
     reports = {name: answer for name, answer in answers.items() if not isinstance(answer, str)}
     return Reach(
         hosts=hosts,
-        attempts=sum(
-            len(plan.hosts[peer].ports)
-            for me, host in enumerate(plan.hosts)
-            if host.name in reports
-            for peer in plan.order(me)
-        ),
+        attempts=attempts,
+        links=plan.calls.links,
+        peers=plan.calls.peers,
+        missing=plan.calls.missing,
         dead=dead,
         count=count,
         worst=worst,
         failures={name: answer for name, answer in answers.items() if isinstance(answer, str)},
         narrow=tuple(_narrow(plan, reports)),
         echo_links=sum(
-            min(len(plan.order(me)), PEERS) - len(reports[host.name].mtu.mute)
-            for me, host in enumerate(plan.hosts)
-            if host.name in reports and not reports[host.name].mtu.reason
+            min(plan.calls.peers, PEERS) - len(report.mtu.mute)
+            for report in reports.values()
+            if not report.mtu.reason
         ),
         waited=tuple(name for name, answer in reports.items() if answer.ended == "time"),
         seconds=seconds,
@@ -175,13 +178,15 @@ def _read(plan: ReachPlan, me: int, outputs: Mapping[str, Output]) -> ReachAnswe
 
 def _contradiction(plan: ReachPlan, me: int, answer: ReachAnswer) -> str:
     """Why an answer cannot be one to this plan, or an empty text."""
-    expected = {(peer, port) for peer in plan.order(me) for port in plan.hosts[peer].ports}
+    order = plan.order(me)
+    peers = set(order)
     bad = {(target, port) for target, port, _, _ in answer.bad}
-    echo_peers = set(plan.order(me)[:PEERS])
+    asked = all(peer in peers and port in plan.hosts[peer].ports for peer, port in bad)
+    echo_peers = set(order[:PEERS])
     probed = {*answer.mtu.mute, *(number for number, _ in answer.mtu.narrow)}
-    if len(bad) != len(answer.bad) or not bad <= expected:
+    if len(bad) != len(answer.bad) or not asked:
         return "its report is not about what was asked"
-    if answer.good + len(bad) != len(expected):
+    if answer.good + len(bad) != sum(len(plan.hosts[peer].ports) for peer in order):
         return "its report does not add up"
     return "" if probed <= echo_peers else "its report is not about what was asked"
 

@@ -63,11 +63,12 @@ class DeadEnd(Record):
         """The host, or the link."""
         return f"{self.host} -> {self.target}" if self.target else self.host
 
-    def message(self, peers: int) -> str:
+    def message(self, peers: int, *, sampled: bool = False) -> str:
         """Describe it in one sentence.
 
         Args:
-            peers: how many other hosts there are.
+            peers: how many other hosts it was tried with.
+            sampled: whether these are only some of the others.
         """
         ports = sorted(port for port in self.ports if port)
         listing = ", ".join(map(str, ports[:PORTS_SHOWN])) + ", ..." * (len(ports) > PORTS_SHOWN)
@@ -77,21 +78,23 @@ class DeadEnd(Record):
         if self.kind == "link":
             return f"{self.name}{on}: {' and '.join(ENDINGS[end] for end in self.outcomes)}"
         if self.outcomes == ("dropped",) and self.kind == "in":
-            hosts = self._hosts(peers, "any of the")
+            hosts = self._hosts(peers, sampled, "any of the")
             return f"{self.host}: no answer{on} from {hosts} (dropped on the way)"
         if self.outcomes == ("no name",) and self.kind == "in":
             verb = "resolves" if self.count == 1 else "resolve"
-            return f"{self.host}: {self._hosts(peers)} {verb} its name wrongly"
+            return f"{self.host}: {self._hosts(peers, sampled)} {verb} its name wrongly"
         if self.outcomes == ("no name",):
-            return f"{self.host}: resolves the names of {self._hosts(peers)} wrongly"
+            return f"{self.host}: resolves the names of {self._hosts(peers, sampled)} wrongly"
         way = "connections from" if self.kind == "in" else "its connections to"
         ends = " and ".join(_PLURAL[end] for end in self.outcomes)
         why = f": {self.detail}" if self.detail else ""
-        return f"{self.host}: {way} {self._hosts(peers)}{on} {ends}{why}"
+        return f"{self.host}: {way} {self._hosts(peers, sampled)}{on} {ends}{why}"
 
-    def _hosts(self, peers: int, article: str = "the") -> str:
+    def _hosts(self, peers: int, sampled: bool, article: str = "the") -> str:
         if peers == 1:
             return "the other host"
+        if sampled:
+            return f"{min(self.count, peers)} of the {peers} hosts that it was tried with"
         if self.count >= peers:
             return f"{article} other {peers} hosts"
         return f"{self.count} of the other {peers} hosts"
@@ -106,11 +109,11 @@ class Cover(NamedTuple):
     links: frozenset[Link]
 
 
-def culprits_of(ends: Iterable[DeadEnd], peers: int) -> list[Culprit]:
+def culprits_of(ends: Iterable[DeadEnd], peers: int, *, sampled: bool = False) -> list[Culprit]:
     """Name the culprits of dead ends; a host that is neither reached nor reaches others is one culprit."""
     culprits: dict[str, Culprit] = {}
     for end in ends:
-        reason = end.message(peers)
+        reason = end.message(peers, sampled=sampled)
         if end.name in culprits:
             reason = f"{culprits[end.name].reason}; {reason}"
         hosts = (end.host, end.target) if end.target else (end.host,)
@@ -206,13 +209,14 @@ class _LinkTally:
 
 
 def thin(
-    links: Callable[[], Iterable[DeadLink]], hosts: Sequence[str], most: int
+    links: Callable[[], Iterable[DeadLink]], hosts: Sequence[str], peers: int, most: int
 ) -> tuple[tuple[DeadEnd, ...], tuple[DeadLink, ...]]:
     """Name the hosts that most links fail to or from, and keep some of the links that no such host explains.
 
     Args:
         links: gives all dead links, anew each time.
         hosts: all hosts.
+        peers: how many links lead to each host, and as many from it.
         most: how many links are kept.
     """
     bit = {host: 1 << number for number, host in enumerate(hosts)}
@@ -220,12 +224,12 @@ def thin(
     for link in links():
         into[link.target].add(bit[link.source], link)
         out[link.source].add(bit[link.target], link)
-    enough = max(FEWEST, SHARE * (len(hosts) - 1))
+    enough = max(FEWEST, SHARE * peers)
     closed = {host: tally for host, tally in into.items() if tally.peers.bit_count() >= enough}
     ends = [tally.dead_end("in", host, tally.peers) for host, tally in closed.items()]
     closed_bits = sum(bit[host] for host in closed)
-    # As many links from each host are left as there are hosts that are not named already.
-    enough = max(FEWEST, SHARE * (len(hosts) - len(closed) - 1))
+    # So many links from each host are left, as hosts that are not named already are among those it calls.
+    enough = max(FEWEST, SHARE * peers * (1 - len(closed) / len(hosts)))
     mute = {
         host: rest
         for host, t in out.items()

@@ -1,4 +1,4 @@
-"""Reachability: every ordered pair of hosts, on ports that training would use there.
+"""Reachability: ordered pairs of hosts, on ports that training would use there; ``calls`` says which pairs.
 
 One command a host; all run at the same time, each listening and calling all others. Which ports: two of the
 range from which the target's kernel really takes them, one of each further range that the engine's own
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from random import Random, SystemRandom
 
 from remedy.firewall import spans
@@ -20,12 +21,11 @@ from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
 from remedy.verify.onhost.knock import MARK
 from remedy.verify.packing import KNOCK, start
+from remedy.verify.reach.calls import Calls
 from remedy.verify.scripts import INTERPRETERS, interpreter_text, interpreter_word
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
-# Above this many hosts they call each other group by group, each group called by one other at a time.
-GROUP = 128
 # Seconds: interpreters start, the last SYN is lost, and a few hundred calls a second are made.
 BASE, PER_HOST, MOST = 9.0, 0.08, 120.0
 
@@ -61,21 +61,14 @@ class ReachPlan(Record):
     seconds: float
     launcher: int
 
-    def order(self, me: int) -> list[int]:
-        """List whom a host calls, in which order: its own group from the next one on, then group by group."""
-        count = len(self.hosts)
-        groups = max(1, -(-count // GROUP))
-        size = -(-count // groups)
-        members = [range(at, min(at + size, count)) for at in range(0, count, size)]
-        group = me // size
-        turns = (self._turned(members, group, wave, me) for wave in range(len(members)))
-        return [host for turn in turns for host in turn if host != me]
+    @cached_property
+    def calls(self) -> Calls:
+        """Who calls whom."""
+        return Calls(len(self.hosts), self.nonce)
 
-    @staticmethod
-    def _turned(members: Sequence[range], group_number: int, wave: int, me: int) -> list[int]:
-        called = members[(group_number + wave) % len(members)]
-        start = (me - members[group_number].start + 1) % len(called)
-        return [*called[start:], *called[:start]]
+    def order(self, me: int) -> list[int]:
+        """List the numbers of those whom a host calls, in which order."""
+        return self.calls.order(me)
 
 
 def reach_hosts(
@@ -162,11 +155,11 @@ def draw_ports(
 
 
 def plan_reach(hosts: Sequence[ReachHost], launcher: int = PORTS[0]) -> ReachPlan:
-    """Plan to try every link between hosts."""
-    seconds = min(BASE + PER_HOST * len(hosts), MOST)
-    return ReachPlan(
-        nonce=secrets.token_hex(8), hosts=tuple(hosts), seconds=seconds, launcher=launcher
-    )
+    """Plan to try the links between hosts."""
+    nonce = secrets.token_hex(8)
+    busiest = len(Calls(len(hosts), nonce).order(0)) + 1
+    seconds = min(BASE + PER_HOST * busiest, MOST)
+    return ReachPlan(nonce=nonce, hosts=tuple(hosts), seconds=seconds, launcher=launcher)
 
 
 def script(plan: ReachPlan, me: int) -> str:
@@ -175,8 +168,13 @@ def script(plan: ReachPlan, me: int) -> str:
         "nonce": plan.nonce,
         "me": me,
         "seconds": plan.seconds,
-        "hosts": [[host.address, list(host.ports)] for host in plan.hosts],
-        "order": plan.order(me),
+        "address": plan.hosts[me].address,
+        "ports": list(plan.hosts[me].ports),
+        "calls": [
+            [peer, plan.hosts[peer].address, list(plan.hosts[peer].ports)]
+            for peer in plan.order(me)
+        ],
+        "callers": plan.calls.callers[me],
     }
     python = plan.hosts[me].python
     choices = " ".join(([interpreter_word(python)] if python else []) + list(INTERPRETERS))

@@ -28,6 +28,9 @@ class Reach(Record):
     Args:
         hosts: those that were tested.
         attempts: how many calls were made.
+        links: how many ordered pairs of hosts were tried; None where each was.
+        peers: how many others each host was tried with, at least; None where with each.
+        missing: the chance that a single dead link between two groups of hosts was not tried.
         dead: the links that do not work; a link that was not tested is one of them. Where there are too many,
             some of those that ``worst`` does not explain.
         count: how many there are in all, a port each.
@@ -41,6 +44,9 @@ class Reach(Record):
 
     hosts: tuple[str, ...]
     attempts: int = 0
+    links: int | None = None
+    peers: int | None = None
+    missing: float = 0.0
     dead: tuple[DeadLink, ...] = ()
     count: int = 0
     worst: tuple[DeadEnd, ...] = ()
@@ -56,8 +62,20 @@ class Reach(Record):
         return self.attempts == 0 and len(self.failures) == len(self.hosts)
 
     @property
+    def sampled(self) -> str:
+        """What was not tried, in a sentence; "" when everything was."""
+        every = len(self.hosts) * (len(self.hosts) - 1)
+        if self.links in (None, every):
+            return ""
+        return (
+            f"{self.links:,} of {every:,} links were tried: each host with those near it, and with some of"
+            " every other group of hosts; one dead link between groups is overlooked with a chance of"
+            f" {self.missing:.0%}"
+        )
+
+    @property
     def passed(self) -> bool:
-        """Whether every link of every pair works."""
+        """Whether every link that was tried works."""
         return not (self.count or self.dead or self.worst)
 
     @cached_property
@@ -69,8 +87,13 @@ class Reach(Record):
         )
         # What a host did not do explains every link to it and from it, unless packets to it are lost besides.
         rest = [link for link in self.dead if not self._absent(link)]
-        peers = len(self.hosts) - 1 - len(self.failures)
-        return (*self.worst, *absent, *explain(rest, max(peers, 1)))
+        present = 1 - len(self.failures) / max(len(self.hosts) - 1, 1)
+        return (*self.worst, *absent, *explain(rest, max(round(self._tried * present), 1)))
+
+    @property
+    def _tried(self) -> int:
+        """How many others each host was tried with."""
+        return len(self.hosts) - 1 if self.peers is None else self.peers
 
     def _absent(self, link: DeadLink) -> bool:
         """Whether a link has no other fault than that one of its ends took no part."""
@@ -83,7 +106,7 @@ class Reach(Record):
         """The hosts and links that are named for it, each with what was seen of it."""
         return [
             culprit.model_copy(update={"facts": tuple(self._seen(culprit))})
-            for culprit in culprits_of(self.dead_ends, len(self.hosts) - 1)
+            for culprit in culprits_of(self.dead_ends, self._tried, sampled=bool(self.sampled))
         ]
 
     def _seen(self, culprit: Culprit) -> Iterator[str]:
@@ -116,9 +139,15 @@ class Reach(Record):
     @property
     def rung(self) -> Rung:
         """The rung that it is."""
-        bad = "; ".join(end.message(len(self.hosts) - 1) for end in self.dead_ends)
-        good = f"{len(self.hosts) * (len(self.hosts) - 1)} links, {self.attempts} connections"
-        message = "; ".join(filter(None, [bad or good, self.mtu]))
+        sampled = bool(self.sampled)
+        bad = "; ".join(end.message(self._tried, sampled=sampled) for end in self.dead_ends)
+        links = len(self.hosts) * (len(self.hosts) - 1) if self.links is None else self.links
+        good = (
+            f"{self.attempts:,} connections"
+            if sampled
+            else f"{links} links, {self.attempts} connections"
+        )
+        message = "; ".join(filter(None, [bad or good, self.sampled, self.mtu]))
         return Rung(name="reachability", passed=self.passed, message=message, seconds=self.seconds)
 
     @property

@@ -76,17 +76,16 @@ class Paper:
         names = {address: name for name, address in ADDRESSES.items()}
         for name, text in texts.items():
             config = self._config(text)
-            hosts = config["hosts"]
-            calls = [(one, port) for one in config["order"] for port in hosts[one][1]]
+            calls = [(peer, at, port) for peer, at, ports in config["calls"] for port in ports]
             bad = [
-                [one, port, "dropped", "3.5 s"]
-                for one, port in calls
-                if (name, names[hosts[one][0]]) in self.closed
+                [peer, port, "dropped", "3.5 s"]
+                for peer, address, port in calls
+                if (name, names[address]) in self.closed
             ]
             said = {
                 "good": len(calls) - len(bad),
                 "bad": bad,
-                "listening": hosts[config["me"]][1],
+                "listening": config["ports"],
                 "busy": [],
                 "ended": "time" if bad else "answered",
                 "mtu": {"narrow": [], "mute": [], "reason": ""},
