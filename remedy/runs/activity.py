@@ -21,7 +21,9 @@ LAST_STEPS: Mapping[str, str] = {
     "confirming": "changed, and not known to be confirmed",
     "reverting": "takes its guarded changes back",
 }
-SHOW, GO_ON = "what the hosts noted", "go on"
+SHOW, GO_ON, BACK = "what the hosts noted", "go on", "take it back"
+RED = "taken back by run {run}, because the proof of its wave failed; not compared with what was before"
+TESTED = "what the verification has at work there ends by itself within half a minute"
 NOT_PROVED = "the proof of its wave did not end"
 UNCONFIRMED = (
     "what is guarded there is taken back in {seconds} s, unless the next apply confirms it"
@@ -43,9 +45,12 @@ class Activity:
         steps: the last stage of each host.
         requests: hosts that something is asked of beside the changes of a run, or that are waited for: what is
             known of each, and the run that it concerns.
-        settled: what was done about hosts that were about to change by themselves, a sentence a host.
+        settled: the same for hosts that were about to change by themselves, and do so no longer.
         journal: of the run, None where it records no end of its own.
         ended: whether the run has come to its end.
+        taken_back: hosts of a wave whose proof failed, with the run that took them back.
+        tested: hosts on which a verification is at work.
+        outer: the run that this one is a part of: it takes a wave of that run back. None for no such run.
     """
 
     mode: str = ""
@@ -57,9 +62,12 @@ class Activity:
     reports: dict[str, HostReport] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
     requests: dict[str, tuple[str, str]] = field(default_factory=dict)
-    settled: list[str] = field(default_factory=list)
+    settled: dict[str, tuple[str, str]] = field(default_factory=dict)
     journal: Journal | None = None
     ended: bool = False
+    taken_back: dict[str, str] = field(default_factory=dict)
+    tested: tuple[str, ...] = ()
+    outer: Activity | None = None
 
     def hear(self, event: HostEvent) -> None:
         """Take the next step of one host."""
@@ -82,6 +90,8 @@ class Activity:
         return {
             name: "not known"
             if name in self.at_work
+            else "failed"
+            if name in self.taken_back
             else host.reported(name, self.reports[name]).status.value
             if name in self.reports
             else "not reached"
@@ -91,6 +101,8 @@ class Activity:
     def _of(self, name: str) -> str:
         if name in self.at_work:
             return LAST_STEPS.get(self.steps.get(name, ""), LAST_STEPS["changing"])
+        if name in self.taken_back:
+            return RED.format(run=self.taken_back[name])
         if name in self.reports:
             status = host.reported(name, self.reports[name]).status.value
             return f"{status}; {NOT_PROVED}" if name in self.unproved else status
@@ -122,40 +134,60 @@ def interrupted(
         inventory: as it is typed.
         guard_seconds: after which a host takes guarded changes back.
     """
-    if activity.ended:
+    if activity.ended and activity.outer is None:
         words = f"run {activity.run} had ended, and is recorded"
         return Interruption((words,), _commands(activity, inventory)[:1])
-    lines = [*_record(activity, signal, code)]
-    lines += activity.settled
-    by_words: dict[str, list[str]] = {}
-    for name, (words, _) in activity.requests.items():
-        by_words.setdefault(words, []).append(name)
-    lines += [f"{fold(names)}: {words}" for words, names in by_words.items()]
+    outer = activity.outer
+    lines = [] if outer is None else [*_record(outer, signal, code)]
+    lines += () if activity.ended else _record(activity, signal, code)
+    if outer is not None:
+        lines.append(f"run {activity.run} takes a wave of run {outer.run} back, whose proof failed")
+    lines += [f"{fold(activity.tested)}: {TESTED}"] if activity.tested else []
+    lines += [f"{fold(names)}: {words}" for words, names in _requested(activity).items()]
     if not activity.began:
         rest = "nothing else" if activity.settled or activity.requests else "nothing"
         lines.append(f"{rest} was changed on any host")
         return Interruption(tuple(lines), _asked_commands(activity, inventory))
     lines += [f"{fold(names)}: {words}" for words, names in activity.known().items()]
+    for words, names in ({} if outer is None else outer.known()).items():
+        others = [name for name in names if name not in activity.planned]
+        lines += [f"{fold(others)}: {words}"] if others else []
     waiting = [n for n in activity.at_work if activity.steps.get(n) in ("confirming", "answered")]
     if waiting:
         lines.append(f"{fold(waiting)}: {UNCONFIRMED.format(seconds=guard_seconds)}")
     return Interruption(tuple(lines), _commands(activity, inventory))
 
 
+def _requested(activity: Activity) -> dict[str, list[str]]:
+    """Return the hosts that something was asked of beside the changes of a run, by what is known of them."""
+    by_words: dict[str, list[str]] = {}
+    for name, (words, _) in (*activity.settled.items(), *activity.requests.items()):
+        by_words.setdefault(words, []).append(name)
+    return by_words
+
+
 def _asked_commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:
     """Return the commands that show what became of hosts that something was asked of."""
-    runs = dict.fromkeys(run for _, run in activity.requests.values())
+    asked = (*activity.settled.values(), *activity.requests.values())
+    runs = dict.fromkeys(run for _, run in asked)
     show = ((SHOW, f"remedy show {run} --inventory {inventory}") for run in runs)
-    again = ((GO_ON, f"remedy unlock {run} {inventory}") for run in runs)
-    return (*show, *(again if activity.mode == "unlock" else ()))
+    if activity.mode == "unlock":
+        return (*show, *((GO_ON, f"remedy unlock {run} {inventory}") for run in runs))
+    settled = dict.fromkeys(run for _, run in activity.settled.values())
+    return (*show, *((BACK, f"remedy rollback {run} {inventory}") for run in settled))
 
 
 def _commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:
     """Return the commands that show what happened, go on, and take back."""
     run = activity.run
     show = (SHOW, f"remedy show {run} --inventory {inventory}")
-    back = ("take it back", f"remedy rollback {run} {inventory}")
+    back = (BACK, f"remedy rollback {run} {inventory}")
     prove = ("prove it", f"remedy verify {inventory}")
+    if activity.outer is not None:
+        whole = (SHOW, f"remedy show {activity.of} --inventory {inventory}")
+        return (whole, show, (GO_ON, f"remedy rollback {activity.of} {inventory}"), back)
+    if activity.taken_back:
+        return (show, ("see what is left", f"remedy check {inventory}"), back)
     if activity.of:
         return (show, (GO_ON, f"remedy rollback {activity.of} {inventory}"), back)
     if activity.at_work or set(activity.planned) - set(activity.reports):

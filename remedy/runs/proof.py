@@ -91,6 +91,7 @@ def prove(
     pairs: tuple[tuple[str, str], ...] = ()
     if incremental:
         pairs = _pairs(session, fingerprints, section.engine)
+    session.activity.tested = tuple(names)
     verdict = climb(
         session.transport.run,
         _participants(session.inventory, candidates, scene),
@@ -98,6 +99,7 @@ def prove(
         session.progress.rung,
         pairs,
     )
+    session.activity.tested = ()
     excused = {
         name: host.error.message if host.error else f"the host is {host.status.value}"
         for name, host in scene.hosts.items()

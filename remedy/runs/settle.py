@@ -169,13 +169,13 @@ class _Settling:
         """Go on until nothing is left that can be done."""
         nap = NAP
         while result.unsettled:
-            means = {name: self._means(name, result) for name in result.unsettled}
-            hosts = {kind: [n for n, mean in means.items() if mean is kind] for kind in Means}
             self._session.activity.requests = {
                 name: (error.message.removeprefix(f"{name}: "), run_of(guards_of(result, name)))
                 for name, error in result.errors.items()
                 if name in result.unsettled
             }
+            means = {name: self._means(name, result) for name in result.unsettled}
+            hosts = {kind: [n for n, mean in means.items() if mean is kind] for kind in Means}
             if len(hosts[Means.LEAVE]) == len(means):
                 break
             self._act(hosts[Means.CONFIRM], Means.CONFIRM, result)
@@ -244,9 +244,10 @@ class _Settling:
         for name, answer in answers.items():
             guard = pending[name]
             assert guard is not None, "only hosts where something waits are settled"
-            self._notes.append(f"{name}: {settled_words(guard, answer)}")
+            words = settled_words(guard, answer)
+            self._notes.append(f"{name}: {words}")
+            self._session.activity.settled[name] = words, guard.run
             asked.pop(name)
-            self._session.activity.settled.append(self._notes[-1])
 
     def _journal(self, run: str) -> Journal:
         story = self._stories.get(run)

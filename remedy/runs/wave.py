@@ -172,6 +172,7 @@ def take_back(
         now: as they were read last.
     """
     story, activity = session.story(run), replace(session.activity)
+    session.activity.outer = replace(activity, at_work=tuple(wave))
     back = undoing(agreement.plan.restricted(wave), story, origin())
     # Whoever approved the plan approved that it is taken back.
     agreed = Agreement(back, agreement.approvals, agreement.planner, of=run)
@@ -180,6 +181,7 @@ def take_back(
     outcomes = {name: host.reported(name, report) for name, report in reports.items()}
     work.end(RunOutcome("rollback", work.run, session.inventory.path.name, outcomes, back, of=run))
     vars(session.activity).update(vars(activity))  # the run of the wave goes on to its own end
+    session.activity.taken_back = dict.fromkeys(wave, work.run)
     after = now.updated(read_hosts(session, wave))
     kept = {c.host: c for c in agreement.plan.changes if not c.reversible and _touched(story, c)}
     as_before, failed = [], {}

@@ -311,6 +311,45 @@ def test_a_wave_whose_proof_did_not_end_is_proved_before_the_run_goes_on(tmp_pat
     assert read_stories(tmp_path / FILE_NAME)["r1"].hosts["gpu01"] == "changed"
 
 
+def test_a_red_wave_that_is_taken_back_is_a_part_of_its_run(tmp_path: Path) -> None:
+    outer = activity(tmp_path)
+    outer.reports, outer.unproved = {"gpu01": DONE}, ("gpu01",)
+    outer.at_work = ("gpu01",)
+    journal = Journal(tmp_path, run="r2", mode="rollback")
+    journal.write("planned", by="ann@ops", of="r1", changes={"gpu01": ["t"]})
+    state = Activity("rollback", "r2", "r1", ("gpu01",), at_work=("gpu01",), journal=journal)
+    state.outer = outer
+    lines = words_of(state).splitlines()
+    assert lines[:3] == [
+        "run r1: recorded as interrupted",
+        "run r2: recorded as interrupted",
+        "run r2 takes a wave of run r1 back, whose proof failed",
+    ]
+    for words in (
+        "gpu01: a script is at work there: it ends its changes within two minutes",
+        "gpu[02-03]: not begun",
+        "what the hosts noted: remedy show r1 --inventory inventory.py",
+        "go on: remedy rollback r1 inventory.py",
+    ):
+        assert words in lines
+    ends = {run: story.hosts for run, story in read_stories(tmp_path / FILE_NAME).items()}
+    assert ends == {
+        "r1": {"gpu01": "not known", "gpu02": "not reached", "gpu03": "not reached"},
+        "r2": {"gpu01": "not known"},
+    }
+
+
+def test_a_red_wave_that_was_taken_back_is_not_called_changed(tmp_path: Path) -> None:
+    state = activity(tmp_path)
+    state.reports, state.unproved = {"gpu01": DONE}, ("gpu01",)
+    state.taken_back, state.tested = {"gpu01": "r2"}, ("gpu01", "gpu02")
+    text = words_of(state)
+    assert "gpu01: taken back by run r2, because the proof of its wave failed" in text
+    assert "gpu[01-02]: what the verification has at work there ends by itself" in text
+    assert "--resume" not in text  # it would be refused
+    assert read_stories(tmp_path / FILE_NAME)["r1"].hosts["gpu01"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("mode", "of", "command"),
     [
@@ -331,7 +370,8 @@ def test_before_the_first_host_there_is_nothing_to_take_back(tmp_path: Path) -> 
 
 
 def test_what_was_settled_before_the_run_is_not_called_nothing() -> None:
-    state = Activity(settled=["gpu01: changes of run r0 waited: taken back before anything else"])
+    waited = "changes of run r0 waited: taken back before anything else"
+    state = Activity(settled={"gpu01": (waited, "r0")})
     answer = "was asked to take them back; its answer is not known"
     state.requests = dict.fromkeys(("gpu02", "gpu03"), (answer, "r0"))
     text = words_of(state).splitlines()
@@ -340,6 +380,7 @@ def test_what_was_settled_before_the_run_is_not_called_nothing() -> None:
         "gpu[02-03]: was asked to take them back; its answer is not known",
         "nothing else was changed on any host",
         "what the hosts noted: remedy show r0 --inventory inventory.py",
+        "take it back: remedy rollback r0 inventory.py",
     ]
 
 
