@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from signal import SIGPIPE
-from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import rich.text
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -77,6 +78,8 @@ class StandardOutput(VisibleConsole):
 
 
 _stderr = StandardError()
+OVER = ("answered", "failed")
+"""Steps at which a host has no more to do for now."""
 out = StandardOutput()
 err = VisibleConsole(file=cast(IO[str], _stderr))
 
@@ -93,7 +96,9 @@ class Terminal:
         self.as_json = as_json
         self.verbose = verbose
         self._console = err if as_json else out
-        self._steps: dict[str, str] = {}
+        self._steps: dict[str, HostStep] = {}
+        self._began = 0.0
+        self._last_rung = ""
         self._shows_rungs = False
         self._title = ""
 
@@ -127,7 +132,7 @@ class Terminal:
     def stage(self, title: str) -> Iterator[None]:
         """Show ``title`` and, on a terminal, the live table while the block runs."""
         self._steps.clear()
-        self._title = title
+        self._title, self._began, self._last_rung = title, time.monotonic(), ""
         with _stderr.hurried():
             if not err.is_terminal or self.verbose:
                 err.print(Text(f"{title} ...", style="dim"))
@@ -152,7 +157,7 @@ class Terminal:
 
     def host(self, event: HostEvent) -> None:
         """Take a host's next step: for the live table, or as a line where that is not shown."""
-        self._steps[event.host] = event.stage
+        self._steps[event.host] = HostStep(event.stage, time.monotonic(), event.seconds)
         if self.verbose:
             err.print(Text(f"{event.host}: {event.stage} {event.detail}".rstrip(), style="dim"))
 
@@ -180,23 +185,48 @@ class Terminal:
         self._shows_rungs = True
 
     def rung(self, rung: Rung) -> None:
-        """Show a rung, where rungs are shown."""
+        """Show a rung, where rungs are shown; the live table names the last one."""
+        self._last_rung = rung.name
         if self._shows_rungs:
             from remedy.report.ladder import render_rung
 
             err.print(render_rung(rung))
 
     def _table(self) -> Table:
-        return step_table(dict(self._steps))
+        now = time.monotonic()
+        return step_table(dict(self._steps), now, now - self._began, self._last_rung)
 
 
-def step_table(steps: dict[str, str]) -> Table:
-    """Return the live table: how many hosts are at each step, and which while they are few."""
+class HostStep(NamedTuple):
+    """The step that a host is at, since when (monotonic), and in how many seconds it has to be over."""
+
+    name: str
+    since: float
+    seconds: float | None = None
+
+
+def step_table(steps: Mapping[str, HostStep], now: float, elapsed: float, phase: str = "") -> Table:
+    """Return the live table: how long the stage takes, and how many hosts are at each step for how long.
+
+    Args:
+        steps: of each host.
+        now: the time by the clock of the steps.
+        elapsed: seconds since the stage began.
+        phase: the part of the stage that ended last; "" for none.
+    """
     table = Table.grid(padding=(0, 2))
     by_step: dict[str, list[str]] = defaultdict(list)
-    for name, step in steps.items():
-        by_step[step].append(name)
+    for host, current in steps.items():
+        by_step[current.name].append(host)
+    ended = sum(len(by_step[step]) for step in OVER if step in by_step)
+    after = f", after {phase}" if phase else ""
+    count = f"{ended} of {counted(len(steps), 'host')}"
+    table.add_row(Text(f"{elapsed:.0f} s{after}", style="bold"), "", count)
     for step, names in by_step.items():
-        hosts = Text(fold(names), overflow="ellipsis")
-        table.add_row(Text(step, style="cyan"), str(len(names)), hosts)
+        line = Text(step, style="cyan")
+        if step not in OVER:
+            first = min((steps[name] for name in names), key=lambda step: step.since)
+            limit = f" of {first.seconds:.0f} s" if first.seconds else " s"
+            line.append(f" {now - first.since:.0f}{limit}", "dim")
+        table.add_row(line, str(len(names)), Text(fold(names), overflow="ellipsis"))
     return table

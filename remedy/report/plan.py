@@ -22,13 +22,15 @@ from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind,
 from remedy.report import folding
 from remedy.report.folding import Specimen, Words
 from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
-from remedy.text import clipped, counted, fold
+from remedy.text import clipped, counted, fold, listed
 
 DIFF_LINES = 12
 CONTEXT = 2
 EVIDENCE_LINES = 2
 WIDTH = 160
 """Characters of what was seen that are shown: a line of a host may have 16,000."""
+SHORT = 24
+"""Characters of what was seen up to which it stands in one line with others."""
 LONG = 30
 """Lines of changes and findings from which on what stands above them is said again below."""
 
@@ -161,6 +163,10 @@ def _evidence(findings: Sequence[Finding], lead: str) -> Iterator[Text]:
     """Yield what was seen, in the words of the first host."""
     first = findings[0]
     whose = "" if all(f.evidence == first.evidence for f in findings) else f"{first.host}: "
+    if max(map(len, first.evidence), default=0) <= SHORT and not whose:
+        if first.evidence:  # names of hosts, say
+            yield Text(f"{lead}{listed(first.evidence)}", style="dim")
+        return
     for text in first.evidence[:EVIDENCE_LINES]:
         line = f"{'' if text.startswith(whose) else whose}{text}"
         yield Text(f"{lead}{clipped(line, WIDTH)}", style="dim")
@@ -175,7 +181,10 @@ def _changes(plan: Plan, cured: Mapping[int, list[Finding]]) -> Iterator[Rendera
     """Yield each change once, with all hosts that it is made on and the findings that it cures."""
     words = _words(plan)
     parts = map(partial(_specimen_of_change, plan), range(len(plan.changes)))
-    for group in folding.alike(parts, words):
+    # One remedy after the other: what differs from host to host stands side by side.
+    remedies = list(dict.fromkeys(change.remedy for change in plan.changes))
+    groups = folding.alike(parts, words)
+    for group in sorted(groups, key=lambda g: remedies.index(plan.changes[g.items[0]].remedy)):
         first = plan.changes[group.items[0]]
         yield _title(first, group)
         findings = [finding for place in group.items for finding in cured.get(place, ())]

@@ -159,7 +159,7 @@ class Transport:
                 error = self._connect(node, watch)
                 if error is not None:
                     return error
-                self._listen(HostEvent(node.name, stage))
+                self._listen(HostEvent(node.name, stage, seconds=script.deadline))
                 return self._execute(node, watch, script, marks, answer)
         except Overdue as overdue:
             self.reconnect(node.name)

@@ -53,11 +53,15 @@ class Output:
 
 @dataclass(frozen=True)
 class HostEvent:
-    """A host went from one stage to the next: connecting, running, done or failed."""
+    """A host went from one stage to the next: connecting, running, done or failed.
+
+    ``seconds``: in which the stage is over, where the host itself ends it; None where nothing bounds it here.
+    """
 
     host: str
     stage: str
     detail: str = ""
+    seconds: float | None = None
 
 
 Listener = Callable[[HostEvent], None]

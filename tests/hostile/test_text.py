@@ -19,7 +19,7 @@ from rich.progress import Progress
 from remedy.audit.export import AuditRow, as_csv
 from remedy.audit.story import Story
 from remedy.cli import plain
-from remedy.cli.terminal import StandardOutput, VisibleConsole, step_table
+from remedy.cli.terminal import HostStep, StandardOutput, VisibleConsole, step_table
 from remedy.diagnose.diagnosis import Candidate, Diagnosis, Explanation
 from remedy.plan import Plan, all_causes
 from remedy.report.audit import render_run, run_line
@@ -70,7 +70,7 @@ def renderables(text: str) -> Iterator[tuple[str, RenderableType]]:
     story = filled(Story, text, waves=[], red={}, exit_code=1, proved=False)
     yield "run", render_run(story, None, text, {text: text})
     yield "history", run_line(story)
-    yield "live table", step_table({text: text})
+    yield "live table", step_table({text: HostStep(text, 0.0)}, 1.0, 1.0, text)
     yield "plain", text
 
 

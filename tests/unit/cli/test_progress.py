@@ -7,6 +7,9 @@ import subprocess
 import sys
 import threading
 
+from remedy.cli.terminal import HostStep, step_table
+from tests.unit.report.first import lines, names_of
+
 # In a process of its own, whose standard error is a pipe that nobody reads, or only after a while.
 SCRIPT = """
 import sys
@@ -57,3 +60,16 @@ def test_a_pipe_that_is_read_gets_every_line() -> None:
 def _drain(number: int, into: list[bytes]) -> None:
     while piece := os.read(number, 65536):
         into.append(piece)
+
+
+def test_the_live_table_has_the_time_the_deadline_and_the_counts() -> None:
+    steps = {name: HostStep("answered", 11.0) for name in names_of(60)}
+    steps |= {"slow1": HostStep("running", 3.0, 50.0), "slow2": HostStep("running", 9.0, 50.0)}
+    steps |= {"late": HostStep("connecting", 14.5)}
+    text = lines(step_table(steps, now=15.0, elapsed=15.0, phase="reachability"))
+    assert [" ".join(line.split()) for line in text] == [
+        "15 s, after reachability 60 of 63 hosts",
+        "answered 60 gpu[001-060]",
+        "running 12 of 50 s 2 slow[1-2]",
+        "connecting 0 s 1 late",
+    ]
