@@ -70,8 +70,9 @@ class Activity:
     outer: Activity | None = None
 
     def hear(self, event: HostEvent) -> None:
-        """Take the next step of one host."""
-        self.steps[event.host] = event.stage
+        """Take the next step of one host; where something began, a new connection takes nothing back."""
+        if event.stage != "connecting" or event.host not in self.steps:
+            self.steps[event.host] = event.stage
 
     @property
     def began(self) -> bool:

@@ -23,6 +23,7 @@ from remedy.cli.common import errors_shown
 from remedy.cli.interrupt import PATIENCE
 from remedy.errors import UsageError
 from remedy.runs.activity import Activity, interrupted
+from remedy.transport import HostEvent
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -45,6 +46,28 @@ def silent_port() -> Iterator[int]:
     """A port that takes connections and never says anything."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        (["connecting"], "nothing is known to have begun there"),
+        (["connecting", "changing"], "a script is at work there"),
+        (["connecting", "changing", "connecting"], "a script is at work there"),
+        # Guarded changes are confirmed over a new connection.
+        (["changing", "answered", "confirming", "connecting"], "not known to be confirmed"),
+        (["confirming", "reverting", "connecting"], "takes its guarded changes back"),
+    ],
+)
+def test_a_new_connection_takes_back_nothing_that_is_known(stages: list[str], words: str) -> None:
+    activity = Activity(run="r", planned=("a", "b"), at_work=("a",))
+    for stage in stages:
+        activity.hear(HostEvent("a", stage))
+    (known,) = (text for text, hosts in activity.known().items() if hosts == ["a"])
+    assert words in known
+    end = interrupted(activity, signal="SIGINT", code=130, inventory="i.py", guard_seconds=60)
+    guarded = any("is taken back in 60 s" in line for line in end.lines)
+    assert guarded == ("confirming" in stages and "reverting" not in stages)
 
 
 def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[str]:
