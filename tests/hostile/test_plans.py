@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from remedy.errors import PlanFileError
-from remedy.plan import Plan, read_plan
+from remedy.plan import Plan, read_plan, vouched
 
 from . import plan_bench as bench
 
@@ -270,6 +270,70 @@ def test_hosts_are_shown_together_only_where_their_changes_are_the_same(tmp_path
         if change["host"] != first["host"] and change["id"] == first["id"]:
             change["action"]["do"] = first["action"]["do"] + f"; rm -rf /srv/{change['host']}"
     assert "rm -rf /srv/" in shown(body, tmp_path)
+
+
+def own_plan() -> Plan:
+    """Return a plan of which a command is a script."""
+    return next(p for p in bench.real_plans() if any(change.does for change in p.changes))
+
+
+def screen_before_apply(body: bench.Body, plan: Plan, folder: Path) -> str:
+    lines = bench.confirmed(bench.written(body, folder / "plan.json"), plan)
+    assert lines is not bench.REFUSED
+    return "\n".join(lines)
+
+
+def test_before_a_plan_is_applied_the_words_of_remedy_stand_for_its_own_commands(
+    tmp_path: Path,
+) -> None:
+    plan = own_plan()
+    change = next(change for change in plan.changes if change.does)
+    text = screen_before_apply(bench.body_of(plan), plan, tmp_path)
+    assert change.does[:40] in text
+    assert "NOT what remedy makes" not in text
+    assert len(text.split("\n")) < len(shown(bench.body_of(plan), tmp_path).split("\n"))
+
+
+@pytest.mark.parametrize("part", ["observe", "do", "undo", "before", "after"])
+def test_before_a_plan_is_applied_a_command_of_anybody_else_is_shown_whole(
+    tmp_path: Path, part: str
+) -> None:
+    plan = own_plan()
+    body = bench.body_of(plan)
+    place = next(n for n, change in enumerate(plan.changes) if change.does)
+    lines = [f"step {number} of {part}" for number in range(100)]
+    body["changes"][place]["action"][part] = "\n".join(lines)
+    text = screen_before_apply(body, plan, tmp_path)
+    assert "NOT what remedy makes" in text
+    assert all(f"| {line}\n" in text for line in lines)
+
+
+@pytest.mark.parametrize("field", ["does", "title", "reason", "disrupts", "restarts"])
+def test_the_sentence_of_a_command_is_a_part_of_what_remedy_makes(
+    tmp_path: Path, field: str
+) -> None:
+    plan = own_plan()
+    body = bench.body_of(plan)
+    place = next(n for n, change in enumerate(plan.changes) if change.does)
+    body["changes"][place][field] = "nothing to see"
+    text = screen_before_apply(body, plan, tmp_path)
+    assert "NOT what remedy makes" in text
+    assert plan.changes[place].action.describe().split("\n")[0][:40] in text
+
+
+def test_a_change_twice_or_before_its_turn_is_not_what_remedy_makes() -> None:
+    plan = next(p for p in bench.real_plans() if len(p.for_host(p.hosts[0])) > 1)
+    first, second, *_ = plan.for_host(plan.hosts[0])
+    ids = (f"01-{second.remedy}", f"02-{first.remedy}")
+    turned = [
+        change.model_copy(update={"id": number})
+        for change, number in zip((second, first), ids, strict=True)
+    ]
+    swapped = plan.model_copy(update={"changes": tuple(turned)})
+    assert list(vouched(swapped, plan).values()) == [True, False]
+    twice = [first, first.model_copy(update={"id": f"02-{first.remedy}"})]
+    doubled = plan.model_copy(update={"changes": tuple(twice)})
+    assert list(vouched(doubled, plan).values()) == [True, False]
 
 
 def test_a_plan_of_remedy_is_read_as_it_was(tmp_path: Path) -> None:
