@@ -67,7 +67,8 @@ def _show_plan(path: Path, *, as_json: bool) -> None:
 
     plan = read_plan(path)
     if as_json:
-        print_json({"digest": plan.digest, "plan": plan.model_dump(mode="json")})
+        digests = {"digest": plan.digest, "content_digest": plan.content_digest}
+        print_json({**digests, "plan": plan.model_dump(mode="json")})
         return
     out.print(render_whole(plan))
     if plan.changes:

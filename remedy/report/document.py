@@ -24,9 +24,10 @@ class PlannedChange(Change):
 
 
 class PlanSummary(Document):
-    """The plan of a run: its digest and its changes."""
+    """The plan of a run: its digest, that of its changes alone (for comparing plans), and the changes."""
 
     digest: str
+    content_digest: str
     changes: tuple[PlannedChange, ...]
 
 
@@ -150,7 +151,11 @@ def _survival(host: Survival) -> dict[str, Any]:
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
-    return {"digest": plan.digest, "changes": [_change(change) for change in plan.changes]}
+    return {
+        "digest": plan.digest,
+        "content_digest": plan.content_digest,
+        "changes": [_change(change) for change in plan.changes],
+    }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

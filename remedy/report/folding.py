@@ -75,7 +75,7 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
     groups: dict[tuple[object, ...], list[Specimen[T]]] = {}
     for part in every:
         texts = tuple(
-            text if counts[part.shape, place, text] > 1 else blurred(text, words.get(part.host, ()))
+            blurred(text, () if counts[part.shape, place, text] > 1 else words.get(part.host, ()))
             for place, text in enumerate(part.texts)
         )
         groups.setdefault((part.shape, texts), []).append(part)

@@ -285,7 +285,10 @@ def _unified(before: bytes, after: bytes, context: int) -> Iterator[str]:
     # The first two lines name files, which are shown already.
     for line in islice(difflib.unified_diff(old, new, lineterm="", n=context), 2, None):
         match = re.match(r"@@ -(\d+)(?:,(\d+))? ", line)
-        yield f"@@ line {match[1]} @@" if match else line
+        if not match:
+            yield line
+        elif before and after:
+            yield f"@@ line {match[1]} @@"
 
 
 def _lines(content: bytes) -> list[str]:

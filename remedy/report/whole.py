@@ -21,7 +21,7 @@ from remedy.plan.seal import secret_lines
 from remedy.report import folding
 from remedy.report.folding import Specimen
 from remedy.report.plan import KIND_STYLE
-from remedy.report.summary import tally
+from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
 from remedy.text import counted, fold
 
 # What a terminal shows as it is: printable ASCII without blanks at the end.
@@ -107,7 +107,11 @@ def render_commands(plan: Plan, unread: int = 0) -> RenderableType:
         plan: what is to be shown.
         unread: how many hosts could not be read, so that what they need is unknown.
     """
-    return Group(render_body(plan), tally(plan, unread))
+    if not plan.changes:
+        return Group(render_body(plan), tally(plan, unread))
+    head = Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold")
+    summary = (head, weighed(plan), by_remedy(plan), Text(""))
+    return Group(*summary, render_body(plan), tally(plan, unread), weighed(plan))
 
 
 def render_head(plan: Plan) -> RenderableType:
