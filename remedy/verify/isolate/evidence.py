@@ -45,10 +45,6 @@ class Evidence:
         mask = self.mask(hosts)
         return all(mask & ~self.fine[self.place[host]] == 0 for host in hosts)
 
-    def times_good(self, host: str) -> int:
-        """Count the groups in which a host worked."""
-        return sum(host in result.test.hosts for result in self.passed)
-
     def partners(self, host: str) -> list[str]:
         """List the good hosts, those far away from one first: they share little with it."""
         half = (self.place[host] + len(self.hosts) // 2) % len(self.hosts)

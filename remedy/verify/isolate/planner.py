@@ -33,7 +33,7 @@ from remedy.verify.isolate.hunt import (
 )
 from remedy.verify.isolate.model import Fault, Test, TestResult
 from remedy.verify.isolate.pairs import between
-from remedy.verify.isolate.review import failed_with, review, settled, weak_ends
+from remedy.verify.isolate.review import again_broken, failed_with, review, settled
 from remedy.verify.isolate.steps import Active, Begin, End, in_turn
 
 # Groups of the first screening: enough that five faults among 232 hosts mostly fall into different ones, and
@@ -264,11 +264,11 @@ class Isolation:
         if self._accused.explains(fault):
             return False
         enough = last or settled(fault, self._evidence)
-        weak = [] if last else weak_ends(fault, self._evidence, self.faults)
-        if enough and not weak:
+        doubtful = [] if last else again_broken(fault, self._evidence, self.faults)
+        if enough and not doubtful:
             self._accused.add(fault, self._evidence)
             return True
-        look = review(fault, failed_with(fault.hosts[0], self._evidence), weak, enough=enough)
+        look = review(fault, failed_with(fault.hosts[0], self._evidence), doubtful, enough=enough)
         self._begin(lambda _: look, fault.hosts, sure=False, last=True)
         return True
 

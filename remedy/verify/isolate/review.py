@@ -1,8 +1,8 @@
 """A second look at what a single test accuses: tests end the wrong way at times, and nobody is accused by one.
 
 An accusation needs two failed tests of two hosts. A host fails with two partners; a pair fails twice, or once
-where calls between the two were seen to get no answer. Where one of a pair was hardly ever seen to work, it is
-tried with somebody else, since then it may be that host alone.
+where calls between the two were seen to get no answer. A host of several broken pairs is tried with others: it
+may have worked by mistake once, and be what is broken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from remedy.verify.isolate.hunt import Question
 from remedy.verify.isolate.model import Fault
 from remedy.verify.isolate.steps import SideBySide
 
-# Failed tests that an accusation needs, and passed ones that make it sure that a host works.
+# Failed tests that an accusation needs.
 ENOUGH = 2
 # Tests more where the second one disagrees with the first: two of three decide.
 LOOKS = 2
@@ -42,29 +42,29 @@ def failed_with(host: str, evidence: Evidence) -> frozenset[str]:
     return frozenset(end for pair in pairs if host in pair for end in pair if end != host)
 
 
-def weak_ends(fault: Fault, evidence: Evidence, known: Collection[Fault]) -> list[str]:
-    """Return the hosts of a pair that may be broken as a whole.
+def again_broken(fault: Fault, evidence: Evidence, known: Collection[Fault]) -> list[str]:
+    """Return the hosts of a pair that are in another broken pair: it may be that host alone.
 
     Args:
         fault: the accusation.
-        evidence: the tests so far; a single one in which a host worked may have been wrong.
-        known: what was found before; a host with several broken pairs is looked at.
+        evidence: the tests so far.
+        known: what was found before.
     """
     if fault.is_host or not any(map(evidence.good, set(evidence.hosts).difference(fault.hosts))):
         return []  # there is nobody to try a host with
     paired = {host for pair in known if pair != fault for host in pair.hosts}
-    return [h for h in fault.hosts if h in paired or evidence.times_good(h) < ENOUGH]
+    return [host for host in fault.hosts if host in paired]
 
 
 def review(
-    fault: Fault, failed: Collection[str], weak: Collection[str], *, enough: bool
+    fault: Fault, failed: Collection[str], doubtful: Collection[str], *, enough: bool
 ) -> SideBySide:
     """Test an accusation again.
 
     Args:
         fault: the accusation.
         failed: hosts with which the accused host failed before: another partner proves more.
-        weak: hosts of the pair to try with somebody else.
+        doubtful: hosts of the pair to try with others.
         enough: whether only these are in question.
 
     Returns:
@@ -77,7 +77,7 @@ def review(
             break
         if look == looks - 1:
             return []
-    broken: dict[str, frozenset[str]] = dict.fromkeys(weak, frozenset(fault.hosts))
+    broken: dict[str, frozenset[str]] = dict.fromkeys(doubtful, frozenset(fault.hosts))
     for _ in range(ENOUGH):
         asks = [
             Question((host,), "confirm", True, never=never, again=True)

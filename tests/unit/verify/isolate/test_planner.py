@@ -116,6 +116,17 @@ def test_what_a_test_says_of_itself_is_used() -> None:
     assert telling.rounds <= 4
 
 
+@pytest.mark.parametrize(("nodes", "pairs", "most"), [(1, 0, 4), (5, 0, 4), (0, 1, 5), (3, 2, 6)])
+def test_where_tests_say_who_is_missing_few_rounds_are_enough(
+    nodes: int, pairs: int, most: int
+) -> None:
+    for seed in range(10):
+        simulated = fleet(232, nodes, pairs, seed=seed, telling=1.0)
+        isolation = isolate(simulated)
+        assert set(isolation.faults) == set(simulated.faults)
+        assert isolation.rounds <= most
+
+
 def test_a_cross_boundary_pair_is_found_though_all_groups_pass() -> None:
     hosts = fleet(64, 0).hosts
     pair = Fault((hosts[3], hosts[60]), "one-way")
