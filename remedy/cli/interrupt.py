@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import signal
 import sys
 import time
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
+
+from remedy.cli.progress import is_ready
 
 # What a shell reports of a process that a signal ended: 128 and the signal's number.
 NAMES: Mapping[int, str] = {
@@ -40,9 +41,6 @@ class Interrupted(KeyboardInterrupt):
 PATIENCE = 2.0
 # What is raised in a library can be lost there, so it is tried twice.
 MOST_ATTEMPTS = 2
-
-# The system's own, before sockets that give way replace it: in the handler of a signal nothing can give way.
-_poll = select.poll
 
 _received: list[int] = []
 _since: list[float] = []
@@ -84,10 +82,8 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 def _leave_at_once(number: int) -> NoReturn:
     """Exit without what is known of hosts: the command does not come to that, or nobody reads it."""
-    poll = _poll()
-    poll.register(2, select.POLLOUT)
     with suppress(OSError):
-        if poll.poll(0):  # a terminal that was stopped, or a full pipe, would keep it
+        if is_ready(2):  # a terminal that was stopped, or a full pipe, would keep it
             os.write(
                 2,
                 b"\nended at once; the runs and what is known of them: remedy history INVENTORY\n",

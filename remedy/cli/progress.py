@@ -17,6 +17,9 @@ from typing import IO
 
 # What a pipe that is ready takes without waiting (pipe(7), PIPE_BUF).
 PIECE = 4096
+# The system's own, before gevent replaces it: that lets other hosts' lines in amid one, and a signal's handler
+# cannot give way.
+_poll = select.poll
 
 
 class StandardError(TextIOBase):
@@ -65,7 +68,7 @@ class StandardError(TextIOBase):
         file.flush()
         data = text.encode(errors="backslashreplace")
         for start in range(0, len(data), PIECE):
-            if not _is_ready(number):
+            if not is_ready(number):
                 return
             os.write(number, data[start : start + PIECE])
 
@@ -81,8 +84,8 @@ class StandardError(TextIOBase):
             return None
 
 
-def _is_ready(number: int) -> bool:
+def is_ready(number: int) -> bool:
     """Say whether a descriptor takes a piece without waiting."""
-    poll = select.poll()
+    poll = _poll()
     poll.register(number, select.POLLOUT)
     return any(events & select.POLLOUT for _, events in poll.poll(0))

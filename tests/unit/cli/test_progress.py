@@ -73,3 +73,24 @@ def test_the_live_table_has_the_time_the_deadline_and_the_counts() -> None:
         "running 12 of 50 s 2 slow[1-2]",
         "connecting 0 s 1 late",
     ]
+
+
+SIDE_BY_SIDE = """
+import remedy.cli.main
+from remedy.cli.terminal import Terminal
+import remedy.transport.cooperative
+import gevent
+from remedy.transport import HostEvent
+terminal = Terminal(verbose=True)
+with terminal.stage("Reading"):
+    events = [HostEvent(f"gpu{number:02}", "running") for number in range(20)]
+    gevent.joinall([gevent.spawn(terminal.host, event) for event in events])
+"""
+
+
+def test_each_line_of_hosts_side_by_side_comes_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIDE_BY_SIDE], capture_output=True, text=True, check=True, timeout=60
+    )
+    lines = done.stderr.splitlines()
+    assert lines == ["Reading ...", *(f"gpu{number:02}: running" for number in range(20))]
