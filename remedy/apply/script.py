@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -229,7 +230,8 @@ def _text_of(job: Job, library: Sequence[str], lines: Sequence[str]) -> str:
     if job.head:
         values["HEAD"] = job.head
     if job.keep_days is not None:
-        values["KEEP_DAYS"] = str(job.keep_days)
+        day = datetime.strptime(job.run[:8], "%Y%m%d") - timedelta(days=job.keep_days)
+        values |= {"KEEP_DAYS": str(job.keep_days), "KEEP_SINCE": f"{day:%Y%m%d}"}
     if job.once.digest:
         values |= {"PLAN": job.once.digest, "EARLIER": " ".join(job.once.earlier)}
     head = [f"{name}={shlex.quote(value)}" for name, value in values.items()]

@@ -39,8 +39,8 @@ class Interrupted(KeyboardInterrupt):
 
 # Ctrl-C is pressed twice, and a terminal that closes sends its signal twice, within this many seconds.
 PATIENCE = 2.0
-# What is raised in a library can be lost there, so it is tried twice.
-MOST_ATTEMPTS = 2
+# Seconds until a signal is raised again that the command has not come to.
+AGAIN = 1.0
 
 _received: list[int] = []
 _since: list[float] = []
@@ -59,22 +59,35 @@ def interruptible() -> Iterator[None]:
     for number in signals:
         if before[number] is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _end_again)
     try:
         yield
     finally:
-        for number in signals:
-            signal.signal(number, before[number])
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
     """End the command; a second signal soon after says nothing new, and a later one ends it at once."""
     now = time.monotonic()
-    if _received and now - _since[0] <= PATIENCE:
+    if _received:
+        if now - _since[0] > PATIENCE:
+            _leave_at_once(number)
         return
-    if len(_received) >= MOST_ATTEMPTS or _reporting:
-        _leave_at_once(number)
     _received.append(number)
     _since[:] = [now]
+    signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+    _end(number)
+
+
+def _end_again(_: int, __: FrameType | None) -> None:
+    """End the command where it goes on although a signal came: libraries may drop what is raised in them."""
+    if _received and not _reporting:
+        _end(_received[0])
+
+
+def _end(number: int) -> None:
     error = Interrupted(number)
     if not any(deliver(error) for deliver in deliveries):
         raise error
@@ -103,6 +116,7 @@ def number_of(stop: BaseException) -> int | None:
     if _received:
         # Whatever it is: libraries make errors of their own of what is raised in them.
         _reporting[:] = _received
+        signal.setitimer(signal.ITIMER_REAL, 0)
         return _received[0]
     if isinstance(stop, KeyboardInterrupt):
         return received() or signal.SIGINT

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from remedy.apply.report import ChangeStatus
 from remedy.audit.survival import Boot, Survival
 from remedy.plan import FindingKind
 from remedy.report import folding
@@ -129,7 +130,11 @@ def _last_lines(outcome: RunOutcome) -> Iterator[Text]:
     elif outcome.mode == "rehearsal":
         yield Text("rehearsed: nothing was written on any host")
     elif outcome.mode == "rollback" and outcome.plan and outcome.plan.changes:
-        yield Text(f"taken back by run {outcome.run}, which can itself be taken back")
+        results = (result for host in outcome.hosts.values() for result in host.results)
+        if any(result.status is ChangeStatus.DONE for result in results):
+            yield Text(f"taken back by run {outcome.run}, which can itself be taken back")
+        else:
+            yield Text("nothing was taken back", style="yellow")
     yield from (Text(warning, style="yellow") for warning in outcome.warnings)
     unknown = {
         name: len(facts)

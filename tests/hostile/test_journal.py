@@ -164,13 +164,30 @@ def test_one_setting_says_how_long_what_taking_back_needs_is_kept(tmp_path: Path
     assert {p.name for p in (tmp_path / "runs").iterdir()} == {new, at_work, "not-a-run"}
 
 
-@pytest.mark.parametrize(("days", "left"), [(None, True), (30, False), (90, True)])
-def test_a_host_forgets_earlier_runs_by_the_same_setting(
-    tmp_path: Path, days: int | None, left: bool, monkeypatch: pytest.MonkeyPatch
+EARLIER = "20250101T000000Z-00000000"
+
+
+@pytest.mark.parametrize(
+    ("days", "earlier_run", "left"),
+    [
+        (None, EARLIER, True),
+        (30, EARLIER, False),
+        (90, EARLIER, True),  # the host's clock calls it two months old
+        (30, "20251231T000000Z-00000000", True),  # of yesterday, when the host's clock was wrong
+        (30, "2x025T000000Z", True),
+        (30, "a folder of somebody", True),
+    ],
+)
+def test_a_host_forgets_earlier_runs_that_both_clocks_call_old(
+    tmp_path: Path,
+    days: int | None,
+    earlier_run: str,
+    left: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = Bench(tmp_path)
     bench.file("x", b"a\n", b"b\n")
-    earlier = tmp_path / "var" / "runs" / "20250101T000000Z-00000000" / "pre"
+    earlier = tmp_path / "var" / "runs" / earlier_run / "pre"
     earlier.mkdir(parents=True)
     sixty_days = datetime.now(timezone.utc).timestamp() - 60 * 86400
     os.utime(earlier.parent, (sixty_days, sixty_days))

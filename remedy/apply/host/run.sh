@@ -37,10 +37,15 @@ once() {
     printf '%s %s\n' "$PLAN" "$RUN" >>"$ROOT/plans"
 }
 
-# What taking back needs is not kept for ever: it holds whole files as they were.
+# What taking back needs is not kept for ever: it holds whole files as they were. Old is what both clocks call old,
+# the host's by the folder, and the controller's by the id of its run: one of them may be wrong by a year.
 forget() {
-    [ -z "${KEEP_DAYS-}" ] ||
-        find "$ROOT/runs" -mindepth 1 -maxdepth 1 -type d -mtime "+$KEEP_DAYS" ! -name "$RUN" -exec rm -rf -- {} +
+    [ -n "${KEEP_DAYS-}" ] || return 0
+    find "$ROOT/runs" -mindepth 1 -maxdepth 1 -type d -mtime "+$KEEP_DAYS" -name '[0-9]*T*' ! -name "$RUN" |
+        while read -r folder; do
+            day=${folder##*/}
+            if [ "${day%%T*}" -lt "$KEEP_SINCE" ] 2>/dev/null; then rm -rf -- "$folder"; fi
+        done
 }
 
 finish() {

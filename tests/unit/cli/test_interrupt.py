@@ -178,7 +178,7 @@ def has_connection(port: int) -> bool:
 
 
 @SIGNALS
-def test_a_command_that_does_not_heed_a_signal_is_ended_by_the_third(
+def test_a_command_that_does_not_heed_a_signal_is_ended_by_the_next(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     begun = tmp_path / "begun"
@@ -189,12 +189,26 @@ def test_a_command_that_does_not_heed_a_signal_is_ended_by_the_third(
     )
     process = start("check", inventory)
     wait_for(begun.exists)
-    for _ in range(3):
-        assert process.poll() is None
-        process.send_signal(number)
-        time.sleep(PATIENCE + 0.1)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(PATIENCE + 0.5)
+    assert process.poll() is None
+    process.send_signal(number)
     code, text = ended(process)
     assert (code, "remedy history INVENTORY" in text) == (CODES[number], True), text
+
+
+def test_a_signal_that_a_library_drops_comes_again(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(
+        f"import time\nopen({str(begun)!r}, 'w').close()\ntry:\n    time.sleep({LONG})\n"
+        f"except BaseException:\n    pass\ntime.sleep({LONG})\n"
+    )
+    process = start("check", inventory)
+    wait_for(begun.exists)
+    process.send_signal(signal.SIGTERM)
+    code, text = ended(process)
+    assert (code, text) == (143, "interrupted: SIGTERM\n")
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("from a library"), OSError(5, "x")])
