@@ -57,6 +57,7 @@ NOT_CURED = {
     "boots-with-another-name": "/etc/hostname",
     "boots-into-a-script": "rc.local",
     "scheduled-change": "nft flush ruleset",
+    "scheduled-reboot": "a reboot is scheduled",
     "prefix-too-long": "/32",
     "neighbours-unasked": "mcast_solicit",
     # The address of a device is the network's affair.
