@@ -28,6 +28,7 @@ STATUS_STYLE = {
     HostStatus.UNSETTLED: "red",
     HostStatus.UNREACHABLE: "red",
 }
+UNKNOWN_HOSTS = "nothing is known of them"
 SURVIVAL = {
     Boot.SURVIVED: ("booted since the last run; every applied change is still there", "green"),
     Boot.LOST: ("booted since the last run, and NOT every applied change is still there", "red"),
@@ -103,7 +104,9 @@ def _convergence(outcome: RunOutcome) -> Text:
     if by_status[HostStatus.UNREACHABLE]:
         unread = [outcome.hosts[name].error for name in by_status[HostStatus.UNREACHABLE]]
         words = unread_words(error for error in unread if error is not None)
-        return Text(f"not all      {words}: nothing is known of them", style="red")
+        changed = any(outcome.hosts[name].results for name in by_status[HostStatus.UNREACHABLE])
+        known = "how they are after their changes is not known" if changed else UNKNOWN_HOSTS
+        return Text(f"not all      {words}: {known}", style="red")
     if not outcome.converged:
         return Text("drift        a second probe found something left to change", style="red")
     if by_status[HostStatus.CHANGED]:

@@ -214,7 +214,12 @@ def _outcome(
     session: Session, work: ChangeRun, proposal: Proposal, result: ProbeResult
 ) -> RunOutcome:
     """Return how the changes ended on each host, by its report and by what the second probe finds."""
-    hosts = {name: host.unread(error) for name, error in result.errors.items()}
+    hosts = {
+        name: host.unread_after(error, work.reports[name])
+        if name in work.reports
+        else host.unread(error)
+        for name, error in result.errors.items()
+    }
     for name in result.fleet.states:
         report = work.reports.get(name)
         hosts[name] = (

@@ -9,6 +9,7 @@ from remedy.apply.report import ChangeStatus, HostReport
 from remedy.errors import LockedError, RefusedError, RemedyError, StaleError
 from remedy.plan import Finding, FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
+from remedy.text import counted
 
 GOOD = frozenset((ChangeStatus.DONE, ChangeStatus.ALREADY))
 BAD = frozenset((ChangeStatus.STALE, ChangeStatus.FAILED, ChangeStatus.LOST))
@@ -17,6 +18,27 @@ BAD = frozenset((ChangeStatus.STALE, ChangeStatus.FAILED, ChangeStatus.LOST))
 def unread(error: RemedyError) -> HostOutcome:
     """Return the outcome of a host that could not be read."""
     return HostOutcome(_status(error), error=error)
+
+
+def unread_after(error: RemedyError, report: HostReport) -> HostOutcome:
+    """Return the outcome of a host that could not be read again after its changes.
+
+    Args:
+        error: why it could not be read.
+        report: what it reported of its changes, which is the last that is known of it.
+    """
+    results = tuple(report.results.values())
+    made = sum(result.status is ChangeStatus.DONE for result in results)
+    if report.reverted:
+        last = "its guarded changes were not confirmed before, so it takes them back"
+    elif any(result.status is ChangeStatus.LOST for result in results):
+        last = "its changes had begun, and how they ended is not known"
+    elif made:
+        last = f"{counted(made, 'change')} had been made there"
+    else:
+        return unread(error)
+    whole = type(error)(f"{error.message}; {last}", next_step=error.next_step)
+    return HostOutcome(_status(error), results, error=whole)
 
 
 def not_reached(name: str, run: str) -> HostOutcome:

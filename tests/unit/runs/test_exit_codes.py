@@ -13,7 +13,7 @@ from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit import Journal
 from remedy.cli.main import main
 from remedy.plan import Finding, FindingKind, Plan
-from remedy.runs.host import changed, probed, reported
+from remedy.runs.host import changed, probed, reported, unread_after, with_claims
 from remedy.runs.outcome import (
     PRECEDENCE,
     HostOutcome,
@@ -171,3 +171,38 @@ def test_commands_without_hosts(tmp_path: Path) -> None:
     assert run("audit", "verify", inventory) == 0
     journal.path.write_text("no journal")
     assert run("audit", "verify", inventory) == 1
+
+
+def of(status: ChangeStatus, reverted: str = "") -> HostReport:
+    results = {"1": ChangeResult(id="1", status=status)}
+    return HostReport("", results, finished=True, reverted=reverted)
+
+
+@pytest.mark.parametrize(
+    ("report", "known"),
+    [
+        (of(ChangeStatus.DONE), "; 1 change had been made there"),
+        (of(ChangeStatus.LOST), "; its changes had begun, and how they ended is not known"),
+        (of(ChangeStatus.DONE, "cut"), "; its guarded changes were not confirmed before"),
+        (of(ChangeStatus.ALREADY), ""),
+    ],
+)
+def test_a_host_that_is_lost_after_its_changes_ends_with_what_is_known_of_them(
+    report: HostReport, known: str
+) -> None:
+    error = errors.ChangedKeyError("gpu01: the key has CHANGED", next_step="trust it")
+    outcome = unread_after(error, report)
+    assert (outcome.status, outcome.exit_code) == (HostStatus.UNREACHABLE, 4)
+    assert type(outcome.error) is errors.ChangedKeyError
+    assert outcome.error.message.startswith(f"{error.message}{known}")
+    assert outcome.error.next_step == "trust it"
+
+
+def test_a_machine_of_another_entry_is_refused_whatever_else_is_known_of_the_host() -> None:
+    finding = record(
+        Finding, host="gpu01", kind=FindingKind.BLOCKED, title="a stranger", fix="Either. Or."
+    )
+    hosts = with_claims({"gpu01": PENDING, "gpu02": OK}, [finding])
+    assert hosts["gpu02"] is OK
+    assert (hosts["gpu01"].status, hosts["gpu01"].exit_code) == (HostStatus.FAILED, 4)
+    assert str(hosts["gpu01"].error) == "gpu01: a stranger\nEither. Or."
