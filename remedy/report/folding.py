@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -69,13 +68,17 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
     A text that several hosts have is compared as it is: in a list of all hosts one's own name is one of many.
     """
     every = list(parts)
-    counts = Counter(
-        (part.shape, place, text) for part in every for place, text in enumerate(part.texts)
-    )
+    owners: dict[tuple[object, ...], str] = {}
+    shared = {
+        key
+        for part in every
+        for place, text in enumerate(part.texts)
+        if owners.setdefault(key := (part.shape, place, text), part.host) != part.host
+    }
     groups: dict[tuple[object, ...], list[Specimen[T]]] = {}
     for part in every:
         texts = tuple(
-            blurred(text, () if counts[part.shape, place, text] > 1 else words.get(part.host, ()))
+            blurred(text, () if (part.shape, place, text) in shared else words.get(part.host, ()))
             for place, text in enumerate(part.texts)
         )
         groups.setdefault((part.shape, texts), []).append(part)
