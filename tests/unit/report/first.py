@@ -67,7 +67,8 @@ def debian(name: str, place: int, every: tuple[str, ...], recording: str = "lab-
 
 
 def first_look(number: int, recording: str = "lab-idle", spec: Spec | None = None) -> Fleet:
-    """Return a fleet that nobody has prepared."""
+    """Return a fleet of up to 250 hosts that nobody has prepared."""
+    assert number <= 250, "their addresses end with their place"
     every = names_of(number)
     states = {name: debian(name, place, every, recording) for place, name in enumerate(every, 1)}
     nodes = tuple(
