@@ -217,7 +217,9 @@ def _left_open(confirmation: Confirmation, unread: Sequence[str]) -> Confirmatio
     """Return a confirmation that refutes nothing over hosts that were not read."""
     if not unread or confirmation.status is ConfirmationStatus.CONFIRMED:
         return confirmation
-    evidence = (*confirmation.evidence, f"not read: {fold(unread)}")
+    # In one line with the first evidence, which is the one that is always shown.
+    first = "; ".join((*confirmation.evidence[:1], f"not read: {fold(unread)}"))
+    evidence = (first, *confirmation.evidence[1:])
     return confirmation.model_copy(update={"status": ConfirmationStatus.OPEN, "evidence": evidence})
 
 

@@ -132,7 +132,7 @@ def _last_lines(outcome: RunOutcome) -> Iterator[Text]:
         yield Text("not verified: --no-verify", style="yellow")
     elif outcome.mode == "rehearsal":
         yield Text("rehearsed: nothing was written on any host")
-    elif outcome.mode == "rollback" and outcome.plan and outcome.plan.changes:
+    elif outcome.mode == "rollback" and outcome.hosts:
         results = (result for host in outcome.hosts.values() for result in host.results)
         if any(result.status is ChangeStatus.DONE for result in results):
             yield Text(f"taken back by run {outcome.run}, which can itself be taken back")

@@ -26,7 +26,7 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
     unread = {} if proposal.probe is None else proposal.probe.errors
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
-        *_plan(proposal, len(unread), commands=commands),
+        *_plan(proposal, len(proposal.unread), commands=commands),
         *_final(proposal),
         *error_lines(unread),
         *problem_lines(proposal.obstacles, proposal.plan),

@@ -127,3 +127,32 @@ def test_a_clone_that_carries_the_name_of_a_machine_at_its_place_is_renamed(
     applied = site.remedy("apply", "--yes", *APPLY)
     assert applied.code == 0, applied.text
     site.assert_right()
+
+
+def test_a_host_that_cannot_be_read_is_left_out_of_a_plan_file_until_the_run_is_resumed(
+    cluster: Cluster,
+) -> None:
+    """Its key changes between the plan and its apply: nothing is tried there, whoever answers later."""
+    site = Site(cluster)
+    two, plan = ("--limit", "gpu[01-02]"), str(site.folder / "plan.json")
+    assert site.remedy("plan", *two, "-o", plan).code == 0
+    cluster.host("gpu02").must("rm /etc/ssh/ssh_host_*; ssh-keygen -A; systemctl restart ssh")
+    applied = site.remedy("apply", *two, "--plan", plan, "--yes", "--no-verify")
+    assert applied.code == 4
+    assert "Changing 1 host " in applied.stderr
+    assert "not all      1 with a CHANGED key" in applied.stdout
+    run = json.loads(site.remedy("history", "--json").stdout)[-1]["run"]
+    assert "gpu02: the run did not come to it" in site.show(run).text
+    assert site.remedy("trust", "--replace", "gpu02", "--yes").code == 0
+    resumed = site.remedy("apply", "--resume", run, *two, "--yes", "--no-verify")
+    assert resumed.code == 0, resumed.text
+    site.assert_right("gpu01", "gpu02", addresses=site.addresses())
+    # Neither is anything taken back there, and the rest of a run is.
+    site.run(str(COMMAND), "trust", str(site.inventory), "--replace", "gpu02", "--yes")
+    cluster.host("gpu02").must("rm /etc/ssh/ssh_host_*; ssh-keygen -A; systemctl restart ssh")
+    last = json.loads(site.remedy("history", "--json").stdout)[-1]["run"]
+    back = site.remedy("rollback", last, *two, "--yes")
+    assert back.code == 4, back.text
+    assert "the ssh host key has CHANGED" in back.stdout
+    assert "nothing was taken back" in back.stdout
+    assert "1 host could not be read" in back.stdout
