@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -46,22 +46,26 @@ LEGEND = {
     FindingKind.UNKNOWN: "could not be read, so not called right",
     FindingKind.REPORT: "worth knowing",
 }
+Shown = Callable[[Change, Plan], Iterator[RenderableType]]
 IN_FULL = "every command and file whole: the same command with --commands"
 
 
-def render_plan(plan: Plan, unread: int = 0, of: Plan | None = None) -> RenderableType:
+def render_plan(
+    plan: Plan, unread: int = 0, of: Plan | None = None, action: Shown | None = None
+) -> RenderableType:
     """Return a plan that remedy made, for reading.
 
     Args:
         plan: what is to be shown.
         unread: how many hosts could not be read, so that what they need is unknown.
         of: the whole that it is a part of; None where it is all.
+        action: shows what a change does to the last byte; None: in words.
     """
     whole = plan if of is None else of
     if not plan.changes:
         return Group(*_unchanged(plan, plan.findings), tally(whole, unread))
     cured, others = _assigned(plan)
-    middle = [*_changes(plan, cured), *_unchanged(plan, others)]
+    middle = [*_changes(plan, cured, action or _action), *_unchanged(plan, others)]
     head = [Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold"), weighed(plan)]
     again = [weighed(plan)] if len(middle) > LONG else []
     return Group(
@@ -71,7 +75,7 @@ def render_plan(plan: Plan, unread: int = 0, of: Plan | None = None) -> Renderab
         *middle,
         tally(whole, unread),
         *again,
-        Text(f"  {IN_FULL}", style="dim"),
+        *([] if action else [Text(f"  {IN_FULL}", style="dim")]),
     )
 
 
@@ -177,7 +181,9 @@ def _evidence(findings: Sequence[Finding], lead: str) -> Iterator[Text]:
 # ---- changes
 
 
-def _changes(plan: Plan, cured: Mapping[int, list[Finding]]) -> Iterator[RenderableType]:
+def _changes(
+    plan: Plan, cured: Mapping[int, list[Finding]], action: Shown
+) -> Iterator[RenderableType]:
     """Yield each change once, with all hosts that it is made on and the findings that it cures."""
     words = _words(plan)
     parts = map(partial(_specimen_of_change, plan), range(len(plan.changes)))
@@ -191,7 +197,7 @@ def _changes(plan: Plan, cured: Mapping[int, list[Finding]]) -> Iterator[Rendera
         yield from _because(first, group.hosts, findings, words)
         if first.disrupts:
             yield Text(f"      note     {first.disrupts}", style="yellow")
-        yield from _action(first, plan)
+        yield from action(first, plan)
         if not group.is_same:
             text = f"      as on {first.host}; on the others with their own names and addresses"
             yield Text(text, style="dim")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -20,8 +19,8 @@ from remedy.plan import Change, CommandAction, FileAction, Finding, Plan, sha256
 from remedy.plan.seal import secret_lines
 from remedy.report import folding
 from remedy.report.folding import Specimen
-from remedy.report.plan import KIND_STYLE
-from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
+from remedy.report.plan import KIND_STYLE, render_plan
+from remedy.report.summary import tally
 from remedy.text import counted, fold
 
 # What a terminal shows as it is: printable ASCII without blanks at the end.
@@ -107,11 +106,13 @@ def render_commands(plan: Plan, unread: int = 0) -> RenderableType:
         plan: what is to be shown.
         unread: how many hosts could not be read, so that what they need is unknown.
     """
-    if not plan.changes:
-        return Group(render_body(plan), tally(plan, unread))
-    head = Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold")
-    summary = (head, weighed(plan), by_remedy(plan), Text(""))
-    return Group(*summary, render_body(plan), tally(plan, unread), weighed(plan))
+    return render_plan(plan, unread, action=_exact_action)
+
+
+def _exact_action(change: Change, plan: Plan) -> Iterator[RenderableType]:
+    """Yield what a change does, to the last byte."""
+    action = change.action
+    yield from _command(action) if isinstance(action, CommandAction) else _file(action, plan)
 
 
 def render_head(plan: Plan) -> RenderableType:
@@ -153,18 +154,22 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
 
 
 def _findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
-    groups: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        groups[finding.model_dump_json(exclude={"host"})].append(finding)
-    for alike in groups.values():
-        first = alike[0]
-        where = fold(f.host for f in alike if f.host)
-        if any(f.host is None for f in alike):
-            where = ", ".join(filter(None, (where, "the inventory")))
+    """Yield each finding once, with the hosts of which it is the same but for their own names."""
+    words = folding.own_words(filter(_DIGIT.search, {f.host for f in findings if f.host}), {})
+    specimens = (
+        Specimen(f, f.host or "", (f.host is None,), (f.model_dump_json(exclude={"host"}),))
+        for f in findings
+    )
+    for group in folding.alike(specimens, words):
+        alike, first = group.items, group.items[0]
+        where = fold(group.hosts) or "the inventory"
         if len(alike) != len({f.host for f in alike}):
             where += f" ({len(alike)} times)"
         line = Text(f"  {first.kind.value:<8} ", style=KIND_STYLE[first.kind])
         yield line.append(f"{where}  [{first.remedy}{_label(first.label)}]", style="bold")
+        if not group.is_same:
+            every = sha256("\0".join(f.model_dump_json() for f in alike).encode())
+            yield Text(f"           as on {first.host}, with their own names; all: sha256 {every}")
         yield Quoted("           ", first.title)
         for text in first.evidence:
             yield Quoted("      seen ", text, "dim")
@@ -208,8 +213,7 @@ def _changes(
             yield Quoted("      does      ", first.does)
         if first.restarts:
             yield Quoted("      restarts  ", first.restarts)
-        action = first.action
-        yield from _command(action) if isinstance(action, CommandAction) else _file(action, plan)
+        yield from _exact_action(first, plan)
         yield from _unread(first, "      ")
 
 

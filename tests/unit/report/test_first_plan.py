@@ -10,7 +10,7 @@ import pytest
 
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Remedy, Risk, remedies
 from remedy.report.plan import render_plan
-from remedy.report.whole import render_commands
+from remedy.report.whole import render_commands, render_whole
 from tests.unit.build import record
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.fleets import single_cases
@@ -56,9 +56,21 @@ def test_a_host_that_differs_is_not_folded() -> None:
 def test_every_byte_is_shown_where_it_is_asked_for() -> None:
     plan = plan_of(first_look(8))
     text = "\n".join(lines(render_commands(plan)))
-    assert "as on gpu001; on 7 other hosts with their own" in text
+    assert "as on gpu001; on the others with their own names and addresses" in text
     for name in names_of(8):
         assert f"\\t{name}" in text
+
+
+def test_a_plan_file_is_folded_too_and_says_what_it_is_of_all_hosts() -> None:
+    plan = plan_of(first_look(8))
+    read = plan.model_copy(update={"contents": {}, "addresses": {}})
+    text = "\n".join(lines(render_whole(read)))
+    assert text.count("  ~ gpu[001-008]: write the cluster's 8 hosts") == 1
+    assert "as on gpu001; on 7 other hosts with their own" in text
+    other = plan.changes[4].model_copy(update={"reason": plan.changes[4].reason + " "})
+    changes = (*plan.changes[:4], other, *plan.changes[5:])
+    changed = "\n".join(lines(render_whole(read.model_copy(update={"changes": changes}))))
+    assert "  ~ gpu[001-004,006-008]: write" in changed
 
 
 def change(host: str, number: int = 1, **fields: object) -> Change:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.report.folding import Fold, Specimen, Words, alike, blurred, own_words
+from remedy.report.folding import Fold, Specimen, Words, alike, blurred, by_text, own_words
 
 HOSTS = tuple(f"gpu{n}" for n in range(1, 13))
 ADDRESSES = {host: (f"10.0.0.{n}", f"192.168.0.{n}") for n, host in enumerate(HOSTS, 1)}
@@ -99,3 +99,11 @@ def test_what_names_another_host_is_not_folded() -> None:
         Specimen(1, "gpu2", (), ("sends to gpu1 ",)),
     ]
     assert len(alike(every, WORDS)) == 2
+
+
+def test_texts_about_hosts_are_told_once() -> None:
+    texts = [(host, f"the journal of {host} is cut") for host in HOSTS] + [("gpu3", "and more")]
+    assert by_text(texts) == [
+        ("gpu[1-12]", "the journal of gpu1 is cut"),
+        ("gpu3", "and more"),
+    ]
