@@ -11,6 +11,8 @@ from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.proof import proof_options
 
+MODULES = ("remedy.runs.apply", "remedy.report.proposal")
+
 
 @click.command()
 @host_options
@@ -79,7 +81,7 @@ def apply(
         "prove_waves": prove_waves,
         "max_failures": max_failures,
     }
-    with opened(Options(**options), apply=limits, verify=proof) as (session, terminal):
+    with opened(Options(**options), *MODULES, apply=limits, verify=proof) as (session, terminal):
         from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal
 

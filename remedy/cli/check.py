@@ -23,7 +23,10 @@ def check(commands: bool, exit_code: bool, after_reboot: bool, **options: Any) -
 
     With --after-reboot the exit code is 1 where an applied change did not survive a boot.
     """
-    with opened(Options(**options)) as (session, terminal):
+    with opened(Options(**options), "remedy.runs.check", "remedy.report.proposal") as (
+        session,
+        terminal,
+    ):
         from remedy.report.proposal import render_own
         from remedy.runs.check import check
 

@@ -78,11 +78,14 @@ COMMANDS_OPTION = click.option(
 
 
 @contextmanager
-def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Session, Terminal]]:
+def opened(
+    options: Options, *modules: str, **settings: dict[str, object]
+) -> Iterator[tuple[Session, Terminal]]:
     """Open the inventory of a command, and show an expected error in place of a traceback.
 
     Args:
         options: of the command.
+        modules: what a command works with that reads its hosts in any case: imported while it connects to them.
         settings: by section of the spec, what the command line sets in its place; None leaves a setting alone.
     """
     from remedy.cli.terminal import Terminal
@@ -105,6 +108,7 @@ def opened(options: Options, **settings: dict[str, object]) -> Iterator[tuple[Se
             settings=settings,
             sudo_password=password,
             progress=terminal,
+            modules=modules,
         )
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))

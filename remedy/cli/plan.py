@@ -19,7 +19,10 @@ from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
 def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -> None:
     """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
-    with opened(Options(**options)) as (session, terminal):
+    with opened(Options(**options), "remedy.runs.plan", "remedy.report.proposal") as (
+        session,
+        terminal,
+    ):
         from remedy.apply.waves import TAKEN_BACK
         from remedy.report.proposal import render_own
         from remedy.runs.plan import plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from remedy.verify.allreduce.engines import NAMES
+from remedy.spec import EngineName
 
 
 def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,7 +16,7 @@ def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.option(
         "--engine",
-        type=click.Choice(NAMES),
+        type=click.Choice(get_args(EngineName)),
         help="What runs the all-reduce; default: the engine of the spec, else torch.",
     )
     @click.option(

@@ -40,7 +40,7 @@ def verify(
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; where that fails, the
     hosts or the links between two hosts that cause it.
     """
-    with opened(Options(**options), verify=proof) as (session, terminal):
+    with opened(Options(**options), "remedy.runs.verify", verify=proof) as (session, terminal):
         from remedy.report.page import page
         from remedy.runs.verify import verify
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from remedy.apply.carrier import Carrier
-from remedy.apply.job import Guard
-from remedy.audit import Story, read_stories
-from remedy.audit.journal import FILE_NAME
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
-from remedy.plan import section_models
-from remedy.runs.activity import Activity
 from remedy.spec import FILE_NAME as SPEC_NAME
-from remedy.spec import Spec, load_spec
+from remedy.spec import Spec, load_spec, load_ssh
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
 from remedy.transport.reader import load_inventory
@@ -26,6 +21,9 @@ from remedy.transport.reader import load_inventory
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
+    from remedy.apply.carrier import Carrier
+    from remedy.audit import Story
+    from remedy.runs.activity import Activity
     from remedy.verify.verdict import Rung
 
 
@@ -77,7 +75,7 @@ class Session:
     transport: Transport
     hosts: tuple[str, ...]
     progress: Progress = field(default_factory=Silent)
-    activity: Activity = field(default_factory=Activity)
+    activity: Activity = field(default_factory=lambda: _activity())
 
     @property
     def home(self) -> Path:
@@ -87,6 +85,9 @@ class Session:
     @cached_property
     def carrier(self) -> Carrier:
         """Brings changes to the hosts."""
+        from remedy.apply.carrier import Carrier
+        from remedy.apply.job import Guard
+
         settings = self.spec.apply
         guard = Guard(settings.confirm_seconds, needs_systemd=settings.without_systemd == "refuse")
         return Carrier(self.transport, guard, self._hear, settings.keep_days)
@@ -97,6 +98,9 @@ class Session:
 
     def stories(self) -> dict[str, Story]:
         """Read the story of every run from the journal."""
+        from remedy.audit import read_stories
+        from remedy.audit.journal import FILE_NAME
+
         return read_stories(self.home / FILE_NAME)
 
     def story(self, run: str) -> Story:
@@ -114,6 +118,12 @@ class Session:
         return story
 
 
+def _activity() -> Activity:
+    from remedy.runs.activity import Activity
+
+    return Activity()
+
+
 def open_session(
     path: Path,
     *,
@@ -122,8 +132,9 @@ def open_session(
     settings: Mapping[str, Mapping[str, object]] | None = None,
     sudo_password: SecretStr | None = None,
     progress: Progress | None = None,
+    modules: Sequence[str] = (),
 ) -> Session:
-    """Read an inventory and its spec; connections are opened when they are first needed.
+    """Read an inventory and its spec, and begin to connect: meanwhile, what the command works with is imported.
 
     Args:
         path: the inventory.
@@ -132,6 +143,7 @@ def open_session(
         settings: by section, what the command line sets in place of the spec; None leaves a setting alone.
         sudo_password: for hosts that ask for one.
         progress: receives what happens.
+        modules: what the command works with.
 
     Raises:
         InventoryError: the inventory cannot be used.
@@ -141,15 +153,27 @@ def open_session(
     progress = progress or Silent()
     inventory = load_inventory(path)
     beside = path.resolve().parent / SPEC_NAME
-    loaded = load_spec(spec or (beside if beside.exists() else None), section_models())
-    for section, values in (settings or {}).items():
-        loaded.override(section, **values)
+    file = spec or (beside if beside.exists() else None)
     hosts = inventory.select(limit)
-    activity = Activity()
+    activities: list[Activity] = []
 
     def hear(event: HostEvent) -> None:
-        activity.hear(event)
+        for activity in activities:
+            activity.hear(event)
         progress.host(event)
 
-    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=loaded.ssh)
-    return Session(inventory, loaded, transport, hosts, progress, activity)
+    def load() -> Spec:
+        # Half of what a command on few hosts takes is importing, for which no host has to wait.
+        from remedy.plan import section_models
+
+        for name in modules:
+            import_module(name)
+        return load_spec(file, section_models())
+
+    ssh = load_ssh(file)
+    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=ssh)
+    loaded = transport.meanwhile(hosts, load) if modules else load()
+    activities.append(_activity())
+    for section, values in (settings or {}).items():
+        loaded.override(section, **values)
+    return Session(inventory, loaded, transport, hosts, progress, activities[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from remedy.spec.apply import ApplySpec
 from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
-from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec
+from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec, load_ssh
 from remedy.spec.section import SpecSection
 from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import EngineName, VerifySpec
@@ -26,4 +26,5 @@ __all__ = [
     "SshSpec",
     "VerifySpec",
     "load_spec",
+    "load_ssh",
 ]

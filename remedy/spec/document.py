@@ -110,26 +110,7 @@ def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spe
         SpecError: the file cannot be read, is not YAML, has a key that does not exist (the nearest one that
             does is named) or a value that is not allowed; the message has the path inside the file.
     """
-    document: Any = {}
-    where = str(path)
-    if path is not None:
-        try:
-            document = parse_yaml(path.read_bytes())
-        except OSError as error:
-            raise SpecError(
-                f"{where}: {error.strerror}", next_step="Give a file that can be read with --spec."
-            ) from error
-        except YamlError as error:
-            raise SpecError(
-                f"{where} is not YAML: {error}",
-                next_step="Correct it, or remove it to use the defaults.",
-            ) from error
-    document = {} if document is None else document
-    if not isinstance(document, dict):
-        raise SpecError(
-            f"{where}: expected sections such as `cluster:`, found {type(document).__name__}",
-            next_step="Start each setting with its section.",
-        )
+    document, where = _document(path), str(path)
     for name in document:
         if name not in models:
             raise SpecError(
@@ -137,6 +118,36 @@ def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spe
                 next_step=f"Sections: {', '.join(sorted(models))}.",
             )
     return Spec({name: _section(where, name, model, document) for name, model in models.items()})
+
+
+def load_ssh(path: Path | None) -> SshSpec:
+    """Read how to connect, and nothing else of ``remedy.yaml``; what it takes is as for ``load_spec``."""
+    section = _section(str(path), "ssh", SshSpec, _document(path))
+    assert isinstance(section, SshSpec)
+    return section
+
+
+def _document(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        document = parse_yaml(path.read_bytes())
+    except OSError as error:
+        raise SpecError(
+            f"{path}: {error.strerror}", next_step="Give a file that can be read with --spec."
+        ) from error
+    except YamlError as error:
+        raise SpecError(
+            f"{path} is not YAML: {error}",
+            next_step="Correct it, or remove it to use the defaults.",
+        ) from error
+    document = {} if document is None else document
+    if not isinstance(document, dict):
+        raise SpecError(
+            f"{path}: expected sections such as `cluster:`, found {type(document).__name__}",
+            next_step="Start each setting with its section.",
+        )
+    return document
 
 
 def _section(

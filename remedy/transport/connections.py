@@ -12,8 +12,10 @@ import remedy.transport.cooperative  # noqa: F401  (first, before others import 
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
+from typing import TypeVar
 
 import gevent
 from gevent.lock import BoundedSemaphore
@@ -48,6 +50,8 @@ for _name in ("pyinfra", "paramiko"):
     logging.getLogger(_name).propagate = False
 client.install()
 
+T = TypeVar("T")
+
 # sshd drops connections above MaxStartups (10:30:100) only while they are not yet authenticated, and
 # that is counted per host; what limits us is the controller: about 2 MB and one key exchange each.
 PARALLEL = 128
@@ -79,9 +83,28 @@ class Transport:
         self._listen = listener or (lambda _: None)
         self._state = _make_state(inventory)
         self._slots = BoundedSemaphore(PARALLEL)
+        self._ahead: dict[str, gevent.Greenlet] = {}
         self._watchman = Watchman(spec or SshSpec(), self._slow)
         # Names are looked up in threads, and one whose name server is dead keeps its thread for a while.
         gevent.get_hub().threadpool.maxsize = PARALLEL
+
+    def meanwhile(self, hosts: Iterable[str], work: Callable[[], T]) -> T:
+        """Open connections to hosts while ``work`` is done in a thread of its own, and return what it returns.
+
+        How a connection went is said when the first script is to run there, as if it were opened then.
+        """
+        for name in hosts:
+            self._ahead[name] = gevent.spawn(self._open, self.inventory.node(name))
+        done: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:  # raised here, and not shown by the thread
+                done.set_exception(error)
+
+        gevent.get_hub().threadpool.apply(do)
+        return done.result()
 
     def run(
         self,
@@ -154,6 +177,12 @@ class Transport:
         self, node: Node, script: Script, stage: str, marks: Marks, answer: CommandAnswer
     ) -> RemedyError | None:
         """Run a script on a host and fill ``answer``; return why that did not come to its end."""
+        if not self._state.inventory.get_host(node.name).connected:
+            self._listen(HostEvent(node.name, "connecting"))
+        ahead = self._ahead.pop(node.name, None)
+        error = ahead.get() if ahead is not None else None
+        if error is not None:
+            return error
         try:
             with self._watchman.over(node.name) as watch:
                 error = self._connect(node, watch)
@@ -168,11 +197,19 @@ class Transport:
             self.reconnect(node.name)
             return explain_flood(node, str(flood))
 
+    def _open(self, node: Node) -> RemedyError | None:
+        """Connect to a host without a script; return why that did not go well."""
+        try:
+            with self._watchman.over(node.name) as watch:
+                return self._connect(node, watch)
+        except Overdue as overdue:
+            self.reconnect(node.name)
+            return explain_stuck(node, overdue.stuck)
+
     def _connect(self, node: Node, watch: Watch) -> RemedyError | None:
         host = self._state.inventory.get_host(node.name)
         if host.connected:
             return None
-        self._listen(HostEvent(node.name, "connecting"))
         self.counts[f"connect:{node.name}"] += 1
         try:
             watch.take_slot(self._slots)
