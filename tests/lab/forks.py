@@ -28,7 +28,8 @@ LONGEST_REQUEST = 100_000
 # What commands import when they come to it.
 LATER = (
     *("ClusterShell.NodeSet", "jinja2", "rich.live", "remedy.cli.terminal", "remedy.diagnose"),
-    *("remedy.runs.session", "remedy.transport.cooperative", "remedy.verify.ladder"),
+    *("remedy.runs.session", "remedy.runs.apply", "remedy.report.proposal"),
+    *("remedy.transport.cooperative", "remedy.verify.ladder"),
 )
 
 
