@@ -180,9 +180,9 @@ class Transport:
         if not self._state.inventory.get_host(node.name).connected:
             self._listen(HostEvent(node.name, "connecting"))
         ahead = self._ahead.pop(node.name, None)
-        error = ahead.get() if ahead is not None else None
-        if error is not None:
-            return error
+        failure: RemedyError | None = ahead.get() if ahead is not None else None
+        if failure is not None:
+            return failure
         try:
             with self._watchman.over(node.name) as watch:
                 error = self._connect(node, watch)
