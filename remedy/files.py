@@ -6,9 +6,13 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+STANDARD = Path("-")
+"""Standard input, where a file is read; standard output, where it is written."""
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
@@ -55,6 +59,20 @@ def read_regular(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         return file.read(most)
+
+
+def read_standard(most: int) -> bytes:
+    """Return the first bytes of standard input, for a file that is called ``-``.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return sys.stdin.buffer.read(most)
+
+
+def name_of(path: Path) -> str:
+    """Return how messages name a file that is read."""
+    return "standard input" if path == STANDARD else str(path)
 
 
 def make_folder(folder: Path, *, mode: int = 0o700) -> None:

@@ -160,6 +160,11 @@ def limited(names: Iterable[str]) -> str:
     return shlex.quote(fold(names))
 
 
+def quoted(value: object) -> str:
+    """Return a path or a word of a command as it is typed, quoted for a shell where it has to be."""
+    return shlex.quote(str(value))
+
+
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Return names as a list in a sentence, each once: "gpu01, gpu07 and 3 more".
 

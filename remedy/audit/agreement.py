@@ -85,6 +85,7 @@ class Agreement:
                 "signature": self.planner.signature.read_text(encoding="utf-8"),
             }
         data |= {"sizes": sizes} if sizes else {}
+        data |= self.plan.choice.record
         return {**data, **{k: v for k in ("resumes", "of") if (v := getattr(self, k))}}
 
 
@@ -181,6 +182,8 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
             "machines": {},
             "secrets": {},
             "sealed_by": "",
+            "only": (),
+            "skip": (),
         }
     )
 

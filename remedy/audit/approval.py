@@ -18,6 +18,7 @@ from pathlib import Path
 from remedy.errors import RefusedError, UsageError
 from remedy.files import read_regular, write_whole
 from remedy.plan import Plan
+from remedy.text import quoted
 
 # A signature made for something else (a git commit, a file) is no approval of a plan.
 NAMESPACE = "remedy-plan@v1"
@@ -136,12 +137,13 @@ def require(
         required = "approval is" if count == 1 else "approvals are"
         raise RefusedError(
             f"{path}: {count} {required} required, and valid ones are from {principals}{why}",
-            next_step=f"Have it approved: remedy approve {path} --key KEY, by somebody in {allowed_signers}.",
+            next_step=f"Have it approved: remedy approve {quoted(path)} --key KEY, by somebody "
+            f"in {allowed_signers}.",
         )
     if principal is None:
         raise RefusedError(
             f"{path}: who made this plan has not signed it as its planner: {file.name}: {reason}",
-            next_step=f"Have it signed: remedy approve {path} --planner --key KEY. "
+            next_step=f"Have it signed: remedy approve {quoted(path)} --planner --key KEY. "
             f'{allowed_signers} has to allow the key for that: namespaces="{PLANNER}".',
         )
     return Approval(principal, file), tuple(enough)

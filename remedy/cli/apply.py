@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
+from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened, remedy_options
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.proof import proof_options
 
@@ -16,6 +16,7 @@ MODULES = ("remedy.runs.apply", "remedy.report.proposal")
 
 @click.command()
 @host_options
+@remedy_options
 @COMMANDS_OPTION
 @YES_OPTION
 @click.option("--no-verify", is_flag=True, help="Do not prove the result; the record says so.")
@@ -25,7 +26,8 @@ MODULES = ("remedy.runs.apply", "remedy.report.proposal")
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Carry out the plan of RUN on the hosts that it did not reach, or whose answer was lost.",
+    help="Carry out the plan of RUN on the hosts that it did not reach, or whose answer was lost; "
+    "`latest` is the last apply.",
 )
 @click.option(
     "--require-approval",
@@ -82,9 +84,12 @@ def apply(
         "max_failures": max_failures,
     }
     with opened(Options(**options), *MODULES, apply=limits, verify=proof) as (session, terminal):
+        from remedy.audit.latest import LATEST, to_resume
         from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal
 
+        if resume == LATEST:
+            resume = to_resume(session.stories().values()).run
         proposal = apply.propose(
             session,
             plan_file=plan_file,
@@ -96,6 +101,8 @@ def apply(
         if rehearse:
             terminal.finish(rehearsal.rehearse(session, proposal))
         question = hosts_question("Change")
-        consent = consent_to(question, yes=yes, accept_high_risk=accept_high_risk)
+        consent = consent_to(
+            question, yes=yes, accept_high_risk=accept_high_risk, show=terminal.insist
+        )
         outcome = apply.apply(session, proposal, consent=consent, prove=not no_verify)
         terminal.finish(outcome)

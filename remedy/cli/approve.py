@@ -8,6 +8,8 @@ import click
 
 from remedy.cli.common import errors_shown
 from remedy.cli.terminal import out
+from remedy.errors import UsageError
+from remedy.files import STANDARD
 
 
 @click.command()
@@ -32,6 +34,11 @@ def approve(plan_file: Path, key: Path, planner: bool) -> None:
         from remedy.plan import read_plan
         from remedy.report.whole import render_whole
 
+        if plan_file == STANDARD:
+            raise UsageError(
+                "a signature is written beside the plan, and standard input has no place for it",
+                next_step="Save the plan first: remedy plan INVENTORY -o plan.json",
+            )
         plan = read_plan(plan_file)
         out.print(render_whole(plan))
         # Where nobody can answer, the command itself is the answer.

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
+from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened, remedy_options
 
 
 @click.command()
 @host_options
+@remedy_options
 @COMMANDS_OPTION
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
 @click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,9 @@ import click
 
 from remedy.cli import plain
 from remedy.cli.interrupt import received
-from remedy.errors import InventoryError, OutputError, RemedyError
+from remedy.errors import InventoryError, OutputError, RemedyError, UsageError
+from remedy.files import STANDARD
+from remedy.text import quoted
 
 if TYPE_CHECKING:
     from remedy.cli.terminal import Terminal
@@ -34,6 +35,10 @@ class Options:
     as_json: bool = False
     verbose: bool = False
     ask_sudo_password: bool = False
+    quiet: bool = False
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    strict: bool = False
 
 
 def host_options(function: F) -> F:
@@ -64,11 +69,31 @@ def host_options(function: F) -> F:
             help="Show each step of each host, and tracebacks of the inventory.",
         ),
         click.option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            help="Show no progress, and a result only where it is not good: the exit code says the rest.",
+        ),
+        click.option(
             "-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password."
         ),
     )
     for decorator in reversed(decorators):
         function = decorator(function)
+    return function
+
+
+def remedy_options(function: F) -> F:
+    """Add to a command that plans the options that choose remedies, and that say which findings count."""
+    function = click.option(
+        "--strict", is_flag=True, help="Exit with 1 where a remedy only reports something, too."
+    )(function)
+    for name, text in (
+        ("--skip", "Leave these remedies out."),
+        ("--only", "Decide by these remedies alone, such as hostname,limits."),
+    ):
+        option = click.option(name, multiple=True, metavar="REMEDY", help=text)
+        function = option(function)
     return function
 
 
@@ -90,8 +115,12 @@ def opened(
     """
     from remedy.cli.terminal import Terminal
 
-    terminal = Terminal(as_json=options.as_json, verbose=options.verbose)
+    terminal = Terminal(as_json=options.as_json, verbose=options.verbose, quiet=options.quiet)
     with errors_shown(verbose=options.verbose):
+        if options.quiet and options.verbose:
+            raise UsageError(
+                "--quiet and --verbose exclude each other", next_step="Leave one of them out."
+            )
         # pyinfra has to be loaded before other users of sockets.
         from pydantic import SecretStr
 
@@ -109,11 +138,31 @@ def opened(
             sudo_password=password,
             progress=terminal,
             modules=modules,
+            only=options.only,
+            skip=options.skip,
+            strict=options.strict,
         )
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))
+        if session.choice:
+            terminal.chosen(session.choice.words)
         with _end_explained(session, terminal, options.inventory):
             yield session, terminal
+
+
+def make_room_for(output: Path | None, terminal: Terminal) -> None:
+    """Leave standard output to a plan that is written there (``-o -``).
+
+    Raises:
+        UsageError: the document of ``--json`` would be there too.
+    """
+    if output != STANDARD:
+        return
+    if terminal.as_json:
+        raise UsageError(
+            "--json and -o - both write to standard output", next_step="Give a file with -o."
+        )
+    terminal.make_room()
 
 
 def cooperate() -> None:
@@ -150,7 +199,7 @@ def _report(session: Session, inventory: Path, reason: str, code: int) -> Interr
         session.activity,
         signal=reason,
         code=code,
-        inventory=shlex.quote(str(inventory)),
+        inventory=quoted(inventory),
         guard_seconds=session.spec.apply.confirm_seconds,
     )
 

@@ -21,7 +21,11 @@ YES_OPTION = click.option("--yes", is_flag=True, help="Do not ask for consent.")
 
 
 def consent_to(
-    question: Callable[[Proposal], str], *, yes: bool, accept_high_risk: bool = True
+    question: Callable[[Proposal], str],
+    *,
+    yes: bool,
+    accept_high_risk: bool = True,
+    show: Callable[[], object] = list,
 ) -> Callable[[Proposal], None]:
     """Return what asks for consent to a proposal.
 
@@ -29,10 +33,13 @@ def consent_to(
         question: what is asked on a terminal.
         yes: whether consent was given on the command line.
         accept_high_risk: whether that holds for changes marked as high risk too.
+        show: shows what is asked about, where it is not shown yet (--quiet).
     """
 
     def consent(proposal: Proposal) -> None:
         risky = proposal.high_risk
+        if not yes or risky or proposal.claims or proposal.unseen:
+            show()
         if yes and risky and not accept_high_risk:
             raise RefusedError(
                 f"{risky[0].host}: {risky[0].title}: marked as high risk, which --yes alone does not cover",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 from remedy.cli.common import Options, errors_shown, opened
 from remedy.cli.plain import print_json
 from remedy.cli.terminal import err, out
+from remedy.text import quoted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis, Explanation
@@ -98,7 +98,7 @@ def _with_hosts(diagnosis: Diagnosis, options: Options) -> Explanation:
         diagnosis.model_copy(update={"notes": notes}),
         probed.plan,
         fleet.states,
-        shlex.quote(str(options.inventory)),
+        quoted(options.inventory),
         fleet.host_by_address,
         unread=probed.errors,
     )
@@ -110,7 +110,7 @@ def _without_hosts(diagnosis: Diagnosis, logs: tuple[Path, ...]) -> Explanation:
     from remedy.diagnose.confirm import command_for, remedy_for
     from remedy.diagnose.diagnosis import Explanation
 
-    typed = " ".join(shlex.quote(str(path)) for path in logs)
+    typed = " ".join(map(quoted, logs))
     ask = f"remedy diagnose {typed} --inventory INVENTORY"
     return Explanation(
         diagnosis=diagnosis,

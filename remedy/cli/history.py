@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from remedy.cli.common import errors_shown, home_of
 from remedy.cli.plain import print_json
 from remedy.cli.terminal import out
+from remedy.text import counted
+
+if TYPE_CHECKING:
+    from remedy.audit import Story
+
+MODES = ("check", "plan", "apply", "rehearsal", "rollback", "verify", "unlock")
+VERDICTS = {"proved": True, "not-proved": False, "none": None}
 
 
 @click.command()
@@ -20,19 +28,52 @@ from remedy.cli.terminal import out
     metavar="HOSTS",
     help="Only the runs that these hosts took part in, such as gpu[01-08].",
 )
+@click.option("-n", "number", type=click.IntRange(min=1), help="Only the last so many runs.")
+@click.option(
+    "--command",
+    "modes",
+    multiple=True,
+    type=click.Choice(MODES),
+    help="Only runs of this command; may be repeated.",
+)
+@click.option(
+    "--verdict", type=click.Choice(list(VERDICTS)), help="Only runs that ended with this verdict."
+)
+@click.option(
+    "--since", metavar="TIME", help="Runs that began at or after TIME, such as 2026-01-31."
+)
+@click.option(
+    "--until", metavar="TIME", help="Runs that began before TIME; a date means the end of that day."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def history(inventory: Path, hosts: tuple[str, ...], as_json: bool) -> None:
-    """List the runs of INVENTORY: when, what, by whom, and how they ended."""
+def history(
+    inventory: Path,
+    hosts: tuple[str, ...],
+    number: int | None,
+    modes: tuple[str, ...],
+    verdict: str | None,
+    since: str | None,
+    until: str | None,
+    as_json: bool,
+) -> None:
+    """List the runs of INVENTORY: when, what, by whom, and how they ended; the last one last."""
     with errors_shown():
+        from remedy.audit.export import moment, within
         from remedy.audit.journal import FILE_NAME
         from remedy.audit.story import on_record, read_stories
         from remedy.report.audit import run_line
 
         path = home_of(inventory) / FILE_NAME
-        runs = list(read_stories(path).values())
+        begin = moment(since) if since else None
+        end = moment(until, end=True) if until else None
+        runs = every = list(read_stories(path).values())
         names = set(on_record(inventory, runs, hosts))
         if hosts:
             runs = [story for story in runs if names & {*story.planned, *story.hosts}]
+        runs = [
+            story for story in runs if within(story, begin, end) and _fits(story, modes, verdict)
+        ]
+        runs = runs[-number:] if number is not None else runs
         if as_json:
             documents = [
                 {
@@ -50,6 +91,16 @@ def history(inventory: Path, hosts: tuple[str, ...], as_json: bool) -> None:
             print_json(documents)
             return
         if not runs:
-            out.print(f"no runs are recorded in {path}")
+            out.print(
+                f"no run fits, of {counted(len(every), 'run')}"
+                if every
+                else f"no runs are recorded in {path}"
+            )
         for story in runs:
             out.print(run_line(story))
+
+
+def _fits(story: Story, modes: tuple[str, ...], verdict: str | None) -> bool:
+    """Say whether a run is of one of these commands, if any, and ended with this verdict, if any."""
+    of_command = not modes or story.mode in modes
+    return of_command and (verdict is None or story.proved is VERDICTS[verdict])

@@ -7,11 +7,20 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened
+from remedy.cli.common import (
+    COMMANDS_OPTION,
+    Options,
+    host_options,
+    make_room_for,
+    opened,
+    remedy_options,
+)
+from remedy.text import quoted
 
 
 @click.command()
 @host_options
+@remedy_options
 @COMMANDS_OPTION
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the plan to this file."
@@ -23,6 +32,7 @@ def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -
         session,
         terminal,
     ):
+        make_room_for(output, terminal)
         from remedy.apply.waves import TAKEN_BACK
         from remedy.report.proposal import render_own
         from remedy.runs.plan import plan
@@ -31,7 +41,7 @@ def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -
         if not terminal.as_json and outcome.plan is not None:
             terminal.show(render_own(outcome.plan, outcome.unread, commands=commands))
             if output is not None:
-                command = f"remedy apply {session.inventory.path} --plan {output}"
+                command = f"remedy apply {quoted(session.inventory.path)} --plan {quoted(output)}"
                 terminal.show(f"written to {output}; carry it out: {command}")
                 terminal.show(f"with --waves, {TAKEN_BACK}")
         terminal.finish(outcome)

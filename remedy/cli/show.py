@@ -12,6 +12,7 @@ from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.plain import print_json
 from remedy.cli.terminal import out
 from remedy.errors import PlanFileError, UsageError
+from remedy.files import STANDARD
 
 if TYPE_CHECKING:
     from remedy.audit import Story
@@ -44,13 +45,13 @@ def show(
     ask_sudo_password: bool,
     as_json: bool,
 ) -> None:
-    """Render a plan file, or a run by its id: what was planned, by whom, and the results.
+    """Render a plan file, or a run by its id or as `latest`: what was planned, by whom, and the results.
 
     Old and stale plans, and plans of any inventory, are shown too. No host is contacted without --inventory.
     """
     with errors_shown():
         path = Path(plan_or_run)
-        if path.is_dir() or not path.exists():
+        if path != STANDARD and (path.is_dir() or not path.exists()):
             options = None
             if inventory is not None:
                 home = home_of(inventory)
@@ -83,11 +84,16 @@ def _show_run(run: str, home: Path, options: Options | None) -> None:
     """
     from remedy.audit.agreement import plan_path
     from remedy.audit.journal import FILE_NAME
+    from remedy.audit.latest import LATEST, latest
     from remedy.audit.story import read_stories
     from remedy.plan import read_plan
     from remedy.report.audit import render_run
 
-    story = read_stories(home / FILE_NAME).get(run)
+    stories = read_stories(home / FILE_NAME)
+    story = stories.get(run)
+    if run == LATEST:
+        story = latest(stories.values(), "no run", lambda _: True)
+        run = story.run
     if story is None:
         raise UsageError(
             f"{run} is neither a plan file nor a run in {home}",

@@ -90,11 +90,16 @@ class Terminal:
     Args:
         as_json: whether standard output is for one JSON document, and everything else goes to standard error.
         verbose: whether each step of each host is a line.
+        quiet: whether progress is not shown, and a result only where it is not good.
     """
 
-    def __init__(self, *, as_json: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self, *, as_json: bool = False, verbose: bool = False, quiet: bool = False
+    ) -> None:
         self.as_json = as_json
         self.verbose = verbose
+        self.quiet = quiet
+        self._withheld: list[RenderableType] = []
         self._console = err if as_json else out
         self._steps: dict[str, HostStep] = {}
         self._began = 0.0
@@ -103,11 +108,27 @@ class Terminal:
         self._title = ""
 
     def show(self, renderable: RenderableType) -> None:
-        """Print text; a bare string is never read as markup."""
+        """Print text, with --quiet once it is needed; a bare string is never read as markup."""
+        if self.quiet:
+            self._withheld.append(renderable)
+            return
         self._console.print(Text(renderable) if isinstance(renderable, str) else renderable)
+
+    def make_room(self) -> None:
+        """Write to standard error: standard output is for a document."""
+        self._console = err
+
+    def insist(self) -> None:
+        """Print what --quiet held back, for a question or a bad end, and hold nothing back any more."""
+        self.quiet = False
+        for renderable in self._withheld:
+            self.show(renderable)
+        self._withheld.clear()
 
     def finish(self, outcome: RunOutcome) -> NoReturn:
         """Show how a command ended, and exit with its code."""
+        if outcome.exit_code or outcome.warnings:
+            self.insist()
         if self.as_json:
             from remedy.report.document import run_document
 
@@ -125,8 +146,15 @@ class Terminal:
             hosts: their names.
             number: how many hosts the inventory has.
         """
+        if self.quiet:
+            return
         of = f"{len(hosts)} of {counted(number, 'host')}"
         err.print(Text(f"selected    {fold(hosts)}  ({of})", style="bold"))
+
+    def chosen(self, words: str) -> None:
+        """Show that not all remedies decide."""
+        if not self.quiet:
+            err.print(Text(f"remedies    {words}", style="bold"))
 
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:
@@ -134,7 +162,9 @@ class Terminal:
         self._steps.clear()
         self._title, self._began, self._last_rung = title, time.monotonic(), ""
         with _stderr.hurried():
-            if not err.is_terminal or self.verbose:
+            if self.quiet:
+                yield
+            elif not err.is_terminal or self.verbose:
                 err.print(Text(f"{title} ...", style="dim"))
                 yield
             else:
@@ -187,7 +217,7 @@ class Terminal:
     def rung(self, rung: Rung) -> None:
         """Show a rung, where rungs are shown; the live table names the last one."""
         self._last_rung = rung.name
-        if self._shows_rungs:
+        if self._shows_rungs and not self.quiet:
             from remedy.report.ladder import render_rung
 
             err.print(render_rung(rung))

@@ -13,7 +13,7 @@ from remedy.cli.common import cooperate, errors_shown
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.terminal import Terminal, out
 from remedy.errors import ChangedKeyError, RevokedKeyError
-from remedy.text import counted, fold, limited
+from remedy.text import counted, fold, limited, quoted
 
 if TYPE_CHECKING:
     from remedy.inventory import Inventory
@@ -122,5 +122,5 @@ def _refuse(hosts: Sequence[HostKeys], replaced: Sequence[str], inventory: Path)
         raise ChangedKeyError(
             f"the key of {fold(changed)} has changed and was not recorded",
             next_step="If these hosts were replaced: remedy trust "
-            f"{inventory} --replace {limited(changed)}",
+            f"{quoted(inventory)} --replace {limited(changed)}",
         )

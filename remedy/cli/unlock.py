@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, host_options, opened
+from remedy.cli.common import Options, host_options, make_room_for, opened
+from remedy.text import quoted
 
 
 @click.command()
@@ -34,12 +35,13 @@ def unlock(
     --force: the change in progress is finished, and no further one is started.
     """
     with opened(Options(**options)) as (session, terminal):
+        make_room_for(output, terminal)
         from remedy.runs.unlock import proposed, unlock
 
         if output is not None:
             from remedy.plan import write_plan
 
             write_plan(proposed(session, run), output)
-            terminal.show(f"written to {output}; have it approved: remedy approve {output}")
+            terminal.show(f"written to {output}; have it approved: remedy approve {quoted(output)}")
             return
         terminal.finish(unlock(session, run, force=force, plan_file=plan_file))

@@ -15,6 +15,7 @@ from remedy.plan.change import (
     sha256,
     undo_id,
 )
+from remedy.plan.choice import EVERY, Choice, choose
 from remedy.plan.claimed import interface_addresses
 from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet, once_alike
 from remedy.plan.own import vouched, vouched_findings
@@ -34,7 +35,9 @@ from remedy.plan.registry import (
 from remedy.plan.workbench import Command, FleetBench, Workbench
 
 __all__ = [
+    "EVERY",
     "Change",
+    "Choice",
     "ClusterAddress",
     "Command",
     "CommandAction",
@@ -51,6 +54,7 @@ __all__ = [
     "Splice",
     "Workbench",
     "all_causes",
+    "choose",
     "command",
     "find_remedy",
     "interface_addresses",

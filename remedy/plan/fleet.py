@@ -9,6 +9,7 @@ from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar
 
 from remedy.inventory import Inventory, Node
+from remedy.plan.choice import EVERY, Choice
 from remedy.plan.claimed import (
     Claims,
     interface_addresses,
@@ -50,6 +51,7 @@ class Fleet:
         known_machines: what stands for the machine-id that the last run saw at each host's address.
         known_boots: the boot-id that it saw there.
         answering: the addresses from which a peer got an answer, of those that only their host claims.
+        choice: the remedies that decide.
     """
 
     inventory: Inventory
@@ -59,6 +61,7 @@ class Fleet:
     known_machines: Mapping[str, str] = field(default_factory=dict)
     known_boots: Mapping[str, str] = field(default_factory=dict)
     answering: frozenset[str] = frozenset()
+    choice: Choice = EVERY
 
     @cached_property
     def addresses(self) -> Mapping[str, ClusterAddress]:

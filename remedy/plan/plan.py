@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +14,14 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, Field
 
 from remedy.errors import RemedyError
-from remedy.files import write_whole
+from remedy.files import STANDARD, write_whole
 from remedy.plan.change import Change, Finding, FindingKind
+from remedy.plan.choice import Choice
 from remedy.values import Document
 
 FORMAT = 1
+# Fields that format 1 had not at first: left out where they are empty, so that digests stay.
+LATER = ("purpose", "machines", "only", "skip")
 OfHost = TypeVar("OfHost", Change, Finding)
 
 
@@ -39,6 +44,7 @@ class Plan(Document):
         machines: what stands for the machine-id of each changed host (``machine_mark``).
         secrets: for each secret that the inventory had for a changed host a keyed digest, by host and name.
         sealed_by: which key that was; "" for none.
+        only: the remedies that decided, where it was not all; ``skip``: those that did not.
         contents: whole files before and after, by digest: only where the plan was made, never in its file.
         addresses: each host's own, in the same order for all: only where the plan was made, never in its file.
     """
@@ -60,6 +66,8 @@ class Plan(Document):
     secrets: Mapping[str, str] = Field(default_factory=dict)
     sealed_by: str = ""
     purpose: str = ""
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
     addresses: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True, repr=False)
 
@@ -78,6 +86,11 @@ class Plan(Document):
         for change in self.changes:
             content.update(json.dumps(change.model_dump(), sort_keys=True).encode())
         return content.hexdigest()
+
+    @property
+    def choice(self) -> Choice:
+        """The remedies that decided."""
+        return Choice(self.only, self.skip)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -147,11 +160,15 @@ def _document(plan: Plan) -> dict[str, Any]:
         for name in ("does", "restarts"):
             if not change[name]:
                 del change[name]
-    return {k: v for k, v in document.items() if v or k not in ("purpose", "machines")}
+    return {k: v for k, v in document.items() if v or k not in LATER}
 
 
 def write_plan(plan: Plan, path: Path) -> None:
     """Write a plan file, with its digest beside the plan; a reader never sees half of it.
+
+    Args:
+        plan: what is written.
+        path: the file; ``-`` is standard output.
 
     Raises:
         RemedyError: it cannot be written.
@@ -159,10 +176,17 @@ def write_plan(plan: Plan, path: Path) -> None:
     document = {"digest": plan.digest, "plan": _document(plan)}
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     try:
+        if path == STANDARD:
+            sys.stdout.flush()
+            with os.fdopen(os.dup(1), "w", encoding="ascii") as output:
+                output.write(text.replace("\x7f", "\\u007f"))
+            return
         if path.exists() and not path.is_file():  # a pipe, /dev/stdout
             path.write_text(text, encoding="utf-8")
             return
         write_whole(path, text)
+    except BrokenPipeError:
+        raise  # a signal's affair
     except OSError as error:
         raise RemedyError(
             f"the plan {path} cannot be written: {error.strerror}",

@@ -43,7 +43,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     Args:
         fleet: the states and the spec.
         origin: who asks, and when; goes into the plan as it is.
-        only: the name of one remedy; None: all of them.
+        only: the name of one remedy; None: all that the fleet's choice has.
 
     Returns:
         the plan; it has no changes when nothing is to do.
@@ -51,7 +51,11 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     findings: list[Finding] = []
     changes: list[Change] = []
     contents: dict[str, bytes] = {}
-    chosen = [remedy for remedy in remedies() if only in (None, remedy.name)]
+    chosen = [
+        remedy
+        for remedy in remedies()
+        if remedy.name in fleet.choice and only in (None, remedy.name)
+    ]
     sections = {remedy.name: fleet.spec.section(remedy.name, remedy.settings) for remedy in chosen}
     for remedy in chosen:
         findings += _compare(remedy, fleet, sections[remedy.name])
@@ -84,6 +88,8 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         blobs=blobs,
         contents=contents,
         addresses=_own_addresses(fleet),
+        only=fleet.choice.only,
+        skip=fleet.choice.skip,
     )
 
 

@@ -16,9 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from remedy.errors import PlanFileError
-from remedy.files import read_regular
+from remedy.files import STANDARD, name_of, read_regular, read_standard
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
 from remedy.plan.plan import FORMAT, Plan
+from remedy.text import quoted
 
 # A plan of 10,000 hosts with a dozen changes each is smaller.
 MOST_BYTES = 128 << 20
@@ -47,7 +48,7 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
     """Read a plan file.
 
     Args:
-        path: the file.
+        path: the file; ``-`` is standard input.
         of_journal: whether it is the copy that a run left beside the journal, which names its digest; one that
             takes a run back has a part of that run's changes, and its contents are on the hosts.
 
@@ -55,40 +56,41 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
         PlanFileError: it is missing, torn, edited by hand, of a version this remedy does not know, or holds
             what no plan may hold.
     """
-    again = f"Make a new one: remedy plan INVENTORY -o {path}"
+    again = f"Make a new one: remedy plan INVENTORY -o {quoted(path)}"
+    name = name_of(path)
     try:
         document = json.loads(_text(path), object_pairs_hook=_once, parse_constant=_no_constant)
         body, digest = document["plan"], document["digest"]
         version = body["format_version"]
     except OSError as error:
-        raise PlanFileError(f"{path}: {error.strerror}", next_step=again) from error
+        raise PlanFileError(f"{name}: {error.strerror}", next_step=again) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PlanFileError(f"{path} is not a whole plan file", next_step=again) from error
+        raise PlanFileError(f"{name} is not a whole plan file", next_step=again) from error
     if version != FORMAT:
         raise PlanFileError(
-            f"{path} is of format {version!r:.40}; this remedy reads format {FORMAT}",
+            f"{name} is of format {version!r:.40}; this remedy reads format {FORMAT}",
             next_step="Use the remedy that made it, or make a new plan with this one.",
         )
     try:
         for name in {"contents", "addresses"} & set(body):
             raise PlanFileError(
-                f"{path}: {name}: only where it was made is that known", next_step=again
+                f"{name}: {name}: only where it was made is that known", next_step=again
             )
         plan = Plan.model_validate_json(json.dumps(body))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise PlanFileError(
-            f"{path}: {place[:MOST_SHOWN]}: {first['msg'][:MOST_SHOWN]}", next_step=again
+            f"{name}: {place[:MOST_SHOWN]}: {first['msg'][:MOST_SHOWN]}", next_step=again
         ) from error
     if plan.digest != digest:
         raise PlanFileError(
-            f"{path} was changed after it was made: its digest does not match", next_step=again
+            f"{name} was changed after it was made: its digest does not match", next_step=again
         )
     fault = next(faults(plan, of_journal=of_journal), None)
     if fault is not None:
         raise PlanFileError(
-            f"{path} is no plan that remedy made: {fault}",
+            f"{name} is no plan that remedy made: {fault}",
             next_step="Find out who wrote it. " + again,
         )
     return plan
@@ -113,10 +115,17 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
     digests = (plan.inventory_digest, plan.spec_digest)
     if any(len(text) > MOST_TEXT or _CONTROL.search(text) for text in (*texts, *digests)):
         yield "who made it, when and for what is not text of one line"
-    if not all(map(_DIGEST.fullmatch, (*plan.observed.values(), *plan.secrets.values()))):
-        yield "a digest is not 64 hexadecimal digits"
-    if not all(map(_MARK.fullmatch, plan.machines.values())):
-        yield "what stands for a machine is not 32 hexadecimal digits"
+    for pattern, values, fault in (
+        (_REMEDY, (*plan.only, *plan.skip), "what it names in `only` or `skip` is no remedy"),
+        (
+            _DIGEST,
+            (*plan.observed.values(), *plan.secrets.values()),
+            "a digest is not 64 hexadecimal digits",
+        ),
+        (_MARK, plan.machines.values(), "what stands for a machine is not 32 hexadecimal digits"),
+    ):
+        if not all(map(pattern.fullmatch, values)):
+            yield fault
     for digest, content in plan.blobs.items():
         if sha256(content) != digest:
             yield f"the content {digest:.12} has a different digest"
@@ -137,7 +146,8 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
 
 
 def _text(path: Path) -> bytes:
-    text = read_regular(path, MOST_BYTES + 1)
+    most = MOST_BYTES + 1
+    text = read_standard(most) if path == STANDARD else read_regular(path, most)
     if len(text) > MOST_BYTES or sum(map(text.count, (b"{", b"[", b","))) > MOST_PARTS:
         raise ValueError("too large")
     return text

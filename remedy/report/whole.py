@@ -137,6 +137,8 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     yield Quoted("  made ", made, mark="")
     if plan.purpose:
         yield Quoted("  purpose    ", plan.purpose, "bold yellow")
+    if plan.choice:
+        yield Quoted("  made with  ", plan.choice.words, "bold yellow")
     yield Quoted("  remedy     ", plan.tool_version, "dim")
     yield Quoted("  inventory  ", plan.inventory_digest, "dim")
     yield Quoted("  settings   ", plan.spec_digest, "dim")

@@ -60,6 +60,13 @@ def propose(
         agreement = read_saved(session, plan_file, approvals)
     else:
         require_approval(session, None, None, approvals)
+    if agreement is not None:
+        if session.choice:
+            raise UsageError(
+                f"{session.choice.words}: a plan that was made before has its own remedies",
+                next_step="Leave the option out, or make a new plan with it: remedy plan",
+            )
+        session = replace(session, choice=agreement.plan.choice)
     purpose = Purpose.READ if rehearsing else Purpose.APPLY
     settled = settle(
         session, probe(session), purpose, plan=agreement.plan if agreement is not None else None
@@ -239,6 +246,7 @@ def _outcome(
         hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
         plan=proposal.plan,
         of=proposal.agreement.resumes,
+        strict=session.strict,
         converged=not result.plan.changes and not result.errors,
     )
 

@@ -33,6 +33,7 @@ def check(session: Session, *, pending_counts: bool, after_reboot: bool) -> RunO
         outcome = replace(outcome, survival=survivals)
     record: dict[str, Any] = {
         "changes": titles(result.plan),
+        **session.choice.record,
         "hosts": outcome.statuses,
         "exit_code": outcome.exit_code,
     }
@@ -59,5 +60,6 @@ def preview(session: Session, result: ProbeResult, plan: Plan, *, mode: str) -> 
         inventory=session.inventory.path.name,
         hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
         plan=plan,
+        strict=session.strict,
         unread=len(result.errors),
     )

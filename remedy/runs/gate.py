@@ -28,7 +28,7 @@ from remedy.plan.identities import Claim
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
-from remedy.text import counted
+from remedy.text import counted, quoted
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def require_approval(
         return None, ()
     if path is None or plan is None:
         inventory = session.inventory.path
-        how = how or f"remedy plan {inventory} -o plan.json"
+        how = how or f"remedy plan {quoted(inventory)} -o plan.json"
         raise RefusedError(
             f"{counted(count, 'approval')} required, and only a plan file can be approved",
             next_step=f"{how}; remedy approve plan.json --planner; somebody else: remedy approve plan.json; "

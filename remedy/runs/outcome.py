@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit.survival import Boot, Survival
 from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError
-from remedy.plan.change import Finding
+from remedy.plan.change import Finding, FindingKind
 from remedy.plan.plan import Plan
 from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Verdict
@@ -81,6 +81,7 @@ class RunOutcome:
         views: what a close look at each host of a failed verification showed (``--explain``).
         survival: what survived the last boot; empty where it was not asked for.
         pending_counts: whether planned changes count for the exit code (``--exit-code``).
+        strict: whether what remedies only report counts for the exit code, too (``--strict``).
         unread: how many hosts could not be read, so that what they need is unknown.
         waves: what is known of each wave, in sentences; empty where all hosts were changed at a time.
         warnings: what the user has to know beside the hosts: a record that could not be written.
@@ -98,6 +99,7 @@ class RunOutcome:
     views: tuple[HostView, ...] = ()
     survival: Mapping[str, Survival] = field(default_factory=dict)
     pending_counts: bool = False
+    strict: bool = False
     unread: int = 0
     waves: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -114,7 +116,16 @@ class RunOutcome:
             codes.append(NOT_PROVED)
         if any(host.boot in (Boot.LOST, Boot.UNKNOWN) for host in self.survival.values()):
             codes.append(FAILED)
+        if self.strict and any(f.kind is FindingKind.REPORT for f in self._findings):
+            codes.append(FAILED)
         return most_severe(codes)
+
+    @property
+    def _findings(self) -> Iterator[Finding]:
+        """Yield what is wrong, unknown or worth knowing of the hosts, and of the fleet."""
+        for host in self.hosts.values():
+            yield from host.findings
+        yield from () if self.plan is None else self.plan.findings
 
     @property
     def statuses(self) -> dict[str, str]:

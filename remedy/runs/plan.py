@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from remedy.audit.agreement import titles
 from remedy.errors import RemedyError
@@ -36,8 +37,12 @@ def plan(session: Session, *, output: Path | None, pending_counts: bool) -> RunO
         target, unsealed = _sealed(session, result.marked(target))
         warnings += unsealed
         write_plan(target, output)
-        digest, changes = target.digest, titles(target)
-        warnings += note(session, "plan", "saved", digest=digest, file=output.name, changes=changes)
+        record: dict[str, Any] = {
+            "digest": target.digest,
+            "changes": titles(target),
+            **session.choice.record,
+        }
+        warnings += note(session, "plan", "saved", file=output.name, **record)
     outcome = preview(session, result, target, mode="plan")
     return replace(outcome, pending_counts=pending_counts, warnings=warnings)
 

@@ -168,7 +168,9 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
     heads = {n: s.guards.head for n, s in states.items() if isinstance(s.guards, Guards)}
     forgotten = witness.forgotten(heads, session.home)
     last = machines.load(session.home)
-    fleet = Fleet(session.inventory, {}, session.spec, {}, last.marks, last.boots)
+    fleet = Fleet(
+        session.inventory, {}, session.spec, {}, last.marks, last.boots, choice=session.choice
+    )
     return _result(fleet, settled, errors, unsettled, forgotten)
 
 

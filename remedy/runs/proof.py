@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from remedy.probe.accelerators import NVIDIA
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.session import Session
 from remedy.spec import VerifySpec
+from remedy.text import quoted
 from remedy.transport import HostEvent
 from remedy.values import Unknown
 from remedy.verify.hosts import Participant, Participants
@@ -180,7 +180,7 @@ def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanatio
     # Imported late: the catalogue of texts is read only where something failed.
     from remedy.diagnose.verification import explain_verdict
 
-    typed = shlex.quote(str(inventory.path))
+    typed = quoted(inventory.path)
     fleet = scene.fleet
     with suppress(TooMuchError), work(EXPLAINING):
         return explain_verdict(verdict, scene.plan, fleet.states, typed, fleet.host_by_address)
@@ -201,7 +201,7 @@ def _participants(
     for change in scene.plan.changes:
         known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
     curable = frozenset(change.host for change in scene.plan.changes)
-    return Participants(tested, scene.fleet.states, known, curable, inventory.path.name)
+    return Participants(tested, scene.fleet.states, known, curable, quoted(inventory.path))
 
 
 def _participant(inventory: Inventory, name: str, fleet: Fleet) -> Participant | None:

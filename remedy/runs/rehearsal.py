@@ -40,6 +40,7 @@ def rehearse(session: Session, proposal: Proposal) -> RunOutcome:
         inventory=session.inventory.path.name,
         hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
         plan=plan,
+        strict=session.strict,
         unread=len(errors),
     )
     warnings = note(

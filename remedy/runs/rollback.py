@@ -19,7 +19,7 @@ from remedy.runs.probe import ProbeResult, probe
 from remedy.runs.saved import check_bonds
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
-from remedy.text import counted
+from remedy.text import counted, quoted
 
 
 def propose(
@@ -47,7 +47,7 @@ def propose(
         )
     approved = None if plan_file is None else _approved(session, run, plan_file)
     if plan_file is None and not saving:
-        how = f"remedy rollback {run} {session.inventory.path} -o plan.json"
+        how = f"remedy rollback {run} {quoted(session.inventory.path)} -o plan.json"
         require_approval(session, None, None, 0, how)
     purpose = Purpose.READ if saving else Purpose.ROLL_BACK
     settled = settle(session, probe(session), purpose)
@@ -120,13 +120,14 @@ def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:
     if plan.purpose != f"{ROLLBACK}{run}":
         raise UsageError(
             f"{path} does not take run {run} back, but is for: {plan.purpose or 'an apply'}",
-            next_step=f"Make one: remedy rollback {run} {session.inventory.path} -o {path}",
+            next_step=f"Make one: remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(path)}",
         )
     check_bonds(session, path, plan)
     if any(story.digest == plan.digest for story in session.stories().values()):
         raise StaleError(
             f"{path} was carried out before; a plan is used once",
-            next_step=f"Make a new one: remedy rollback {run} {session.inventory.path} -o {path}",
+            next_step=f"Make a new one: remedy rollback {run} {quoted(session.inventory.path)} "
+            f"-o {quoted(path)}",
         )
     planner, valid = require_approval(session, plan, path, 0)
     return agreement.Agreement(plan, valid, planner, by=origin().author)

@@ -15,7 +15,7 @@ from remedy.runs.gate import require_approval
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
 from remedy.secret import Seal, read_seal
-from remedy.text import fold
+from remedy.text import fold, quoted
 
 
 def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
@@ -33,8 +33,8 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
         inventory = session.inventory.path
         raise StaleError(
             f"{path} was carried out before on {fold(sorted(used))}; a plan is used once",
-            next_step=f"Make a new one: remedy plan {inventory} -o {path}. To resume a run that stopped: "
-            f"remedy apply {inventory} --resume RUN.",
+            next_step=f"Make a new one: remedy plan {quoted(inventory)} -o {quoted(path)}. "
+            f"To resume a run that stopped: remedy apply {quoted(inventory)} --resume RUN.",
         )
     if plan.purpose:
         raise UsageError(
@@ -101,7 +101,7 @@ def _refuse_red(session: Session, plan: Plan) -> None:
                 f"run {story.run} stopped because the proof of its wave {red[0].get('wave')} failed: this plan "
                 "is not carried out on further hosts",
                 next_step=f"See what was taken back, and which change is suspected: remedy show {story.run}. "
-                f"Then make a new plan: remedy plan {session.inventory.path}",
+                f"Then make a new plan: remedy plan {quoted(session.inventory.path)}",
             )
 
 
@@ -157,7 +157,7 @@ def check_bonds(session: Session, path: Path, plan: Plan) -> None:
             return
         raise StaleError(
             f"{path} was made with different settings, or before remedy.yaml was edited",
-            next_step=f"Make it again: remedy plan {inventory.path} -o {path.name}",
+            next_step=f"Make it again: remedy plan {quoted(inventory.path)} -o {quoted(path)}",
         )
     departures = [host for host in plan.hosts if host not in inventory.names]
     reason = (
@@ -167,5 +167,5 @@ def check_bonds(session: Session, path: Path, plan: Plan) -> None:
     )
     raise StaleError(
         f"{path} was made for a different inventory, or before this one was edited{reason}",
-        next_step=f"Make it again: remedy plan {inventory.path} -o {path.name}",
+        next_step=f"Make it again: remedy plan {quoted(inventory.path)} -o {quoted(path)}",
     )

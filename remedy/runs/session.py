@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.spec import FILE_NAME as SPEC_NAME
-from remedy.spec import Spec, load_spec, load_ssh
+from remedy.spec import Spec, load_spec, load_ssh, read_document
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
 from remedy.transport.reader import load_inventory
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from remedy.apply.carrier import Carrier
     from remedy.audit import Story
+    from remedy.plan import Choice
     from remedy.runs.activity import Activity
     from remedy.verify.verdict import Rung
 
@@ -68,6 +69,8 @@ class Session:
         hosts: those that the command is for (``--limit``), in the order of the inventory.
         progress: receives what happens.
         activity: what the command is at.
+        choice: the remedies that decide (``--only``, ``--skip``).
+        strict: whether what remedies only report counts for the exit code, too.
     """
 
     inventory: Inventory
@@ -76,6 +79,8 @@ class Session:
     hosts: tuple[str, ...]
     progress: Progress = field(default_factory=Silent)
     activity: Activity = field(default_factory=lambda: _activity())
+    choice: Choice = field(default_factory=lambda: _every())
+    strict: bool = False
 
     @property
     def home(self) -> Path:
@@ -124,6 +129,18 @@ def _activity() -> Activity:
     return Activity()
 
 
+def _every() -> Choice:
+    from remedy.plan import EVERY
+
+    return EVERY
+
+
+def _choose(only: tuple[str, ...], skip: tuple[str, ...]) -> Choice:
+    from remedy.plan import choose, remedies
+
+    return choose(only, skip, [remedy.name for remedy in remedies()])
+
+
 def open_session(
     path: Path,
     *,
@@ -133,6 +150,9 @@ def open_session(
     sudo_password: SecretStr | None = None,
     progress: Progress | None = None,
     modules: Sequence[str] = (),
+    only: tuple[str, ...] = (),
+    skip: tuple[str, ...] = (),
+    strict: bool = False,
 ) -> Session:
     """Read an inventory and its spec, and begin to connect: meanwhile, what the command works with is imported.
 
@@ -144,11 +164,13 @@ def open_session(
         sudo_password: for hosts that ask for one.
         progress: receives what happens.
         modules: what the command works with.
+        only: the remedies that decide, empty for all; ``skip``: those that do not.
+        strict: whether what remedies only report counts for the exit code, too.
 
     Raises:
         InventoryError: the inventory cannot be used.
         SpecError: the spec cannot be used.
-        UsageError: ``limit`` selects no host.
+        UsageError: ``limit`` selects no host, or there is no such remedy.
     """
     progress = progress or Silent()
     inventory = load_inventory(path)
@@ -168,12 +190,14 @@ def open_session(
 
         for name in modules:
             import_module(name)
-        return load_spec(file, section_models())
+        return load_spec(file, section_models(), document)
 
-    ssh = load_ssh(file)
+    document = read_document(file)
+    ssh = load_ssh(file, document)
     transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=ssh)
     loaded = transport.meanwhile(hosts, load) if modules else load()
     activities.append(_activity())
+    choice = _choose(only, skip)
     for section, values in (settings or {}).items():
         loaded.override(section, **values)
-    return Session(inventory, loaded, transport, hosts, progress, activities[0])
+    return Session(inventory, loaded, transport, hosts, progress, activities[0], choice, strict)

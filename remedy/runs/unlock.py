@@ -16,7 +16,7 @@ from remedy.runs.gate import require_approval
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.saved import check_bonds
 from remedy.runs.session import Session
-from remedy.text import counted, fold
+from remedy.text import counted, fold, quoted
 
 RELEASED: Mapping[str, str] = MappingProxyType(
     {
@@ -73,7 +73,7 @@ def _approve(session: Session, run: str, path: Path | None) -> dict[str, object]
         StaleError: it is of a different inventory or settings.
         RefusedError: signatures are missing.
     """
-    how = f"remedy unlock {run} {session.inventory.path} --force -o plan.json"
+    how = f"remedy unlock {run} {quoted(session.inventory.path)} --force -o plan.json"
     plan = None if path is None else read_plan(path)
     if plan is not None and path is not None:
         if plan.purpose != _purpose(session, run):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from remedy.errors import SpecError
+from remedy.files import STANDARD, name_of, read_standard
 from remedy.spec.apply import ApplySpec
 from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
@@ -20,6 +21,7 @@ from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import VerifySpec
 from remedy.yaml_text import YamlError, parse_yaml
 
+MOST_BYTES = 16 << 20
 FILE_NAME = "remedy.yaml"
 
 # The sections that belong to no remedy.
@@ -99,18 +101,24 @@ class Spec:
         return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
 
 
-def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spec:
+def load_spec(
+    path: Path | None,
+    models: Mapping[str, type[SpecSection]],
+    document: dict[str, Any] | None = None,
+) -> Spec:
     """Read ``remedy.yaml``.
 
     Args:
-        path: the file; None means all defaults.
+        path: the file, ``-`` for standard input; None means all defaults.
         models: the model of each section that may be in it.
+        document: what was read from it before; None to read it.
 
     Raises:
         SpecError: the file cannot be read, is not YAML, has a key that does not exist (the nearest one that
             does is named) or a value that is not allowed; the message has the path inside the file.
     """
-    document, where = _document(path), str(path)
+    where = "" if path is None else name_of(path)
+    document = read_document(path) if document is None else document
     for name in document:
         if name not in models:
             raise SpecError(
@@ -120,31 +128,38 @@ def load_spec(path: Path | None, models: Mapping[str, type[SpecSection]]) -> Spe
     return Spec({name: _section(where, name, model, document) for name, model in models.items()})
 
 
-def load_ssh(path: Path | None) -> SshSpec:
+def load_ssh(path: Path | None, document: dict[str, Any]) -> SshSpec:
     """Read how to connect, and nothing else of ``remedy.yaml``; what it takes is as for ``load_spec``."""
-    section = _section(str(path), "ssh", SshSpec, _document(path))
+    section = _section("" if path is None else name_of(path), "ssh", SshSpec, document)
     assert isinstance(section, SshSpec)
     return section
 
 
-def _document(path: Path | None) -> dict[str, Any]:
+def read_document(path: Path | None) -> dict[str, Any]:
+    """Return what a settings file holds, by section; None: nothing.
+
+    Raises:
+        SpecError: it cannot be read, or is no YAML that could be settings.
+    """
     if path is None:
         return {}
     try:
-        document = parse_yaml(path.read_bytes())
+        content = read_standard(MOST_BYTES) if path == STANDARD else path.read_bytes()
+        document = parse_yaml(content)
     except OSError as error:
         raise SpecError(
-            f"{path}: {error.strerror}", next_step="Give a file that can be read with --spec."
+            f"{name_of(path)}: {error.strerror}",
+            next_step="Give a file that can be read with --spec.",
         ) from error
     except YamlError as error:
         raise SpecError(
-            f"{path} is not YAML: {error}",
+            f"{name_of(path)} is not YAML: {error}",
             next_step="Correct it, or remove it to use the defaults.",
         ) from error
     document = {} if document is None else document
     if not isinstance(document, dict):
         raise SpecError(
-            f"{path}: expected sections such as `cluster:`, found {type(document).__name__}",
+            f"{name_of(path)}: expected sections such as `cluster:`, found {type(document).__name__}",
             next_step="Start each setting with its section.",
         )
     return document

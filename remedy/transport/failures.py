@@ -16,7 +16,7 @@ from remedy.errors import (
     UnreachableError,
 )
 from remedy.inventory import Node
-from remedy.text import SSHD_LOG, TRACE_START_UP
+from remedy.text import SSHD_LOG, TRACE_START_UP, quoted
 from remedy.transport.refused import KeyRefusedError
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
@@ -143,7 +143,8 @@ def explain_key(inventory: Path, node: Node, refused: KeyRefusedError) -> HostKe
             "are removed.",
         )
     if decision.state is KeyState.CHANGED:
-        steps = f"If the host was replaced, accept its new key: remedy trust {inventory} --replace {node.name}"
+        trust = f"remedy trust {quoted(inventory)} --replace {node.name}"
+        steps = f"If the host was replaced, accept its new key: {trust}"
         if via:
             place = shlex.quote(refused.server.place)
             steps = f"If the jump host was replaced, remove its old key: ssh-keygen -R {place}"
@@ -153,7 +154,7 @@ def explain_key(inventory: Path, node: Node, refused: KeyRefusedError) -> HostKe
         )
     return HostKeyError(
         f"{at}: {whose} is not known, and remedy connects to known hosts only{why}",
-        next_step=f"Compare and record it: remedy trust {inventory} --limit {node.name}",
+        next_step=f"Compare and record it: remedy trust {quoted(inventory)} --limit {node.name}",
     )
 
 

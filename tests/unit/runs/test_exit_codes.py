@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -206,3 +207,21 @@ def test_a_machine_of_another_entry_is_refused_whatever_else_is_known_of_the_hos
     assert hosts["gpu02"] is OK
     assert (hosts["gpu01"].status, hosts["gpu01"].exit_code) == (HostStatus.FAILED, 4)
     assert str(hosts["gpu01"].error) == "gpu01: a stranger\nEither. Or."
+
+
+@pytest.mark.parametrize("kind", [FindingKind.REPORT, FindingKind.DRIFT])
+@pytest.mark.parametrize("fleet", [True, False])
+def test_with_strict_a_report_counts(kind: FindingKind, fleet: bool) -> None:
+    finding = Finding(
+        host=None if fleet else "a", remedy="clock", kind=kind, label="clock-skew", title="t"
+    )
+    host = HostOutcome(HostStatus.OK, findings=() if fleet else (finding,))
+    outcome = RunOutcome(
+        mode="check",
+        run="",
+        inventory="inventory.py",
+        hosts={"a": host},
+        plan=record(Plan, findings=(finding,) if fleet else ()),
+    )
+    assert outcome.exit_code == 0
+    assert replace(outcome, strict=True).exit_code == (kind is FindingKind.REPORT)

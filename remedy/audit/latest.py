@@ -1,0 +1,57 @@
+"""What ``latest`` means in place of a run's id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from remedy.audit.story import Story
+from remedy.errors import UsageError
+
+LATEST = "latest"
+
+
+def latest(stories: Iterable[Story], what: str, fits: Callable[[Story], bool]) -> Story:
+    """Return the newest run that fits.
+
+    Args:
+        stories: in the order in which the runs began.
+        what: the noun for such runs, for the message.
+        fits: whether a run is one of them.
+
+    Raises:
+        UsageError: no run does.
+    """
+    known = [story for story in stories if fits(story)]
+    if not known:
+        raise UsageError(
+            f"{LATEST}: {what} is on record", next_step="List the runs: remedy history INVENTORY"
+        )
+    return known[-1]
+
+
+def to_take_back(stories: Iterable[Story]) -> Story:
+    """Return the newest apply that came to a host.
+
+    Raises:
+        UsageError: there is none, or it was taken back already; further back goes only who names a run.
+    """
+    known = list(stories)
+    story = latest(
+        known, "no apply that changed hosts", lambda s: s.mode == "apply" and bool(s.began)
+    )
+    back = [s for s in known if s.mode == "rollback" and s.of == story.run and s.began]
+    if back:
+        raise UsageError(
+            f"{LATEST}: run {story.run} was taken back already, by run {back[-1].run}",
+            next_step=f"Take that back: remedy rollback {back[-1].run} INVENTORY. Or name an earlier run.",
+        )
+    return story
+
+
+def to_resume(stories: Iterable[Story]) -> Story:
+    """Return the newest apply.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return latest(stories, "no apply", lambda s: s.mode == "apply" and bool(s.planned))

@@ -1,0 +1,106 @@
+"""``history`` with its filters, and what ``latest`` means."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from remedy.audit import Journal, Story, read_stories
+from remedy.audit.journal import FILE_NAME
+from remedy.audit.latest import latest, to_resume, to_take_back
+from remedy.cli.main import main
+from remedy.errors import UsageError
+
+CHANGES = {"gpu01": ["set the name"]}
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    """An inventory with three runs: an apply that is proved, a verification that is not, and a check."""
+    home = tmp_path / ".remedy"
+    apply = Journal(home, run="a1", mode="apply")
+    apply.write("planned", by="ann@ops", digest="d", changes=CHANGES)
+    apply.write("began", hosts=["gpu01"])
+    apply.write("verified", passed=True, reason="the sum is exact")
+    apply.write("ended", exit_code=0, hosts={"gpu01": "changed"})
+    verify = Journal(home, run="v1", mode="verify")
+    verify.write("verified", passed=False, reason="no answer")
+    verify.write("ended", exit_code=3, hosts={"gpu02": "ok"})
+    Journal(home, run="c1", mode="check").write("checked", hosts={"gpu01": "ok"}, exit_code=0)
+    path = tmp_path / "inventory.py"
+    path.write_text("")
+    return path
+
+
+def listed(inventory: Path, *options: str) -> list[str]:
+    result = CliRunner().invoke(main, ["history", str(inventory), *options])
+    assert result.exit_code == 0, result.output
+    return [line.split()[0] for line in result.output.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        ((), ["a1", "v1", "c1"]),
+        (("-n", "2"), ["v1", "c1"]),
+        (("-n", "9"), ["a1", "v1", "c1"]),
+        (("--command", "apply", "--command", "check"), ["a1", "c1"]),
+        (("--verdict", "proved"), ["a1"]),
+        (("--verdict", "not-proved"), ["v1"]),
+        (("--verdict", "none"), ["c1"]),
+        (("--host", "gpu01", "-n", "1"), ["c1"]),
+        (("--host", "gpu02"), ["v1"]),
+        (("--since", "2026-01-31"), ["a1", "v1", "c1"]),
+        (("--since", "9999-01-01"), ["no"]),
+        (("--until", "2020-01-01"), ["no"]),
+    ],
+)
+def test_history_lists_the_runs_that_fit(
+    inventory: Path, options: tuple[str, ...], runs: list[str]
+) -> None:
+    assert listed(inventory, *options) == runs
+
+
+def test_show_latest_is_the_newest_run(inventory: Path) -> None:
+    home = str(inventory.parent / ".remedy")
+    result = CliRunner().invoke(main, ["show", "latest", "--home", home])
+    assert result.output.startswith("run c1: check"), result.output
+
+
+def test_nothing_is_latest_where_nothing_is_on_record(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["show", "latest", "--home", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "latest: no run is on record" in result.output
+
+
+def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
+    home = inventory.parent / ".remedy"
+
+    def read() -> list[Story]:
+        return [*read_stories(home / FILE_NAME).values()]
+
+    assert to_take_back(read()).run == to_resume(read()).run == "a1"
+    back = Journal(home, run="b1", mode="rollback")
+    back.write("planned", by="ann@ops", of="a1", digest="e", changes=CHANGES)
+    assert to_take_back(read()).run == "a1", "nobody consented: it came to no host"
+    back.write("began", hosts=["gpu01"])
+    with pytest.raises(UsageError, match="run a1 was taken back already, by run b1") as error:
+        to_take_back(read())
+    assert "remedy rollback b1" in error.value.next_step
+    later = Journal(home, run="a2", mode="apply")
+    later.write("planned", by="ann@ops", digest="f", changes=CHANGES)
+    assert to_resume(read()).run == "a2"
+    later.write("began", hosts=["gpu01"])
+    assert to_take_back(read()).run == "a2"
+
+
+def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
+    with pytest.raises(UsageError, match="no apply that changed hosts is on record"):
+        to_take_back([])
+    with pytest.raises(UsageError, match="no apply is on record"):
+        to_resume([])
+    with pytest.raises(UsageError, match=re.escape("latest: no run")):
+        latest([], "no run", lambda _: True)
