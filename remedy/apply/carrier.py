@@ -37,6 +37,8 @@ from remedy.transport.connections import Transport
 # Writing is quick; what can take long is a service that is asked to reload.
 APPLY_DEADLINE = 120
 CONFIRM_DEADLINE = 30
+# The part of a guard's time in which a connection that confirms may begin, and seconds between two of them.
+TRYING, PAUSE = 0.25, 1.0
 # What a host needs to take its guarded changes back, once its timer has fired.
 REVERT_SECONDS = 10
 
@@ -248,25 +250,40 @@ class Carrier:
     def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
         """Tell each host whose timer is armed, over a new connection, that it can still be reached.
 
+        A connection that fails is tried again for a while: sshd may be reading its settings anew just then.
         A host that no confirmation reaches takes its guarded changes back; this waits until it has.
         """
-        armed = [name for name, report in reports.items() if report.armed]
-        for name in armed:
-            self._transport.reconnect(name)
-            self._listen(HostEvent(name, "confirming"))
-        script = Script(render_confirm(job), deadline=CONFIRM_DEADLINE, root=Root.REQUIRED)
         confirmed = dict(reports)
-        for name, output in self._transport.run(dict.fromkeys(armed, script)).items():
-            if parse_confirmation(job, output.stdout):
-                continue
-            why = output.error.message if output.error else "no confirmation reached it in time"
-            confirmed[name] = replace(reports[name], reverted=why)
+        waiting = [name for name, report in reports.items() if report.armed]
+        script = Script(render_confirm(job), deadline=CONFIRM_DEADLINE, root=Root.REQUIRED)
+        began = time.monotonic()
+        while waiting:
+            for name in waiting:
+                self._transport.reconnect(name)
+                self._listen(HostEvent(name, "confirming"))
+            outputs = self._transport.run(dict.fromkeys(waiting, script))
+            lost = [n for n in waiting if not parse_confirmation(job, outputs[n].stdout)]
+            again = [
+                name
+                for name in lost
+                if isinstance(outputs[name].error, UnreachableError)
+                and time.monotonic() < began + self._guard.seconds * TRYING
+            ]
+            for name in set(lost).difference(again):
+                error = outputs[name].error
+                why = error.message if error else "no confirmation reached it in time"
+                confirmed[name] = replace(reports[name], reverted=why)
+            waiting = again
+            if waiting:
+                time.sleep(PAUSE)
         reverted = [name for name, report in confirmed.items() if report.reverted]
         for name in reverted:
             self._transport.reconnect(name)
             self._listen(HostEvent(name, "reverting"))
         if reverted:
-            time.sleep(self._guard.seconds + REVERT_SECONDS)
+            # Its timer began before this did.
+            passed = time.monotonic() - began
+            time.sleep(max(self._guard.seconds - passed, 0) + REVERT_SECONDS)
         return confirmed
 
 

@@ -107,6 +107,9 @@ confirm() {
         stop_timer
         note - confirmed || :
         say - confirmed
+    elif grep -q '"change":"-","state":"confirmed"' "$DIR/receipt.jsonl" 2>/dev/null; then
+        # It was, and the answer was lost on its way.
+        say - confirmed
     else
         say - reverted
     fi

@@ -1,0 +1,125 @@
+"""Confirming what is guarded: a connection that fails once takes no good change back."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from remedy.apply import script as script_module
+from remedy.apply.carrier import Carrier
+from remedy.apply.job import Guard, Job
+from remedy.apply.report import ChangeResult, ChangeStatus, HostReport, parse_confirmation
+from remedy.apply.script import render_confirm
+from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.transport import HostEvent, Output, Script
+
+JOB = Job(run="20260101T000000Z-00000000", nonce="n0nce", by="me@here")
+GUARDED = HostReport(
+    "", {"01-x": ChangeResult(id="01-x", status=ChangeStatus.DONE)}, finished=True, armed=True
+)
+CONFIRMED = "n0nce - confirmed\n"
+RESET = UnreachableError("h: Connection reset by peer", next_step="Look.")
+
+
+@dataclass
+class Wire:
+    """A stand-in for the connections: what a host answers each time, and how often it was come to anew."""
+
+    answers: dict[str, list[str | RemedyError]]
+    anew: list[str] = field(default_factory=list)
+
+    def reconnect(self, host: str) -> None:
+        self.anew.append(host)
+
+    def run(self, scripts: Mapping[str, Script]) -> dict[str, Output]:
+        given = {host: self.answers[host].pop(0) for host in scripts}
+        return {
+            host: Output(host, stdout=answer)
+            if isinstance(answer, str)
+            else Output(host, error=answer)
+            for host, answer in given.items()
+        }
+
+
+@pytest.fixture
+def confirm(monkeypatch: pytest.MonkeyPatch) -> Callable[[Wire], dict[str, HostReport]]:
+    """Confirm the changes of all hosts of a wire; time passes by sleeping alone."""
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr(
+        "remedy.apply.carrier.time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0])
+    )
+
+    def run(wire: Wire) -> dict[str, HostReport]:
+        events: list[HostEvent] = []
+        transport: Any = wire
+        carrier = Carrier(transport, Guard(seconds=60), events.append)
+        return carrier._confirm(JOB, dict.fromkeys(wire.answers, GUARDED))
+
+    return run
+
+
+def test_a_connection_that_fails_once_is_tried_again(
+    confirm: Callable[[Wire], dict[str, HostReport]],
+) -> None:
+    wire = Wire({"a": [CONFIRMED], "b": [RESET, RESET, CONFIRMED]})
+    reports = confirm(wire)
+    assert [report.reverted for report in reports.values()] == ["", ""]
+    # The one that was confirmed is left alone.
+    assert wire.anew == ["a", "b", "b", "b"]
+
+
+def test_a_host_that_nobody_reaches_takes_back_while_there_is_time(
+    confirm: Callable[[Wire], dict[str, HostReport]],
+) -> None:
+    wire = Wire({"a": [RESET] * 99})
+    (report,) = confirm(wire).values()
+    assert report.reverted == RESET.message
+    # A quarter of the guard's sixty seconds, a second between two attempts, and one to see what became of it.
+    assert 14 < len(wire.anew) < 19
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "n0nce - reverted\n", "other - confirmed\n", HostKeyError("h: changed")]
+)
+def test_an_answer_that_is_none_is_not_asked_for_again(
+    answer: str | RemedyError, confirm: Callable[[Wire], dict[str, HostReport]]
+) -> None:
+    wire = Wire({"a": [answer, CONFIRMED]})
+    (report,) = confirm(wire).values()
+    assert report.reverted
+    assert len(wire.answers["a"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("receipt", "confirmed"),
+    [
+        ('{"change":"01-x","state":"done"}\n{"change":"-","state":"confirmed","by":"me"}\n', True),
+        ('{"change":"01-x","state":"done"}\n{"change":"-","state":"reverted","by":"me"}\n', False),
+        ('{"change":"01-x","state":"confirmed"}\n', False),
+        (None, False),
+    ],
+)
+def test_a_host_that_was_confirmed_says_so_again(
+    receipt: str | None, confirmed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer was lost on its way."""
+    monkeypatch.setattr(script_module, "ROOT", str(tmp_path / "var"))
+    folder = tmp_path / "var" / "runs" / JOB.run
+    folder.mkdir(parents=True)
+    if receipt is not None:
+        (folder / "receipt.jsonl").write_text(receipt)
+    done = subprocess.run(
+        ["sh", "-s"], input=render_confirm(JOB), capture_output=True, text=True, check=False
+    )
+    assert "n0nce - " in done.stdout
+    assert parse_confirmation(JOB, done.stdout) == confirmed
