@@ -3,8 +3,11 @@
 Where the list comes from, the first that is there:
 
 - nodes.txt beside this file, a list a line, made by: sinfo --noheader --format=%N >nodes.txt
-- SLURM_JOB_NODELIST, which a job has in its environment
 - the list in NODES below
+
+The nodes of a job (SLURM_JOB_NODELIST) are no such list: an allocation is a part of the cluster, and hosts that
+are missing in an inventory go missing in the hosts files of the others. For some hosts:
+--limit "$SLURM_JOB_NODELIST".
 
 Slurm's own `scontrol show hostnames` expands a list in the same way; it is not needed here, so this file works
 on machines without Slurm too.
@@ -12,7 +15,6 @@ on machines without Slurm too.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -23,7 +25,7 @@ NODES = "gpu[001-004]"
 def _node_list() -> str:
     beside = Path(__file__).with_name("nodes.txt")
     if not beside.exists():
-        return os.environ.get("SLURM_JOB_NODELIST") or NODES
+        return NODES
     lines = (line.split("#")[0].strip() for line in beside.read_text(encoding="utf-8").splitlines())
     return ",".join(line for line in lines if line)
 

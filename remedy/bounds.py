@@ -29,8 +29,11 @@ class TooMuchError(ValueError):
     """Text from elsewhere is more than anybody needs; the message says of what."""
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes, largest: int = LARGEST) -> Any:
     """Return the value of a JSON text from elsewhere.
+
+    Args:
+        largest: characters of the text; as many parts more are allowed as it is larger than ``LARGEST``.
 
     Raises:
         ValueError: it is no JSON, or holds text that is none (an unpaired surrogate).
@@ -38,10 +41,11 @@ def read_json(text: str | bytes) -> Any:
     """
     if isinstance(text, bytes):
         text = text.decode()
-    if len(text) > LARGEST:
-        raise TooMuchError(f"it is longer than {LARGEST >> 20} MiB")
-    if sum(map(text.count, "{[,")) > MOST:
-        raise TooMuchError(f"it has more than {MOST} parts")
+    if len(text) > largest:
+        raise TooMuchError(f"it is longer than {largest >> 20} MiB")
+    most = MOST * max(1, largest // LARGEST)
+    if sum(map(text.count, "{[,")) > most:
+        raise TooMuchError(f"it has more than {most} parts")
     try:
         value = json.loads(text)
     except RecursionError:

@@ -130,8 +130,7 @@ def expand(text: str) -> list[str]:
     """
     if "[" not in text and "]" not in text:
         return [text]
-    sizes = [_size(bracket) for bracket in re.findall(r"\[([^\[\]]*)\]", text)]
-    if math.prod(sizes) > MOST_NAMES:
+    if size(text) > MOST_NAMES:
         raise BracketError(f"{text} stands for more than {MOST_NAMES} names")
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
@@ -139,6 +138,11 @@ def expand(text: str) -> list[str]:
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except NodeSetException as error:
         raise BracketError(f"{text} is no list of names: {error}") from error
+
+
+def size(text: str) -> int:
+    """Return how many names one folded name stands for at most, without making them."""
+    return math.prod(_size(bracket) for bracket in re.findall(r"\[([^\[\]]*)\]", text))
 
 
 def _size(bracket: str) -> int:

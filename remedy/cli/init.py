@@ -9,11 +9,11 @@ import click
 
 from remedy.cli.common import errors_shown
 from remedy.cli.terminal import out
-from remedy.errors import UsageError
 from remedy.files import create_whole
+from remedy.text import counted, folded
 
 if TYPE_CHECKING:
-    from remedy.report.starter import StarterHost
+    from remedy.inventory.elsewhere import Listing
 
 
 @click.command()
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     "source",
     nargs=2,
     metavar="KIND PATH",
-    help="Take the hosts from a file: hostfile, ansible (INI) or slurm.",
+    help="Take the hosts from a different program: ansible, clustershell, hostfile or slurm, and a path; "
+    "- is standard input.",
 )
 @click.option(
     "--directory",
@@ -36,12 +37,19 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
         from remedy.plan import section_models
         from remedy.report.starter import EXAMPLE, render_inventory, render_spec
 
-        hosts = EXAMPLE if source is None else _read(*source)
+        listing = EXAMPLE
+        if source is not None:
+            from remedy.inventory.elsewhere import read_hosts
+
+            listing = read_hosts(*source)
+        files = {
+            "inventory.py": render_inventory(listing),
+            "remedy.yaml": render_spec(section_models()),
+        }
         directory.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            ("inventory.py", render_inventory(hosts)),
-            ("remedy.yaml", render_spec(section_models())),
-        ):
+        if source is not None:
+            _show(listing)
+        for name, text in files.items():
             path = directory / name
             if path.exists():
                 out.print(f"{path} exists already and was left alone")
@@ -53,9 +61,9 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
         )
 
 
-def _read(kind: str, path: str) -> tuple[StarterHost, ...]:
-    from remedy.report.starter import READERS, read_hosts
-
-    if kind not in READERS:
-        raise UsageError(f"--from {kind}: no such kind", next_step=f"Kinds: {', '.join(READERS)}.")
-    return read_hosts(kind, Path(path))
+def _show(listing: Listing) -> None:
+    """Print which hosts there are, and what was left out or taken in a different way."""
+    names = [host.name for host in listing.hosts]
+    out.print(f"{counted(len(names), 'host')}: {folded(names)}")
+    for sentence in listing.notes:
+        out.print(f"  {sentence}")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from remedy.errors import InventoryError
 from remedy.inventory.hosts import Inventory, Node
+from remedy.inventory.keys import check_keys, check_literals, check_values
+from remedy.inventory.names import is_legal_name
 from remedy.text import is_number
-
-# RFC 1123, section 2.1: letters, digits and hyphens, no hyphen at an end of a label.
-_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-# The kernel keeps at most this many bytes of a host name: sethostname(2), HOST_NAME_MAX.
-HOST_NAME_MAX = 64
 
 
 def check_file(path: Path) -> None:
@@ -33,17 +29,24 @@ def check_file(path: Path) -> None:
             next_step="Give the path of a pyinfra inventory, such as inventory.py; "
             "inventory/two_nodes.py is an example.",
         )
-    _check_lists(path, _run_inventory_file(path))
+    attributes = _run_inventory_file(path)
+    _check_lists(path, attributes)
+    check_values(path, attributes)
 
 
-def from_source(path: Path, source: Any) -> Inventory:
+def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> Inventory:
     """Return the inventory that pyinfra's own inventory object describes, checked.
+
+    Args:
+        pyinfra_keys: what pyinfra reads from a host's data; none where the keys are not to be checked.
 
     Raises:
         InventoryError: the hosts cannot be a cluster.
     """
     nodes = tuple(_node(path, host) for host in source)
     _check(path, nodes)
+    if pyinfra_keys:
+        check_keys(path, nodes, pyinfra_keys)
     return Inventory(path=path, nodes=nodes, source=source)
 
 
@@ -76,12 +79,16 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         attributes: dict[str, Any] = {"__file__": str(path), "__name__": "inventory"}
-        exec(compile(text, str(path), "exec"), attributes)  # noqa: S102 - an inventory is a program
+        code = compile(text, str(path), "exec")
+        check_literals(path, text)
+        exec(code, attributes)  # noqa: S102 - an inventory is a program
     except SyntaxError as error:
         raise InventoryError(
             f"{path}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}",
             next_step="Correct that line; the file is Python.",
         ) from error
+    except InventoryError:
+        raise
     except (Exception, SystemExit) as error:
         lines = [
             f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)
@@ -165,8 +172,7 @@ def _check_name(path: Path, name: str) -> None:
             f"{path}: {name!r} is an address, and the name in the inventory is the name the machine gets",
             next_step=f'Give it one: ("gpu01", {{"ssh_hostname": "{name}"}}).',
         )
-    legal = len(name) <= HOST_NAME_MAX and all(_LABEL.fullmatch(part) for part in name.split("."))
-    if not legal:
+    if not is_legal_name(name):
         raise InventoryError(
             f"{path}: {name!r} is not a legal host name",
             next_step="Use letters, digits and hyphens, at most 63 a label and 64 in all (RFC 1123, "

@@ -33,4 +33,13 @@ def load_inventory(path: Path) -> Inventory:
             f"{where}: pyinfra cannot read it: {type(cause).__name__}: {cause}",
             next_step="Correct it; a name in an inventory that holds no hosts needs a leading underscore.",
         ) from cause
-    return from_source(path, source)
+    return from_source(path, source, _keys())
+
+
+def _keys() -> frozenset[str]:
+    """Return the keys of a host's data that pyinfra reads: those of its ssh connector, and global arguments."""
+    from pyinfra.api.arguments import all_global_arguments
+    from pyinfra.connectors.ssh import ConnectorData
+
+    arguments = (name for name, _ in all_global_arguments())
+    return frozenset(ConnectorData.__annotations__) | {a for a in arguments if a.startswith("_")}

@@ -35,14 +35,15 @@ def test_slurm_has_a_list_of_its_own_where_no_other_is_given(example: Path) -> N
     assert load(example, "slurm.py").names == ("gpu001", "gpu002", "gpu003", "gpu004")
 
 
-def test_slurm_takes_the_nodes_of_the_job_that_it_runs_in(
+def test_no_example_takes_a_jobs_allocation_for_the_cluster(
     example: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SLURM_JOB_NODELIST", "a[09-10],b1")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "gpu[002-003]")
     inventory = load(example, "slurm.py")
-    assert inventory.names == ("a09", "a10", "b1")
+    assert inventory.names == ("gpu001", "gpu002", "gpu003", "gpu004")
     assert inventory.select(["slurm"]) == inventory.names
-    assert inventory.node("b1").data["ssh_user"] == "root"
+    assert inventory.select(["gpu[002-003]"]) == ("gpu002", "gpu003")
+    assert inventory.node("gpu001").data["ssh_user"] == "root"
 
 
 def test_slurm_reads_the_lists_of_a_file_before_anything_else(

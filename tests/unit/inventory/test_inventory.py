@@ -74,3 +74,64 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 def test_a_limit_that_selects_nothing_is_told(tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match="--limit gpu9"):
         load(tmp_path, "hosts = ['gpu01']").select(["gpu9"])
+
+
+@pytest.mark.parametrize(
+    ("data", "nearest"),
+    [
+        ({"ssh_hostnme": "10.0.0.1"}, "did you mean 'ssh_hostname'"),
+        ({"cluster_adress": "10.0.0.1"}, "did you mean 'cluster_address'"),
+        ({"pyhton": "/x"}, "did you mean 'python'"),
+        ({"hostname": "10.0.0.1"}, "did you mean 'ssh_hostname'"),
+        ({"user": "ops"}, "did you mean 'ssh_user'"),
+        ({"SSH-User": "ops"}, "did you mean 'ssh_user'"),
+        ({"ansible_host": "10.0.0.1"}, "did you mean 'ssh_hostname'"),
+        ({"ansible_user": "ops", "ssh_user": "ops"}, "did you mean 'ssh_user'"),
+        ({"sudo": True}, "did you mean '_sudo'"),
+        ({"_sudopassword": "x"}, "did you mean '_sudo_password'"),
+        ({"ssh_elephant": 1}, "no key 'ssh_elephant' of a host"),
+    ],
+)
+def test_a_misspelt_key_of_a_host_names_the_nearest(
+    tmp_path: Path, data: dict[str, object], nearest: str
+) -> None:
+    with pytest.raises(InventoryError) as caught:
+        load(tmp_path, f"hosts = [('gpu01', {data}), ('gpu02', {data})]")
+    assert nearest in caught.value.message
+    assert "gpu[01-02]" in caught.value.message
+    assert "cluster_address" in caught.value.next_step
+
+
+def test_data_of_ones_own_is_left_alone(tmp_path: Path) -> None:
+    data = {"rack": "r1", "user": "app", "ssh_user": "ops", "app_version": 3, "_sudo": True}
+    assert load(tmp_path, f"hosts = [('gpu01', {data})]").node("gpu01").data["rack"] == "r1"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a = [('g1', {'ssh_user': 'x'})]\nb = [('g1', {'ssh_user': 'y'})]",
+         "g1 has two values of 'ssh_user': 'x' in 'a' and 'y' in 'b'"),
+        ("a = (['g1'], {'python': 'x'})\nb = (['g1'], {'python': 'y'})",
+         "g1 has two values of 'python': 'x' in 'a' and 'y' in 'b'"),
+        ("a = [('g1', {'_sudo_password': 'x1'})]\nb = [('g1', {'_sudo_password': 'y1'})]",
+         "(secret) in 'a' and (secret) in 'b'"),
+        ("a = [\n  ('g1', {'ssh_port': 22, 'ssh_user': 'x', 'ssh_port': 23})]",
+         "line 2: 'ssh_port' has two values, 22 and 23"),
+    ],
+)  # fmt: skip
+def test_two_values_for_one_host_are_refused(tmp_path: Path, text: str, part: str) -> None:
+    with pytest.raises(InventoryError) as caught:
+        load(tmp_path, text)
+    assert part in caught.value.message
+
+
+def test_what_is_said_twice_or_more_closely_is_no_contradiction(tmp_path: Path) -> None:
+    inventory = load(
+        tmp_path,
+        "all = (['g1', 'g2'], {'python': 'of all'})\n"
+        "a = ([('g1', {'ssh_port': 23, 'python': 'own'})], {'python': 'of a', 'ssh_user': 'x'})\n"
+        "b = ([('g1', {'ssh_port': 23}), 'g2'], {'python': 'of b', 'ssh_user': 'x'})\n",
+    )
+    assert inventory.node("g1").data["python"] == "own"
+    assert inventory.node("g2").data["python"] == "of b"

@@ -1,59 +1,15 @@
-"""First files: hosts from what other tools use, and a spec that loads as it is and uncommented."""
+"""First files: an inventory of what a different program has, and a spec that loads as it is and uncommented."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from remedy.cli.main import main
-from remedy.errors import UsageError
 from remedy.plan import section_models
-from remedy.report.starter import read_hosts, render_inventory, render_spec
+from remedy.report.starter import render_spec
 from remedy.spec import load_spec
-from remedy.transport.reader import load_inventory
-
-HOSTFILE = "# mpi\ngpu01 slots=8\ngpu02:8\n\n10.0.0.3 slots=8\n"
-ANSIBLE = """
-[gpus]
-gpu01 ansible_host=10.0.0.1 ansible_port=2222
-gpu[02:03] ansible_user=ops   # a range
-[gpus:vars]
-x=1
-"""
-SLURM = "ClusterName=c\nNodeName=DEFAULT CPUs=8\nNodeName=gpu[01-03] CPUs=8 # ours\nPartitionName=p Nodes=ALL\n"
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "names"),
-    [
-        ("hostfile", HOSTFILE, ("gpu01", "gpu02", "node-10-0-0-3")),
-        ("ansible", ANSIBLE, ("gpu01", "gpu02", "gpu03")),
-        ("slurm", SLURM, ("gpu01", "gpu02", "gpu03")),
-    ],
-)
-def test_hosts_of_other_tools_become_an_inventory(
-    tmp_path: Path, kind: str, text: str, names: tuple[str, ...]
-) -> None:
-    (tmp_path / "theirs").write_text(text)
-    hosts = read_hosts(kind, tmp_path / "theirs")
-    (tmp_path / "inventory.py").write_text(render_inventory(hosts))
-    inventory = load_inventory(tmp_path / "inventory.py")
-    assert inventory.names == names
-
-
-def test_connection_data_comes_along(tmp_path: Path) -> None:
-    (tmp_path / "theirs").write_text(ANSIBLE)
-    first = read_hosts("ansible", tmp_path / "theirs")[0]
-    assert first.data == {"ssh_hostname": "10.0.0.1", "ssh_port": 2222}
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n"])
-def test_a_file_without_hosts_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "theirs").write_text(text)
-    with pytest.raises(UsageError, match="no host in it"):
-        read_hosts("slurm", tmp_path / "theirs")
 
 
 def test_the_commented_spec_loads_and_says_what_holds_anyway(tmp_path: Path) -> None:
@@ -77,3 +33,30 @@ def test_init_leaves_files_that_are_there_alone(tmp_path: Path) -> None:
     assert "left alone" in result.output
     assert (tmp_path / "inventory.py").read_text() == "hosts = ['mine']\n"
     assert (tmp_path / "remedy.yaml").exists()
+
+
+def init(tmp_path: Path, *arguments: str, text: str = "") -> Result:
+    command = ["init", "--directory", str(tmp_path / "site"), *arguments]
+    return CliRunner().invoke(main, command, input=text)
+
+
+def test_init_takes_hosts_from_standard_input_and_names_what_it_left_out(tmp_path: Path) -> None:
+    result = init(tmp_path, "--from", "hostfile", "-", text="ops@gpu[01-02] slots=8\n[gpus]\n")
+    assert result.exit_code == 0, result.output
+    assert "2 hosts: gpu[01-02]" in result.output
+    assert "line 2: [gpus]: left out, a section" in result.output
+    assert "('gpu02', {'ssh_user': 'ops'})" in (tmp_path / "site" / "inventory.py").read_text()
+
+
+def test_what_cannot_be_an_inventory_is_not_written(tmp_path: Path) -> None:
+    text = "NodeName=a1 NodeAddr=10.0.0.1\nNodeName=a2 NodeAddr=10.0.0.1\n"
+    result = init(tmp_path, "--from", "slurm", "-", text=text)
+    assert result.exit_code == 2
+    assert "a1 and a2 have the same ssh address" in result.output
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_kind_that_there_is_none_of_is_refused(tmp_path: Path) -> None:
+    result = init(tmp_path, "--from", "terraform", "x")
+    assert result.exit_code == 2
+    assert "ansible, clustershell, hostfile, slurm" in result.output

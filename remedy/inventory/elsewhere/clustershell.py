@@ -1,0 +1,135 @@
+"""ClusterShell's groups: groups.conf with what it names, or one file of groups, by ClusterShell itself.
+
+A file of groups is YAML (``SOURCE: {GROUP: NODES}``) or has a line ``GROUP: NODES`` each. A groups.conf may run
+programs of its own, as ``nodeset`` does on each call.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+from ClusterShell.NodeUtils import GroupResolver, GroupSource, GroupSourceQueryFailed
+
+from remedy.errors import UsageError
+from remedy.inventory.elsewhere.listing import MOST_HOSTS, Collector, terms, text_shown
+from remedy.inventory.elsewhere.program import printed
+from remedy.text import BracketError, clipped, size, visible
+from remedy.yaml_text import YamlError, parse_yaml
+
+SECONDS = 60
+"""How long the programs of a groups.conf may take."""
+
+# A line of a group, and one that nodeset -LL prints; nothing of a source of YAML has both on its first line.
+_GROUP = re.compile(r"([A-Za-z0-9_.-]+):[ \t]*([^ \t\r\n][^\r\n]*)")
+_PRINTED = re.compile(r"@(?:([^:\s]+):)?(\S+) (\S+)")
+_DEFAULT = "default"
+
+Sources = Mapping[str, Mapping[str, str]]
+
+
+class _Source(GroupSource):  # type: ignore[misc]
+    """Groups of a source, in which a group that is not there is an error and not empty."""
+
+    def resolv_map(self, group: str) -> str:
+        """Return the nodes of a group."""
+        if group not in self.groups:
+            raise GroupSourceQueryFailed(f"there is no group {group}", self)
+        return str(self.groups[group])
+
+
+def read_clustershell(collector: Collector, text: str, path: Path | None) -> None:
+    """Read groups, and take the hosts of all of them."""
+    if path is not None and any(line.strip().lower() == "[main]" for line in text.split("\n")):
+        sources = _sources_of_conf(path)
+    else:
+        sources = _sources(text)
+    first, *others = [_Source(name, dict(groups)) for name, groups in sources.items()]
+    resolver = GroupResolver(first)
+    for source in others:
+        resolver.add_source(source)
+    for source_name, groups in sources.items():
+        for group, nodes in groups.items():
+            where = f"@{text_shown(f'{source_name}:{group}')}"
+            try:
+                _check_size(nodes)
+                names = NodeSet(nodes, resolver=resolver)
+                members = [collector.add(where, name) for name in names]
+            except (NodeSetException, RecursionError, BracketError) as error:
+                is_circle = "recursion" in str(error)
+                reason = (
+                    "it is a member of itself" if is_circle else clipped(visible(str(error)), 200)
+                )
+                collector.drop(where, reason)
+                continue
+            collector.add_to_group(group, [name for name in members if name])
+
+
+def _sources(text: str) -> Sources:
+    """Return the groups of a file, by source."""
+    lines = [
+        line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")
+    ]
+    flat = [match for line in lines if (match := _GROUP.fullmatch(line.rstrip()))]
+    if lines and len(flat) == len(lines):
+        return {_DEFAULT: {match[1]: match[2].split(" #")[0] for match in flat}}
+    try:
+        document = parse_yaml(text)
+    except YamlError as error:
+        raise _unreadable(f"no YAML: {clipped(visible(str(error)), 200)}") from error
+    if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
+        raise _unreadable("expected SOURCE: {GROUP: NODES}, or lines GROUP: NODES")
+    return {
+        str(source): {str(group): ",".join(_texts(nodes)) for group, nodes in groups.items()}
+        for source, groups in document.items()
+    } or {_DEFAULT: {}}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of nested lists, which may hold one another many times."""
+    waiting = [value]
+    for _ in range(MOST_HOSTS):
+        if not waiting:
+            return
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += reversed(item)
+        elif item is not None:
+            yield str(item)
+    raise _unreadable(f"a group has more than {MOST_HOSTS} parts")
+
+
+def _sources_of_conf(path: Path) -> Sources:
+    """Return all groups that ``nodeset`` knows by a groups.conf."""
+    command = [
+        sys.executable,
+        "-m",
+        "ClusterShell.CLI.Nodeset",
+        f"--groupsconf={path.resolve()}",
+        "-LL",
+    ]
+    result = printed(command, SECONDS)
+    if result.code != 0:
+        raise _unreadable(clipped(visible(result.err.strip()), 300))
+    sources: dict[str, dict[str, str]] = {}
+    for line in result.out.split("\n"):
+        if match := _PRINTED.fullmatch(line):
+            sources.setdefault(match[1] or _DEFAULT, {})[match[2]] = match[3]
+    return sources or {_DEFAULT: {}}
+
+
+def _check_size(nodes: str) -> None:
+    """Refuse more names than any cluster has, before they are made."""
+    if sum(map(size, terms(nodes))) > MOST_HOSTS:
+        raise BracketError(f"it stands for more than {MOST_HOSTS} names")
+
+
+def _unreadable(reason: str) -> UsageError:
+    return UsageError(
+        f"these groups cannot be read: {reason}",
+        next_step="Give groups.conf, or a file of groups; nodeset -LL shows what ClusterShell reads.",
+    )

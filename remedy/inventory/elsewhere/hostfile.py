@@ -1,0 +1,87 @@
+"""Hostfiles: a host a line, of Open MPI, MPICH (Hydra, Intel MPI), DeepSpeed and batch systems.
+
+=========================================  =================================================================
+``gpu01 slots=8 max-slots=8``              Open MPI (prrte: src/util/hostfile), DeepSpeed (launcher/runner.py)
+``ops@gpu01 port=2222``, ``username=ops``  Open MPI: how its ssh gets there
+``^gpu07``, ``+n0``, ``+e``                Open MPI: a host to leave out; hosts by number, which have no name
+``rank 0=gpu01 slot=0``                    Open MPI's rank file
+``gpu01:8 user=ops binding=...``           MPICH (hydra: HYDU_process_mfile_token): 8 processes
+``gpu[01-16] slots=8``                     ranges, as ClusterShell and Slurm write them
+=========================================  =================================================================
+
+Comments are ``#``, ``//`` and ``/* */``. How many processes a host takes is of no interest here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from remedy.inventory.elsewhere.listing import Collector, address_of, hosts_of, text_shown
+from remedy.text import BracketError
+
+_COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//)|#")
+_BLOCK = re.compile(r"/\*.*?\*/", re.DOTALL)
+_OPTION = re.compile(r"([A-Za-z][A-Za-z_-]*)\s*=\s*(\S*)")
+_RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)", re.IGNORECASE)
+_USER = ("user", "username", "user-name", "user_name")
+# What says how many processes run there, and where: nothing that ssh needs.
+_COUNTS = re.compile(
+    r"(max[-_]?)?slots?([-_]max)?|cpus?|count|boards?|sockets?.*|cores?.*|binding", re.IGNORECASE
+)
+
+
+def read_hostfile(collector: Collector, text: str, path: Path | None) -> None:  # noqa: ARG001 - as all readers
+    """Read a hostfile, a machine file, or a list of names."""
+    excluded: set[str] = set()
+    entries: list[tuple[str, str, dict[str, str]]] = []
+    if "/*" in text:
+        text = _BLOCK.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+    for number, raw in enumerate(text.split("\n"), 1):
+        comment = _COMMENT.search(raw)
+        line = (raw[: comment.start()] if comment else raw).strip()
+        if line.startswith("^"):
+            excluded.add(line[1:].split()[0] if line[1:].split() else "")
+        elif line:
+            entries += _entries(collector, f"line {number}", line)
+    for where, name, data in entries:
+        if name in excluded:
+            collector.drop(text_shown(name), "a line with ^ excludes it")
+        else:
+            collector.add(where, name, **data)
+
+
+def _entries(collector: Collector, where: str, line: str) -> list[tuple[str, str, dict[str, str]]]:
+    """Return the hosts of a line, with how they are reached."""
+    rank = _RANK.match(line)
+    word = rank[1] if rank else line.split(None, 1)[0]
+    rest = "" if rank else line[len(word) :]
+    shown = f"{where}: {text_shown(line)}"
+    if word[0] in "+-[" or "=" in word or rest.lstrip().startswith("="):
+        reason = {
+            "+": "hosts by number, not by name",
+            "[": "a section of Ansible's inventory, or no name",
+        }.get(word[0], "an option, no host")
+        collector.drop(shown, reason)
+        return []
+    user, _, place = word.rpartition("@")
+    data = {"ssh_user": user} if user else {}
+    for key, value in _OPTION.findall(rest):
+        if key.lower() in _USER:
+            data["ssh_user"] = value.strip("\"'")
+        elif key.lower() == "port":
+            data["ssh_port"] = value
+        elif not _COUNTS.fullmatch(key):
+            collector.note(f"{where}: {text_shown(key)}", "an option that is not used")
+    if _OPTION.sub("", rest).strip():
+        collector.note(shown, "words behind the host that are no options; only the host is taken")
+    try:
+        return [(where, name, data) for name in _hosts(place)]
+    except BracketError as error:
+        collector.drop(f"{where}: {error}", "cannot be read")
+        return []
+
+
+def _hosts(place: str) -> list[str]:
+    """Return the names that a word stands for, without the number of processes behind its colon."""
+    return [place] if address_of(place) is not None else hosts_of(place.partition(":")[0])

@@ -1,0 +1,99 @@
+"""Hosts of ClusterShell's groups: files of groups, and a groups.conf with programs of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from remedy.errors import UsageError
+from remedy.inventory.elsewhere import clustershell, read_hosts
+from tests.unit.inventory.elsewhere import listing_of, loaded, names_of, noted, type_in
+
+YAML = """
+roles:
+    gpu: 'gpu[01-04]'
+    login: login1
+    all: '@gpu,@login'
+    old: 'gpu[01-06]!gpu[01-04]'
+racks:
+    r1: gpu[01-02]
+    r2: [gpu03, [gpu04]]
+    both: '@racks:r1,@racks:r2'
+"""
+LINES = "# local groups\ngpu: gpu[01-04]\nlogin: login1  # old\nall: @gpu,login1\n"
+CONF = """[Main]
+default: local
+[local]
+map: echo gpu[01-03]
+list: echo gpu
+[racks]
+map: [ $GROUP = r1 ] && echo gpu[01-02]
+list: echo r1
+"""
+
+
+def test_groups_of_yaml_become_hosts_and_groups(tmp_path: Path) -> None:
+    listing = listing_of(tmp_path, "clustershell", YAML)
+    assert names_of(listing) == "gpu[01-06],login1"
+    assert len(loaded(tmp_path, listing)) == 7
+    assert listing.groups["old"] == ("gpu05", "gpu06")
+    assert listing.groups["both"] == ("gpu01", "gpu02", "gpu03", "gpu04")
+    assert "all (group_all)" in noted(listing)
+
+
+def test_lines_of_groups_are_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, LINES)
+    listing = read_hosts("clustershell", "-")
+    assert names_of(listing) == "gpu[01-04],login1"
+    assert listing.groups["login"] == ("login1",)
+
+
+def test_a_groups_conf_is_read_with_its_programs(tmp_path: Path) -> None:
+    listing = listing_of(tmp_path, "clustershell", CONF, "groups.conf")
+    assert names_of(listing) == "gpu[01-03]"
+    assert listing.groups == {"gpu": ("gpu01", "gpu02", "gpu03"), "r1": ("gpu01", "gpu02")}
+
+
+def test_a_program_that_does_not_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clustershell, "SECONDS", 2)
+    with pytest.raises(UsageError, match="took more than 2 seconds"):
+        listing_of(
+            tmp_path, "clustershell", CONF.replace("echo gpu\n", "exec sleep 20\n"), "groups.conf"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a: @b\nb: @a\nc: c1\n", "@default:a, @default:b: left out, it is a member of itself"),
+        ("a: @nowhere\nc: c1\n", "there is no group nowhere"),
+        ("a: g[1-9999999]\nc: c1\n", "stands for more than"),
+        ("a: -oProxyCommand=x\nc: c1\n", "-oProxyCommand=x: left out, no host name"),
+        ("a: bad_name,localhost\nc: c1\n", "localhost: left out"),
+        ("a: g[1-\nc: c1\n", "@default:a: left out"),
+        ("rack-1: c1\n", "rack-1 (rack_1)"),
+    ],
+)  # fmt: skip
+def test_what_was_left_out_is_named(tmp_path: Path, text: str, part: str) -> None:
+    listing = listing_of(tmp_path, "clustershell", text)
+    assert names_of(listing) == "c1"
+    assert part in noted(listing)
+
+
+BOMB = "s:\n  a0: &a0 [x1]\n" + "".join(
+    f"  a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "just words", "s: {a: [1}", "s:\n  a: &x [*x]\n", BOMB, "a: " + "x" * 10_000_000,
+     "!!python/object:os.x {}"],
+    ids=range(8),
+)  # fmt: skip
+def test_what_is_no_groups_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError):
+        listing_of(tmp_path, "clustershell", text)
