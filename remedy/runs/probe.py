@@ -61,12 +61,15 @@ class ProbeResult:
         unread = tuple(
             _unread_guards(name, guards)
             for name, state in self.fleet.states.items()
-            if isinstance(guards := state.guards, Unknown)
+            if isinstance(guards := state.guards, Unknown) and state.root
         )
+        rootless = tuple(_without_root(n) for n, s in self.fleet.states.items() if not s.root)
         journal = tuple(_forgotten(name, what) for name, what in self.forgotten.items())
         journal += sight.findings(self.fleet)
         more = (*journal, *identities.findings(self.fleet.inventory, self.claims), *unread)
-        return plan.model_copy(update={"findings": (*plan.findings, *more)}) if more else plan
+        if not more and not rootless:
+            return plan
+        return plan.model_copy(update={"findings": (*rootless, *plan.findings, *more)})
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -198,6 +201,21 @@ def about_to_change(name: str, guards: Guards) -> LockedError:
         f"takes them back ({when}): {changes}",
         next_step="remedy apply INVENTORY confirms them or has them taken back first. To have them taken back "
         f"now: remedy unlock {guard.run} INVENTORY --force",
+    )
+
+
+def _without_root(name: str) -> Finding:
+    return Finding(
+        host=name,
+        remedy="guard",
+        kind=FindingKind.UNKNOWN,
+        label="",
+        title="read without root: unknown whether a change waits there for a confirmation",
+        evidence=(
+            "the ssh user is not root, and sudo refused or is not there: what needs root was not read",
+        ),
+        fix="Run the command again with -K, which asks for the sudo password. Without one: connect as root, or "
+        "allow the user NOPASSWD in sudoers.",
     )
 
 

@@ -28,6 +28,7 @@ import paramiko
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
+from remedy.transport import openssh
 from remedy.transport.hostkeys import NEVER, WANTED, Judge, KeyExchange, server_of
 from remedy.transport.stages import Stage
 from remedy.transport.watch import CURRENT, Watch
@@ -90,8 +91,14 @@ class Client(pyinfra_client.SSHClient, _Staged):
         }
         # pyinfra would read them into a table of paramiko's, with the square of their lines, which nobody asks.
         options["_pyinfra_ssh_known_hosts_file"] = os.devnull
+        if any(client._asked["alias"] == hostname for client in _connecting.get()):
+            # `Host *` with a ProxyJump holds for the jump host, too.
+            raise paramiko.SSHException(
+                f"jump host loop via {hostname}: ssh_config sends it through itself"
+            )
         watch.via = hostname if self._is_jump else ""
         token = _connecting.set((*_connecting.get(), self))
+        user = openssh.USER.set((hostname, str(options.get("username") or "")))
         try:
             super().connect(hostname, **options)  # type: ignore[no-untyped-call]
         except (paramiko.SSHException, EOFError):
@@ -99,6 +106,7 @@ class Client(pyinfra_client.SSHClient, _Staged):
                 watch.proxy = self._way.last_words()
             raise
         finally:
+            openssh.USER.reset(user)
             _connecting.reset(token)
 
     def gateway(self, *arguments: Any, **options: Any) -> Any:
@@ -178,6 +186,7 @@ def install() -> None:
         (ssh, "SSHClient", Client),
         (pyinfra_client, "SSHClient", Client),
         (pyinfra_client, "ProxyCommand", Proxy),
+        (pyinfra_client, "get_ssh_config", openssh.ssh_config),
     ):
         getattr(module, name)
         setattr(module, name, ours)
@@ -189,7 +198,7 @@ def forget() -> None:
     Raises:
         AttributeError: this pyinfra has no such memory.
     """
-    pyinfra_client.get_ssh_config.cache.clear()
+    openssh.forget()
 
 
 def _dial(watch: Watch, hostname: str, port: int) -> socket.socket:

@@ -39,7 +39,7 @@ from remedy.transport.failures import (
     explain_stuck,
 )
 from remedy.transport.refused import KeyRefusedError
-from remedy.transport.script import HostEvent, Listener, Output, Script
+from remedy.transport.script import HostEvent, Listener, Output, Root, Script
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Overdue, Watch, Watchman
 from remedy.transport.wrapper import KILL_AFTER, Flood, Marks, command_line
@@ -235,6 +235,9 @@ class Transport:
     ) -> RemedyError | None:
         # A host that has a password of its own never learns the one that was typed for the others.
         password = _as_secret(node.data.get("_sudo_password")) or self._sudo_password
+        if node.data.get("_sudo") and script.root is Root.PREFERRED:
+            # The inventory says that there is sudo: where it refuses, that is an error, and not less to read.
+            script = replace(script, root=Root.REQUIRED)
         command = command_line(
             script,
             marks,
