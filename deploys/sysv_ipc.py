@@ -46,7 +46,8 @@ class SysvIpcSpec(SpecSection):
 
     ``remove``: whether stale segments are removed; without it, they are only reported.
     ``min_age_minutes``: for how long nothing may have touched them. ``root``: also those of root.
-    ``semaphores`` and ``queues``: "remove" those whose owner has no process at all, or only "report" them.
+    ``semaphores``: "remove" those whose owner has no process at all, or only "report" them. ``queues``: the
+    same for message queues.
     """
 
     remove: bool = True

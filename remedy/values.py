@@ -25,6 +25,25 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
 
 
+class Headed(Document):
+    """A document that a command prints with ``--json``.
+
+    Args:
+        tool_version: the remedy that printed it.
+        began: when the command began; ``ended``: when it printed this; RFC 3339 in UTC.
+        run: the id of the run that it is about; None for none.
+        inventory: the inventory file's name; None for a command without one.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    tool_version: str
+    began: str
+    ended: str
+    run: str | None
+    inventory: str | None
+
+
 class Unknown(Record):
     """What is not known, and why.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 # libyaml makes values by recursion, and a text that is nested deeply enough, such as one from a host, ends the
@@ -24,12 +25,43 @@ def parse_yaml(text: str | bytes) -> Any:
     # Both loaders are the safe ones: they make no objects of the text's choice.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=loader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise YamlError(f"it is nested more than {DEEPEST} levels deep")
+        _check(yaml, yaml.parse(text, Loader=loader))
         return yaml.load(text, Loader=loader)  # noqa: S506
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise YamlError(place + " ".join(str(error.problem or error).split())) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        if isinstance(error, YamlError):
+            raise
         raise YamlError(" ".join(str(error).split())) from error
+
+
+def _check(yaml: Any, events: Iterable[Any]) -> None:
+    """Refuse what is nested too deeply, and a key that is twice in a mapping: YAML's readers keep the last one.
+
+    Raises:
+        YamlError: it is so.
+    """
+    # For each collection that is open its keys, None for a list, and whether a key comes next.
+    open_keys: list[set[str] | None] = []
+    is_key: list[bool] = []
+    for event in events:
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_keys.pop()
+            is_key.pop()
+            continue
+        node = isinstance(event, (yaml.CollectionStartEvent, yaml.ScalarEvent, yaml.AliasEvent))
+        if node and is_key:
+            keys = open_keys[-1]
+            if keys is not None and is_key[-1] and isinstance(event, yaml.ScalarEvent):
+                if event.value in keys and event.value != "<<":
+                    line = event.start_mark.line + 1
+                    raise YamlError(f"line {line}: the key {event.value!r} is there twice")
+                keys.add(event.value)
+            is_key[-1] = not is_key[-1]
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_keys.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
+            is_key.append(True)
+            if len(open_keys) > DEEPEST:
+                raise YamlError(f"it is nested more than {DEEPEST} levels deep")

@@ -12,8 +12,9 @@ import click
 
 from remedy.cli.common import Options, errors_shown, home_of, host_options, opened
 from remedy.cli.consent import YES_OPTION, ask
-from remedy.cli.plain import print_csv, print_json
-from remedy.cli.terminal import out
+from remedy.cli.document import print_document
+from remedy.cli.plain import print_csv
+from remedy.cli.terminal import err, out
 from remedy.text import counted
 
 
@@ -50,7 +51,8 @@ def verify(hosts: bool, **options: Any) -> None:
             known = [(host, text) for host, text in witnesses.items() if text]
             problems += [f"{host}: {text}" for host, text in known]
         if opts.as_json:
-            print_json({"records": count, "problems": problems, "hosts": sorted(witnesses)})
+            body = {"records": count, "problems": problems, "hosts": sorted(witnesses)}
+            print_document("audit", {**body, "exit_code": 1 if problems else 0})
         else:
             for line in [*problems[: len(problems) - len(known)], *_folded(known)]:
                 out.print(line)
@@ -86,15 +88,22 @@ def accept(yes: bool, **options: Any) -> None:
 
         with opened(opts) as (session, _):
             result = probe(session)
+            show = err.print if opts.as_json else out.print
             for line in _folded(result.forgotten.items()):
-                out.print(line, markup=False)
+                show(line)
             if not result.forgotten:
-                out.print("no host that was read remembers more than the journal has", markup=False)
+                show("no host that was read remembers more than the journal has")
+                if opts.as_json:
+                    print_document("accept", {"forgotten": {}, "errors": {}, "exit_code": 0})
                 return
             ask(f"Go on without that on {counted(len(result.forgotten), 'host')}?", yes=yes)
             errors = accept_journal(session, result.forgotten)
-        for error in errors.values():
-            out.print(error.message, markup=False)
+            for error in errors.values():
+                show(error.message)
+            if opts.as_json:
+                messages = {name: error.message for name, error in errors.items()}
+                body = {"forgotten": dict(result.forgotten), "errors": messages}
+                print_document("accept", {**body, "exit_code": 1 if errors else 0})
     sys.exit(1 if errors else 0)
 
 
@@ -142,6 +151,6 @@ def export(
         table = rows(runs, plans_of(home, runs))
         chosen = [row for row in table if not hosts or row.host in names]
         if form == "json":
-            print_json([asdict(row) for row in chosen])
+            print_document("export", {"rows": [asdict(row) for row in chosen]})
         else:
             print_csv(as_csv(chosen))

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGPIPE
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from remedy.cli import plain
+from remedy.cli import document, plain
 from remedy.cli.interrupt import received
 from remedy.errors import InventoryError, OutputError, RemedyError, UsageError
 from remedy.files import STANDARD
@@ -116,6 +117,7 @@ def opened(
     from remedy.cli.terminal import Terminal
 
     terminal = Terminal(as_json=options.as_json, verbose=options.verbose, quiet=options.quiet)
+    document.about(inventory=options.inventory)
     with errors_shown(verbose=options.verbose):
         if options.quiet and options.verbose:
             raise UsageError(
@@ -182,9 +184,17 @@ def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Ite
         yield
     except BaseException as stop:
         number = number_of(stop)
+        document.about(run=session.activity.run)
         if number is not None:
             report = _report(session, inventory, NAMES[number], 128 + number)
             terminal.interrupted(number, report)
+            if number != SIGPIPE:
+                document.print_error(
+                    f"interrupted: {NAMES[number]}",
+                    128 + number,
+                    known=report.lines,
+                    commands=report.commands,
+                )
             leave(number)
         if isinstance(stop, OutputError):
             terminal.known(_report(session, inventory, stop.message, stop.exit_code))
@@ -210,6 +220,7 @@ def home_of(inventory: Path) -> Path:
     Raises:
         InventoryError: there is no such file.
     """
+    document.about(inventory=inventory)
     if not inventory.is_file():
         raise InventoryError(
             f"{inventory}: no such inventory",
@@ -231,6 +242,7 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
         from remedy.cli.terminal import err
 
         err.print(Text("error: ", style="bold red").append(error.message, style="default"))
+        document.print_error(error.message, error.exit_code, error.next_step)
         if error.next_step:
             err.print(Text(f"  {error.next_step}", style="cyan"))
         if verbose and error.__cause__ is not None:

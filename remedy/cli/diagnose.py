@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import Options, errors_shown, opened
-from remedy.cli.plain import print_json
+from remedy.cli.document import print_document
 from remedy.cli.terminal import err, out
 from remedy.text import quoted
 
@@ -71,12 +71,12 @@ def diagnose(
         else:
             explanation = _without_hosts(diagnosis, logs)
         if as_json:
-            document = diagnosis.document(remedy=explanation.remedy, command=explanation.command)
-            document["look"] = explanation.look
-            document["confirmations"] = [
+            body = diagnosis.document(remedy=explanation.remedy, command=explanation.command)
+            body["look"] = explanation.look
+            body["confirmations"] = [
                 confirmation.model_dump(mode="json") for confirmation in explanation.confirmations
             ]
-            print_json(document)
+            print_document("diagnosis", body)
         else:
             from remedy.report.diagnosis import render_diagnosis
 

@@ -11,7 +11,7 @@ from remedy.cli.plain import say
 @click.command()
 @click.argument("name", required=False)
 def explain(name: str | None) -> None:
-    """Explain what a remedy does, or what a cause is and which remedy cures it; without a NAME, list them."""
+    """Explain a remedy, a cause and what cures it, or a section of settings; without a NAME, list them."""
     with errors_shown():
         from remedy.report import explain as words
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import errors_shown, home_of
-from remedy.cli.plain import print_json
+from remedy.cli.document import print_document
 from remedy.cli.terminal import out
 from remedy.text import counted
 
@@ -62,6 +62,7 @@ def history(
         from remedy.audit.journal import FILE_NAME
         from remedy.audit.story import on_record, read_stories
         from remedy.report.audit import run_line
+        from remedy.report.records import history_body
 
         path = home_of(inventory) / FILE_NAME
         begin = moment(since) if since else None
@@ -75,20 +76,7 @@ def history(
         ]
         runs = runs[-number:] if number is not None else runs
         if as_json:
-            documents = [
-                {
-                    "run": story.run,
-                    "time": story.time,
-                    "mode": story.mode,
-                    "by": story.by,
-                    "changes": story.count,
-                    "exit_code": story.exit_code,
-                    "proved": story.proved,
-                    "of": story.of or story.resumes,
-                }
-                for story in runs
-            ]
-            print_json(documents)
+            print_document("history", history_body(runs))
             return
         if not runs:
             out.print(

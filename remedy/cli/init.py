@@ -10,7 +10,7 @@ import click
 from remedy.cli.common import errors_shown
 from remedy.cli.terminal import out
 from remedy.files import create_whole
-from remedy.text import counted, folded
+from remedy.text import counted, folded, quoted
 
 if TYPE_CHECKING:
     from remedy.inventory.elsewhere import Listing
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     help="Where to write; default: the current folder.",
 )
 def init(source: tuple[str, str] | None, directory: Path) -> None:
-    """Write inventory.py and a commented remedy.yaml; files that exist already are left alone."""
+    """Write inventory.py, a commented remedy.yaml and its schema; files that exist already are left alone."""
     with errors_shown():
         from remedy.plan import section_models
-        from remedy.report.starter import EXAMPLE, render_inventory, render_spec
+        from remedy.cli.plain import as_text
+        from remedy.report.schema import spec_schema
+        from remedy.report.starter import EXAMPLE, SCHEMA_NAME, render_inventory, render_spec
 
         listing = EXAMPLE
         if source is not None:
@@ -45,6 +47,7 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
         files = {
             "inventory.py": render_inventory(listing),
             "remedy.yaml": render_spec(section_models()),
+            SCHEMA_NAME: as_text(spec_schema()),
         }
         directory.mkdir(parents=True, exist_ok=True)
         if source is not None:
@@ -56,9 +59,8 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
                 continue
             create_whole(path, text)
             out.print(f"wrote {path}")
-        out.print(
-            f"Next: remedy trust {directory / 'inventory.py'}, then remedy check {directory / 'inventory.py'}"
-        )
+        inventory = quoted(directory / "inventory.py")
+        out.print(f"Next: remedy trust {inventory}, then remedy check {inventory}")
 
 
 def _show(listing: Listing) -> None:

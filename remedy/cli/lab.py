@@ -11,7 +11,8 @@ import click
 from rich.table import Table
 
 from remedy.cli.common import errors_shown
-from remedy.cli.plain import print_json, say
+from remedy.cli.document import print_document
+from remedy.cli.plain import say
 from remedy.cli.terminal import out
 from remedy.errors import LabError
 from remedy.lab import faults, machine
@@ -105,8 +106,7 @@ def status(lab: Lab, as_json: bool) -> None:
     """Show the hosts of the lab and the faults on them."""
     current = lab.status()
     if as_json:
-        document = {"schema": "remedy.lab-status/1", **current.model_dump(mode="json")}
-        print_json(document)
+        print_document("lab-status", current.model_dump(mode="json"))
     elif not current.running:
         say(f"No lab {current.name!r} is running. Start it: remedy lab up")
     else:

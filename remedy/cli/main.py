@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from remedy import __version__
-from remedy.cli import plain
+from remedy.cli import document, plain
 from remedy.cli.interrupt import NAMES, interruptible, leave, number_of
 from remedy.errors import OutputError
 from remedy.text import visible
@@ -32,9 +32,10 @@ COMMANDS = {
     "unlock": "Release the lock that a run holds on hosts.",
     "history": "List the runs on the hosts of an inventory.",
     "audit": "Check the journal, and export it as a table.",
-    "schema": "Print the JSON Schema of a document that remedy writes.",
+    "facts": "Print all that the probe knows of the hosts.",
+    "schema": "Print the JSON Schema of the settings, or of a document.",
     "diagnose": "Name the cause of a failed run from its logs.",
-    "explain": "Explain a remedy or a cause.",
+    "explain": "Explain a remedy, a cause or a section of settings.",
     "trust": "Show the ssh host keys, and record those that are new.",
     "lab": "A throw-away cluster of real hosts on this machine.",
 }
@@ -70,6 +71,8 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line; signals end it in an orderly way."""
         plain.install()
+        given = options.get("args", args[0] if args else None)
+        document.begin(sys.argv[1:] if given is None else list(given))
         with interruptible():
             try:
                 return super().main(*args, **options)
@@ -85,6 +88,14 @@ class LazyGroup(click.Group):
             finally:
                 plain.forget_unwritten()
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Parse what comes before the name of a command."""
+        try:
+            return super().make_context(*args, **options)
+        except click.ClickException as error:
+            document.print_error(error.format_message(), error.exit_code)
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a signal ended before any host was at work ends in a line."""
         try:
@@ -93,6 +104,11 @@ class LazyGroup(click.Group):
             # The name of a file can be in it; click fills it in once.
             error.message = visible(error.message)  # type: ignore[misc]
             self.misuse = error.exit_code
+            command = (
+                error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
+            )
+            step = f"See how it is called: {command} --help" if command else ""
+            document.print_error(error.format_message(), error.exit_code, step)
             raise
         except BaseException as stop:
             number = number_of(stop)
@@ -100,9 +116,11 @@ class LazyGroup(click.Group):
                 raise
             if number is None:
                 _say("error: no answer; nothing was changed")
+                document.print_error("no answer; nothing was changed", REFUSED)
                 sys.exit(REFUSED)
             if number != signal.SIGPIPE:
                 _say(f"interrupted: {NAMES[number]}")
+                document.print_error(f"interrupted: {NAMES[number]}", 128 + number)
             leave(number)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -66,9 +66,14 @@ def say(text: str, *, err: bool = False) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document on standard output, and nothing else."""
-    text = json.dumps(document, indent=2, sort_keys=True)
     with written():
-        click.echo(text.replace("\x7f", "\\u007f"))  # the one control that json leaves as it is
+        click.echo(as_text(document), nl=False)
+
+
+def as_text(document: Any) -> str:
+    """Return a JSON document as text that ends with a line feed."""
+    text = json.dumps(document, indent=2, sort_keys=True)
+    return text.replace("\x7f", "\\u007f") + "\n"  # the one control that json leaves as it is
 
 
 def print_csv(table: str) -> None:

@@ -1,4 +1,4 @@
-"""``remedy schema``: the JSON Schema of the documents that remedy writes."""
+"""``remedy schema``: the JSON Schema of the documents that remedy writes, and of its settings."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ import click
 from remedy.cli.common import errors_shown
 from remedy.cli.plain import print_json
 
-KINDS = ("plan", "run", "diagnosis", "journal")
+# As remedy.report.schema has them, which is dear to import; a test compares the two.
+KINDS = (
+    *("spec", "plan", "run", "facts", "diagnosis", "history", "story"),
+    *("journal", "audit", "accept", "export", "error", "lab-status"),
+)
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(KINDS))
 def schema(kind: str) -> None:
-    """Print the JSON Schema of a plan file, of what --json prints, or of a record of the journal.
+    """Print the JSON Schema of remedy.yaml (spec), of a plan file, of a record of the journal, or of --json.
 
     A reader ignores fields that it does not know; a change that breaks readers has a new format_version, or a
-    new number in "schema".
+    new number in "schema". `spec` is for editors: the first line of what `remedy init` writes names it.
     """
     with errors_shown():
-        from remedy.report.schema import schema_of
+        from remedy.report.schema import model_schema, schema_of, spec_schema
 
-        print_json(schema_of(kind))
+        if kind == "spec":
+            print_json(spec_schema())
+        elif kind == "lab-status":
+            from remedy.lab.status import LabStatusDocument
+
+            print_json(model_schema(kind, LabStatusDocument))
+        else:
+            print_json(schema_of(kind))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import Options, errors_shown, home_of, opened
-from remedy.cli.plain import print_json
+from remedy.cli.document import print_document
 from remedy.cli.terminal import out
 from remedy.errors import PlanFileError, UsageError
 from remedy.files import STANDARD
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--limit", multiple=True, metavar="HOSTS", help="Ask only these hosts.")
 @click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
 @click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
-@click.option("--json", "as_json", is_flag=True, help="Of a plan: the plan as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document: the plan, or the run.")
 def show(
     plan_or_run: str,
     home: Path,
@@ -56,7 +56,7 @@ def show(
             if inventory is not None:
                 home = home_of(inventory)
                 options = Options(inventory, spec, limit, ask_sudo_password=ask_sudo_password)
-            _show_run(plan_or_run, home, options)
+            _show_run(plan_or_run, home, options, as_json=as_json)
             return
         _show_plan(path, as_json=as_json)
 
@@ -69,14 +69,15 @@ def _show_plan(path: Path, *, as_json: bool) -> None:
     plan = read_plan(path)
     if as_json:
         digests = {"digest": plan.digest, "content_digest": plan.content_digest}
-        print_json({**digests, "plan": plan.model_dump(mode="json")})
+        body = {**digests, "inventory": plan.inventory, "plan": plan.model_dump(mode="json")}
+        print_document("plan", body)
         return
     out.print(render_whole(plan))
     if plan.changes:
         out.print(f"with --waves, {TAKEN_BACK}")
 
 
-def _show_run(run: str, home: Path, options: Options | None) -> None:
+def _show_run(run: str, home: Path, options: Options | None, *, as_json: bool) -> None:
     """Show a run from the journal, and the plan that it carried out.
 
     Raises:
@@ -99,6 +100,11 @@ def _show_run(run: str, home: Path, options: Options | None) -> None:
             f"{run} is neither a plan file nor a run in {home}",
             next_step="List the runs: remedy history INVENTORY. A journal in a different folder: --home FOLDER",
         )
+    if as_json:
+        from remedy.report.records import story_body
+
+        print_document("story", story_body(story, _receipts(options, story)))
+        return
     plan, problem = None, ""
     if plan_path(home, run).exists():
         try:

@@ -17,8 +17,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from remedy.cli.document import print_document
 from remedy.cli.interrupt import NAMES
-from remedy.cli.plain import print_json, written
+from remedy.cli.plain import written
 from remedy.cli.progress import StandardError
 from remedy.text import counted, fold, visible, visible_lines
 
@@ -132,7 +133,7 @@ class Terminal:
         if self.as_json:
             from remedy.report.document import run_document
 
-            print_json(run_document(outcome))
+            print_document("run", run_document(outcome))
         else:
             from remedy.report.outcome import render_outcome
 

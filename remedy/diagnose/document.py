@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from remedy.diagnose.confirm import Confirmation
 from remedy.diagnose.diagnosis import Candidate, Moment, Quote
-from remedy.values import Document
+from remedy.values import Document, Headed
 
 
 class LeadDocument(Document):
@@ -19,7 +19,7 @@ class LeadDocument(Document):
     text: str
 
 
-class DiagnosisDocument(Document):
+class DiagnosisDocument(Headed):
     """What ``diagnose`` prints with ``--json``.
 
     ``label`` is the cause; ``certainty`` is 0 to 1, and ``confidence`` the word for its range; ``lead`` is the
@@ -27,8 +27,6 @@ class DiagnosisDocument(Document):
     a host what the lines name; ``remedy`` cures or reports the cause; ``command`` is to be typed next;
     ``confirmations`` compares each candidate with the hosts, where they were probed.
     """
-
-    model_config = ConfigDict(populate_by_name=True)
 
     schema_: Literal["remedy.diagnosis/1"] = Field(default="remedy.diagnosis/1", alias="schema")
     label: str

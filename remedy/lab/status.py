@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from remedy.lab.host import Host
-from remedy.values import Record
+from remedy.values import Headed, Record
 
 
 class LabHostStatus(Record):
@@ -26,6 +28,16 @@ class LabStatus(Record):
     name: str
     running: bool
     inventory: str | None
+    python: str | None
+    hosts: list[LabHostStatus]
+
+
+class LabStatusDocument(Headed):
+    """What ``lab status`` prints with ``--json``."""
+
+    schema_: Literal["remedy.lab-status/1"] = Field(default="remedy.lab-status/1", alias="schema")
+    name: str
+    running: bool
     python: str | None
     hosts: list[LabHostStatus]
 

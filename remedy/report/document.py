@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from remedy.apply.report import ChangeResult
 from remedy.audit.survival import Boot, Survival
 from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, Finding, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.values import Document
+from remedy.values import Document, Headed
 from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Verdict
 
@@ -65,14 +65,12 @@ class SurvivalDocument(Document):
     changes: tuple[str, ...]
 
 
-class RunDocument(Document):
+class RunDocument(Headed):
     """What every command that acts on hosts prints with ``--json``.
 
     Args:
         mode: check, plan, apply, rehearsal, rollback, verify or unlock.
-        run: the id of the run; None where nothing was to be changed or proved.
         of: the run that is taken back or resumed; None for none.
-        inventory: the inventory file's name.
         hosts: by host.
         findings: of the fleet as a whole.
         plan: what was planned; None for a command without a plan.
@@ -86,13 +84,9 @@ class RunDocument(Document):
         exit_code: of the command.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
-
     schema_: Literal["remedy.run/1"] = Field(default="remedy.run/1", alias="schema")
     mode: str
-    run: str | None
     of: str | None
-    inventory: str
     hosts: Mapping[str, HostDocument]
     findings: tuple[Finding, ...]
     plan: PlanSummary | None
@@ -107,11 +101,10 @@ class RunDocument(Document):
 
 
 def run_document(outcome: RunOutcome) -> dict[str, Any]:
-    """Return the document of a run: ``{"schema": "remedy.run/1", ...}``, as ``RunDocument`` has it."""
+    """Return the document of a run as ``RunDocument`` has it, but for what the command knows of itself."""
     explanation = outcome.explanation
     findings = () if outcome.plan is None else outcome.plan.findings
     return {
-        "schema": "remedy.run/1",
         "mode": outcome.mode,
         "run": outcome.run or None,
         "of": outcome.of or None,

@@ -7,12 +7,14 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from remedy.causes import NO_HOST_FIX, Cause
 from remedy.errors import UsageError
 from remedy.plan import Remedy, all_causes, remedies
 from remedy.plan.registry import built_in
+from remedy.spec import SECTIONS, SpecSection
+from remedy.spec.words import allowed, introduction, meanings
 
 WIDTH = 100
 INDENT = 18
@@ -30,6 +32,9 @@ def overview() -> str:
             "Reports, which change nothing and name the fix:",
             *_listed(reporting),
             "",
+            "Settings that belong to no remedy (remedy.yaml):",
+            *(_row(name, introduction(model)) for name, model in SECTIONS.items()),
+            "",
             "Causes:",
             *(_row(group, ", ".join(names)) for group, names in by_group().items()),
             "",
@@ -42,7 +47,7 @@ def explain(name: str) -> str:
     """Return a remedy or a cause in words.
 
     Args:
-        name: a remedy's name or a label.
+        name: a remedy's name, a section of remedy.yaml, or a label.
 
     Raises:
         UsageError: there is none of that name; the nearest is named.
@@ -53,12 +58,14 @@ def explain(name: str) -> str:
     for remedy in remedies():
         if remedy.name == name:
             return remedy_text(remedy)
+    if name in SECTIONS:
+        return section_text(name)
     if name in all_causes():
         return cause_text(all_causes()[name])
-    names = [*(remedy.name for remedy in remedies()), *all_causes()]
+    names = [*(remedy.name for remedy in remedies()), *SECTIONS, *all_causes()]
     near = get_close_matches(name, names, n=3)
     raise UsageError(
-        f"no remedy or cause is called {name!r}",
+        f"no remedy, section of settings or cause is called {name!r}",
         next_step=f"Did you mean {' or '.join(near)}?" if near else "All names: remedy explain",
     )
 
@@ -79,6 +86,40 @@ def remedy_text(remedy: Remedy[Any]) -> str:
     )
     parts.append(textwrap.fill(" ".join(plain(settings_text(remedy)).split()), WIDTH))
     return "\n\n".join(part for part in parts if part)
+
+
+def section_text(name: str) -> str:
+    """Return a section of settings that belongs to no remedy in words: each with its default and meaning."""
+    model = SECTIONS[name]
+    lines = [f"{name}: {introduction(model)}", "", f"Settings, section `{name}` of remedy.yaml:"]
+    for setting in section_settings(model):
+        lines += [f"  {setting.name}: {setting.default}", *_wrapped(setting.meaning)]
+        lines += [*_wrapped(f"May be {setting.allowed}."), ""]
+    return "\n".join(lines).rstrip()
+
+
+class Setting(NamedTuple):
+    """A setting in words; ``default`` is as YAML has it."""
+
+    name: str
+    default: str
+    allowed: str
+    meaning: str
+
+
+def section_settings(model: type[SpecSection]) -> Iterator[Setting]:
+    """Yield each setting of a section."""
+    texts = meanings(model)
+    properties = model.model_json_schema(mode="validation").get("properties", {})
+    for name, value in model().model_dump(mode="json").items():
+        words = allowed(properties[name])
+        yield Setting(name, json.dumps(value), words, texts.get(name, ""))
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="      ", subsequent_indent="      ", break_long_words=False
+    )
 
 
 def cause_text(cause: Cause) -> str:

@@ -10,7 +10,11 @@ from pathlib import Path
 from remedy.errors import InventoryError
 from remedy.inventory.elsewhere.listing import HostEntry, Listing
 from remedy.spec import SpecSection
+from remedy.spec.words import introduction
 from remedy.templating import render
+
+SCHEMA_NAME = "remedy.schema.json"
+"""The JSON Schema of the settings, beside them."""
 
 # Addresses for documentation, RFC 5737: nobody is reached by a file that was not edited.
 EXAMPLE = Listing(
@@ -49,7 +53,7 @@ def render_spec(models: Mapping[str, type[SpecSection]]) -> str:
     sections = [
         {
             "name": name,
-            "title": (model.__doc__ or name).strip().splitlines()[0],
+            "title": (introduction(model) or name).splitlines()[0],
             "settings": [
                 {"name": key, "default": json.dumps(value)}
                 for key, value in model().model_dump(mode="json").items()
@@ -57,4 +61,4 @@ def render_spec(models: Mapping[str, type[SpecSection]]) -> str:
         }
         for name, model in models.items()
     ]
-    return render("remedy.yaml.j2", sections=sections)
+    return render("remedy.yaml.j2", sections=sections, schema=SCHEMA_NAME)

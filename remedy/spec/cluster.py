@@ -23,9 +23,11 @@ def _subnet(text: str) -> str:
 class ClusterSpec(SpecSection):
     """Which network carries the training traffic, and who runs the jobs.
 
-    ``subnet`` (CIDR) picks each host's cluster address by its network. None: the address used for ssh where the
-    host has it on an interface, else the first address in a subnet that all hosts share. ``user`` runs the jobs
-    on the hosts: names are resolved as this user, whose start-up files are searched too. None: the user of ssh.
+    Args:
+        subnet: the network (CIDR) that picks each host's cluster address. null: the address used for ssh where
+            the host has it on an interface, else the first address in a subnet that all hosts share.
+        user: who runs the jobs on the hosts: names are resolved as this user, whose start-up files are searched
+            too. null: the user of ssh.
     """
 
     subnet: Annotated[str, AfterValidator(_subnet)] | None = None

@@ -19,8 +19,10 @@ from remedy.spec.cluster import ClusterSpec
 from remedy.spec.section import SpecSection
 from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import VerifySpec
+from remedy.spec.words import complaint
 from remedy.yaml_text import YamlError, parse_yaml
 
+_KINDS = {list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false"}
 MOST_BYTES = 16 << 20
 FILE_NAME = "remedy.yaml"
 
@@ -122,7 +124,7 @@ def load_spec(
     for name in document:
         if name not in models:
             raise SpecError(
-                f"{where}: there is no section {name!r}{_nearest(str(name), models)}",
+                f"{where}: there is no section {str(name)!r}{_nearest(str(name), models)}",
                 next_step=f"Sections: {', '.join(sorted(models))}.",
             )
     return Spec({name: _section(where, name, model, document) for name, model in models.items()})
@@ -159,7 +161,8 @@ def read_document(path: Path | None) -> dict[str, Any]:
     document = {} if document is None else document
     if not isinstance(document, dict):
         raise SpecError(
-            f"{name_of(path)}: expected sections such as `cluster:`, found {type(document).__name__}",
+            f"{name_of(path)}: it is {_KINDS.get(type(document), 'a value')}, needs sections such as "
+            "`cluster:`",
             next_step="Start each setting with its section.",
         )
     return document
@@ -174,14 +177,15 @@ def _section(
     except ValidationError as failure:
         error = failure.errors()[0]
         path = ".".join([name, *(str(part) for part in error["loc"])])
-        if error["type"] == "extra_forbidden":
+        if error["type"] in ("extra_forbidden", "invalid_key"):
             key = str(error["loc"][-1])
             raise SpecError(
                 f"{where}: there is no key {path!r}{_nearest(key, model.model_fields)}",
                 next_step=f"Keys of {name}: {', '.join(sorted(model.model_fields))}.",
             ) from failure
         raise SpecError(
-            f"{where}: {path}: {error['msg']}", next_step="Correct the value."
+            f"{where}: {complaint(name, model, error)}",
+            next_step=f"Correct it; the settings of {name}: remedy explain {name}",
         ) from failure
 
 

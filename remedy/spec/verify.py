@@ -32,24 +32,24 @@ def _busbw(value: object) -> object:
 
 
 class VerifySpec(SpecSection):
-    """What the user may say about verification; the part ``verify`` of the spec.
+    """How the proof by all-reduce is made, and what it has to reach.
 
     Args:
-        deadline: seconds for the whole of it on each host; None scales with the number of hosts.
+        deadline: seconds for the whole of it on each host; null scales with the number of hosts.
         ranks_per_host: "auto" is one a GPU, and one where there is none.
         engine: what runs the all-reduce: "torch" (torchrun), "mpi" (Open MPI's mpirun),
             "nccl-tests" (all_reduce_perf, through mpirun), "paddle" or "mindspore" (their own launchers).
         backend: of torch: "auto" is NCCL where every host has GPUs, else gloo.
-        port: the rendezvous port; None draws one from ``PORTS``.
-        sizes: bytes to measure; None fits them to the device.
+        port: the rendezvous port; null draws one from 29500 to 29563.
+        sizes: bytes to measure; null fits them to the device.
         min_busbw: what the largest size must reach: GB/s, or as "80%" a share of what the network cards and
-            links can carry; None only reports.
+            links can carry; null only reports.
         reach: whether every pair of hosts is tried before torch is started; if not, that is done only where
             the all-reduce fails.
         isolate: whether the culprits are looked for by more tests when the all-reduce fails.
         isolate_seconds: how long that may take.
-        python: interpreter with torch (or what the engine needs) on the hosts; None looks for one.
-        all_reduce_perf: of nccl-tests, on the hosts; None looks for it.
+        python: interpreter with torch (or what the engine needs) on the hosts; null looks for one.
+        all_reduce_perf: of nccl-tests, on the hosts; null looks for it.
     """
 
     deadline: float | None = Field(default=None, ge=10, le=3600)

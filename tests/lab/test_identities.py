@@ -46,7 +46,7 @@ def test_swapped_addresses_are_a_question_and_never_a_change_like_others(cluster
     site = right(cluster)
     names = site.all_names()
     at = {host.name: host for host in cluster.lab.record().hosts}
-    run = json.loads(site.remedy("history", "--json").stdout)[0]["run"]
+    run = json.loads(site.remedy("history", "--json").stdout)["runs"][0]["run"]
     swapped = {
         a: {"ssh_hostname": at[b].management_address, "cluster_address": at[b].cluster_address}
         for a, b in (("gpu01", "gpu02"), ("gpu02", "gpu01"))

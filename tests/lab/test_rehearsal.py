@@ -45,7 +45,7 @@ def test_a_rehearsal_writes_nothing_and_says_what_apply_will_meet(cluster: Clust
     assert applied.code == 4, applied.text
     assert "stale" in statuses(applied.document, "gpu02")
     assert statuses(applied.document, "gpu01") == {"done"}
-    modes = [run["mode"] for run in json.loads(site.remedy("history", "--json").stdout)]
+    modes = [run["mode"] for run in json.loads(site.remedy("history", "--json").stdout)["runs"]]
     assert modes == ["plan", "rehearsal", "rehearsal", "apply"]
     assert site.remedy("audit verify").code == 0
 

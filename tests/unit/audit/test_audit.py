@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from remedy.audit import Head, Journal, read_stories, witness
 from remedy.audit.agreement import Agreement, keep
 from remedy.audit.export import as_csv, moment, plans_of, rows, within
 from remedy.audit.journal import FILE_NAME
+from remedy.cli.document import head
 from remedy.cli.main import main
 from remedy.errors import UsageError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
@@ -24,6 +24,7 @@ from remedy.report.document import RunDocument, run_document
 from remedy.report.schema import MODELS, schema_of
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.verify.verdict import Verdict
+from tests.unit.schemas import conforms
 
 
 def change(host: str, number: int, title: str = "set the name") -> Change:
@@ -166,7 +167,7 @@ def test_export_gives_the_whole_story_of_a_host(home: Path) -> None:
         "audit", "export", home.parent / "inventory.py", "--format", "json", "--host", "gpu02"
     )
     assert done.exit_code == 0, done.output
-    assert [(row["run"], row["status"]) for row in json.loads(done.output)] == [
+    assert [(row["run"], row["status"]) for row in json.loads(done.output)["rows"]] == [
         *[("r1", "planned")] * 2,
         *[("r2", "done")] * 2,
     ]
@@ -254,40 +255,6 @@ def test_what_a_host_keeps_is_one_line_of_five_words(tmp_path: Path) -> None:
 # ---- schemas
 
 
-def conforms(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    """Whether a value has the shape that a schema asks for, as far as pydantic's schemas go."""
-    if "$ref" in schema:
-        return conforms(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root)
-    if "anyOf" in schema or "oneOf" in schema:
-        return any(conforms(value, one, root) for one in schema.get("anyOf", schema.get("oneOf")))
-    if "const" in schema or "enum" in schema:
-        return value in schema.get("enum", [schema.get("const")])
-    types: dict[str, type | tuple[type, ...]] = {
-        "object": dict,
-        "array": list,
-        "string": str,
-        "boolean": bool,
-        "integer": int,
-        "number": (int, float),
-        "null": type(None),
-    }
-    kind = schema.get("type")
-    if kind is not None and not isinstance(value, types[kind]):
-        return False
-    if kind == "array":
-        return all(conforms(one, schema.get("items", {}), root) for one in value)
-    if kind == "object":
-        known = schema.get("properties", {})
-        more = schema.get("additionalProperties", True)
-        return set(schema.get("required", ())) <= set(value) and all(
-            conforms(one, known[key], root)
-            if key in known
-            else more is True or (more is not False and conforms(one, more, root))
-            for key, one in value.items()
-        )
-    return True
-
-
 def test_what_is_written_has_the_shape_of_its_schema(home: Path) -> None:
     schema = schema_of("plan")
     document = json.loads((home / "runs" / "r1" / "plan.json").read_text())
@@ -311,7 +278,7 @@ def test_the_document_of_a_run_has_the_shape_of_its_schema() -> None:
         plan=plan(),
         verdict=Verdict(passed=False, reason="nobody answered"),
     )
-    document = json.loads(json.dumps(run_document(outcome)))
+    document = json.loads(json.dumps({**head("run"), **run_document(outcome)}))
     schema = schema_of("run")
     assert conforms(document, schema, schema)
     assert RunDocument.model_validate_json(json.dumps(document)).exit_code == outcome.exit_code

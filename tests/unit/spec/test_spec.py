@@ -33,7 +33,7 @@ def test_an_empty_file_means_all_defaults(tmp_path: Path) -> None:
         ("hostname: {manage: perhaps}", ["hostname.manage"]),
         ("cluster: {subnet: 10.0.0.0/99}", ["cluster.subnet"]),
         ("cluster: {subnet: 'fd00::/8'}", ["cluster.subnet", "IPv4"]),
-        ("- a list", ["expected sections"]),
+        ("- a list", ["needs sections"]),
         ("a: [", ["not YAML"]),
     ],
 )

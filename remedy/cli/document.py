@@ -1,0 +1,105 @@
+"""The JSON documents of ``--json``: what all of them begin with, and what an error is there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from remedy import __version__
+from remedy.cli.plain import print_json
+
+# What the command is about, as far as it is known: what a document has in its head.
+_subject: dict[str, str | None] = {"inventory": None, "run": None}
+_state = {"began": time.time(), "wanted": False, "printed": False}
+
+
+def begin(arguments: Sequence[str]) -> None:
+    """Note that a command begins, and whether its end is one JSON document.
+
+    Args:
+        arguments: of the command line; it may be one that cannot be parsed.
+    """
+    _subject.update(inventory=None, run=None)
+    _state.update(began=time.time(), wanted=_wants_json(arguments), printed=False)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    words = [*arguments]
+    words = words[: words.index("--")] if "--" in words else words
+    pairs = pairwise(words)
+    return "--json" in words or "--format=json" in words or ("--format", "json") in pairs
+
+
+def about(*, inventory: Path | None = None, run: str | None = None) -> None:
+    """Note what the command is about, for the head of its document."""
+    if inventory is not None:
+        _subject["inventory"] = inventory.name
+    if run:
+        _subject["run"] = run
+
+
+def head(kind: str) -> dict[str, Any]:
+    """Return what every document begins with: its kind, the tool, the times, the run and the inventory."""
+    return {
+        "schema": f"remedy.{kind}/1",
+        "tool_version": __version__,
+        "began": _rfc3339(float(_state["began"])),
+        "ended": _rfc3339(time.time()),
+        **_subject,
+    }
+
+
+def print_document(kind: str, body: Mapping[str, Any]) -> None:
+    """Print the one document of a command.
+
+    Args:
+        kind: as ``remedy schema`` has it.
+        body: without the head; an inventory or a run that it names itself stays.
+    """
+    _state["printed"] = True
+    print_json({**head(kind), **{k: v for k, v in body.items() if k != "schema"}})
+
+
+def print_error(
+    message: str,
+    code: int,
+    next_step: str = "",
+    *,
+    known: Iterable[str] = (),
+    commands: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Print the document of a command that ended with an error, where a document is wanted and none is there.
+
+    Args:
+        message: what went wrong.
+        code: the exit code.
+        next_step: what to do about it.
+        known: what is known of hosts, a sentence each.
+        commands: how to go on: what for, and the command.
+    """
+    if not _state["wanted"] or _state["printed"]:
+        return
+    steps = [{"purpose": purpose, "command": command} for purpose, command in commands]
+    body = {
+        "error": message,
+        "next_step": next_step or None,
+        "known": list(known),
+        "commands": steps,
+        "exit_code": code,
+    }
+    with suppress(
+        Exception
+    ):  # nobody reads it, or the disk is full: the error itself goes to standard error
+        print_document("error", body)
+        sys.stdout.flush()
+
+
+def _rfc3339(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, timezone.utc)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

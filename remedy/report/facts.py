@@ -1,0 +1,163 @@
+"""All that the probe knows of hosts, as a document and as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field, create_model
+
+from remedy.errors import RemedyError, UsageError
+from remedy.plan.change import sha256
+from remedy.probe import File, HostState
+from remedy.probe.processes import Process
+from remedy.secret import looks_secret
+from remedy.text import fold
+from remedy.values import Document, Fact, Headed, Record, Unknown
+
+_URL_LOGIN = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
+HIDDEN = "<redacted>"
+
+
+class FileFact(Record):
+    """A file as the probe found it, without its content: that may hold secrets.
+
+    Args:
+        size: of the content, in bytes.
+        sha256: of the content; "" where the file does not exist.
+    """
+
+    path: str
+    real_path: str
+    exists: bool
+    size: int
+    sha256: str
+    mode: int
+    uid: int
+    gid: int
+    immutable: bool
+    read_only: bool
+
+
+_FIELDS: dict[str, Any] = {
+    name: (Mapping[str, Fact[FileFact]] if name == "files" else field.annotation, ...)
+    for name, field in HostState.model_fields.items()
+}
+HostFacts = create_model("HostFacts", __base__=Document, __doc__=HostState.__doc__, **_FIELDS)
+
+
+class UnreadHost(Document):
+    """Why a host could not be read."""
+
+    error: str
+    next_step: str
+
+
+class FactsDocument(Headed):
+    """What ``facts`` prints with ``--json``: by host what the probe read, or why it could not.
+
+    A fact that could not be read is ``{"kind": "unknown", "reason": ...}``.
+    """
+
+    schema_: Literal["remedy.facts/1"] = Field(default="remedy.facts/1", alias="schema")
+    hosts: Mapping[str, HostFacts]  # type: ignore[valid-type]
+    unread: Mapping[str, UnreadHost]
+    exit_code: int
+
+
+def facts_body(
+    states: Mapping[str, HostState], errors: Mapping[str, RemedyError], code: int
+) -> dict[str, Any]:
+    """Return what a ``FactsDocument`` holds.
+
+    Args:
+        states: of the hosts that were read.
+        errors: why others were not.
+        code: the exit code of the command.
+    """
+    return {
+        "hosts": {name: host_facts(state) for name, state in states.items()},
+        "unread": {
+            name: {"error": error.message, "next_step": error.next_step}
+            for name, error in errors.items()
+        },
+        "exit_code": code,
+    }
+
+
+def host_facts(state: HostState) -> dict[str, Any]:
+    """Return the facts of a host as plain values, without contents of files and secrets in arguments."""
+    safe = state
+    if not isinstance(state.processes, Unknown):
+        processes = tuple(process._replace(arguments=_safe(process)) for process in state.processes)
+        safe = state.model_copy(update={"processes": processes})
+    facts = safe.model_dump(mode="json", exclude={"files"})
+    facts["files"] = {
+        path: file.model_dump(mode="json") if isinstance(file, Unknown) else _file(file)
+        for path, file in state.files.items()
+    }
+    return facts
+
+
+def render_facts(states: Mapping[str, HostState], groups: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each value of each fact, with the hosts that have it.
+
+    Args:
+        states: by host.
+        groups: names of facts, such as ``kernel``; empty for all.
+
+    Raises:
+        UsageError: there is no such fact.
+    """
+    for group in groups:
+        if group not in HostState.model_fields:
+            raise UsageError(
+                f"there is no fact {group!r}",
+                next_step=f"Facts: {', '.join(sorted(HostState.model_fields))}.",
+            )
+    hosts: dict[tuple[str, str], list[str]] = {}
+    for name, state in states.items():
+        for group, value in host_facts(state).items():
+            if group in (groups or HostState.model_fields):
+                for place, text in _flat(group, value):
+                    hosts.setdefault((place, text), []).append(name)
+    for (place, text), names in sorted(hosts.items()):
+        yield f"{place} = {text}  ({fold(names)})"
+
+
+def _flat(place: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield each value with its place, such as ``kernel.release``."""
+    if isinstance(value, dict) and value.get("kind") == "unknown" and "reason" in value:
+        yield place, f"unknown: {value['reason']}"
+    elif isinstance(value, (dict, list)) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _flat(f"{place}.{key}", item)
+    else:
+        yield place, "none" if value in (None, [], {}) else str(value)
+
+
+def _file(file: File) -> dict[str, Any]:
+    facts = file.model_dump(mode="json", exclude={"content"})
+    digest = sha256(file.content) if file.exists else ""
+    return {**facts, "size": len(file.content), "sha256": digest}
+
+
+def _safe(process: Process) -> tuple[str, ...] | None:
+    """Return the arguments of a process without what looks like a secret."""
+    if process.arguments is None:
+        return None
+    safe: list[str] = []
+    hide = False
+    for word in process.arguments:
+        name, sign, _ = word.partition("=")
+        secret = looks_secret(name.lstrip("-").replace("-", "_"))
+        if hide and not word.startswith("-"):
+            safe.append(HIDDEN)
+        elif secret and sign:
+            safe.append(f"{name}={HIDDEN}")
+        else:
+            safe.append(_URL_LOGIN.sub(rf"\1{HIDDEN}@", word))
+        hide = secret and not sign and word.startswith("-")
+    return tuple(safe)

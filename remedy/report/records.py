@@ -1,0 +1,169 @@
+"""The documents of commands that read records alone, and of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from remedy.audit.story import Story
+from remedy.values import Document, Headed
+
+
+class NextCommand(Document):
+    """A command to type next, and what it is for."""
+
+    purpose: str
+    command: str
+
+
+class ErrorDocument(Headed):
+    """What any command prints with ``--json`` that ends with an error before it has a result.
+
+    Args:
+        error: what went wrong, and where.
+        next_step: what to do about it; None where the message says it.
+        known: what is known of hosts where a run was interrupted, a sentence each.
+        commands: how to go on.
+        exit_code: of the command.
+    """
+
+    schema_: Literal["remedy.error/1"] = Field(default="remedy.error/1", alias="schema")
+    error: str
+    next_step: str | None
+    known: tuple[str, ...]
+    commands: tuple[NextCommand, ...]
+    exit_code: int
+
+
+class HistoryRun(Document):
+    """A run in a list: when, what, by whom, and how it ended.
+
+    Args:
+        run: its id.
+        time: when it began.
+        mode: what it did.
+        by: who.
+        changes: how many were planned.
+        exit_code: None where it did not end.
+        proved: None where nothing was verified.
+        of: the run that it takes back or resumes, "" for none.
+    """
+
+    run: str
+    time: str
+    mode: str
+    by: str
+    changes: int
+    exit_code: int | None
+    proved: bool | None
+    of: str
+
+
+class HistoryDocument(Headed):
+    """What ``history`` prints with ``--json``: runs, the last one last."""
+
+    schema_: Literal["remedy.history/1"] = Field(default="remedy.history/1", alias="schema")
+    runs: tuple[HistoryRun, ...]
+
+
+class StoryDocument(Headed):
+    """What ``show RUN`` prints with ``--json``.
+
+    Args:
+        time: when the run began; ``mode``: what it did; ``by``: who.
+        digest: of its plan.
+        of: the run that it takes back; ``resumes``: that it resumes; "" for none.
+        approvals: who signed the plan.
+        planned: by host, the titles of its changes.
+        results: by host and change, how it ended; ``words``: the host's own words.
+        refused: hosts that refused the run, with the reason.
+        hosts: how each host ended.
+        proved: what verification showed, and the ``reason``; None where there was none.
+        exit_code: None where the run did not end.
+        receipts: by host, what it noted of the run itself; empty where no host was asked.
+    """
+
+    schema_: Literal["remedy.story/1"] = Field(default="remedy.story/1", alias="schema")
+    time: str
+    mode: str
+    by: str
+    digest: str
+    of: str
+    resumes: str
+    approvals: tuple[str, ...]
+    planned: Mapping[str, tuple[str, ...]]
+    results: Mapping[str, Mapping[str, str]]
+    words: Mapping[str, Mapping[str, str]]
+    refused: Mapping[str, str]
+    hosts: Mapping[str, str]
+    proved: bool | None
+    reason: str
+    exit_code: int | None
+    receipts: Mapping[str, str]
+
+
+class AuditDocument(Headed):
+    """What ``audit verify`` prints with ``--json``.
+
+    Args:
+        records: how many are valid.
+        problems: what is wrong.
+        hosts: that were compared.
+        exit_code: of the command.
+    """
+
+    schema_: Literal["remedy.audit/1"] = Field(default="remedy.audit/1", alias="schema")
+    records: int
+    problems: tuple[str, ...]
+    hosts: tuple[str, ...]
+    exit_code: int
+
+
+class AcceptDocument(Headed):
+    """What ``audit accept`` prints with ``--json``.
+
+    Args:
+        forgotten: by host, what it remembers of the journal and the journal does not have.
+        errors: by host, why it does not keep the record of that.
+        exit_code: of the command.
+    """
+
+    schema_: Literal["remedy.accept/1"] = Field(default="remedy.accept/1", alias="schema")
+    forgotten: Mapping[str, str]
+    errors: Mapping[str, str]
+    exit_code: int
+
+
+class ExportDocument(Headed):
+    """What ``audit export --format json`` prints: the rows of the table, by the names of its columns."""
+
+    schema_: Literal["remedy.export/1"] = Field(default="remedy.export/1", alias="schema")
+    rows: tuple[Mapping[str, str], ...]
+
+
+def history_body(runs: Iterable[Story]) -> dict[str, Any]:
+    """Return what a ``HistoryDocument`` holds."""
+    return {
+        "runs": [
+            {
+                "run": story.run,
+                "time": story.time,
+                "mode": story.mode,
+                "by": story.by,
+                "changes": story.count,
+                "exit_code": story.exit_code,
+                "proved": story.proved,
+                "of": story.of or story.resumes,
+            }
+            for story in runs
+        ]
+    }
+
+
+def story_body(story: Story, receipts: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a ``StoryDocument`` holds."""
+    names = StoryDocument.model_fields.keys() - Headed.model_fields.keys()
+    body = {name: getattr(story, name) for name in names - {"schema_", "receipts"}}
+    return {**body, "run": story.run, "receipts": dict(receipts)}

@@ -1,0 +1,123 @@
+"""Every kind of error that a settings file can have, in words; and every setting in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from remedy.errors import SpecError
+from remedy.plan import section_models
+from remedy.report.explain import explain, section_settings
+from remedy.report.schema import spec_schema
+from remedy.spec import SECTIONS, load_spec
+from remedy.spec.words import introduction, meanings
+
+# Words of pydantic, Python and PyYAML, and of nothing that an operator writes.
+FOREIGN = (
+    "Input should",
+    "Value error",
+    "valid ",
+    "NoneType",
+    "dict",
+    "'int'",
+    "byte string",
+    "str_",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "verify: {port: 99999}",
+            "verify.port is 99999, needs a whole number from 1 to 65535, or null",
+        ),
+        ("verify: {port: many}", 'verify.port is "many", needs a whole number from 1 to 65535'),
+        ("verify: {port: 1.5}", "verify.port is 1.5, needs a whole number"),
+        ("verify: {port: [1]}", "verify.port is [1], needs a whole number"),
+        ("verify: {reach: sometimes}", 'verify.reach is "sometimes", needs true or false'),
+        ("verify: {engine: torhc}", 'verify.engine is "torhc", needs one of torch, nccl-tests'),
+        ("verify: {deadline: .inf}", "verify.deadline is Infinity, needs a number from 10 to 3600"),
+        ("verify: {deadline: .nan}", "verify.deadline is NaN, needs a number from 10 to 3600"),
+        ("verify: {sizes: [1, x]}", 'verify.sizes.1 is "x", needs a whole number'),
+        ("verify: {sizes: 5}", "verify.sizes is 5, needs a list, each a whole number, or null"),
+        (
+            "verify: {ranks_per_host: two}",
+            'verify.ranks_per_host is "two", needs "auto", or a whole',
+        ),
+        ("verify: {min_busbw: fast}", "verify.min_busbw: give GB/s, such as 40"),
+        ("verify: {python: 3}", "verify.python is 3, needs text, or null"),
+        ("verify: {python: 2026-01-31}", "verify.python is 2026-01-31, needs text, or null"),
+        (
+            "verify: {backend: nccl, engine: mpi}",
+            "verify: backend is nccl, and only the engine torch",
+        ),
+        ("verify: 5", "verify is 5, needs settings such as `deadline:`"),
+        ("verify: [port]", 'verify is ["port"], needs settings such as'),
+        ("verify: {1: 2}", "there is no key 'verify.1'"),
+        ("verify: {prot: 1}", "there is no key 'verify.prot'; did you mean 'port'?"),
+        ("apply: {keep_days: 3}", "apply.keep_days is 3, needs a whole number from 7 to 36500"),
+        ("apply: {max_failures: -1}", "apply.max_failures is -1, needs a whole number, at least 0"),
+        ("apply: {waves: 0%}", "apply.waves: give numbers or percentages above 0"),
+        ("cluster: {user: 'a b'}", 'cluster.user is "a b", needs text that matches'),
+        ("cluster: {subnet: 10.0.0.0/99}", "cluster.subnet: '10.0.0.0/99' does not appear"),
+        ("ssh: {login: soon}", 'ssh.login is "soon", needs a number from 1 to 3600'),
+        ("environment: {variables: [A]}", 'environment.variables is ["A"], needs a mapping'),
+        ("environment: {variables: {A: {b: 1}}}", 'environment.variables.A is {"b": 1}, needs'),
+        ("firewall: {ports: {a: 1}}", 'firewall.ports is {"a": 1}, needs a list'),
+        ("5: {}", "there is no section '5'"),
+        ("null: {}", "there is no section 'None'"),
+        ("just text", "it is text, needs sections such as `cluster:`"),
+        ("[a, b]", "it is a list, needs sections such as `cluster:`"),
+        ("42", "it is a number, needs sections"),
+        ("2026-01-31", "it is a value, needs sections"),
+        ("verify:\n  port: 1\n  port: 2", "is not YAML: line 3: the key 'port' is there twice"),
+        ("verify: {", "is not YAML: line 2, column 1: did not find expected"),
+        ("\tverify: {}", "is not YAML: line 1, column 1: found character"),
+        ("verify: {}\n---\nssh: {}", "is not YAML: line 2, column 1: but found another document"),
+        ("verify: !!python/name:os.system x", "is not YAML: line 1, column 9: could not determine"),
+        ("verify: *nowhere", "is not YAML: line 1, column 9: found undefined alias"),
+        ("verify: {port: '" + "9" * 500 + "'}", "more characters), needs a whole number"),
+    ],
+)
+def test_an_error_says_where_what_and_what_it_may_be(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "remedy.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError) as error:
+        load_spec(path, section_models())
+    message = error.value.message
+    assert message.startswith(str(path))
+    assert words in message
+    assert "\n" not in message
+    assert not [word for word in FOREIGN if word in message.removeprefix(str(path))], message
+    assert error.value.next_step
+
+
+@pytest.mark.parametrize("name", section_models())
+def test_every_setting_has_words_of_its_own(name: str) -> None:
+    model = section_models()[name]
+    assert set(meanings(model)) == set(model.model_fields)
+    for setting in section_settings(model):
+        assert setting.meaning, setting
+        assert "another value" not in setting.allowed, setting
+        assert not setting.meaning.endswith(("``", ":")), setting
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_without_a_remedy_is_explained(name: str) -> None:
+    text = explain(name)
+    assert text.startswith(f"{name}: {introduction(SECTIONS[name])}")
+    for setting in SECTIONS[name].model_fields:
+        assert f"\n  {setting}: " in text
+
+
+def test_the_schema_has_every_section_and_setting_with_its_meaning() -> None:
+    schema = spec_schema()
+    assert set(schema["properties"]) == set(section_models())
+    assert schema["additionalProperties"] is False
+    for name, section in schema["properties"].items():
+        assert section["additionalProperties"] is False
+        assert set(section["properties"]) == set(section_models()[name].model_fields)
+        assert all(setting["description"] for setting in section["properties"].values())
+    assert "$ref" not in str(schema), "each section is whole in itself"
