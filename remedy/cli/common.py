@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from remedy.cli import document, plain
+from remedy.cli import document, names, plain
 from remedy.cli.interrupt import received
 from remedy.errors import InventoryError, OutputError, RemedyError, UsageError
 from remedy.files import STANDARD
@@ -144,6 +144,7 @@ def opened(
             skip=options.skip,
             strict=options.strict,
         )
+        names.keep(session.inventory)
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))
         if session.choice:

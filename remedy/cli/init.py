@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def init(source: tuple[str, str] | None, directory: Path) -> None:
     """Write inventory.py, a commented remedy.yaml and its schema; files that exist already are left alone."""
     with errors_shown():
-        from remedy.plan import section_models
         from remedy.cli.plain import as_text
+        from remedy.plan import section_models
         from remedy.report.schema import spec_schema
         from remedy.report.starter import EXAMPLE, SCHEMA_NAME, render_inventory, render_spec
 

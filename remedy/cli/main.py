@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -36,6 +37,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of the settings, or of a document.",
     "diagnose": "Name the cause of a failed run from its logs.",
     "explain": "Explain a remedy, a cause or a section of settings.",
+    "completion": "Print what makes a shell complete hosts, runs, remedies and more.",
     "trust": "Show the ssh host keys, and record those that are new.",
     "lab": "A throw-away cluster of real hosts on this machine.",
 }
@@ -66,6 +68,10 @@ class LazyGroup(click.Group):
             return None
         command = getattr(importlib.import_module(f"remedy.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
+        if "_REMEDY_COMPLETE" in os.environ:
+            from remedy.cli.completion import teach
+
+            return teach(command)
         return command
 
     def main(self, *args: Any, **options: Any) -> Any:

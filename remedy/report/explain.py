@@ -98,7 +98,7 @@ def section_text(name: str) -> str:
     return "\n".join(lines).rstrip()
 
 
-class Setting(NamedTuple):
+class SettingWords(NamedTuple):
     """A setting in words; ``default`` is as YAML has it."""
 
     name: str
@@ -107,13 +107,13 @@ class Setting(NamedTuple):
     meaning: str
 
 
-def section_settings(model: type[SpecSection]) -> Iterator[Setting]:
+def section_settings(model: type[SpecSection]) -> Iterator[SettingWords]:
     """Yield each setting of a section."""
     texts = meanings(model)
     properties = model.model_json_schema(mode="validation").get("properties", {})
     for name, value in model().model_dump(mode="json").items():
         words = allowed(properties[name])
-        yield Setting(name, json.dumps(value), words, texts.get(name, ""))
+        yield SettingWords(name, json.dumps(value), words, texts.get(name, ""))
 
 
 def _wrapped(text: str) -> list[str]:

@@ -61,7 +61,7 @@ class FactsDocument(Headed):
     """
 
     schema_: Literal["remedy.facts/1"] = Field(default="remedy.facts/1", alias="schema")
-    hosts: Mapping[str, HostFacts]  # type: ignore[valid-type]
+    hosts: Mapping[str, HostFacts]
     unread: Mapping[str, UnreadHost]
     exit_code: int
 

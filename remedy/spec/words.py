@@ -12,6 +12,9 @@ from remedy.spec.section import SpecSection
 from remedy.text import clipped
 
 LONGEST = 80
+# Where the text of a setting begins in a docstring: a line of ``Args:``, or a sentence.
+ARGUMENT = re.compile(r"^ {4}(\w+): ", re.M)
+SENTENCE = re.compile(r"(?:^|(?<=\s))``(\w+)``: ", re.M)
 _NAMES = {
     "boolean": "true or false",
     "string": "text",
@@ -26,7 +29,7 @@ _NAMES = {
 def introduction(model: type[SpecSection]) -> str:
     """Return what a section is about, without its settings."""
     text = inspect.cleandoc(model.__doc__ or "").partition("\nArgs:")[0]
-    return re.split(r"(?:^|(?<=\s))``\w+``:", text)[0].strip()
+    return SENTENCE.split(text)[0].strip()
 
 
 def meanings(model: type[SpecSection]) -> dict[str, str]:
@@ -37,8 +40,7 @@ def meanings(model: type[SpecSection]) -> dict[str, str]:
     """
     text = inspect.cleandoc(model.__doc__ or "")
     _, heading, arguments = text.partition("\nArgs:\n")
-    pattern = r"^ {4}(\w+): " if heading else r"(?:^|(?<=\s))``(\w+)``: "
-    parts = re.split(pattern, arguments if heading else text, flags=re.M)
+    parts = ARGUMENT.split(arguments) if heading else SENTENCE.split(text)
     pairs = zip(parts[1::2], parts[2::2], strict=True)
     known = {name: " ".join(words.split()).replace("``", "`") for name, words in pairs}
     return {name: words for name, words in known.items() if name in model.model_fields}

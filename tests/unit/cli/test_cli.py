@@ -286,7 +286,7 @@ def test_json_is_the_only_thing_on_standard_output(tmp_path: Path) -> None:
     assert document["exit_code"] == 5
     assert document["hosts"]["gpu01"]["status"] == "unreachable"
     wrong = program(tmp_path, "check", "nowhere.py", "--json")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert (wrong.returncode, json.loads(wrong.stdout)["exit_code"]) == (2, 2)
     assert "nowhere.py" in wrong.stderr
 
 

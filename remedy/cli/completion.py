@@ -1,0 +1,93 @@
+"""``remedy completion``: what makes a shell complete the words of a command."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class, split_arg_string
+
+from remedy.cli import names, plain
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_REMEDY_COMPLETE"
+# What stands between the hosts of --limit, and between the remedies of --only.
+_BETWEEN = re.compile(r"[,!&^]")
+
+SECTIONS = ("cluster", "apply", "approval", "verify", "ssh")
+
+Source = Callable[[list[str]], list[str]]
+
+_HOSTS: Source = names.hosts
+_REMEDIES: Source = lambda _: names.remedies()  # noqa: E731
+# By the name of a parameter, whatever command has it.
+SOURCES: dict[str, Source] = {
+    "limit": _HOSTS,
+    "replace": _HOSTS,
+    "hosts": _HOSTS,
+    "only": _REMEDIES,
+    "skip": _REMEDIES,
+    "run": lambda words: ["latest", *names.runs(words)],
+    "resume": lambda words: ["latest", *names.runs(words)],
+    "plan_or_run": lambda words: ["latest", *names.runs(words)],
+    "name": lambda _: [*names.remedies(), *names.causes(), *SECTIONS],
+    "fault_names": lambda _: names.faults(),
+    "broken": lambda _: names.faults(),
+    "host": lambda _: names.lab_hosts(),
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes SHELL complete commands, options, hosts, groups, runs, remedies, causes and faults.
+
+    \b
+    bash: eval "$(remedy completion bash)"           in ~/.bashrc
+    zsh:  eval "$(remedy completion zsh)"            in ~/.zshrc, after compinit
+    fish: remedy completion fish | source            in ~/.config/fish/config.fish
+
+    Names of hosts and groups are those that the last command on an inventory saw; no inventory is run.
+    """
+    style = get_completion_class(shell)
+    assert style is not None, "click knows the shells of SHELLS"
+    script = style(context.find_root().command, {}, "remedy", VARIABLE)
+    text = script.source_template % script.source_vars()
+    # Else bash ends a word at the @ of a group.
+    head = "COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n" if shell == "bash" else ""
+    plain.say((head + text).strip("\n"))
+
+
+def teach(command: click.Command) -> click.Command:
+    """Have a command's parameters complete what they name."""
+    if isinstance(command, click.Group):
+        for child in command.commands.values():
+            teach(child)
+    for parameter in command.params:
+        source = SOURCES.get(parameter.name or "")
+        if source is not None and not getattr(parameter, "is_flag", False):
+            setattr(parameter, "shell_complete", _completer(parameter, source))  # noqa: B010
+    return command
+
+
+def _completer(
+    parameter: click.Parameter, source: Source
+) -> Callable[[click.Context, str], list[CompletionItem]]:
+    """Return what completes a parameter; of several names with commas between them the last one."""
+
+    def complete(_: click.Context, incomplete: str) -> list[CompletionItem]:
+        words = split_arg_string(os.environ.get("COMP_WORDS", ""))
+        end = max((match.end() for match in _BETWEEN.finditer(incomplete)), default=0)
+        head, last = (
+            (incomplete[:end], incomplete[end:]) if parameter.multiple else ("", incomplete)
+        )
+        matches = [name for name in source(words) if name.startswith(last)]
+        items = [CompletionItem(head + name) for name in matches]
+        if parameter.name == "plan_or_run":
+            items += [CompletionItem(incomplete, type="file")]
+        return items
+
+    return complete

@@ -1,0 +1,136 @@
+"""The names that completion offers: of hosts, groups, runs, remedies, causes and faults.
+
+Commands keep the names of an inventory in a cache beside its journal; completion reads that and never runs an
+inventory. Whatever is in the cache, only words that a shell takes as they are come out of here: a name such as
+``$(reboot)`` would be run by whoever completes it and presses Enter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remedy.files import read_regular, write_whole
+
+if TYPE_CHECKING:
+    from remedy.inventory import Inventory
+
+CACHE = "names.json"
+MOST_BYTES = 8 << 20
+MOST_NAMES = 20_000
+# The end of a journal in which runs are looked for.
+TAIL = 512 << 10
+PLAIN = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RUN = re.compile(rb'"run": ?"([0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})"')
+_CAUSE = re.compile(r"^  ([a-z0-9-]+):$", re.M)
+
+
+def keep(inventory: Inventory) -> None:
+    """Keep the names of an inventory for completion; that it cannot be done is no matter."""
+    home = inventory.home
+    if not home.is_dir():
+        return
+    names = {"hosts": list(inventory.names), "groups": list(inventory.groups)}
+    known = _cache(home)
+    if known.get(inventory.path.name) == names:
+        return
+    with suppress(OSError):
+        write_whole(home / CACHE, json.dumps({**known, inventory.path.name: names}), mode=0o600)
+
+
+def hosts(words: Iterable[str]) -> list[str]:
+    """Return the hosts, and the groups with an @, of the inventories in reach.
+
+    Args:
+        words: of the command line; the journal of an inventory among them counts, else that of this folder.
+    """
+    names: list[object] = []
+    for inventory in _cache(home_among(words)).values():
+        if isinstance(inventory, dict):
+            names += _list(inventory.get("hosts"))
+            names += [f"@{group}" for group in _list(inventory.get("groups"))]
+    return plain(names)
+
+
+def runs(words: Iterable[str]) -> list[str]:
+    """Return the last runs of the journal in reach, the newest first."""
+    try:
+        with (home_among(words) / "journal.jsonl").open("rb") as journal:
+            size = journal.seek(0, os.SEEK_END)
+            journal.seek(max(0, size - TAIL))
+            ids = _RUN.findall(journal.read(TAIL))
+    except OSError:
+        return []
+    return plain(id_.decode() for id_ in dict.fromkeys(reversed(ids)))
+
+
+def remedies() -> list[str]:
+    """Return the names of all remedies, importing none of them."""
+    from importlib.metadata import entry_points
+    from importlib.resources import files
+
+    own = (Path(str(file.name)).stem for file in files("remedy").joinpath("deploys").iterdir())
+    third = (point.name for point in entry_points(group="remedy.deploys"))
+    return sorted(plain(name for name in {*own, *third} if not name.startswith("_")))
+
+
+def causes() -> list[str]:
+    """Return the labels of causes.yaml."""
+    return plain(_CAUSE.findall(_own_text("causes.yaml")))
+
+
+def faults() -> list[str]:
+    """Return what ``lab break`` injects."""
+    from remedy.lab.faults import catalogue
+
+    return plain(fault.name for fault in catalogue())
+
+
+def lab_hosts() -> list[str]:
+    """Return the hosts of the lab, by its state file."""
+    from remedy.lab.paths import LabPaths
+
+    try:
+        state = json.loads(read_regular(LabPaths.of().state, MOST_BYTES))
+        return plain(host.get("name") for host in state["hosts"])
+    except Exception:  # whatever is there: completion says nothing
+        return []
+
+
+def plain(names: Iterable[object]) -> list[str]:
+    """Return the names that a shell takes as they are; others are left out."""
+    known = (name for name in names if isinstance(name, str) and PLAIN.fullmatch(name))
+    return [name for name, _ in zip(dict.fromkeys(known), range(MOST_NAMES), strict=False)]
+
+
+def home_among(words: Iterable[str]) -> Path:
+    """Return the folder of the journal beside the first word that is a file, else of this folder."""
+    for word in words:
+        path = Path(word)
+        with suppress(OSError, ValueError):
+            if path.is_file() and (path.resolve().parent / ".remedy").is_dir():
+                return path.resolve().parent / ".remedy"
+    return Path(".remedy")
+
+
+def _cache(home: Path) -> dict[str, object]:
+    try:
+        known = json.loads(read_regular(home / CACHE, MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _list(value: object) -> Iterator[object]:
+    yield from value if isinstance(value, list) else ()
+
+
+def _own_text(name: str) -> str:
+    from importlib.resources import files
+
+    return files("remedy").joinpath(name).read_text("utf-8")

@@ -1,0 +1,168 @@
+"""Completion: what is offered, that no inventory is run for it, and that no name can do harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from remedy.causes import causes
+from remedy.cli import completion, names
+from remedy.cli.main import main
+from remedy.inventory import Inventory, Node
+from remedy.lab.faults import catalogue
+from remedy.plan import remedies
+from remedy.spec import SECTIONS
+
+PROGRAM = Path(sysconfig.get_path("scripts")) / "remedy"
+RUN = "20260101T000000Z-0123abcd"
+HOSTILE = [
+    "$(touch pwned)",
+    "`touch pwned`",
+    "a;b",
+    "a b",
+    "*",
+    "-rf",
+    "é",
+    "x\x1b[2J",
+    "@$(x)",
+    "a'b",
+]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder whose inventory must not be run, with a cache of names and a journal."""
+    (tmp_path / "inventory.py").write_text("open('executed', 'w')\nraise SystemExit('run')\n")
+    home = tmp_path / ".remedy"
+    home.mkdir()
+    known = {"hosts": ["gpu01", "gpu02", "login", *HOSTILE], "groups": ["train", *HOSTILE]}
+    (home / names.CACHE).write_text(json.dumps({"inventory.py": known}))
+    (home / "journal.jsonl").write_text(json.dumps({"run": RUN, "mode": "apply"}) + "\n")
+    return tmp_path
+
+
+def offered(folder: Path, *words: str) -> list[str]:
+    """Return what bash would be offered for the last word."""
+    environment = {
+        **os.environ,
+        completion.VARIABLE: "bash_complete",
+        "COMP_WORDS": " ".join(("remedy", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [str(PROGRAM)], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert not (folder / "executed").exists()
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("rol",), ["rollback"]),
+        (("check", "inventory.py", "--limit", "gpu"), ["gpu01", "gpu02"]),
+        (("check", "--limit", "@"), ["@train"]),
+        (("check", "--limit", "gpu01,lo"), ["gpu01,login"]),
+        (("check", "--limit", "gpu*!lo"), ["gpu*!login"]),
+        (("history", "inventory.py", "--host", "lo"), ["login"]),
+        (("trust", "inventory.py", "--replace", "lo"), ["login"]),
+        (("plan", "inventory.py", "--only", "hostname,lim"), ["hostname,limits"]),
+        (("apply", "inventory.py", "--skip", "dev"), ["dev_shm"]),
+        (("rollback", ""), ["latest", RUN]),
+        (("unlock", "2026"), [RUN]),
+        (("apply", "inventory.py", "--resume", "la"), ["latest"]),
+        (("explain", "duplicate-h"), ["duplicate-hostname"]),
+        (("explain", "appr"), ["approval"]),
+        (("lab", "break", "gpu01", "no-get"), ["no-getent"]),
+        (("completion", ""), ["bash", "zsh", "fish"]),
+    ],
+)
+def test_names_are_offered(site: Path, words: tuple[str, ...], expected: list[str]) -> None:
+    assert offered(site, *words) == expected
+
+
+def test_show_offers_runs_and_files(site: Path) -> None:
+    assert offered(site, "show", "")[:2] == ["latest", RUN]
+
+
+def test_an_inventory_elsewhere_brings_its_own_names(
+    site: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    away = tmp_path_factory.mktemp("away")
+    assert offered(away, "check", str(site / "inventory.py"), "--limit", "lo") == ["login"]
+    assert offered(away, "check", "--limit", "") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"inventory.py": 5}', "[" * 100_000, '{"i": {"hosts": 1}}']
+)
+def test_a_cache_that_is_broken_offers_nothing(site: Path, text: str) -> None:
+    (site / ".remedy" / names.CACHE).write_text(text)
+    assert offered(site, "check", "--limit", "") == []
+
+
+def test_no_hostile_name_is_offered(site: Path) -> None:
+    assert offered(site, "check", "--limit", "") == ["gpu01", "gpu02", "login", "@train"]
+    assert names.plain(HOSTILE) == []
+
+
+def test_names_are_those_of_the_program() -> None:
+    assert names.remedies() == sorted(remedy.name for remedy in remedies())
+    assert set(names.causes()) == set(causes())
+    assert names.faults() == sorted(fault.name for fault in catalogue())
+    assert set(completion.SECTIONS) == set(SECTIONS)
+
+
+def test_commands_keep_names_where_there_is_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "inventory.py"
+    inventory = Inventory(path, (Node("gpu01", "10.0.0.1", groups=("train",)),))
+    names.keep(inventory)
+    assert not (tmp_path / ".remedy").exists()
+    (tmp_path / ".remedy").mkdir()
+    names.keep(inventory)
+    assert names.hosts([str(path)]) == [], "the inventory is no file"
+    path.write_text("")
+    assert names.hosts([str(path)]) == ["gpu01", "@train"]
+    before = (tmp_path / ".remedy" / names.CACHE).stat().st_ino
+    names.keep(inventory)
+    assert (tmp_path / ".remedy" / names.CACHE).stat().st_ino == before, (
+        "nothing new, nothing written"
+    )
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_the_script_is_one_that_the_shell_reads(shell: str) -> None:
+    script = CliRunner().invoke(main, ["completion", shell]).stdout
+    assert completion.VARIABLE in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bash_completes_by_the_script(site: Path) -> None:
+    script = """
+eval "$(remedy completion bash)"
+COMP_WORDS=(remedy check inventory.py --limit gpu); COMP_CWORD=4; COMPREPLY=()
+$(complete -p remedy | sed 's/.*-F \\([^ ]*\\).*/\\1/') remedy
+printf '%s\\n' "${COMPREPLY[@]}"
+case $COMP_WORDBREAKS in *@*) exit 1;; esac
+"""
+    environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=site,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["gpu01", "gpu02"]), done.stderr
