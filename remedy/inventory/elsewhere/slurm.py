@@ -189,11 +189,14 @@ def _read_table(collector: Collector, header: list[str], lines: list[str], first
     """Read what sinfo prints below its header; of its columns only the reason may hold blanks."""
     for number, line in enumerate(lines, first):
         words = line.split()
+        if _is_header(words):
+            header = words  # of the next cluster (sinfo -M), or printed again (sinfo -i)
+            continue
         # A partition without nodes has no word there. A line that begins with one may lack a reason at its end.
         if len(words) < len(header) and (header[0] not in _NAMES or not line[:1].strip()):
             continue
 
-        def cell(*names: str, words: list[str] = words) -> str:
+        def cell(*names: str, words: list[str] = words, header: list[str] = header) -> str:
             column = next((n for n, word in enumerate(header) if word in names), None)
             if column is None or column >= len(words):
                 return ""

@@ -174,6 +174,13 @@ def test_nodes_that_are_powered_down_are_left_out(tmp_path: Path) -> None:
     assert names_of(listing_of(tmp_path, "slurm", text)) == "gpu2"
 
 
+def test_a_header_that_comes_again_is_no_host(tmp_path: Path) -> None:
+    first, second = (PRINTS / "sinfo.txt").read_text(), (PRINTS / "sinfo-N-l.txt").read_text()
+    text = f"CLUSTER: vega\n{first}\nCLUSTER: lyra\n{second.replace('gpu', 'big')}"
+    listing = listing_of(tmp_path, "slurm", text)
+    assert names_of(listing) == "big[01-03],gpu[01-03],r[1-2]n[01-03]"
+
+
 def test_what_an_administrator_wrote_is_no_address(tmp_path: Path) -> None:
     text = (PRINTS / "scontrol-show-nodes-o.txt").read_text()
     text = text.replace("Reason=power,", "Reason=x NodeAddr=6.6.6.6 NodeName=evil")
