@@ -141,7 +141,7 @@ def test_a_host_that_cannot_be_read_is_left_out_of_a_plan_file_until_the_run_is_
     assert applied.code == 4
     assert "Changing 1 host " in applied.stderr
     assert "not all      1 with a CHANGED key" in applied.stdout
-    run = json.loads(site.remedy("history", "--json").stdout)[-1]["run"]
+    run = json.loads(site.remedy("history", "--json").stdout)["runs"][-1]["run"]
     assert "gpu02: the run did not come to it" in site.show(run).text
     assert site.remedy("trust", "--replace", "gpu02", "--yes").code == 0
     resumed = site.remedy("apply", "--resume", run, *two, "--yes", "--no-verify")
@@ -150,7 +150,7 @@ def test_a_host_that_cannot_be_read_is_left_out_of_a_plan_file_until_the_run_is_
     # Neither is anything taken back there, and the rest of a run is.
     site.run(str(COMMAND), "trust", str(site.inventory), "--replace", "gpu02", "--yes")
     cluster.host("gpu02").must("rm /etc/ssh/ssh_host_*; ssh-keygen -A; systemctl restart ssh")
-    last = json.loads(site.remedy("history", "--json").stdout)[-1]["run"]
+    last = json.loads(site.remedy("history", "--json").stdout)["runs"][-1]["run"]
     back = site.remedy("rollback", last, *two, "--yes")
     assert back.code == 4, back.text
     assert "the ssh host key has CHANGED" in back.stdout

@@ -94,6 +94,14 @@ def test_everything_that_is_read_at_run_time_is_in_the_wheel(wheel: Path) -> Non
     assert {name.split("/")[0].split("-")[0] for name in packed} == {"remedy", "remedy_cluster"}
 
 
+def test_the_manual_pages_are_in_the_wheel(wheel: Path) -> None:
+    pages = {path.name for path in (CHECKOUT / "man").iterdir()}
+    place = ".data/data/share/man/man1/"
+    names = [name.partition(place)[2] for name in ZipFile(wheel).namelist() if place in name]
+    assert set(names) == pages
+    assert {"remedy.1", "remedy-apply.1", "remedy-lab-up.1"} <= pages
+
+
 def test_it_is_the_installed_one_that_runs(installed: Path, tmp_path: Path) -> None:
     told = run(
         [installed / "python", "-c", "import remedy; print(remedy.__file__)"], tmp_path
