@@ -99,7 +99,7 @@ def test_check_reports_and_changes_nothing(story: ApplyStory) -> None:
     assert {host["status"] for host in document["hosts"].values()} == {"pending"}
     assert (document["run"], document["converged"], document["verdict"]) == (None, None, None)
     assert "'node' is used by" in story.checked.stdout
-    assert "gpu[01-03]: set the running host name to its own name" in story.checked.stdout
+    assert "~ gpu[01-03]: set the running host name to 'gpu01'" in story.checked.stdout
 
 
 def test_nothing_is_changed_without_consent(story: ApplyStory) -> None:
