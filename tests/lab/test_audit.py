@@ -123,7 +123,7 @@ def test_a_journal_that_was_written_anew_is_found_by_the_hosts(trail: Trail) -> 
         assert trail.site.remedy("audit verify").code == 0
         found = trail.site.remedy("audit verify", "--hosts")
         assert found.code == 1
-        assert "gpu03: run " in found.stdout
+        assert "gpu[01-04]: run " in found.stdout
         assert "of another journal in this folder" in found.stdout
     finally:
         (home / FILE_NAME).write_bytes(whole)
