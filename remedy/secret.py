@@ -39,6 +39,7 @@ _SECRET = re.compile(
     rf"(?i:TOKEN(?!IZ)|{'|'.join(_INSIDE)}|(?:^|[_.-])(?:{'|'.join(_ALONE)})(?:$|[_.-]))"
     rf"|[a-z0-9](?:{'|'.join(_CAPITALS)})(?:$|[A-Z_.-])"
 )
+_NAME = re.compile(r"[\w.-]+")
 _URL_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
@@ -93,6 +94,15 @@ def holds_password(value: str) -> bool:
     (True, False)
     """
     return _URL_PASSWORD.search(value) is not None
+
+
+def may_hold_secret(line: str) -> bool:
+    """Say whether a line of a file names a secret, or has a URL with a password.
+
+    >>> may_hold_secret("# export HF_TOKEN=x"), may_hold_secret("10.0.0.1 gpu01")
+    (True, False)
+    """
+    return holds_password(line) or any(map(looks_secret, _NAME.findall(line)))
 
 
 @dataclass(frozen=True)

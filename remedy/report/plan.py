@@ -22,10 +22,12 @@ from remedy.plan import Change, CommandAction, FileAction, Finding, FindingKind,
 from remedy.report import folding
 from remedy.report.folding import Specimen, Words
 from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
+from remedy.secret import may_hold_secret
 from remedy.text import clipped, counted, fold, listed
 
 DIFF_LINES = 12
 CONTEXT = 2
+HIDDEN = " (a line that may hold a secret)"
 EVIDENCE_LINES = 2
 WIDTH = 160
 """Characters of what was seen that are shown: a line of a host may have 16,000."""
@@ -292,7 +294,7 @@ def _unified(before: bytes, after: bytes, context: int) -> Iterator[str]:
     for line in islice(difflib.unified_diff(old, new, lineterm="", n=context), 2, None):
         match = re.match(r"@@ -(\d+)(?:,(\d+))? ", line)
         if not match:
-            yield line
+            yield HIDDEN if line[:1] == " " and may_hold_secret(line) else line
         elif before and after:
             yield f"@@ line {match[1]} @@"
 

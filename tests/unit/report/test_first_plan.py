@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Remedy, Risk, remedies
-from remedy.report.plan import render_plan
+from remedy.report.plan import HIDDEN, _unified, render_plan
 from remedy.report.whole import render_commands, render_whole
 from tests.unit.build import record
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
@@ -137,3 +137,12 @@ def test_no_remedy_plans_a_script_without_a_sentence(remedy: Remedy[Any]) -> Non
             if isinstance(change.action, CommandAction):
                 is_short = len(change.action.do) < SHORT and "\n" not in change.action.do
                 assert is_short or change.does, f"{change.title}: {change.action.do}"
+
+
+def test_what_is_around_a_change_shows_no_secret() -> None:
+    before = b"PATH=/bin\n# SITE_TOKEN=tiger\nPROXY=http://me:word@proxy\nA=1\nB=2\n"
+    text = "\n".join(_unified(before, before.replace(b"A=1", b"A=2"), 2))
+    assert "-A=1\n+A=2\n B=2" in text
+    assert text.count(HIDDEN) == 2
+    assert "tiger" not in text
+    assert "word" not in text
