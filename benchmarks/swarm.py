@@ -130,10 +130,12 @@ class Swarm:
     def _names(self, number: int) -> str:
         """Return what the host's resolver says: the own name, and that all others are as the file says."""
         own, ends = self.name(number), mark(0)
-        said = f"{self.address(number)} STREAM {own}\n{ends} STREAM {ends}\nasked root\n"
+        said = f"{self.address(number):<15} STREAM {own}\n{ends:<15} STREAM {ends}\nasked root\n"
+        said += f"whole {mark(1)} {mark(self.count)}\n"
         if not self.is_broken(number):
-            return f"{said}whole {mark(1)} {mark(self.count)}\n"
-        return said + "".join(f"{mark(at)} STREAM {mark(at)}\n" for at in range(1, self.count + 1))
+            return said
+        marks = (mark(at) for at in range(1, self.count + 1))
+        return said + "".join(f"{sign:<15} STREAM {sign}\n" for sign in marks)
 
     def answer(self, number: int, script: str) -> str:
         """Return what a host prints for a script; "" for one that is no probe."""

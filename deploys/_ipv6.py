@@ -8,7 +8,7 @@ fleets nothing is said of IPv6.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,8 @@ from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.plan import Fleet, Workbench
-from remedy.plan.fleet import once_a_fleet
-from remedy.probe import HostState, Names, Network
+from remedy.plan.fleet import once_a_fleet, once_alike
+from remedy.probe import HostState, Names, Network, Resolved
 from remedy.text import listed
 
 FAMILY = "NCCL_SOCKET_FAMILY"
@@ -80,8 +80,6 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
     names = {name.lower(): name for name in fleet.inventory.names}
     for state in fleet.states.values():
         for asked, answers in _answers(state):
-            if ":" not in "".join(answers):
-                continue
             why = f"{asked} resolves to {listed(answers)} on {state.host}"
             for address in filter(_is_reachable, answers):
                 decides = "name" if ":" in answers[0] else ""
@@ -98,11 +96,26 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _answers(state: HostState) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each name with what it resolves to for the user who runs the jobs; the own name, too."""
+    """Yield each name that an address of IPv6 is among the answers to; the own name, too."""
     if isinstance(state.names, Names):
-        yield from state.names.peers.items()
-        if isinstance(state.names.local, tuple):
-            yield state.host, state.names.local
+        peers = state.names.peers
+        if isinstance(peers, Resolved):
+            yield from (pair for pair in _of_ipv6(peers.alike) if pair[0] not in peers.otherwise)
+            yield from _with_ipv6(peers.otherwise)
+        else:
+            yield from _of_ipv6(peers)
+        local = state.names.local
+        if isinstance(local, tuple) and ":" in "".join(local):
+            yield state.host, local
+
+
+@once_alike
+def _of_ipv6(peers: Mapping[str, tuple[str, ...]]) -> Sequence[tuple[str, tuple[str, ...]]]:
+    return _with_ipv6(peers)
+
+
+def _with_ipv6(peers: Mapping[str, tuple[str, ...]]) -> Sequence[tuple[str, tuple[str, ...]]]:
+    return [(name, answers) for name, answers in peers.items() if ":" in "".join(answers)]
 
 
 def _is_told(state: HostState) -> bool:

@@ -7,6 +7,7 @@ and a routed fabric included, that is how the network is made.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
@@ -46,9 +47,9 @@ def note_prefix(bench: Workbench[Any], place: Place, routing: Routing) -> None:
 def _theirs(fleet: Fleet, place: Place) -> IPv4Network | None:
     """Return the wider network that most others have the host's address in; None where there is none."""
     own = IPv4Address(place.address)
-    wider = (n for n in networks(fleet) if own in n and n.prefixlen < place.prefix)
-    known = Counter(wider).most_common(1)
-    return known[0][0] if known else None
+    known = networks(fleet).items()
+    wider = ((n, hosts) for n, hosts in known if own in n and n.prefixlen < place.prefix)
+    return max(wider, key=lambda pair: pair[1], default=(None, 0))[0]
 
 
 def _is_lost(way: Way, place: Place) -> bool:
@@ -60,9 +61,9 @@ def _is_lost(way: Way, place: Place) -> bool:
 
 
 @once_a_fleet
-def networks(fleet: Fleet) -> tuple[IPv4Network, ...]:
-    """Return the network of each host's cluster address, as that host has it."""
-    known = []
+def networks(fleet: Fleet) -> Mapping[IPv4Network, int]:
+    """Return the networks of cluster addresses, as the hosts have them, with how many hosts do."""
+    known: Counter[IPv4Network] = Counter()
     for name, cluster in fleet.addresses.items():
         state = fleet.states.get(name)
         network = state.network if state is not None else None
@@ -73,5 +74,5 @@ def networks(fleet: Fleet) -> tuple[IPv4Network, ...]:
         )
         for address in carrier.addresses if carrier is not None else ():
             if address.address == cluster.address and address.version == 4:
-                known.append(IPv4Interface(f"{address.address}/{address.prefix}").network)
-    return tuple(known)
+                known[IPv4Interface(f"{address.address}/{address.prefix}").network] += 1
+    return known

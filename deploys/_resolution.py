@@ -10,12 +10,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from remedy.edit.hosts import block_entries, foreign_entries
 from remedy.edit.nsswitch import files_first
 from remedy.plan import Change, CommandAction, Workbench, once_alike
-from remedy.probe import File, HostState, Names
+from remedy.probe import File, HostState, Names, Resolved
 from remedy.probe.names import hosts_order
 from remedy.values import Unknown
 
@@ -47,7 +48,7 @@ class WrongAnswer:
     addresses: tuple[str, ...]
     expected: str
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The cause that it is: loopback in either family, another IPv6 address first, or anything else."""
         if any(map(_is_loopback, self.addresses)):
@@ -63,15 +64,40 @@ class WrongAnswer:
 
 def wrong_answers(names: Names, addresses: Mapping[str, str]) -> tuple[WrongAnswer, ...]:
     """Return what the host's resolver answers wrongly to the user who runs the jobs."""
-    return _wrong_answers(names.peers, addresses)
+    peers = names.peers
+    if not isinstance(peers, Resolved):
+        return _wrong_answers(peers, addresses)
+    alike = _wrong_answers(peers.alike, addresses)
+    own = {name.lower(): answer for name, answer in peers.otherwise.items()}
+    wrong = [answer for answer in alike if answer.name not in own]
+    wrong += (
+        WrongAnswer(name, answer, addresses[name])
+        for name, answer in own.items()
+        if name in addresses and answer[:1] != (addresses[name],)
+    )
+    place = _places(addresses)
+    return tuple(sorted(wrong, key=lambda answer: place[answer.name]))
+
+
+def unanswered(names: Names, addresses: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names, in lower case, to which the host's resolver gave no answer in time."""
+    peers = names.peers
+    if not isinstance(peers, Resolved):
+        return _unanswered(peers, addresses)
+    own = {name.lower() for name in peers.otherwise}
+    return tuple(name for name in _unanswered(peers.alike, addresses) if name not in own)
 
 
 @once_alike
-def unanswered(
+def _unanswered(
     peers: Mapping[str, tuple[str, ...]], addresses: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the names, in lower case, to which the host's resolver gave no answer in time."""
     return tuple(sorted(addresses.keys() - {name.lower() for name in peers}))
+
+
+@once_alike
+def _places(addresses: Mapping[str, str]) -> Mapping[str, int]:
+    return {name: place for place, name in enumerate(addresses)}
 
 
 @once_alike
@@ -90,11 +116,19 @@ def ipv6_first(names: Names | Unknown) -> Set[str]:
     """Return the names (lower case) that lead to an IPv6 address before any other."""
     if isinstance(names, Unknown):
         return frozenset()
-    return _ipv6_first(names.peers)
+    peers = names.peers
+    if not isinstance(peers, Resolved):
+        return _ipv6_first(peers)
+    own = {name.lower() for name in peers.otherwise}
+    return (_ipv6_first(peers.alike) - own) | _by_ipv6(peers.otherwise)
 
 
 @once_alike
 def _ipv6_first(peers: Mapping[str, tuple[str, ...]]) -> Set[str]:
+    return _by_ipv6(peers)
+
+
+def _by_ipv6(peers: Mapping[str, tuple[str, ...]]) -> Set[str]:
     return {name.lower() for name, answer in peers.items() if ":" in "".join(answer[:1])}
 
 

@@ -22,7 +22,15 @@ from remedy.deploys._resolution import HOSTS as PATH
 from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.resolver import ResolverSpec
 from remedy.edit.hosts import Disabled, block_entries, edit_hosts, parse_line
-from remedy.plan import Change, CommandAction, Finding, Workbench, interface_addresses, remedy
+from remedy.plan import (
+    Change,
+    CommandAction,
+    Finding,
+    Workbench,
+    interface_addresses,
+    once_alike,
+    remedy,
+)
 from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.text import counted
@@ -30,6 +38,10 @@ from remedy.values import Unknown
 
 # Where nscd(8) answers in place of the files, from what it has read before.
 CACHES = ("/run/nscd/socket", "/var/run/nscd/socket")
+
+
+MOST_SHOWN = 16
+"""Names in the evidence of a finding."""
 
 
 class HostsFileSpec(SpecSection):
@@ -153,13 +165,13 @@ def _note_drift(
             label=_label(line),
         )
     listed = {(name, line.address) for line in block_entries(content) for name in line.names}
-    named = set[tuple[str, str]]().union(*map(_pairs, entries))
-    lacking = [e.names[-1] for e in entries if not _pairs(e) <= listed]
-    departures = sorted({name for name, _ in listed} - {name for name, _ in named})
+    pairs, known = _named(entries)
+    lacking = [name for name, pair in pairs if not pair <= listed]
+    departures = sorted({name for name, _ in listed if name not in known})
     if lacking:
-        bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", lacking)
+        bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", _few(lacking))
     if departures:
-        bench.drift(f"{PATH} lists hosts that left the inventory", departures)
+        bench.drift(f"{PATH} lists hosts that left the inventory", _few(departures))
     if not (disabled or lacking or departures):
         bench.drift(f"the block in {PATH} was edited or is out of order")
     return bench.findings[-1]
@@ -174,8 +186,20 @@ def _label(line: Disabled) -> str:
     return "ipv6-issue" if ":" in entry.address else ""
 
 
-def _pairs(entry: HostsEntry) -> set[tuple[str, str]]:
-    return {(name.lower(), entry.address) for name in entry.names}
+@once_alike
+def _named(
+    entries: Sequence[HostsEntry],
+) -> tuple[Sequence[tuple[str, Set[tuple[str, str]]]], Set[str]]:
+    """Return the last name of each entry with all that it names, and all names."""
+    pairs = [(e.names[-1], {(name.lower(), e.address) for name in e.names}) for e in entries]
+    return pairs, {name for _, pair in pairs for name, _ in pair}
+
+
+def _few(words: Sequence[object]) -> tuple[str, ...]:
+    """Return words as evidence: of thousands, which every host would have, the first and how many more."""
+    shown = tuple(map(str, words[:MOST_SHOWN]))
+    rest = len(words) - len(shown)
+    return (*shown, f"and {rest:,} more") if rest else shown
 
 
 def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool) -> None:
@@ -201,9 +225,9 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
             which = listed if len(few) <= 3 else f"{len(few)} of the cluster's hosts"
             whose = f" for the user {names.user}" if names.user else ""
             fix = _way_out(bench.host) if settled else ""
-            note(f"names {text}{whose}: {which}", map(str, few), fix, label=label)
+            note(f"names {text}{whose}: {which}", _few(few), fix, label=label)
     if settled:
-        _note_silent(bench, resolution.unanswered(names.peers, addresses))
+        _note_silent(bench, resolution.unanswered(names, addresses))
 
 
 def _way_out(host: HostState) -> str:

@@ -51,7 +51,7 @@ class Inventory:
     nodes: tuple[Node, ...]
     source: Any = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The host names, in the file's order."""
         return tuple(node.name for node in self.nodes)

@@ -70,7 +70,7 @@ class Fleet:
         shared = shared_network(self.states, claims)
         return {node.name: self._address(node, claims, shared) for node in self.inventory.nodes}
 
-    @property
+    @cached_property
     def claimed(self) -> Mapping[str, str]:
         """The cluster address of each host of which only the host itself says that it is its own."""
         return {
@@ -79,7 +79,7 @@ class Fleet:
             if known.claimed and known.address is not None
         }
 
-    @property
+    @cached_property
     def unseen(self) -> Mapping[str, str]:
         """Those of ``claimed`` from which no peer got an answer; a host without peers misleads nobody."""
         if len(self.states) < 2:
@@ -93,7 +93,7 @@ class Fleet:
         """The cluster addresses that are known, in the order of the inventory."""
         return tuple(a.address for a in self.addresses.values() if a.address is not None)
 
-    @property
+    @cached_property
     def host_by_address(self) -> dict[str, str]:
         """The host of each cluster address that is known."""
         return {a.address: name for name, a in self.addresses.items() if a.address is not None}

@@ -71,7 +71,7 @@ class Plan(Document):
     contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
     addresses: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True, repr=False)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical form: sorted keys, no white space, ASCII."""
         return hashlib.sha256(canonical(self).encode()).hexdigest()
@@ -128,7 +128,7 @@ class Plan(Document):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Plan:
         """Return a copy with other values; what was worked out from the values stays behind."""
         copy = super().model_copy(update=update, deep=deep)
-        for name in ("_changes_by_host", "_findings_by_host"):
+        for name in ("digest", "_changes_by_host", "_findings_by_host"):
             copy.__dict__.pop(name, None)
         return copy
 

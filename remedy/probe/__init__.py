@@ -19,6 +19,7 @@ from remedy.probe.network import Address, Interface, Network, Route, RoutingRule
 from remedy.probe.parse import parse_probe
 from remedy.probe.processes import Listener, Process
 from remedy.probe.request import ProbeRequest, render_probe
+from remedy.probe.resolved import Resolved
 from remedy.probe.routing import (
     Discipline,
     FibRoute,
@@ -78,6 +79,7 @@ __all__ = [
     "Queue",
     "Queueing",
     "RdmaPort",
+    "Resolved",
     "Route",
     "Routing",
     "RoutingRule",

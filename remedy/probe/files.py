@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 
 from pydantic import ConfigDict
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.sources import FOLDERS
 from remedy.probe.space import Mount, mount_of
-from remedy.values import Fact, Record, Unknown
+from remedy.values import Fact, Record, Unknown, shared
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of the largest file that is sent whole; ``host/files.sh`` knows the same number."""
@@ -55,6 +54,11 @@ class File(Record):
     gid: int = 0
     immutable: bool = False
     read_only: bool = False
+
+
+# Most files are the same on all hosts of a fleet.
+_file = shared(File)
+_unknown = shared(Unknown)
 
 
 class Mention(Record):
@@ -136,7 +140,7 @@ def parse_files(
     detail = sections.by_name["file-facts"].detail
     for path in paths:
         if path not in files:
-            files[path] = Unknown(reason=detail or f"{path} is missing in the answer of the host")
+            files[path] = _unknown(reason=detail or f"{path} is missing in the answer of the host")
     return files
 
 
@@ -156,11 +160,11 @@ def _present(
     content = _content(contents, match[5], mode, size, real)
     if isinstance(content, Unknown):
         return content
-    return File(
+    return _file(
         path=path,
         real_path=real,
         exists=True,
-        content=_same(content),
+        content=content,
         mode=mode & 0o7777,
         uid=int(match[2]),
         gid=int(match[3]),
@@ -169,19 +173,24 @@ def _present(
     )
 
 
-@lru_cache(maxsize=4096)
-def _same(content: bytes) -> bytes:
-    """Return the one object that stands for a content: most files are the same on all hosts of a fleet."""
-    return content
-
-
 def _refused(path: str, real: str, words: str, *, read_only: bool) -> Fact[File]:
     """Return a file that stat(1) could not show: one that does not exist, or unknown with its words."""
     if words not in ("No such file or directory", "Not a directory"):
         return Unknown(reason=f"{path} could not be read: {words}")
     if not real:
         return Unknown(reason=f"{path} is a link that leads nowhere")
-    return File(path=path, real_path=real, exists=False, read_only=read_only)
+    return _file(path=path, real_path=real, exists=False, read_only=read_only)
+
+
+# Long files that all hosts may have, such as the hosts file: their lines as printed last, and the content.
+_long: dict[bytes, tuple[bytes, bytes]] = {}
+SHORT, LONG, MOST_LONG = 4 << 10, 1 << 20, 16
+"""Bytes of a file that is not worth remembering, bytes of one that is too long for it, and how many are."""
+
+
+def _keep(path: bytes, lines: bytes, content: bytes) -> None:
+    if SHORT < len(lines) < LONG and (path in _long or len(_long) < MOST_LONG):
+        _long[path] = (lines, content)
 
 
 class _Contents:
@@ -199,12 +208,19 @@ class _Contents:
         """
         prefix = path + b":"
         begin = end = self.position
+        lines, content = _long.get(path, (b"", b""))
+        if lines and self.body.startswith(lines, begin):  # as on the host before
+            end += len(lines)
+        else:
+            content = b""
         while self.body.startswith(prefix, end):
             end = self.body.index(b"\n", end) + 1
         if end == begin:
             return b"" if size == 0 else None
         self.position = end
-        content = self.body[begin + len(prefix) : end].replace(b"\n" + prefix, b"\n")
+        if not content or end != begin + len(lines):
+            content = self.body[begin + len(prefix) : end].replace(b"\n" + prefix, b"\n")
+            _keep(path, self.body[begin:end], content)
         if size is not None and len(content) == size + 1:
             return content[:-1]
         return content if size in (None, len(content)) else None

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from remedy.probe.files import File
 from remedy.probe.kernel import Kernel
 from remedy.probe.network import Interface
+from remedy.probe.resolved import Answers, Resolved
 from remedy.probe.space import Mount
 from remedy.probe.state import HostState
 from remedy.values import Unknown
@@ -76,6 +77,8 @@ def _canonical(value: Any) -> Any:
             for name in type(value).model_fields
             if name not in _FLEETING
         }
+    if isinstance(value, (Answers, Resolved)):
+        return _of_names(value)
     if isinstance(value, Mapping):
         return {str(key): _canonical(item) for key, item in value.items() if key not in _FLEETING}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
@@ -85,6 +88,13 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_canonical(item) for item in value if not _comes_and_goes(item)]
     return value
+
+
+def _of_names(value: Answers | Resolved) -> Any:
+    """Return what stands for the answers about names: a look at each name, for each host, would be many."""
+    if isinstance(value, Answers):
+        return value.digest
+    return [value.alike.digest, _canonical(value.otherwise)]
 
 
 def _comes_and_goes(item: object) -> bool:

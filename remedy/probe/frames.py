@@ -45,7 +45,7 @@ _MARK = re.compile(
 )
 _HEX = re.compile(r"[0-9a-f]*")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
-_PCI = re.compile(rb"(/sys/bus/pci/devices/[^/]+/[^:]+):(.*)", re.DOTALL)
+_PCI = re.compile(r"(/sys/bus/pci/devices/[^/]+/[^:]+):(.*)", re.DOTALL)
 
 
 class NoAnswerError(Exception):
@@ -133,11 +133,11 @@ def as_text(body: bytes) -> str:
 def by_path(body: bytes) -> dict[str, list[str]]:
     """Return lines of ``grep -H`` by their path (PCI addresses are the one kind of path with colons)."""
     lines: dict[str, list[str]] = {}
-    for whole in body.split(b"\n"):
-        pci = _PCI.fullmatch(whole) if whole.startswith(b"/sys/bus/pci/") else None
-        path, colon, line = (pci[1], b":", pci[2]) if pci else whole.partition(b":")
+    for whole in as_text(body).split("\n"):
+        pci = _PCI.fullmatch(whole) if whole.startswith("/sys/bus/pci/") else None
+        path, colon, line = (pci[1], ":", pci[2]) if pci else whole.partition(":")
         if path and colon:
-            lines.setdefault(as_text(path), []).append(as_text(line))
+            lines.setdefault(path, []).append(line)
     return lines
 
 

@@ -10,6 +10,7 @@ from pydantic import SkipValidation
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.request import mark
+from remedy.probe.resolved import Answers, Resolved
 from remedy.values import Fact, Record, Unknown
 
 # getent says each address three times, once a type of socket, and the canonical name with the first.
@@ -19,6 +20,7 @@ _LINE = re.compile(
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 _LONGEST_USER = 64
+NO_MARK = -1
 MOST_ANSWERS = 1_000
 """Addresses of one name; those of a public service are some dozen."""
 
@@ -95,35 +97,58 @@ def _answers(
     are what the hosts file says, and who asked.
     """
     answers: dict[str, tuple[str, ...]] = {}
-    positions = _positions(len(names))
     spans: list[tuple[int, int]] = []
     pending: list[str] = []
     user = ""
-    for line in _LINE.finditer(text):
-        address, title = line["address"], line["title"]
-        if line["user"] is not None:
-            user = line["user"][:_LONGEST_USER]
-        elif line["first"] is not None:
-            first, last = (positions.get(line[word], -1) for word in ("first", "last"))
-            if not 0 < first <= last:
-                raise NoAnswerError("an answer to names that were not asked for")
-            spans.append((first - 1, last))
-        elif not (address == title and address.startswith("0.")):
-            pending.append(address.partition("%")[0])
-        elif address not in positions:
-            raise NoAnswerError(f"an answer that belongs to no name: {address}")
-        else:
-            at = positions[address]
+    positions, marks = _positions(len(names)), _mark_lines(len(names))
+    for row in text.split("\n"):
+        # Of a host that knows nobody by name there is one mark after the other.
+        at = marks.get(row, NO_MARK)
+        if at == NO_MARK and (line := _LINE.match(row)):
+            if line["user"] is not None:
+                user = line["user"][:_LONGEST_USER]
+            elif line["first"] is not None:
+                spans.append(_span(line, positions))
+            else:
+                at = _position(line, positions)
+                pending += [] if at != NO_MARK else [line["address"].partition("%")[0]]
+        if at != NO_MARK:
             name = names[at - 1] if at else ""
             if name in answers:
                 raise NoAnswerError(f"two answers to the name {name or 'of the host'}")
-            answers[name] = tuple(dict.fromkeys(pending))
-            if len(answers[name]) > MOST_ANSWERS:
-                raise NoAnswerError(
-                    f"{name or 'its own name'} has more than {MOST_ANSWERS} addresses"
-                )
+            answers[name] = _bounded(name, pending) if pending else ()
             pending = []
     return answers, tuple(spans), user
+
+
+def _position(line: re.Match[str], positions: Mapping[str, int]) -> int:
+    """Return the position of the name whose answers a line ends; ``NO_MARK`` of a line with an answer."""
+    address = line["address"]
+    if not (address == line["title"] and address.startswith("0.")):
+        return NO_MARK
+    if address not in positions:
+        raise NoAnswerError(f"an answer that belongs to no name: {address}")
+    return positions[address]
+
+
+def _span(line: re.Match[str], positions: Mapping[str, int]) -> tuple[int, int]:
+    first, last = (positions.get(line[word], -1) for word in ("first", "last"))
+    if not 0 < first <= last:
+        raise NoAnswerError("an answer to names that were not asked for")
+    return first - 1, last
+
+
+def _bounded(name: str, addresses: Sequence[str]) -> tuple[str, ...]:
+    distinct = tuple(dict.fromkeys(addresses))
+    if len(distinct) > MOST_ANSWERS:
+        raise NoAnswerError(f"{name or 'its own name'} has more than {MOST_ANSWERS} addresses")
+    return distinct
+
+
+@lru_cache(maxsize=4)
+def _mark_lines(names: int) -> Mapping[str, int]:
+    """Return the position of each mark by the line that getent prints of it."""
+    return {f"{mark(at):<15} STREAM {mark(at)}": at for at in range(names + 1)}
 
 
 @lru_cache(maxsize=4)
@@ -139,27 +164,43 @@ def _with_listed(
     hosts: bytes,
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the answers with those that the hosts file gives to the other names of the spans."""
-    if not spans:
-        return answers
-    table, lacking = _table(tuple(names), spans, _COMMENT.sub(b"", hosts))
-    if not lacking <= answers.keys():
-        raise NoAnswerError("the hosts file changed while it was read")
-    return {**table, **answers} if answers else table
+    table = Answers()
+    if spans:
+        table, lacking = _table(tuple(names), spans, _without_comments(hosts))
+        if not lacking <= answers.keys():
+            raise NoAnswerError("the hosts file changed while it was read")
+    known = {name: addresses for name, addresses in answers.items() if addresses}
+    if 2 * (len(answers) - len(known)) > max(len(names), len(table)):
+        known |= {name: table[name] for name in table if name not in answers}
+        if len(answers.keys() | known.keys()) == len(names):
+            return Resolved(_silent(tuple(names)), known)
+    return Resolved(table, answers) if table and answers else table or answers
+
+
+@lru_cache(maxsize=4)
+def _silent(names: tuple[str, ...]) -> Answers:
+    """Return the answers of a host that knows none of the names."""
+    return Answers(dict.fromkeys(names, ()))
+
+
+@lru_cache(maxsize=16)
+def _without_comments(hosts: bytes) -> bytes:
+    return _COMMENT.sub(b"", hosts)
 
 
 # Of a fleet that is right all files say the same, but for comments.
 @lru_cache(maxsize=16)
 def _table(
     names: tuple[str, ...], spans: tuple[tuple[int, int], ...], hosts: bytes
-) -> tuple[Mapping[str, tuple[str, ...]], frozenset[str]]:
+) -> tuple[Answers, frozenset[str]]:
     """Return the one address of each name of the spans in a hosts file, and which names have none or more."""
     listed = _listed(hosts)
     asked = [name for first, last in spans for name in names[first:last]]
-    table = {
-        name: tuple(addresses)
+    table = Answers(
+        (name, tuple(addresses))
         for name in asked
         if len(addresses := listed.get(name.lower(), frozenset())) == 1
-    }
+    )
     return table, frozenset(name for name in asked if name not in table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ from remedy.probe.session import (
 from remedy.probe.software import parse_software
 from remedy.probe.space import Mount, parse_mounts, parse_space
 from remedy.probe.state import HostState
-from remedy.probe.sysctl import Sysctls, parse_live, parse_persisted
+from remedy.probe.sysctl import parse_sysctls
 from remedy.probe.units import parse_units
 from remedy.values import Fact, Unknown
 
@@ -63,7 +64,8 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
     ufw = fact(lambda: _ufw(session, files))
     unsearched = fact(lambda: parse_unsearched(sections))
     present = session.present if isinstance(session, LoginSession) else frozenset[str]()
-    return HostState(
+    # Each part is of the type that is said: to look at them once more would copy what hosts share.
+    return HostState.model_construct(
         host=host,
         root=root,
         complete=sections.complete,
@@ -74,7 +76,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         names=fact(lambda: _names(sections, request, files)),
         files=files,
         listeners=fact(lambda: parse_listeners(sections, _names_by_pid(processes))),
-        sysctls=fact(lambda: _sysctls(sections, files, ufw=ufw is True)),
+        sysctls=fact(lambda: parse_sysctls(sections, files, ufw=ufw is True)),
         firewalls=fact(lambda: parse_firewalls(sections, ufw)),
         containers=fact(lambda: parse_containers(sections, files, processes)),
         mounts=mounts,
@@ -133,7 +135,8 @@ def _ufw(session: Fact[LoginSession], files: Mapping[str, Fact[File]]) -> bool |
 def _costs(sections: Sections) -> dict[str, float]:
     """Return the seconds of wall clock that each section took on the host."""
     return {
-        name: round(section.ended - section.began, 2) for name, section in sections.by_name.items()
+        sys.intern(name): round(section.ended - section.began, 2)
+        for name, section in sections.by_name.items()
     }
 
 
@@ -181,9 +184,3 @@ def _identity_files(files: Mapping[str, Fact[File]]) -> dict[str, str]:
 
 def _has(session: Fact[LoginSession], program: str) -> Fact[bool]:
     return session.has(program) if isinstance(session, LoginSession) else session
-
-
-def _sysctls(sections: Sections, files: Mapping[str, Fact[File]], *, ufw: bool) -> Sysctls:
-    persisted, unread, excluded = parse_persisted(files, ufw=ufw)
-    live = parse_live(sections)
-    return Sysctls(live=live, persisted=persisted, unread=unread, excluded=excluded)

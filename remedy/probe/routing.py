@@ -12,7 +12,7 @@ from typing import Any
 
 from remedy.probe.frames import NoAnswerError, Sections
 from remedy.text import is_number
-from remedy.values import Fact, Record, Unknown
+from remedy.values import Fact, Record, Unknown, shared
 
 MOST = 1_000_000
 """Bytes of each section; a router with the routes of the internet has more, and is not known then."""
@@ -155,6 +155,11 @@ class Queueing(Record):
 # --- ip ----------------------------------------------------------------------------------------------------
 
 
+_fib_route = shared(FibRoute)
+_policy_rule = shared(PolicyRule)
+_discipline = shared(Discipline)
+
+
 def parse_routing(sections: Sections) -> Routing:
     """Read section ``routing``: three arrays in JSON, then the policies of IPsec in ip's own words."""
     body, marked, known = sections.text("routing").rpartition("\nipsec ")
@@ -242,7 +247,7 @@ def _route(entry: Mapping[str, Any]) -> FibRoute:
         words += ["nexthop", *(str(x) for x in ("via", hop.get("gateway", "")) if x)]
         words += ["dev", str(hop.get("dev", ""))]
     words += [str(flag) for flag in entry.get("flags", ())]
-    return FibRoute(
+    return _fib_route(
         kind=kind,
         destination=entry["dst"],
         gateway=entry.get("gateway", ""),
@@ -269,7 +274,7 @@ def _rule(entry: Mapping[str, Any]) -> PolicyRule:
     suppress = entry.get("suppress_prefixlen", entry.get("suppress_prefixlength", -1))
     words += [] if suppress == -1 else ["suppress_prefixlength", str(suppress)]
     words += ["priority", str(entry.get("priority", 0))]
-    return PolicyRule(
+    return _policy_rule(
         priority=int(entry.get("priority", 0)),
         source=source,
         destination=destination,
@@ -355,7 +360,7 @@ def parse_queueing(sections: Sections) -> Queueing:
             shown = " ".join(_PASSING.sub("", line).split())
             place = match[1] if match[1] in ("ingress", "clsact") else (match[4] or "")
             disciplines.append(
-                Discipline(interface=match[3], kind=match[1], place=place, text=shown)
+                _discipline(interface=match[3], kind=match[1], place=place, text=shown)
             )
         elif words[:1] == ["filters"] and len(words) == 3:
             interface, direction = words[1], "egress" if words[2] == "root" else words[2]

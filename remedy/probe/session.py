@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from remedy.probe.frames import NoAnswerError, Sections
-from remedy.values import Record
+from remedy.values import Record, shared
 
 UNLIMITED = -1
 """A limit that is none (getrlimit(2) RLIM_INFINITY)."""
@@ -61,13 +61,24 @@ def parse_session(sections: Sections) -> LoginSession:
             programs[name] = where
         elif word == "present":
             present.add(value)
-    return LoginSession(
-        uid=effective_uid(sections),
-        homes=tuple(dict.fromkeys(homes)),
-        path=path,
-        programs=programs,
-        present=frozenset(present),
+    return _session(
+        effective_uid(sections),
+        tuple(dict.fromkeys(homes)),
+        path,
+        tuple(programs.items()),
+        frozenset(present),
     )
+
+
+@shared
+def _session(
+    uid: int,
+    homes: tuple[str, ...],
+    path: str,
+    programs: tuple[tuple[str, str], ...],
+    present: frozenset[str],
+) -> LoginSession:
+    return LoginSession(uid=uid, homes=homes, path=path, programs=dict(programs), present=present)
 
 
 def effective_uid(sections: Sections) -> int:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from remedy.probe.frames import Sections
-from remedy.values import Record
+from remedy.values import Record, shared
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -34,6 +34,9 @@ class Space(Record):
     inodes_free: int
 
 
+_mount = shared(Mount)
+
+
 def parse_mounts(sections: Sections) -> tuple[Mount, ...]:
     """Read /proc/self/mountinfo, in the order of mounting: a later mount hides an earlier one."""
     mounts = []
@@ -42,7 +45,7 @@ def parse_mounts(sections: Sections) -> tuple[Mount, ...]:
         _, _, device, _, point, options, *_ = head.split(" ")
         kind, source, super_options = (*right.split(" "), "", "")[:3]
         mounts.append(
-            Mount(
+            _mount(
                 point=_unescape(point),
                 device=device,
                 kind=kind,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from remedy.bounds import fits_name
 from remedy.probe.files import File
 from remedy.probe.frames import Sections, as_text
-from remedy.values import Fact, Record, Unknown
+from remedy.values import Fact, Record, Unknown, shared
 
 DIRECTORIES = ("/etc/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/")
 """Where settings are kept: a file hides those of the same name in later directories (sysctl.d(5)). What is in
@@ -15,6 +15,7 @@ DIRECTORIES = ("/etc/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/
 
 UFW_FILE = "/etc/ufw/sysctl.conf"
 
+_PROC = "/proc/sys/"
 _SWAP = str.maketrans("/.", "./")
 
 
@@ -57,14 +58,36 @@ class Sysctls(Record):
         return patterns[-1] if patterns else None
 
 
-def parse_live(sections: Sections) -> dict[str, str]:
-    """Read the lines of /proc/sys in section ``kernel``."""
-    start = "/proc/sys/"
-    return {
-        path[len(start) :].translate(_SWAP): " ".join(lines[0].split())
+def parse_sysctls(sections: Sections, files: Mapping[str, Fact[File]], *, ufw: bool) -> Sysctls:
+    """Read the lines of /proc/sys in section ``kernel``, and the files of settings.
+
+    Args:
+        sections: of the probe.
+        files: all files of the probe.
+        ufw: whether ufw is enabled: it applies a file of its own after all others.
+    """
+    live = tuple(
+        _live(path, lines[0])
         for path, lines in sections.lines("kernel").items()
-        if path.startswith(start) and path != "/proc/sys/kernel/random/boot_id"
-    }
+        if path.startswith(_PROC) and path != "/proc/sys/kernel/random/boot_id"
+    )
+    return _sysctls(live, *parse_persisted(files, ufw=ufw))
+
+
+@shared
+def _live(path: str, line: str) -> tuple[str, str]:
+    """Return the name of a setting and its value."""
+    return path[len(_PROC) :].translate(_SWAP), " ".join(line.split())
+
+
+@shared
+def _sysctls(
+    live: tuple[tuple[str, str], ...],
+    persisted: tuple[SysctlSetting, ...],
+    unread: tuple[str, ...],
+    excluded: frozenset[str],
+) -> Sysctls:
+    return Sysctls(live=dict(live), persisted=persisted, unread=unread, excluded=excluded)
 
 
 def parse_persisted(
@@ -82,17 +105,25 @@ def parse_persisted(
     """
     settings: list[SysctlSetting] = []
     unread = []
-    excluded = set()
+    excluded = set[str]()
     for path in _order(files, ufw=ufw):
         file = files[path]
         if isinstance(file, Unknown):
             unread.append(path)
         elif file.exists:
-            lines = as_text(file.content).splitlines()
-            settings.extend(parse_settings(path, lines))
-            words = (line.strip() for line in lines)
-            excluded |= {_dotted(word[1:]) for word in words if word[:1] == "-" and "=" not in word}
+            here, passed = _settings_of(path, file.content)
+            settings += here
+            excluded |= passed
     return tuple(settings), tuple(unread), frozenset(excluded)
+
+
+@shared
+def _settings_of(path: str, content: bytes) -> tuple[tuple[SysctlSetting, ...], frozenset[str]]:
+    """Return the settings of a file, and the keys that its patterns pass over."""
+    lines = as_text(content).splitlines()
+    words = (line.strip() for line in lines)
+    excluded = {_dotted(word[1:]) for word in words if word[:1] == "-" and "=" not in word}
+    return tuple(parse_settings(path, lines)), frozenset(excluded)
 
 
 def parse_settings(path: str, lines: Iterable[str]) -> list[SysctlSetting]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from remedy.probe.frames import Sections
 from remedy.probe.session import UNLIMITED
 from remedy.text import is_number
-from remedy.values import Record
+from remedy.values import Record, shared
 
 _LIMIT = re.compile(r"(/proc/\d+/limits):Max (locked memory|open files) +\w+ +(\w+)")
 
@@ -35,6 +35,9 @@ class Unit(Record):
         return self.active == "active"
 
 
+_unit = shared(Unit)
+
+
 def parse_units(sections: Sections) -> Mapping[str, Unit]:
     """Read section ``units``: a line a service, a line a link that starts one at boot, limits.
 
@@ -57,7 +60,7 @@ def parse_units(sections: Sections) -> Mapping[str, Unit]:
         elif match := _LIMIT.match(line):
             mains.get(match[1], {})[match[2]] = match[3]
     return {
-        name: Unit(
+        name: _unit(
             name=name,
             load=load,
             active=active,

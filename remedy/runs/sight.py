@@ -22,11 +22,11 @@ WITNESSES = 3
 def witnesses(fleet: Fleet) -> dict[str, tuple[str, ...]]:
     """Return the addresses that each host is asked about: those that the hosts before it claim, in a ring."""
     names = [name for name in fleet.inventory.names if name in fleet.states]
+    places = {name: at for at, name in enumerate(names)}
     questions: dict[str, list[str]] = {}
     for host, address in fleet.claimed.items():
-        at = names.index(host)
-        peers = [names[(at + step) % len(names)] for step in range(1, len(names))]
-        for peer in peers[:WITNESSES]:
+        for step in range(1, min(WITNESSES + 1, len(names))):
+            peer = names[(places[host] + step) % len(names)]
             questions.setdefault(peer, []).append(address)
     return {name: tuple(addresses) for name, addresses in questions.items()}
 
@@ -52,9 +52,12 @@ def look(session: Session, fleet: Fleet) -> Fleet:
 
 def findings(fleet: Fleet) -> tuple[Finding, ...]:
     """Return a report for each address that only its host claims, and that nobody has seen."""
-    asked = witnesses(fleet)
+    asked: dict[str, list[str]] = {}
+    for name, addresses in witnesses(fleet).items() if fleet.unseen else ():
+        for address in addresses:
+            asked.setdefault(address, []).append(name)
     return tuple(
-        _finding(fleet, host, address, [n for n, a in asked.items() if address in a])
+        _finding(fleet, host, address, asked.get(address, ()))
         for host, address in fleet.unseen.items()
     )
 

@@ -55,12 +55,15 @@ T = TypeVar("T")
 # sshd drops connections above MaxStartups (10:30:100) only while they are not yet authenticated, and
 # that is counted per host; what limits us is the controller: about 2 MB and one key exchange each.
 PARALLEL = 128
+# Connections at rest that are kept, so that the next script on a host needs no new login; each is an open file
+# and some 100 KB of memory.
+MOST_AT_REST = 256
 # How long after the host's own deadline the controller goes on waiting for the last output.
 PATIENCE = 15
 
 
 class Transport:
-    """Connections to the hosts of one inventory, opened when first used and kept.
+    """Connections to the hosts of one inventory, opened when first used and kept, the last ``MOST_AT_REST``.
 
     Args:
         inventory: where the hosts are.
@@ -84,6 +87,8 @@ class Transport:
         self._state = _make_state(inventory)
         self._slots = BoundedSemaphore(PARALLEL)
         self._ahead: dict[str, gevent.Greenlet] = {}
+        self._in_use: Counter[str] = Counter()
+        self._at_rest: dict[str, None] = {}
         self._watchman = Watchman(spec or SshSpec(), self._slow)
         # Names are looked up in threads, and one whose name server is dead keeps its thread for a while.
         gevent.get_hub().threadpool.maxsize = PARALLEL
@@ -126,7 +131,12 @@ class Transport:
         """
 
         def run_on(name: str, script: Script) -> Output:
-            output = self._run_on(name, script, stage)
+            self._in_use[name] += 1
+            self._at_rest.pop(name, None)
+            try:
+                output = self._run_on(name, script, stage)
+            finally:
+                self._rest(name)
             if on_output is None:
                 return output
             on_output(output)
@@ -140,10 +150,21 @@ class Transport:
     def reconnect(self, name: str) -> None:
         """Forget the connection to a host, so that the next script opens a new one."""
         host = self._state.inventory.get_host(name)
+        self._at_rest.pop(name, None)
         known = getattr(host.connector, "client", None)
         if known is not None:
             known.close()
+            setattr(host.connector, "client", None)  # noqa: B010 - a connector of ssh has one
         host.connected = False
+
+    def _rest(self, name: str) -> None:
+        """Keep a host's connection for what is to be run there next, and close the one that rests longest."""
+        self._in_use[name] -= 1
+        if self._in_use[name] or not self._state.inventory.get_host(name).connected:
+            return
+        self._at_rest[name] = None
+        if len(self._at_rest) > MOST_AT_REST:
+            self.reconnect(next(iter(self._at_rest)))
 
     def close(self) -> None:
         """Close every connection."""

@@ -53,7 +53,13 @@ class KeyProved(BaseException):
 
 
 class KeyExchange(paramiko.Transport):
-    """paramiko's transport without its own deadline, which keeps the key that was proved, as it was sent."""
+    """paramiko's transport without its own deadline, which keeps the key that was proved, as it was sent.
+
+    A connection at rest costs nothing: paramiko's own wakes up ten times a second to see whether somebody has
+    closed it, which closing its socket says as well.
+    """
+
+    _active_check_timeout = None
 
     def __init__(self, sock: Any, *, algorithms: tuple[str, ...], **options: Any) -> None:
         super().__init__(sock, **options)
@@ -61,6 +67,12 @@ class KeyExchange(paramiko.Transport):
         self.get_security_options().key_types = algorithms
         self.proved: ShownKey | None = None
         self.offered: tuple[str, ...] = ()
+
+    def set_keepalive(self, interval: float) -> None:
+        """Send a sign of life at each interval without any other word (``ServerAliveInterval``)."""
+        super().set_keepalive(interval)
+        # paramiko looks at the time when its waiting for a word is over.
+        self.sock.settimeout(interval / 2 if interval else None)
 
     def _verify_key(self, host_key: bytes, sig: bytes) -> None:
         super()._verify_key(host_key, sig)  # type: ignore[misc]  # the stubs lack it

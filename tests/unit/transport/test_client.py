@@ -2,28 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-# Each in a process of its own: importing the client makes the sockets of the whole process cooperative.
-IMPORT = """
-import remedy.transport.cooperative, sys, os, time
-from remedy.transport import client
-client.install(); client.install()
-"""
-
-
-def in_a_process(text: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT + text],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.unit.transport.process_bench import in_a_process
 
 
 def test_pyinfra_connects_with_the_client_that_can_be_watched() -> None:
