@@ -2,17 +2,17 @@
 
     python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE]
     python -m benchmarks.swarm cost FOLDER COMMAND...
-    python -m benchmarks.swarm grow [--hosts 64 256 1024 4096] [--no-write]
 
 ``serve`` makes N hosts on 127.x.y.z port 2222, writes inventory.py and known_hosts into FOLDER, prints
 "ready" and answers until it is ended. ``cost`` runs a command in FOLDER and prints its wall seconds, its own
-CPU seconds and its peak memory as JSON. ``grow`` does both for each size, with ``remedy check``, and writes the
-table ``results/swarm.md``.
+CPU seconds and its peak memory as JSON. When ``serve`` is ended it leaves the bytes that it was asked and that
+it answered in FOLDER/traffic.json. ``benchmarks/scale.py`` does all of it for fleets of several sizes.
 
 RECORDED is a decoded answer of the probe (tests/unit/data/probe/lab-idle.txt). An endpoint follows the protocol
 of the probe: it prints the marks of its command line, takes the script, finds the nonce in it and answers as a
 healthy host whose name and hosts file are right, so that there is nothing to do there; ``--broken`` is the
-share of hosts that have no peers in their hosts file. Any other script gets no answer. Endpoints cost one
+share of hosts that have no peers in their hosts file, until a script of changes comes, which a host says it has
+made. Any other script gets no answer. Endpoints cost one
 exchange of keys and some text each, on the cores of the controller: seconds on the wall say little, and nothing
 is said about the work of a host.
 """
@@ -28,28 +28,23 @@ import re
 import resource
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.machine import describe
 from deploys._hosts_block import HostsBlock, HostsEntry
 from remedy.edit.block import END
 from remedy.edit.hosts import BEGIN
 from remedy.probe.request import mark
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).parent / "results" / "swarm.md"
 RECORDED = ROOT / "tests" / "unit" / "data" / "probe" / "lab-idle.txt"
 PORT = 2222
 ZERO = "0" * 32
 # Hosts of a network, and networks of the next larger one, as they are numbered.
 IN_A_NETWORK = 250
-SIZES = (64, 256, 1024, 4096)
 
 
 def _numbered(first: int, number: int) -> str:
@@ -72,6 +67,7 @@ class Swarm:
     recorded: str
     domain: str = ""
     broken: float = 0.0
+    repaired: set[int] = field(default_factory=set)
 
     def name(self, number: int) -> str:
         """The name of a host."""
@@ -96,8 +92,10 @@ class Swarm:
         return f"{BEGIN.decode()}\n{HostsBlock(tuple(entries)).text.decode()}{END.decode()}\n"
 
     def is_broken(self, number: int) -> bool:
-        """Whether a host has no peers in its hosts file; these are spread evenly."""
-        return int((number + 1) * self.broken) > int(number * self.broken)
+        """Whether a host has no peers in its hosts file; these are spread evenly, until they are repaired."""
+        return number not in self.repaired and int((number + 1) * self.broken) > int(
+            number * self.broken
+        )
 
     def body(self, number: int) -> str:
         """Return the decoded answer of a host, with a nonce of zeros."""
@@ -113,7 +111,7 @@ class Swarm:
             if found != 1:
                 raise ValueError(f"the recorded answer has no facts of {path}")
         text = text.replace("/proc/sys/kernel/hostname:node", f"/proc/sys/kernel/hostname:{name}")
-        text = re.sub(r"/etc/machine-id:[0-9a-f]{32}", f"/etc/machine-id:{number:032x}", text)
+        text = re.sub(r"/etc/machine-id:[0-9a-f]{32}", f"/etc/machine-id:{number + 1:032x}", text)
         boot = f"boot_id:{number:08x}-0000-4000-8000-000000000000"
         text = re.sub(r"boot_id:[0-9a-f-]{36}", boot, text)
         card = f"02:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:02:01"
@@ -138,10 +136,10 @@ class Swarm:
         return said + "".join(f"{sign:<15} STREAM {sign}\n" for sign in marks)
 
     def answer(self, number: int, script: str) -> str:
-        """Return what a host prints for a script; "" for one that is no probe."""
+        """Return what a host prints for a script; "" for one that is neither a probe nor makes changes."""
         match = re.search(r"(?m)^nonce='?([0-9a-f]{32})'?$", script)
         if match is None:
-            return ""
+            return self._changed(number, script)
         text = self.body(number).replace(ZERO, match[1])
         now = time.time_ns()
         clock = f"{now // 10**9}.{now % 10**9:09}"
@@ -149,6 +147,16 @@ class Swarm:
         packed = gzip.compress(text.encode("utf-8", "surrogateescape"), 1)
         lines = base64.b64encode(packed).decode()
         return f"\nremedy-probe {match[1]} gzip\n{lines}\n\nremedy-probe {match[1]} end\n"
+
+    def _changed(self, number: int, script: str) -> str:
+        """Return the report of a host that made all changes of a script; then its hosts file is right."""
+        job = re.search(r"(?m)^NONCE=([0-9a-z]+)$", script)
+        made = re.findall(r"(?m)^make \w+ (\d\S+) ", script)
+        if job is None or not made:
+            return ""
+        self.repaired.add(number)
+        lines = [*(f"{change} done" for change in dict.fromkeys(made)), "- finished"]
+        return "".join(f"{job[1]} {line}\n" for line in lines)
 
 
 def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
@@ -186,14 +194,24 @@ async def serve(swarm: Swarm, folder: Path) -> None:
     write_files(swarm, folder, host_key.export_public_key().decode().strip())
     numbers = {swarm.door(number): number for number in range(swarm.count)}
 
+    traffic = {"commands": 0, "asked": 0, "answered": 0}
+
     async def handle(process: Any) -> None:
         number = numbers[process.get_extra_info("sockname")[0]]
         marks = re.findall(r"remedy-(?:shell|script)-[0-9a-f]{16}", process.command)
+        if not marks:  # a fact of another tool, such as uname -n
+            process.stdout.write(f"{swarm.name(number)}\n")
+            process.exit(0)
+            return
         shell, script = (next(m for m in marks if kind in m) for kind in ("shell", "script"))
         process.stderr.write(f"\n{shell}\n")
         process.stdout.write(f"\n{shell}\n{script}\n")
-        process.stdout.write(swarm.answer(number, await process.stdin.read()))
+        asked = await process.stdin.read()
+        answered = swarm.answer(number, asked)
+        process.stdout.write(answered)
         process.exit(0)
+        for what, count in (("commands", 1), ("asked", len(asked)), ("answered", len(answered))):
+            traffic[what] += count
 
     await asyncssh.listen(
         "0.0.0.0",  # noqa: S104  (each host is an address of the loopback network)
@@ -204,8 +222,11 @@ async def serve(swarm: Swarm, folder: Path) -> None:
         backlog=4096,
         login_timeout=600,
     )
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     print("ready", flush=True)
-    await asyncio.Event().wait()
+    await ended.wait()
+    (folder / "traffic.json").write_text(json.dumps(traffic))
 
 
 def cost(folder: Path, command: list[str]) -> dict[str, Any]:
@@ -223,53 +244,6 @@ def cost(folder: Path, command: list[str]) -> dict[str, Any]:
     }
 
 
-def grow(sizes: list[int]) -> str:
-    """Measure ``remedy check`` of healthy fleets; return the table."""
-    rows = []
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            module = [sys.executable, "-m", "benchmarks.swarm"]
-            server = subprocess.Popen(
-                [*module, "serve", str(size), folder, str(RECORDED)],
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=ROOT,
-            )
-            try:
-                assert server.stdout is not None
-                assert server.stdout.readline() == "ready\n"
-                remedy = str(Path(sys.executable).with_name("remedy"))
-                command = [*module, "cost", folder, remedy, "check", f"{folder}/inventory.py"]
-                done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-            finally:
-                server.send_signal(signal.SIGTERM)
-                server.wait()
-        figures = json.loads(done.stdout)
-        if figures["rc"] != 0:
-            raise RuntimeError(f"remedy check of {size} hosts ended with {figures}")
-        each = 1000 * figures["cpu"] / size
-        rows.append(
-            f"| {size:,} | {figures['cpu']:.1f} s | {each:.0f} ms | {figures['rss_mib']} MiB "
-            f"| {figures['wall']:.1f} s |"
-        )
-    return "\n".join(
-        (
-            "# Growth of the controller",
-            "",
-            f"Machine: {describe()}",
-            "Endpoints in one process share its cores, so only processor and memory of the controller count.",
-            "One round; `remedy check`, nothing to do. Made by:",
-            "",
-            f"    python -m benchmarks.swarm grow --hosts {' '.join(map(str, sizes))}",
-            "",
-            "| hosts | processor | a host | peak memory | wall |",
-            "| ---: | ---: | ---: | ---: | ---: |",
-            *rows,
-            "",
-        )
-    )
-
-
 def main() -> None:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -283,21 +257,13 @@ def main() -> None:
     costing = commands.add_parser("cost")
     costing.add_argument("folder", type=Path)
     costing.add_argument("words", nargs=argparse.REMAINDER)
-    growing = commands.add_parser("grow")
-    growing.add_argument("--hosts", type=int, nargs="+", default=list(SIZES))
-    growing.add_argument("--no-write", action="store_true")
     given = parser.parse_args()
     if given.command == "serve":
         recorded = given.recorded.read_text(encoding="utf-8", errors="surrogateescape")
         swarm = Swarm(given.count, recorded, given.domain, given.broken)
         asyncio.run(serve(swarm, given.folder))
-    elif given.command == "cost":
-        print(json.dumps(cost(given.folder, given.words)))
     else:
-        page = grow(given.hosts)
-        print(page)
-        if not given.no_write:
-            RESULTS.write_text(page, encoding="utf-8")
+        print(json.dumps(cost(given.folder, given.words)))
 
 
 if __name__ == "__main__":

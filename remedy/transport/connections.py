@@ -10,6 +10,7 @@ import remedy.transport.cooperative  # noqa: F401  (first, before others import 
 
 # isort: split
 import logging
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -62,6 +63,19 @@ MOST_AT_REST = 256
 PATIENCE = 15
 
 
+# What is open besides connections: files, pipes of programs that connect.
+OTHER_FILES = 256
+
+
+def allow_files(hosts: int) -> None:
+    """Let this process have a connection to each host open, as far as it may: shells allow 1,024 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * hosts + OTHER_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class Transport:
     """Connections to the hosts of one inventory, opened when first used and kept, the last ``MOST_AT_REST``.
 
@@ -85,6 +99,7 @@ class Transport:
         self._sudo_password = sudo_password
         self._listen = listener or (lambda _: None)
         self._state = _make_state(inventory)
+        allow_files(len(inventory.nodes))
         self._slots = BoundedSemaphore(PARALLEL)
         self._ahead: dict[str, gevent.Greenlet] = {}
         self._in_use: Counter[str] = Counter()

@@ -74,3 +74,16 @@ def test_a_connection_at_rest_does_not_wake_up_and_closing_it_ends_it() -> None:
         "print(here.gettimeout())"
     )
     assert shown == "None\nTrue\nFalse\n15.0\n"
+
+
+def test_a_fleet_may_have_a_connection_to_each_host_as_far_as_the_machine_allows() -> None:
+    shown = in_a_process(
+        "import resource\n"
+        "from remedy.transport.connections import allow_files\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 2000))\n"
+        "for hosts in (8, 600, 4, 10_000):\n"
+        "    allow_files(hosts)\n"
+        "    print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    assert shown == "(272, 2000)\n(1456, 2000)\n(1456, 2000)\n(2000, 2000)\n"

@@ -1,0 +1,106 @@
+"""How the controller's work grows with the fleet: processor, memory and bytes on the wire, a host and in all.
+
+    python -m benchmarks.scale [--hosts 64 256 1024 4096] [--commands check plan apply pyinfra]
+
+Fleets of hosts that need nothing, made by ``benchmarks/swarm.py`` in one process on the same cores: so the wall
+says little, and figures are those of the controller's process alone. ``apply`` is without verification;
+``pyinfra`` is one trivial fact of pyinfra's own command (``uname -n``) from the same endpoints. Each size that
+is measured takes its place in ``results/scale.json``; ``scale.md`` and ``scale.svg`` are made of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.machine import describe
+from benchmarks.scale_page import page, plot
+from benchmarks.swarm import RECORDED, ROOT
+
+RESULTS = Path(__file__).parent / "results"
+SIZES = (64, 256, 1024, 4096)
+REMEDY, PYINFRA = (str(Path(sys.executable).with_name(name)) for name in ("remedy", "pyinfra"))
+COMMANDS = {
+    "check": (REMEDY, "check", "inventory.py"),
+    "plan": (REMEDY, "plan", "inventory.py"),
+    "apply": (REMEDY, "apply", "inventory.py", "--yes", "--no-verify"),
+    "pyinfra": (PYINFRA, "inventory.py", "fact", "server.Hostname"),
+}
+ADDITIONS = "x = 0\nfor i in range(10_000_000): x += i"
+
+
+def additions() -> float:
+    """Return the seconds of processor that ten million additions take: how quick the machine is just now."""
+    code = f"import time\nt = time.process_time()\n{ADDITIONS}\nprint(time.process_time() - t)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def measured(size: int, command: str) -> dict[str, Any]:
+    """Return the figures of one command on so many hosts.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    module = [sys.executable, "-m", "benchmarks.swarm"]
+    with tempfile.TemporaryDirectory() as folder:
+        server = subprocess.Popen(
+            [*module, "serve", str(size), folder, str(RECORDED)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            before = additions()
+            done = subprocess.run(
+                [*module, "cost", folder, *COMMANDS[command]],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            after = additions()
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+        traffic = json.loads((Path(folder) / "traffic.json").read_text())
+    figures = json.loads(done.stdout)
+    if figures["rc"] != 0:
+        raise RuntimeError(f"{command} of {size} hosts ended with {figures}")
+    del figures["tail"]
+    return {**figures, **traffic, "additions": round((before + after) / 2, 2)}
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--hosts", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    given = parser.parse_args()
+    data = RESULTS / "scale.json"
+    known = json.loads(data.read_text()) if data.exists() else {}
+    commit = ["git", "rev-parse", "--short", "HEAD"]
+    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for size in given.hosts:
+        for command in given.commands:
+            figures = measured(size, command)
+            print(size, command, figures, flush=True)
+            day = datetime.now(timezone.utc).date().isoformat()
+            figures |= {"commit": head.strip(), "day": day, "machine": describe()}
+            known.setdefault(command, {})[str(size)] = figures
+            data.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    (RESULTS / "scale.md").write_text(page(known))
+    (RESULTS / "scale.svg").write_text(plot(known))
+
+
+if __name__ == "__main__":
+    main()
