@@ -34,6 +34,7 @@ _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
 _KINDS = (
     (re.compile(r".*\[Errno (?:28|122)\]|.*No space left on device"), "disk-full"),
     (re.compile(r".*\[Errno (?:23|24)\]"), "nofile-limit"),
+    (re.compile(r".*\[Errno (?:17|20|21|39)\]"), APPLICATION),
     (re.compile(r".*\[Errno 98\]"), "master-port-in-use"),
     (re.compile(r".*\[Errno 101\]"), "network-unreachable"),
     (re.compile(r".*\[Errno 113\]"), "firewall-ports"),

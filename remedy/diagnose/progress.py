@@ -35,7 +35,7 @@ _WENT_WRONG = re.compile(
 )
 _MEANT_WELL = re.compile(
     r"error_handling|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors|error rate|_error\b|error[-_ ]?handling"
-    r"|err=-3|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|timeout\(ms\)|errno: 97"
+    r"|err=-3|algbw|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|timeout\(ms\)|errno: 97"
     r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|Failed to open libibverbs|loopback address as fallback|client socket cannot be",
     re.IGNORECASE,

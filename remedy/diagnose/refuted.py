@@ -35,6 +35,20 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     ]
 
 
+def is_whole(good: Sequence[Event]) -> bool:
+    """Return whether what went well is more than a set-up of NCCL that some ranks did not complete.
+
+    Args:
+        good: the events that report that something went well.
+    """
+    ranks: dict[str, set[str]] = {}
+    for event in good:
+        if event.symptom != COMPLETE:
+            return True
+        ranks.setdefault(event.details["world"], set()).add(event.details["rank"])
+    return any(len(complete) >= int(world) for world, complete in ranks.items())
+
+
 def _goes_on(event: Event, log: LogScan) -> bool:
     if event.role not in _WARNINGS or event.weight >= FIRM or event.symptom == EXCEPTION:
         return False

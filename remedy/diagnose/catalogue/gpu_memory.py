@@ -37,7 +37,12 @@ def held_by_others(line: str) -> bool:
     if not named:
         return False
     torch = sum(_all(_BY_TORCH, line))
-    is_own_named = not _OWN.search(line) and capacity - free - sum(named) < UNNAMED * capacity
+    nearest = min(abs(size - torch) for size in named)
+    is_own_named = (
+        not _OWN.search(line)
+        and capacity - free - sum(named) < UNNAMED * capacity
+        and (not torch or nearest <= LARGE * capacity)
+    )
     if is_own_named:
         named.remove(min(named, key=lambda size: abs(size - torch)) if torch else max(named))
     others = sum(named)
