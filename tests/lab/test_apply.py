@@ -32,6 +32,7 @@ FAULTS = {
 RUN_KEYS = {
     *("schema", "mode", "run", "of", "inventory", "hosts", "plan", "converged", "verdict"),
     *("explanation", "views", "waves", "after_reboot", "warnings", "exit_code"),
+    *("tool_version", "began", "ended"),
     "findings",  # of the fleet as a whole
 }
 
