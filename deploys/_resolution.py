@@ -68,15 +68,16 @@ def wrong_answers(names: Names, addresses: Mapping[str, str]) -> tuple[WrongAnsw
     if not isinstance(peers, Resolved):
         return _wrong_answers(peers, addresses)
     alike = _wrong_answers(peers.alike, addresses)
+    if not peers.otherwise:
+        return alike
     own = {name.lower(): answer for name, answer in peers.otherwise.items()}
-    wrong = [answer for answer in alike if answer.name not in own]
-    wrong += (
-        WrongAnswer(name, answer, addresses[name])
+    wrong = {
+        name: WrongAnswer(name, answer, addresses[name])
         for name, answer in own.items()
         if name in addresses and answer[:1] != (addresses[name],)
-    )
-    place = _places(addresses)
-    return tuple(sorted(wrong, key=lambda answer: place[answer.name]))
+    }
+    kept = [answer for answer in alike if answer.name not in own]
+    return (*wrong.values(), *kept)
 
 
 def unanswered(names: Names, addresses: Mapping[str, str]) -> tuple[str, ...]:
@@ -93,11 +94,6 @@ def _unanswered(
     peers: Mapping[str, tuple[str, ...]], addresses: Mapping[str, str]
 ) -> tuple[str, ...]:
     return tuple(sorted(addresses.keys() - {name.lower() for name in peers}))
-
-
-@once_alike
-def _places(addresses: Mapping[str, str]) -> Mapping[str, int]:
-    return {name: place for place, name in enumerate(addresses)}
 
 
 @once_alike

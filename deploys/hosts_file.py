@@ -166,7 +166,7 @@ def _note_drift(
         )
     listed = {(name, line.address) for line in block_entries(content) for name in line.names}
     pairs, known = _named(entries)
-    lacking = [name for name, pair in pairs if not pair <= listed]
+    lacking = [name for name, pair in pairs if not (listed and pair <= listed)]
     departures = sorted({name for name, _ in listed if name not in known})
     if lacking:
         bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", _few(lacking))
@@ -221,8 +221,9 @@ def _check_resolver(bench: Bench, addresses: Mapping[str, str], *, settled: bool
     ):
         few = [answer for answer in wrong if answer.label == label]
         if few:
-            listed = ", ".join(answer.name for answer in few)
-            which = listed if len(few) <= 3 else f"{len(few)} of the cluster's hosts"
+            which = f"{len(few)} of the cluster's hosts"
+            if len(few) <= 3:
+                which = ", ".join(answer.name for answer in few)
             whose = f" for the user {names.user}" if names.user else ""
             fix = _way_out(bench.host) if settled else ""
             note(f"names {text}{whose}: {which}", _few(few), fix, label=label)
