@@ -19,7 +19,7 @@ FEW, MANY = 24, 96
 @lru_cache(maxsize=8)
 def states(count: int, broken: float = 0.0) -> dict[str, HostState]:
     """Return the states of so many hosts; a share of them has no peers in the hosts file."""
-    swarm = _swarm(count, broken)
+    swarm = swarm_of(count, broken)
     names = tuple(swarm.name(number) for number in range(count))
     request = ProbeRequest(names=names, nonce=NONCE)
     asked = f"\nnonce={NONCE}\n"
@@ -31,7 +31,7 @@ def states(count: int, broken: float = 0.0) -> dict[str, HostState]:
 
 def fleet(count: int, broken: float = 0.0) -> Fleet:
     """Return the fleet that these hosts are."""
-    swarm = _swarm(count, broken)
+    swarm = swarm_of(count, broken)
     nodes = tuple(
         Node(
             name=swarm.name(number),
@@ -44,6 +44,7 @@ def fleet(count: int, broken: float = 0.0) -> Fleet:
     return Fleet(inventory, states(count, broken), load_spec(None, section_models()))
 
 
-def _swarm(count: int, broken: float) -> Swarm:
+def swarm_of(count: int, broken: float) -> Swarm:
+    """Return new endpoints, of which none was repaired."""
     text = RECORDED.read_text(encoding="utf-8", errors="surrogateescape")
     return Swarm(count, text, broken=broken)
