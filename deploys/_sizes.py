@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from remedy.probe import HostState, Kernel
 from remedy.text import amount
@@ -49,7 +49,20 @@ def _size(value: object) -> object:
     return size
 
 
-Size = Annotated[int, BeforeValidator(_size), Field(ge=MIB, le=1 << 50, examples=["64m", "8g"])]
+_SCHEMA = {
+    "description": "a size from 1m to 1024t, such as 64m or 8g, or as many bytes",
+    "anyOf": [
+        {"type": "string", "pattern": r"^\d+(\.\d+)? ?[kmgtpKMGTP]?i?[bB]?$"},
+        {"type": "integer", "minimum": MIB, "maximum": 1 << 50},
+    ],
+    "examples": ["64m", "8g"],
+}
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    Field(ge=MIB, le=1 << 50),
+    WithJsonSchema(_SCHEMA, mode="validation"),
+]
 """A size in the spec, from one MiB to one PiB."""
 
 

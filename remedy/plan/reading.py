@@ -72,9 +72,9 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
             next_step="Use the remedy that made it, or make a new plan with this one.",
         )
     try:
-        for name in {"contents", "addresses"} & set(body):
+        for key in {"contents", "addresses"} & set(body):
             raise PlanFileError(
-                f"{name}: {name}: only where it was made is that known", next_step=again
+                f"{name}: {key}: only where it was made is that known", next_step=again
             )
         plan = Plan.model_validate_json(json.dumps(body))
     except ValidationError as error:

@@ -48,6 +48,8 @@ def meanings(model: type[SpecSection]) -> dict[str, str]:
 
 def allowed(schema: Mapping[str, Any]) -> str:
     """Return what a value may be by its JSON Schema, in words: "a whole number from 1 to 65535, or null"."""
+    if "description" in schema:
+        return str(schema["description"])
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
         return ", or ".join(dict.fromkeys(map(allowed, options)))

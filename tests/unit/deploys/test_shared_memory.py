@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,18 @@ def test_a_size_is_written_without_loss(size: int) -> None:
 def test_a_wrong_size_is_refused_with_its_place(tmp_path: Path, section: str, size: str) -> None:
     path = tmp_path / "remedy.yaml"
     path.write_text(f"{section}: {{size: {size}}}\n")
-    with pytest.raises(SpecError, match=rf"{section}\.size: "):
+    with pytest.raises(SpecError, match=rf"{section}\.size(:| is) .*32g|64m"):
         load_spec(path, section_models())
+
+
+@pytest.mark.parametrize(
+    "size", ["32g", "1.5 GiB", "64M", "67108864", "8 gb", "32 elephants", "g", "-1g"]
+)
+def test_the_schema_that_editors_read_allows_the_sizes_that_are_read(size: str) -> None:
+    schema = DevShmSpec.model_json_schema(mode="validation")["properties"]["size"]
+    text, number = schema["anyOf"][0]["anyOf"]
+    assert bool(re.search(text["pattern"], size)) == (parse_size(size) is not None)
+    assert number["type"] == "integer"
 
 
 @pytest.mark.parametrize(
