@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 STANDARD = Path("-")
 """Standard input, where a file is read; standard output, where it is written."""
+_SHARED = stat.S_ISGID | stat.S_IWGRP
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
@@ -80,7 +82,7 @@ def make_folder(folder: Path, *, mode: int = 0o700) -> None:
 
     Args:
         folder: where it is there already, nothing is done, whatever its permissions.
-        mode: of each that is made.
+        mode: of each that is made; below a folder of a group it is the group's too, whatever the umask.
 
     Raises:
         OSError: it cannot be made.
@@ -90,7 +92,43 @@ def make_folder(folder: Path, *, mode: int = 0o700) -> None:
     make_folder(folder.parent, mode=mode)
     with suppress(FileExistsError):  # another process was quicker
         folder.mkdir(mode=mode)
+        if is_shared(folder.parent):
+            folder.chmod(0o2770)
     flush_folder(folder.parent)
+
+
+def is_shared(folder: Path) -> bool:
+    """Say whether a folder is a group's: the group can write, and what is made there is the group's (setgid).
+
+    Raises:
+        OSError: it is not there.
+    """
+    return folder.stat().st_mode & _SHARED == _SHARED
+
+
+def kept_mode(folder: Path) -> int:
+    """Return the permissions of a file that remedy keeps in a folder, whatever the umask.
+
+    Raises:
+        OSError: the folder is not there.
+    """
+    return 0o660 if is_shared(folder) else 0o600
+
+
+def open_kept(path: Path) -> IO[bytes]:
+    """Open a file that remedy keeps, to read it and to write at its end; made where it is missing.
+
+    In a folder of a group no link is followed: whoever put it there has other rights than whoever writes here.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+    """
+    if not is_shared(path.parent):
+        return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
+    if not os.path.lexists(path):
+        with suppress(FileExistsError):
+            create_whole(path, b"", mode=0o660)
+    return open(path, "a+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o660))
 
 
 def flush_folder(folder: Path) -> None:

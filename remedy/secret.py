@@ -1,7 +1,7 @@
 """Secrets: what looks like one, and the keyed digests that stand for them where others read.
 
 A digest alone gives a short secret away to whoever tries all of them. These need the key, which is made once
-for an inventory, lies in ``.remedy`` where only its owner reads it, and is in no plan.
+for an inventory, lies in ``.remedy`` where only its owner, or its group, reads it, and is in no plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.errors import RefusedError, RemedyError
-from remedy.files import create_whole
+from remedy.files import create_whole, is_shared, kept_mode, make_folder
+from remedy.text import quoted
 
 KEY_NAME = "secret.key"
 KEY_BYTES = 32
@@ -140,11 +141,13 @@ def read_seal(home: Path) -> Seal | None:
     """
     path = home / KEY_NAME
     try:
-        if path.stat().st_mode & 0o077:
+        entry, group = path.stat(), 0o070 if is_shared(home) else 0
+        private = "chmod o=" if group else "chmod 600"
+        if entry.st_mode & 0o077 & ~group or (group and entry.st_gid != home.stat().st_gid):
             raise RefusedError(
-                f"{path} can be read by others than its owner",
-                next_step=f"Make it private: chmod 600 {path}. If it may have been copied, remove it: a new "
-                "one is made, and older plans cannot be compared with it.",
+                f"{path} can be read by others than its {'group' if group else 'owner'}",
+                next_step=f"Make it private: {private} {quoted(path)}. If it may have been copied, remove it: "
+                "a new one is made, and older plans cannot be compared with it.",
             )
         key = bytes.fromhex(path.read_text(encoding="ascii"))
     except (FileNotFoundError, NotADirectoryError):
@@ -173,10 +176,10 @@ def make_seal(home: Path) -> Seal:
     path = home / KEY_NAME
     try:
         if not path.exists():
-            home.mkdir(mode=0o700, exist_ok=True)
+            make_folder(home)
             # Of two that make one at the same time, the first stays.
             with suppress(FileExistsError):
-                create_whole(path, secrets.token_hex(KEY_BYTES) + "\n", mode=0o600)
+                create_whole(path, secrets.token_hex(KEY_BYTES) + "\n", mode=kept_mode(home))
     except OSError as error:
         raise RemedyError(
             f"the key {path} cannot be made: {error.strerror}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ from remedy.audit.approval import Approval, planner_file
 from remedy.audit.presence import is_at_work
 from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
-from remedy.files import flush_folder, make_folder, write_whole
+from remedy.files import flush_folder, is_shared, kept_mode, make_folder, write_whole
 from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
 from remedy.plan.plan import FORMAT
 from remedy.plan.reading import ROLLBACK
@@ -107,11 +106,14 @@ def keep(agreement: Agreement, home: Path, run: str) -> None:
     try:
         make_folder(path.parent.parent)
         path.parent.mkdir(mode=0o700)
+        if is_shared(path.parent.parent):
+            path.parent.chmod(0o2770)
         flush_folder(path.parent.parent)
-        write_plan(agreement.plan, path)
-        _copy((approval.signature for approval in agreement.approvals), path)
+        write_plan(agreement.plan, path, mode=kept_mode(path.parent))
+        for number, approval in enumerate(agreement.approvals, 1):
+            _copy(approval.signature, path.with_name(f"{path.name}.{number}.sig"))
         if agreement.planner is not None:
-            write_whole(planner_file(path), agreement.planner.signature.read_bytes())
+            _copy(agreement.planner.signature, planner_file(path))
     except OSError as error:
         raise RemedyError(
             f"{path.parent} cannot be written: {error.strerror}",
@@ -198,6 +200,5 @@ def irreversible(plan: Plan, story: Story) -> tuple[Change, ...]:
     )
 
 
-def _copy(signatures: Iterable[Path], plan: Path) -> None:
-    for number, signature in enumerate(signatures, 1):
-        write_whole(plan.with_name(f"{plan.name}.{number}.sig"), signature.read_bytes())
+def _copy(signature: Path, path: Path) -> None:
+    write_whole(path, signature.read_bytes(), mode=kept_mode(path.parent))

@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ from typing import IO, Any
 from pydantic import Field
 
 from remedy.errors import RefusedError, RemedyError
-from remedy.files import flush_folder, make_folder, write_whole
+from remedy.files import flush_folder, kept_mode, make_folder, open_kept, write_whole
+from remedy.text import quoted
 from remedy.values import Document
 
 GENESIS = "0" * 64
@@ -101,6 +103,11 @@ class Journal:
         self._common = {"run": run, "mode": mode}
         with _explained(self.path):
             make_folder(home)
+            if home.stat().st_mode & stat.S_IWOTH:
+                raise RefusedError(
+                    f"{home} can be written by everybody, so that nothing in it is a record",
+                    next_step=f"Keep the others out: chmod o-w {quoted(home)}",
+                )
 
     def write(self, event: str, **data: Any) -> Head:
         """Append one record and have it on disk before returning.
@@ -127,7 +134,8 @@ class Journal:
             if last is None:
                 flush_folder(self.path.parent)
             head = Head(last.journal if last else digest, seq, digest)
-            write_whole(self.path.with_name(HEAD_NAME), canonical(vars(head)) + "\n")
+            text = canonical(vars(head)) + "\n"
+            write_whole(self.path.with_name(HEAD_NAME), text, mode=kept_mode(self.path.parent))
             return head
 
 
@@ -251,7 +259,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
     """Wait until no other controller that shares the folder writes."""
-    with path.with_name("journal.lock").open("a+b") as lock:
+    with open_kept(path.with_name("journal.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -270,7 +278,7 @@ def _end_of(path: Path) -> Iterator[tuple[IO[bytes], Head | None]]:
             path.rename(path.with_name(f"{path.stem}-{body['seq']:09d}{path.suffix}"))
             flush_folder(path.parent)
     head = read_head(path)
-    with path.open("a+b") as file:
+    with open_kept(path) as file:
         body = _last_record(file)
         older = files_of(path)[:-1]
         if body is None and older:
@@ -324,7 +332,8 @@ def _last_record(file: IO[bytes]) -> dict[str, Any] | None:
         if lines and not lines[-1].endswith(b"\n"):
             if len(lines) == 1 and end > 0:
                 continue
-            write_whole(Path(file.name).with_name(TORN_NAME), lines[-1], mode=0o600)
+            torn = Path(file.name).with_name(TORN_NAME)
+            write_whole(torn, lines[-1], mode=kept_mode(torn.parent))
             file.truncate(end + len(tail) - len(lines[-1]))
             tail = b"".join(lines[:-1])
             lines = lines[:-1]
@@ -342,6 +351,14 @@ def _digest(body: Mapping[str, Any]) -> str:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
+    except PermissionError as error:
+        folder = quoted(path.parent)
+        raise RemedyError(
+            f"the journal {path} cannot be written: {error.strerror}",
+            next_step="Run the command as the user who owns the folder, or give it to a group of yours: "
+            f"chgrp -R GROUP {folder}; chmod -R g+rwX,o= {folder}; "
+            f"find {folder} -type d -exec chmod g+s {{}} +",
+        ) from error
     except OSError as error:
         raise RemedyError(
             f"the journal {path} cannot be written: {error.strerror}",

@@ -9,13 +9,15 @@ import fcntl
 from pathlib import Path
 from typing import IO
 
+from remedy.files import open_kept
+
 NAME = "controller"
 
 
 def hold(home: Path, run: str) -> IO[bytes] | None:
     """Take the lock of a run; it is held until the file is closed. None where its folder cannot be written."""
     try:
-        file = (home / "runs" / run / NAME).open("ab")
+        file = open_kept(home / "runs" / run / NAME)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return None

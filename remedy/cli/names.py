@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remedy.files import read_regular, write_whole
+from remedy.files import kept_mode, read_regular, write_whole
 
 if TYPE_CHECKING:
     from remedy.inventory import Inventory
@@ -40,7 +40,9 @@ def keep(inventory: Inventory) -> None:
     if known.get(inventory.path.name) == names:
         return
     with suppress(OSError):
-        write_whole(home / CACHE, json.dumps({**known, inventory.path.name: names}), mode=0o600)
+        write_whole(
+            home / CACHE, json.dumps({**known, inventory.path.name: names}), mode=kept_mode(home)
+        )
 
 
 def hosts(words: Iterable[str]) -> list[str]:

@@ -163,12 +163,13 @@ def _document(plan: Plan) -> dict[str, Any]:
     return {k: v for k, v in document.items() if v or k not in LATER}
 
 
-def write_plan(plan: Plan, path: Path) -> None:
+def write_plan(plan: Plan, path: Path, *, mode: int | None = None) -> None:
     """Write a plan file, with its digest beside the plan; a reader never sees half of it.
 
     Args:
         plan: what is written.
         path: the file; ``-`` is standard output.
+        mode: its permissions, as of ``write_whole``.
 
     Raises:
         RemedyError: it cannot be written.
@@ -184,7 +185,7 @@ def write_plan(plan: Plan, path: Path) -> None:
         if path.exists() and not path.is_file():  # a pipe, /dev/stdout
             path.write_text(text, encoding="utf-8")
             return
-        write_whole(path, text)
+        write_whole(path, text, mode=mode)
     except BrokenPipeError:
         raise  # a signal's affair
     except OSError as error:

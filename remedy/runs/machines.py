@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from remedy.errors import RemedyError
-from remedy.files import make_folder, write_whole
+from remedy.files import kept_mode, make_folder, write_whole
 from remedy.plan import Fleet
 from remedy.plan.identities import identity_of, machine_mark
 
@@ -56,7 +56,7 @@ def save(home: Path, fleet: Fleet) -> None:
     }
     try:
         make_folder(home)
-        write_whole(home / NAME, json.dumps(kept, indent=1), mode=0o600)
+        write_whole(home / NAME, json.dumps(kept, indent=1), mode=kept_mode(home))
     except OSError as error:
         raise RemedyError(
             f"which machine is which cannot be kept in {home}: {error.strerror}",

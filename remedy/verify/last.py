@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from remedy.files import make_folder, write_whole
+from remedy.files import kept_mode, make_folder, write_whole
 from remedy.verify.verdict import Verdict
 
 NAME = "verdict.json"
@@ -29,7 +29,7 @@ class Increment:
 def save(home: Path, verdict: Verdict) -> None:
     """Keep a verdict as the last one; a reader never sees half of it."""
     make_folder(home)
-    write_whole(home / NAME, verdict.model_dump_json(indent=1), mode=0o600)
+    write_whole(home / NAME, verdict.model_dump_json(indent=1), mode=kept_mode(home))
 
 
 def load(home: Path) -> Verdict | str:

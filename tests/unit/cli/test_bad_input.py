@@ -233,7 +233,7 @@ def disk(request: pytest.FixtureRequest, inventory: Path) -> Iterator[str]:
     """A .remedy on a disk of its own, which takes nothing more."""
     home = inventory.parent / ".remedy"
     home.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(home)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", str(home)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("mounting a disk needs root")
     try:
