@@ -93,6 +93,7 @@ def holders(site: Site, path: str) -> list[str]:
     return [h for h in site.cluster.hosts if site.cluster.run(h, f"test -e {path}").returncode == 0]
 
 
+@pytest.mark.full
 def test_a_host_that_lets_nobody_in_any_more_is_not_proved(proved: Site) -> None:
     first = proved.cluster.hosts[0]
     stops = note("/root/closed", "; systemctl stop ssh")
@@ -108,6 +109,7 @@ def test_a_host_that_lets_nobody_in_any_more_is_not_proved(proved: Site) -> None
     )
 
 
+@pytest.mark.full
 def test_what_nothing_takes_back_is_not_called_as_before(proved: Site) -> None:
     first, *others = proved.cluster.hosts
     wall = note("/root/wall", f"; nft '{WALL}'", undo="rm /root/wall; nft delete table inet wall")

@@ -108,7 +108,7 @@ def test_a_signature_of_another_plan_counts_for_nothing(desk: Desk) -> None:
         approved(plan(), desk.path, desk.signers, 1)
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.full)])
 def test_every_changed_byte_of_a_signature_counts(desk: Desk, step: int) -> None:
     signature = sign(plan(), desk.path, desk.key("bob@ops"))
     whole = signature.read_bytes()
@@ -161,7 +161,13 @@ def test_two_approvals_are_of_two_people_and_not_the_author(desk: Desk) -> None:
     }
 
 
-@pytest.mark.parametrize("principal", ["ann@example.org", "Ann@ops.example.org", "ann"])
+@pytest.mark.parametrize(
+    "principal",
+    [
+        "Ann@ops.example.org",
+        *(pytest.param(n, marks=pytest.mark.full) for n in ("ann@example.org", "ann")),
+    ],
+)
 def test_an_author_is_known_by_another_address_too(desk: Desk, principal: str) -> None:
     """Allowed signers are listed by mail address; who made a plan is login@machine."""
     keys = [desk.key(who) for who in ("bob@example.org", principal)]

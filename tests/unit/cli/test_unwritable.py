@@ -16,7 +16,16 @@ def ended(*words: str, streams: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("words", [("--help",), ("explain",), ("schema", "run")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain",),
+        *(
+            pytest.param(words, marks=pytest.mark.full)
+            for words in (("--help",), ("schema", "run"))
+        ),
+    ],
+)
 def test_a_full_output_is_an_error_in_words(words: tuple[str, ...]) -> None:
     done = ended(*words, streams=">/dev/full")
     assert done.returncode == 1
@@ -25,13 +34,18 @@ def test_a_full_output_is_an_error_in_words(words: tuple[str, ...]) -> None:
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "streams",
+    ["<&- >&- 2>&-", *(pytest.param(s, marks=pytest.mark.full) for s in ("2>/dev/full", "2>&-"))],
+)
 def test_a_wrong_command_line_keeps_its_code_where_nobody_can_be_told(streams: str) -> None:
     assert ended("check", streams=streams).returncode == 2
     assert ended("check", "/nowhere.py", streams=streams).returncode == 2
 
 
-@pytest.mark.parametrize("streams", [">&-", "<&-", "<&- >&-"])
+@pytest.mark.parametrize(
+    "streams", ["<&- >&-", *(pytest.param(s, marks=pytest.mark.full) for s in (">&-", "<&-"))]
+)
 def test_closed_streams_are_no_reason_to_fail(streams: str) -> None:
     done = ended("explain", streams=streams)
     assert (done.returncode, done.stderr) == (0, "")

@@ -59,8 +59,16 @@ def _is_read(remedy: Remedy[Any], setting: str, cases: Sequence[FleetCase]) -> b
         for value in values_of(remedy.settings)[setting]
         if not case.switches[remedy.name]
     ]
+    known: dict[str, tuple[object, ...]] = {}
+
+    def outcome(case: FleetCase, only: str | None) -> tuple[object, ...]:
+        key = f"{only} {case!r}"
+        if key not in known:
+            known[key] = _outcome(case, only)
+        return known[key]
+
     return any(
-        _outcome(case, only) != _outcome(_without(case, remedy.name, setting), only)
+        outcome(case, only) != outcome(_without(case, remedy.name, setting), only)
         for only, candidates in ((remedy.name, with_it), (None, with_it), (remedy.name, damaged))
         for case in candidates
     )

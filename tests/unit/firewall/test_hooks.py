@@ -190,6 +190,7 @@ def test_rules_of_arptables_have_options_of_their_own() -> None:
     assert not any(g.judgement.dropped for g in passed(arptables=text.format(both)))
 
 
+@pytest.mark.full
 def test_five_thousand_rules_are_judged() -> None:
     numbers = range(5000)
     address = [f"{n // 250}.{n % 250}" for n in numbers]

@@ -190,16 +190,26 @@ def test_what_an_administrator_wrote_is_no_address(tmp_path: Path) -> None:
     assert names_of(listing_of(tmp_path, "slurm", table)) == "gpu[1-2]"
 
 
+# What such a text begins with, what it repeats, and what it ends with.
+LONG = (
+    ("", "#", ""), ("NodeName=", "\\#", ""), ("NodeName=a_", "x", ""), ("NodeName=", "[", ""),
+    ("NodeName=", ",_", "\nNodeName=x\x1b"), ("NodeName=x", "\x1b", ""),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "", "# nothing\n", "ClusterName=x\nPartitionName=p Nodes=gpu[1-4]\n", "\0\0\0",
         "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n7 gpu train me R 1:00 2 gpu[01-02]\n",
         "NodeName=g[1-9999999999]\n", "NodeName=" + ",".join(f"g{n}[1-1000000]" for n in range(99)),
-        "#" * 10_000_000, "NodeName=" + "\\#" * 3_000_000, "NodeName=a_" + "x" * 10_000_000,
-        "NodeName=" + "[" * 10_000_000, "NodeName=" + ",_" * 2_000_000 + "\nNodeName=x" + "\x1b" * 5_000_000,
+        *(
+            pytest.param(head + part * (length // len(part)) + end, marks=marks)
+            for length, marks in ((20_000, ()), (10_000_000, pytest.mark.full))
+            for head, part, end in LONG
+        ),
     ],
-    ids=range(12),
+    ids=range(7 + 2 * len(LONG)),
 )  # fmt: skip
 def test_a_text_without_hosts_is_refused_however_long_it_is(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="no host in it, read as slurm") as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -43,6 +44,7 @@ INTERNAL = {
 }
 
 
+@cache
 def fields() -> set[str]:
     """Return every field of the probe's records, as ``Class.field``."""
     found = set()
@@ -60,6 +62,7 @@ def fields() -> set[str]:
     return found
 
 
+@cache
 def names_read() -> set[str]:
     """Return every attribute, and every name handed to getattr, in the product outside the probe."""
     names = set()
