@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import click
 
 from remedy.cli.plain import confirmed
 from remedy.errors import RefusedError, UsageError
-from remedy.text import counted, fold
+from remedy.text import counted
 
 if TYPE_CHECKING:
     from remedy.runs.gate import Proposal
@@ -37,71 +36,32 @@ def consent_to(
     """
 
     def consent(proposal: Proposal) -> None:
+        from remedy.runs.consent import agree, claimed, refuse_doubles
+        from remedy.runs.sight import question as sight_question
+
         risky = proposal.high_risk
         if not yes or risky or proposal.claims or proposal.unseen:
             show()
-        if yes and risky and not accept_high_risk:
-            raise RefusedError(
-                f"{risky[0].host}: {risky[0].title}: marked as high risk, which --yes alone does not cover",
-                next_step="Add --accept-high-risk, or leave --yes out to be asked.",
-            )
+        if yes:
+            agree(proposal, accept_high_risk=accept_high_risk)
+            return
+        refuse_doubles(proposal)
         questions = [question(proposal)] if proposal.plan.changes else []
         if proposal.claims:
-            questions.insert(0, _claims_question(proposal, yes=yes))
+            words = claimed(proposal)
+            questions.insert(
+                0,
+                f"{words[0].upper()}{words[1:]}. Is the inventory right, and the machines are to change?",
+            )
         if proposal.plan.changes and proposal.unseen:
-            questions.insert(0, _unseen_question(proposal, yes=yes))
+            questions.insert(0, sight_question(proposal.unseen))
         if risky:
             titles = ", ".join(dict.fromkeys(change.title for change in risky))
             questions.append(f"High risk: {titles}. Go ahead?")
         unchanged = "nothing else was changed" if proposal.intervened else UNCHANGED
-        ask(*questions, yes=yes, unchanged=unchanged)
+        ask(*questions, yes=False, unchanged=unchanged)
 
     return consent
-
-
-def _unseen_question(proposal: Proposal, *, yes: bool) -> str:
-    """Return the question whether hosts are where they say and nobody has seen them.
-
-    Raises:
-        RefusedError: ``--yes`` is given, which cannot answer it.
-    """
-    from remedy.runs.sight import question
-
-    if yes:
-        host, address = next(iter(proposal.unseen.items()))
-        raise RefusedError(
-            f"{fold(proposal.unseen)}: {address} ({host}) is an address that nobody has seen, which --yes does "
-            "not cover",
-            next_step="Give cluster_address of these hosts in the inventory, or leave --yes out to be asked.",
-        )
-    return question(proposal.unseen)
-
-
-def _claims_question(proposal: Proposal, *, yes: bool) -> str:
-    """Return the question whether machines become what the inventory calls them.
-
-    Raises:
-        RefusedError: ``--yes`` is given, which cannot answer it; or one machine has two entries, which no
-            answer makes right.
-    """
-    doubles = [claim for claim in proposal.claims if claim.same]
-    if doubles:
-        pairs = ", ".join(f"{claim.owner} and {claim.host}" for claim in doubles)
-        others = shlex.quote("!".join(("*", *(claim.host for claim in doubles))))
-        raise RefusedError(
-            f"{pairs}: two entries of the inventory, and one machine, as shown above",
-            next_step="Correct ssh_hostname of one of them in the inventory, or leave it out: "
-            f"--limit {others}",
-        )
-    hosts = fold(claim.host for claim in proposal.claims)
-    answers = "answer the machines of other entries, as shown above"
-    if yes:
-        raise RefusedError(
-            f"at the addresses of {hosts} {answers}, which --yes does not cover",
-            next_step="Correct the addresses in the inventory; or, if the machines are to become what it calls "
-            "them, leave --yes out to be asked.",
-        )
-    return f"At the addresses of {hosts} {answers}. Is the inventory right, and the machines are to change?"
 
 
 def hosts_question(verb: str) -> Callable[[Proposal], str]:

@@ -11,7 +11,6 @@ import click
 from remedy.cli.common import Options, errors_shown, opened
 from remedy.cli.document import print_document
 from remedy.cli.terminal import err, out
-from remedy.text import quoted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis, Explanation
@@ -69,7 +68,9 @@ def diagnose(
             options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password)
             explanation = _with_hosts(diagnosis, options)
         else:
-            explanation = _without_hosts(diagnosis, logs)
+            from remedy.diagnose.confirm import explain_alone
+
+            explanation = explain_alone(diagnosis, logs)
         if as_json:
             body = diagnosis.document(remedy=explanation.remedy, command=explanation.command)
             body["look"] = explanation.look
@@ -87,37 +88,11 @@ def diagnose(
 
 
 def _with_hosts(diagnosis: Diagnosis, options: Options) -> Explanation:
-    """Explain a diagnosis by what the hosts are now; those that could not be read are named."""
-    from remedy.diagnose.confirm import explain
-    from remedy.runs.probe import probe
-
+    """Explain a diagnosis by what the hosts of an inventory are now."""
     with opened(options) as (session, _):
-        probed = probe(session)
-    fleet, notes = probed.fleet, (*diagnosis.notes, *probed.remarks)
-    return explain(
-        diagnosis.model_copy(update={"notes": notes}),
-        probed.plan,
-        fleet.states,
-        quoted(options.inventory),
-        fleet.host_by_address,
-        unread=probed.errors,
-    )
+        from remedy.runs.diagnose import with_hosts
 
-
-def _without_hosts(diagnosis: Diagnosis, logs: tuple[Path, ...]) -> Explanation:
-    """Explain a diagnosis of logs alone: what is not certain asks the hosts next."""
-    from remedy.diagnose.advice import look
-    from remedy.diagnose.confirm import command_for, remedy_for
-    from remedy.diagnose.diagnosis import Explanation
-
-    typed = " ".join(map(quoted, logs))
-    ask = f"remedy diagnose {typed} --inventory INVENTORY"
-    return Explanation(
-        diagnosis=diagnosis,
-        remedy=remedy_for(diagnosis.label),
-        command=command_for("INVENTORY", (), diagnosis, ask),
-        look=look(diagnosis),
-    )
+        return with_hosts(diagnosis, session)
 
 
 def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:

@@ -7,6 +7,7 @@ the catalogue. So nothing is searched for here a second time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from remedy.causes import NO_HOST_FIX
@@ -23,7 +24,7 @@ from remedy.diagnose.diagnosis import (
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
-from remedy.text import counted, fold, limited
+from remedy.text import counted, fold, limited, quoted
 
 CONFIRMED = 0.97  # a cause that a log shows and a host
 UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
@@ -32,7 +33,15 @@ LEFT = 0.5  # where the hosts speak against it, or what is left where they speak
 # A switch or a router on the way can be the place of these, and no host would show it.
 BETWEEN = frozenset(("mtu-mismatch", "network-unreachable"))
 
-__all__ = ["Confirmation", "command_for", "confirm", "explain", "remedy_for", "settled"]
+__all__ = [
+    "Confirmation",
+    "command_for",
+    "confirm",
+    "explain",
+    "explain_alone",
+    "remedy_for",
+    "settled",
+]
 
 
 def remedy_for(label: str) -> str | None:
@@ -190,6 +199,23 @@ def explain(
         remedy=remedy_for(decided.label),
         command=command_for(inventory, confirmations, decided),
         look=look(decided),
+    )
+
+
+def explain_alone(diagnosis: Diagnosis, logs: Iterable[Path]) -> Explanation:
+    """Explain a diagnosis by nothing but its logs: what is not certain asks the hosts next.
+
+    Args:
+        diagnosis: of the logs.
+        logs: as they were named.
+    """
+    typed = " ".join(map(quoted, logs))
+    ask = f"remedy diagnose {typed} --inventory INVENTORY"
+    return Explanation(
+        diagnosis=diagnosis,
+        remedy=remedy_for(diagnosis.label),
+        command=command_for("INVENTORY", (), diagnosis, ask),
+        look=look(diagnosis),
     )
 
 

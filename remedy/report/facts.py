@@ -92,6 +92,10 @@ def host_facts(state: HostState) -> dict[str, Any]:
     if not isinstance(state.processes, Unknown):
         processes = tuple(process._replace(arguments=_safe(process)) for process in state.processes)
         safe = state.model_copy(update={"processes": processes})
+    if not isinstance(safe.names, Unknown):
+        # What many hosts answer alike is one object for all of them, of which pydantic knows nothing.
+        names = safe.names.model_copy(update={"peers": dict(safe.names.peers)})
+        safe = safe.model_copy(update={"names": names})
     facts = safe.model_dump(mode="json", exclude={"files"})
     facts["files"] = {
         path: file.model_dump(mode="json") if isinstance(file, Unknown) else _file(file)

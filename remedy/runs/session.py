@@ -82,6 +82,16 @@ class Session:
     choice: Choice = field(default_factory=lambda: _every())
     strict: bool = False
 
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; a command after that opens them again."""
+        self.transport.close()
+
     @property
     def home(self) -> Path:
         """The folder of the journal."""

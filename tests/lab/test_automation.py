@@ -1,0 +1,82 @@
+"""What programs and people who type less use, on real hosts: the API, ``--only``, ``remedy facts``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.conftest import Cluster
+from tests.lab.site import Site
+
+pytestmark = pytest.mark.lab
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+LOG = "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\n"
+
+
+@pytest.fixture(scope="module")
+def site(module_cluster: Cluster) -> Site:
+    """Hosts of which one has two things wrong."""
+    module_cluster.fault("gpu02", "loopback-name", "duplicate-hostname")
+    site = Site(module_cluster)
+    site.run_on_stub()
+    (site.folder / "remedy.yaml").write_text("verify: {sizes: [8]}\n", encoding="utf-8")
+    return site
+
+
+def titles(document: dict[str, object]) -> set[tuple[str, str]]:
+    plan = document["plan"]
+    assert isinstance(plan, dict)
+    return {(change["host"], change["remedy"]) for change in plan["changes"]}
+
+
+def test_facts_are_those_of_the_hosts(site: Site) -> None:
+    answer = site.remedy("facts", "kernel", "--json")
+    assert answer.code == 0, answer.stderr
+    hosts = answer.document["hosts"]
+    assert set(hosts) == set(site.cluster.hosts)
+    for name, facts in hosts.items():
+        assert site.cluster.run(name, "uname -r").stdout.strip() in json.dumps(facts)
+    folded = site.remedy("facts", "kernel")
+    assert "gpu[01-04]" in folded.stdout
+
+
+def test_only_what_is_chosen_is_planned_changed_and_looked_for_again(site: Site) -> None:
+    everything = titles(site.remedy("plan", "--json").document)
+    assert {("gpu02", "hosts_file"), ("gpu02", "hostname")} <= everything
+    chosen = titles(site.remedy("plan", "--only", "hostname", "--json").document)
+    assert chosen == {change for change in everything if change[1] == "hostname"}
+    assert (
+        titles(site.remedy("plan", "--skip", "hostname", "--json").document) == everything - chosen
+    )
+    done = site.remedy("apply", "--only", "hostname", "--yes", "--no-verify", "--json")
+    assert (done.code, done.document["converged"]) == (0, True), done.stderr
+    assert titles(site.remedy("plan", "--json").document) == everything - chosen
+
+
+def test_the_example_of_the_page_about_the_api(site: Site) -> None:
+    example = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    (site.folder / "train.log").write_text(LOG, encoding="utf-8")
+    site.cluster.fault("gpu03", "loopback-name")
+    done = site.run(
+        "sh", "-c", 'cd "$1" && exec "$2" -c "$3"', "-", str(site.folder), sys.executable, example
+    )
+    assert done.code == 0, done.text
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("gpu03 drift ") for line in lines)
+    run = next(
+        re.fullmatch(r"run (\S+) .*exit code 0", line) for line in lines if line.startswith("run ")
+    )
+    assert run is not None, done.text
+    assert "proved" in lines
+    assert lines[-1].startswith("master-port-in-use -> ")
+    # What it did is on record as if it had been typed, and the hosts are right.
+    assert f'"run":"{run[1]}"' in (site.folder / ".remedy" / "journal.jsonl").read_text(
+        encoding="utf-8"
+    )
+    site.assert_right("gpu02", "gpu03")
+    assert site.remedy("check", "--exit-code").code == 0
