@@ -20,7 +20,7 @@ from remedy.diagnose.exceptions import last_named
 from remedy.diagnose.hangs import ended_from_outside, of_a_start, ranks_behind
 from remedy.diagnose.progress import failure_lines, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
-from remedy.diagnose.refuted import is_whole, standing
+from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.timeline import timeline
 from remedy.text import is_number
@@ -80,7 +80,7 @@ def _sorted(events: Sequence[Event]) -> _Sorted:
         killed=killed,
         signs=with_role(Role.SIGN),
         traces=with_role(Role.TRACE),
-        good=is_whole(with_role(Role.GOOD)),
+        good=is_more_than_set_up(with_role(Role.GOOD)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from remedy.diagnose.catalogue import Symptom, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
@@ -43,11 +43,7 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     ]
     symptoms = {event.symptom for event in valid}
     return _in_order(
-        [
-            event
-            for event in valid
-            if event.symptom not in entries or entries[event.symptom].unless_seen not in symptoms
-        ]
+        [event for event in valid if _is_in_company(entries.get(event.symptom), symptoms)]
     )
 
 
@@ -78,6 +74,15 @@ def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> lis
 def _is_in_place(event: Event, log: LogScan, entry: Symptom | None) -> bool:
     """Return whether an event stands where it counts in its log."""
     return entry is None or not entry.last or log.lines - event.line < LAST_LINES
+
+
+def _is_in_company(entry: Symptom | None, symptoms: Collection[str]) -> bool:
+    """Return whether no other entry takes the meaning away, and the one that gives it was seen."""
+    if entry is None:
+        return True
+    if entry.when_seen and entry.when_seen not in symptoms:
+        return False
+    return entry.unless_seen not in symptoms
 
 
 def _counts_across(entry: Symptom | None, same: Sequence[Event], logs: int) -> bool:

@@ -54,6 +54,11 @@ _DOCKER = re.compile(
     r'^\{"log":"(?P<log>(?:[^"\\]|\\.)*)","stream":"(?P<stream>std(?:out|err))"(?:,"attrs":\{[^{}]*\})?'
     r',"time":"(?P<time>[\dT:.+-]{19,35}Z?)"\}\s*$'
 )
+# A program that lists what could have happened (Ray, of a worker that ended) saw none of it.
+_GUESSES = re.compile(
+    r"There are some potential root causes"
+    r"|(?:[Pp]ossible|[Pp]otential|[Cc]ommon) (?:causes|reasons)(?: \w+){0,4}:"
+)
 _CLOCK = re.compile(r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?")
 _OF_A_GROUP = re.compile(r"[ |+-]*(?:Exception Group )?$")
 _MONTHS = {
@@ -83,6 +88,12 @@ def clean(raw: bytes) -> str:
     """Return a line's bytes as text, without colours, control characters and Docker's JSON around it."""
     text = _unwrapped(raw.decode("utf-8", "replace"))
     return _CONTROL.sub("", _ANSI.sub("", text)).rstrip()
+
+
+def without_guesses(text: str) -> str:
+    """Return a line up to where it begins to list what the causes could be: that reports none of them."""
+    guesses = _GUESSES.search(text)
+    return text[: guesses.start()] if guesses else text
 
 
 def _unwrapped(text: str) -> str:

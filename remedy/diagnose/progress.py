@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import is_bar_at_its_beginning
 
 LAST = 6000  # characters at the end of a log that show how it ended
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
@@ -84,4 +85,4 @@ def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:
     ends = [scan.tail.rfind(event.text[:80]) for event in failures if event.source == scan.name]
     last = max(ends, default=-1)
     after = scan.tail[last:].splitlines()[1:] if last >= 0 else scan.tail.splitlines()
-    return any(_PROGRESS.search(line) for line in after[-5:])
+    return any(_PROGRESS.search(line) and not is_bar_at_its_beginning(line) for line in after[-5:])

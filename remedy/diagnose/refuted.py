@@ -35,18 +35,13 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     ]
 
 
-def is_whole(good: Sequence[Event]) -> bool:
-    """Return whether what went well is more than a set-up of NCCL that some ranks did not complete.
+def is_more_than_set_up(good: Sequence[Event]) -> bool:
+    """Return whether something went well after a set-up: a log that ends with the set-up may be a hang.
 
     Args:
         good: the events that report that something went well.
     """
-    ranks: dict[str, set[str]] = {}
-    for event in good:
-        if event.symptom != COMPLETE:
-            return True
-        ranks.setdefault(event.details["world"], set()).add(event.details["rank"])
-    return any(len(complete) >= int(world) for world, complete in ranks.items())
+    return any(event.symptom != COMPLETE for event in good)
 
 
 def _goes_on(event: Event, log: LogScan) -> bool:

@@ -237,7 +237,7 @@ class _Scan:
             if self.windows > WINDOWS:
                 newline = buffer.find(b"\n", end)
                 return newline if newline >= 0 else len(buffer)
-        text = lines.clean(raw)
+        text = lines.without_guesses(lines.clean(raw))
         for entry in symptoms.values():
             around = _around(buffer, begin, end, entry.lines) if entry.near else ""
             match = entry.match(text, around)

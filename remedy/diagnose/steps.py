@@ -22,6 +22,12 @@ _NO_STEP = re.compile(
     r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|nan|args|config)",
     re.IGNORECASE,
 )
+_BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\||[| ]0/\d{1,12} \[")
+
+
+def is_bar_at_its_beginning(line: str) -> bool:
+    """Return whether a line is a progress bar that has not moved."""
+    return bool(_BAR_AT_ITS_BEGINNING.search(line))
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
         text = lines.clean(raw.rstrip(b"\r").rpartition(b"\r")[2][: lines.WIDEST])
         line = lines.split(text)
         if line.text in seen or not _NUMBER.search(line.text) or _NO_STEP.search(line.text):
+            continue
+        if is_bar_at_its_beginning(line.text):
             continue
         seen.add(line.text)
         steps.append(Step(number, line.rank, lines.time_of(text)))

@@ -79,6 +79,7 @@ class Symptom(Record):
         last: counts only where it is among the last lines of its log.
         by: the group that ``across: differs`` compares.
         unless_seen: another entry that takes its meaning away when it is seen as well.
+        when_seen: another entry without which it means nothing: weak texts that decide together.
         holders: who has to hold the memory of the GPU that the line is about ("itself": nobody else).
         role: what it is to the failure.
         causes: what it speaks for.
@@ -101,6 +102,7 @@ class Symptom(Record):
     last: bool = False
     by: str = ""
     unless_seen: str = ""
+    when_seen: str = ""
     holders: Literal["", "others", "itself"] = ""
     role: Role = Field(default=Role.CAUSE, strict=False)
     causes: tuple[CauseWeight, ...] = Field(min_length=1)

@@ -39,10 +39,14 @@ def test_the_columns_of_a_table_are_no_failure() -> None:
     assert diagnose_lines({"log": [HEADER, ROW]}).label == "healthy"
 
 
-def test_a_set_up_that_some_ranks_did_not_complete_is_not_well() -> None:
-    some = diagnose_lines({"log": [COMPLETE.format(rank) for rank in range(3)]})
-    assert (some.label, some.candidates[0].label) == ("unknown", "p2p-acs-iommu")
-    assert diagnose_lines({"log": [COMPLETE.format(rank) for rank in range(4)]}).label == "healthy"
+@pytest.mark.parametrize("complete", [3, 4])
+def test_a_log_that_ends_with_a_set_up_is_a_hang_until_more_of_it_is_seen(complete: int) -> None:
+    lines = [COMPLETE.format(rank) for rank in range(complete)]
+    found = diagnose_lines({"log": lines})
+    assert (found.label, found.candidates[0].label) == ("unknown", "p2p-acs-iommu")
+    assert (
+        diagnose_lines({"log": [*lines, "step 1 loss 0.5", "step 2 loss 0.4"]}).label == "healthy"
+    )
 
 
 def test_variables_that_did_not_arrive_are_a_second_answer() -> None:

@@ -125,3 +125,39 @@ def test_the_rank_that_is_behind_is_named() -> None:
     logs = {f"r{n}": [WAITED.format(n, 12, "ALLREDUCE")] for n in (0, 1, 2)}
     logs["r3"] = [WAITED.format(3, 11, "BROADCAST")]
     assert any("rank 3 stands at collective 11" in note for note in diagnose_lines(logs).notes)
+
+
+def test_what_a_program_says_could_have_been_is_no_evidence() -> None:
+    guess = (
+        "Worker unexpectedly exits with a connection error code 2. End of file. There are some potential root "
+        "causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) SIGSEGV."
+    )
+    assert diagnose_lines({"log": [guess]}).label == "peer-died-timeout"
+    assert diagnose_lines({"log": [guess, "oom_reaper: reaped process 812"]}).label == "host-oom"
+
+
+REFUSED = "gpu01:1:2 [0] NCCL WARN Call to ibv_modify_qp failed with error Invalid argument"
+ACCESS = (
+    "gpu01:1:2 [0] NCCL WARN NET/IB : Got completion with error 4, opcode 1, len 0, vendor err 81"
+)
+PORTS = "gpu01:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/{}; OOB eth0:10.0.0.9<0>"
+DIRECT = "gpu01:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"
+
+
+@pytest.mark.parametrize(
+    ("lines", "label"),
+    [
+        ([PORTS.format("IB"), REFUSED], "ib-misconfig"),
+        ([PORTS.format("RoCE"), REFUSED], "ib-roce-mixed"),
+        ([PORTS.format("IB"), ACCESS], "ib-link-fault"),
+        ([DIRECT, ACCESS], "gdr-peermem"),
+    ],
+)
+def test_texts_that_decide_together(lines: list[str], label: str) -> None:
+    assert diagnose_lines({"log": lines}).label == label
+
+
+def test_a_bar_at_its_beginning_is_no_step() -> None:
+    bar = "Training Epoch:   {0}%|          | {0}/188 [00:00<?, ?it/s]"
+    assert diagnose_lines({"log": [bar.format(0)]}).label == "unknown"
+    assert diagnose_lines({"log": [bar.format(3)]}).label == "healthy"
