@@ -155,11 +155,13 @@ def accused(verdict: Verdict) -> set[str]:
     return {one.host for one in verdict.outcomes if one.outcome == "fail"}
 
 
-def test_right_hosts_pass(controller: Controller) -> None:
-    plan = controller.plan(deadline=90)
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.full)])
+def test_right_hosts_pass(controller: Controller, count: int) -> None:
+    names = controller.cluster.hosts[:count]
+    plan = controller.plan(*names, deadline=90)
     verdict = controller.verify(plan)
     assert verdict.passed, verdict
-    assert verdict.hosts == verdict.world_size == len(controller.cluster.hosts)
+    assert verdict.hosts == verdict.world_size == len(names) == count
     assert verdict.sum_exact
     assert verdict.backend == "gloo"
     assert verdict.busbw_gbps is not None
