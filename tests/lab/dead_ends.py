@@ -58,8 +58,9 @@ hosts of which one is broken: `remedy check`, `remedy verify`, the next step tha
 faults of `remedy lab break --list` then `remedy apply`. The others are those of `tests/lab/unknown_faults.py`,
 for which no remedy was written.
 
-`REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all rows anew, each as
-soon as it is seen; with `REMEDY_FAULTS="NAME NAME"` only those, with `REMEDY_FAULTS=missing` those without one.
+`REMEDY_FAULTS=all REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all
+rows anew, each as soon as it is seen; with `REMEDY_FAULTS="NAME NAME"` only those, with
+`REMEDY_FAULTS=missing` those without one.
 
 | Fault | What check says | What verify says | What its next step shows | What apply does |
 | --- | --- | --- | --- | --- |
