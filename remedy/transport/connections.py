@@ -213,9 +213,9 @@ class Transport:
         self, node: Node, script: Script, stage: str, marks: Marks, answer: CommandAnswer
     ) -> RemedyError | None:
         """Run a script on a host and fill ``answer``; return why that did not come to its end."""
-        if not self._state.inventory.get_host(node.name).connected:
-            self._listen(HostEvent(node.name, "connecting"))
         ahead = self._ahead.pop(node.name, None)
+        if ahead is not None or not self._state.inventory.get_host(node.name).connected:
+            self._listen(HostEvent(node.name, "connecting"))
         failure: RemedyError | None = ahead.get() if ahead is not None else None
         if failure is not None:
             return failure
