@@ -52,7 +52,7 @@ _SEARCHED = {
 }
 # These are about a name that was asked for: that others resolve wrongly does not explain them.
 _OF_NAMES = frozenset(("hostname-unresolvable", "loopback-hostname"))
-_NAMES = ("host", "name", "peer")
+_NAMES = ("host", "name")
 _LISTED = re.compile(r"([A-Za-z0-9][\w.-]*)(?::|\Z)")
 _CUT = 8  # findings list that many names at most
 # What a launcher sets for its own processes, others do not read.
@@ -135,10 +135,16 @@ def of_quotes(
         frozenset(things),
         frozenset().union(*(_SEARCHED.get(name, frozenset()) for name, _ in details)),
         frozenset(value for name, value in details if name == "setting"),
-        frozenset(value for name, value in details if name in _NAMES),
+        frozenset().union(*map(_asked_for, quotes)),
         frozenset({w for w in words if _ADDRESS.fullmatch(w)} - addresses.keys() - _NO_HOST),
         frozenset(map(_launcher, quotes)) - {""},
     )
+
+
+def _asked_for(quote: Quote) -> set[str]:
+    """Return the names that were asked for: of a line that has both, the peer's and not that of who asked."""
+    peer = quote.details.get("peer")
+    return {peer} if peer else {v for name, v in quote.details.items() if name in _NAMES}
 
 
 def _launcher(quote: Quote) -> str:

@@ -35,8 +35,8 @@ SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and a
 
 _DETAILS = frozenset(
     (
-        *("host", "rank", "address", "port", "interface", "device", "path", "version", "library"),
-        *("module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
+        *("host", "peer", "rank", "address", "port", "interface", "device", "path", "version"),
+        *("library", "module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
     )
 )
 

@@ -35,6 +35,7 @@ GONE = "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1
 UNRESOLVED = (
     "[c10d] The IPv6 network addresses of (gpu02, 29500) cannot be retrieved (gai error: -2 - x)"
 )
+WRONG = "gpu01 -> gpu02: resolves its name wrongly: gpu02 is 10.9.9.9"
 INCLUDE = """\
 WARNING: An invalid value was given for btl_tcp_if_include.  This
 value will be ignored.
@@ -180,6 +181,9 @@ CASES = {
         unresolved("gpu04", "gpu02"),
         CONFIRMED,
     ),
+    "a peer's name that is wrong on this host": (WRONG, unresolved("gpu01", "gpu02"), CONFIRMED),
+    "a third host's name that is wrong on this host": (WRONG, unresolved("gpu01", "gpu03"), OPEN),
+    "this host's name that is wrong on another": (WRONG, unresolved("gpu02", "gpu01"), OPEN),
     "a line about the name of another host": (
         UNRESOLVED,
         finding(
