@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.corpus import frameworks, lab_faults, network, one_host, start
+from benchmarks.corpus import frameworks, lab_faults, network, one_host, others, start
 from benchmarks.corpus.scenario import Scenario
 
 
@@ -21,3 +21,4 @@ def scenarios() -> Iterator[Scenario]:
     yield from start.mpi()
     yield from frameworks.paddle()
     yield from frameworks.mindspore()
+    yield from others.others()

@@ -73,7 +73,7 @@ def _sorted(events: Sequence[Event]) -> _Sorted:
         return tuple(event for event in events if event.role in roles)
 
     effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
-    failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), [*effects, *killed])
+    failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), effects, killed)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,

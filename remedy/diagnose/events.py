@@ -52,10 +52,19 @@ def is_of_launcher(text: str) -> bool:
     return bool(_LAUNCHERS.match(text))
 
 
-def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> list[Event]:
-    """Leave out exceptions whose text an entry explains already, as a cause or as a consequence."""
-    known = [event for event in [*explained, *failures] if event.symptom != EXCEPTION]
+def without_echoes(
+    failures: Sequence[Event], effects: Sequence[Event], killed: Sequence[Event]
+) -> list[Event]:
+    """Leave out exceptions whose text an entry explains already, as a cause or as a consequence.
+
+    Args:
+        failures: causes, and exceptions among them.
+        effects: what ranks print that suffer from another.
+        killed: what says that a process was killed: after an exception that is news, on its line the same.
+    """
+    known = [event for event in [*effects, *failures] if event.symptom != EXCEPTION]
     ranks = {(event.source, event.line): event.rank for event in known}
+    same_line = {(event.source, event.line): event.rank for event in killed}
     # The lines after an exception are its message, unless they are an exception of their own.
     exceptions = {(e.source, e.line) for e in known if _EXCEPTION_TEXT.match(e.text)}
 
@@ -66,6 +75,7 @@ def without_echoes(failures: Sequence[Event], explained: Sequence[Event]) -> lis
             *(place for place in following if place not in exceptions),
         ]
         explains = any(ranks.get(place, -1) in (event.rank, None) for place in places)
+        explains |= same_line.get((event.source, event.line), -1) in (event.rank, None)
         return explains or is_of_launcher(event.text)
 
     return [event for event in failures if event.symptom != EXCEPTION or not is_echo(event)]

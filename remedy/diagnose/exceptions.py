@@ -32,7 +32,12 @@ _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
 # What the kind of an exception, or its errno, says wherever it is raised (errno(3)): where no entry knows more.
 _KINDS = (
-    (re.compile(r".*\[Errno (?:28|122)\]|.*No space left on device"), "disk-full"),
+    (
+        re.compile(
+            r".*\[Errno (?:28|122)\]|.*No space left on device|OSError: Not enough free space to write"
+        ),
+        "disk-full",
+    ),
     (re.compile(r".*\[Errno (?:23|24)\]"), "nofile-limit"),
     (re.compile(r".*\[Errno (?:17|20|21|39)\]"), APPLICATION),
     (re.compile(r".*\[Errno 98\]"), "master-port-in-use"),

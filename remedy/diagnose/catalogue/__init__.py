@@ -116,7 +116,8 @@ class Symptom(Record):
     def _sound(self) -> Symptom:
         for text in (self.pattern, self.near, self.unless, self.extract):
             re.compile(text)
-        unknown = [cause.label for cause in self.causes if cause.label not in all_causes()]
+        known = _labels()
+        unknown = [cause.label for cause in self.causes if cause.label not in known]
         if unknown:
             raise ValueError(f"{self.id}: no such cause: {', '.join(unknown)}")
         if (self.across == "differs") != bool(self.by):
@@ -147,6 +148,12 @@ class Symptom(Record):
     def speaks_clearly_for(self, label: str) -> bool:
         """Return whether a cause is among those that the text speaks clearly for."""
         return any(cause.label == label and cause.weight >= CLEAR for cause in self.causes)
+
+
+@cache
+def _labels() -> frozenset[str]:
+    """Return the causes that there are; every entry is checked against them."""
+    return frozenset(all_causes())
 
 
 @cache

@@ -161,3 +161,13 @@ def test_a_bar_at_its_beginning_is_no_step() -> None:
     bar = "Training Epoch:   {0}%|          | {0}/188 [00:00<?, ?it/s]"
     assert diagnose_lines({"log": [bar.format(0)]}).label == "unknown"
     assert diagnose_lines({"log": [bar.format(3)]}).label == "healthy"
+
+
+def test_a_process_that_is_killed_after_its_exception_was_not_killed_for_nothing() -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in <module>',
+        "ValueError: x",
+    ]
+    assert diagnose_lines({"log": [*raised, "Killed"]}).label == "application-error"
+    assert diagnose_lines({"log": ["Killed"]}).label == "unknown"

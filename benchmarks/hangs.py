@@ -1,0 +1,117 @@
+"""Whether the rank that holds the others up is named, from gloo's flight recorder on lab hosts::
+
+    REMEDY_LAB_NAME=hangs remedy lab up -n 4
+    REMEDY_LAB_NAME=hangs python -m benchmarks.hangs --runs 20 --save
+
+Nine kinds of hang, so many runs of each, one rank a host; each rank in turn is the one that does not come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from remedy.diagnose import diagnose_paths
+from remedy.lab.cluster import Lab
+from remedy.lab.host import Host
+from remedy.lab.paths import LabPaths
+
+WORKER = Path(__file__).parent / "corpus" / "train_hang.py"
+RESULT = Path(__file__).parent / "results" / "hangs.md"
+PORT, SECONDS = 31000, 3600
+PROMISED = 0.95
+KINDS = ("asleep", "ended", "stopped", "other", "receive", "barrier", "busy", "lock", "exception")
+
+
+def main() -> None:
+    """Run, read the dumps, print the table; exit with 1 where fewer are named than promised."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=20, help="of each kind")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--keep", type=Path, help="keep the dumps in this folder")
+    parser.add_argument("--read", type=Path, help="only read the dumps of this folder")
+    parser.add_argument("--save", action="store_true", help=f"also write results/{RESULT.name}")
+    args = parser.parse_args()
+    if args.read:
+        table, share = judged(args.read)
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = args.keep or temporary
+            collect(Lab(LabPaths.of()).hosts(), args.runs, args.kinds, Path(folder))
+            table, share = judged(Path(folder))
+    print(table)
+    if args.save:
+        RESULT.write_text(table + "\n", encoding="utf-8")
+    sys.exit(0 if share >= PROMISED else 1)
+
+
+def collect(hosts: list[Host], runs: int, kinds: Sequence[str], folder: Path) -> None:
+    """Run every kind on the hosts, and bring the dumps here.
+
+    Args:
+        hosts: one rank is run on each.
+        runs: of each kind.
+        kinds: of hangs.
+        folder: where the dumps are put, a folder a run.
+    """
+    python = Lab(LabPaths.of()).record().python
+    master = hosts[0].record.cluster_address
+
+    def rank(number: int) -> None:
+        host = hosts[number]
+        host.write("/root/hang.py", WORKER.read_bytes())
+        host.run(
+            f"cd /root; rm -rf dumps; TORCH_FR_BUFFER_SIZE=200 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME="
+            f"{host.record.cluster_interface} {python} hang.py --rank {number} --world {len(hosts)} "
+            f"--master {master} --port {PORT} --runs {runs} --folder dumps --kinds {' '.join(kinds)}",
+            seconds=SECONDS,
+        )
+        # As text: what a host says is read with its line ends made alike.
+        data = base64.b64decode(host.must("cd /root; tar c dumps | base64"))
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            archive.extractall(folder, filter="data")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(rank, range(len(hosts))))
+
+
+def judged(folder: Path) -> tuple[str, float]:
+    """Return a table of how often the rank was named, and the share of all runs.
+
+    Args:
+        folder: with a folder for each run, called number, kind and rank.
+    """
+    named: Counter[str] = Counter()
+    made: Counter[str] = Counter()
+    for run in sorted(path.parent for path in folder.rglob("trace_rank_*")):
+        made[str(run)] = 1
+    kinds: Counter[str] = Counter()
+    for path in made:
+        _, kind, bad = Path(path).name.split("-")
+        kinds[kind] += 1
+        found = diagnose_paths([Path(path)])
+        first = found.notes[-1] if found.notes else ""
+        named[kind] += _names(first, int(bad)) and found.label == "peer-died-timeout"
+    rows = [f"| {kind} | {kinds[kind]} | {named[kind]} |" for kind in KINDS if kinds[kind]]
+    head = ["| the rank that does not come | runs | it is named |", "| --- | ---: | ---: |"]
+    total = f"| all | {sum(kinds.values())} | {sum(named.values())} |"
+    return "\n".join([*head, *rows, total]), sum(named.values()) / max(1, sum(kinds.values()))
+
+
+def _names(note: str, bad: int) -> bool:
+    """Return whether a sentence names this rank, and no other, as the one that is behind."""
+    return note.startswith(f"rank {bad} stands at ") or f", and rank {bad} did not say so" in note
+
+
+if __name__ == "__main__":
+    main()
