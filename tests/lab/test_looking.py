@@ -32,7 +32,7 @@ EXCUSED = {
         r"file /run/systemd/users(/0)?",
         r"file /run/systemd/transient(/session-\d+\.scope)?",
         r"file /run/systemd/units(/invocation:session-\d+\.scope)?",
-        r"unit session-\d+\.scope",
+        r"unit(-file)? session-\d+\.scope",
     ),
     "sshd has a process for each connection": (r"process (sshd|sshd-session|sshd-auth) \d\d+",),
     "journald drops the streams of services that have ended": (
