@@ -1,6 +1,6 @@
 """remedy beside `pyinfra --yes` with eight operations that ask for the same state, on hosts as they are.
 
-    python -m benchmarks.eight [--hosts 8 32 64] [--kinds docker lived-in]      as root
+    python -m benchmarks.eight [--hosts 8 32 64] [--kinds docker lived-in] [--work first again]      as root
 
 Docker runs on all hosts; those that are lived in have firewalld, 200 processes and rules of their own as well.
 Both tools work on the same hosts in one run, in turns: fresh hosts, and hosts where nothing is to do. A first
@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from remedy.lab.paths import NAME_VARIABLE
 RESULTS = Path(__file__).parent / "results" / "eight.md"
 LAB = "bench-eight"
 KINDS = ("docker", "lived-in")
+WORK = ("first", "again")
 LIMITS = {("docker", "again"): 0.7, ("docker", "first"): 1.0, ("lived-in", "again"): 1.0}
 """The most that remedy may take, as a multiple of pyinfra; what is not here is shown for comparison."""
 
@@ -86,15 +88,15 @@ def contenders(cluster: Cluster) -> list[Contender]:
     ]
 
 
-def measure(case: Case, cluster: Cluster, rounds: int) -> None:
-    """Measure both tools, in turns.
+def measure(case: Case, cluster: Cluster, rounds: int, work: Sequence[str]) -> None:
+    """Measure both tools, in turns, at each work that is named: "first", "again".
 
     Raises:
         BenchmarkError: a command failed, or changed something when there was nothing to do.
     """
     (cluster.folder / "remedy.yaml").write_text(SPEC, encoding="utf-8")
     both = contenders(cluster)
-    for number in range(rounds):
+    for number in range(rounds if "first" in work else 0):
         for tool in both if number % 2 == 0 else both[::-1]:
             cluster.fresh()
             assert tool.first is not None
@@ -103,7 +105,7 @@ def measure(case: Case, cluster: Cluster, rounds: int) -> None:
         # What the other has left out is made now, so that from here on neither has anything to do.
         assert tool.first is not None
         measured(tool.first, cluster.environment)
-    for number in range(rounds):
+    for number in range(rounds if "again" in work else 0):
         for tool in both if number % 2 == 0 else both[::-1]:
             sample, text = measured(tool.again, cluster.environment)
             if not tool.idle(text):
@@ -127,6 +129,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[8, 32, 64])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--work", nargs="+", choices=WORK, default=list(WORK))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-write", action="store_true", help="print the figures only")
     options = parser.parse_args()
@@ -140,7 +143,7 @@ def main() -> int:
                 case = Case(kind, count, {})
                 try:
                     cluster.up()
-                    measure(case, cluster, options.rounds)
+                    measure(case, cluster, options.rounds, options.work)
                 except (BenchmarkError, RemedyError, subprocess.CalledProcessError) as error:
                     print(f"no result: {error}", file=sys.stderr)
                     return 2
