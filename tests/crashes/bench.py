@@ -52,6 +52,7 @@ class Outcome:
         half: files that were neither as before nor as planned, from the crash until the next run.
         lost: foreign lines that were gone after it.
         left: what the crash left behind that the next run did not clean: locks, temporary files.
+        answer: the exit code of the next run and the end of what it printed, where it reached nothing.
     """
 
     point: str
@@ -61,6 +62,7 @@ class Outcome:
     half: tuple[str, ...] = ()
     lost: int = 0
     left: tuple[str, ...] = ()
+    answer: str = ""
 
     @property
     def good(self) -> bool:

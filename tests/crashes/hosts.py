@@ -113,9 +113,10 @@ class Site:
 
     def remedy(self, *words: str) -> int:
         """Run remedy to its end, and return its exit code."""
-        return self._run(*words).returncode
+        return self.run(*words).returncode
 
-    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run remedy to its end, and return how it ended and what it printed."""
         command = [str(REMEDY), *words]
         return forks.run(
             command, stdin="", seconds=RUN_SECONDS, environment=os.environ, folder=self.folder
@@ -123,7 +124,7 @@ class Site:
 
     def document(self, *words: str) -> tuple[int, dict[str, Any]]:
         """Run remedy with --json, and return its exit code and its document."""
-        done = self._run(*words, "--json")
+        done = self.run(*words, "--json")
         return done.returncode, json.loads(done.stdout or "{}")
 
     def waiting(self) -> list[str]:
@@ -307,17 +308,18 @@ class Sweep:
         story = next(iter(runs.values()), None)
         back = back and story is not None and bool(story.began)
         if back and story is not None:
-            code = self.site.remedy("rollback", story.run, "inventory.py", "--yes")
+            done = self.site.run("rollback", story.run, "inventory.py", "--yes")
         else:
-            code = self.site.remedy(*APPLY)
+            done = self.site.run(*APPLY)
         wanted = self.before if back else self.after
-        reached = code == 0 and self.site.states() == wanted
+        reached = done.returncode == 0 and self.site.states() == wanted
+        answer = "" if reached else f"{done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         lost = sum(FOREIGN not in host.read("/etc/hosts") for host in self.site.hosts)
         left = [line for host in self.site.hosts for line in host.run(LEFT).stdout.split()]
         problem = verify_chain(self.site.home / FILE_NAME)[1]
         left += [problem] if problem else []
         what = "rollback" if back else "apply"
-        return Outcome(point, kind, what, reached, tuple(half), lost, tuple(left))
+        return Outcome(point, kind, what, reached, tuple(half), lost, tuple(left), answer)
 
 
 def each(hosts: Iterable[Host], work: Callable[[Host], T]) -> list[T]:
