@@ -16,7 +16,7 @@ from itertools import chain
 
 from remedy.bounds import Allowance
 from remedy.diagnose import blocks, exceptions, lines, steps
-from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalogue
+from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalogue, compiled
 from remedy.diagnose.engine import Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.reader import Source
@@ -250,7 +250,7 @@ class _Scan:
         self, entry: Symptom, match: re.Match[str], text: str, buffer: bytes, begin: int
     ) -> Event:
         details = {key: value for key, value in match.groupdict().items() if value}
-        if entry.extract and (extracted := re.search(entry.extract, text)):
+        if entry.extract and (extracted := compiled(entry.extract).search(text)):
             details |= {key: value for key, value in extracted.groupdict().items() if value}
         if entry.gloo_port:
             text, details = _unswapped(text, details)

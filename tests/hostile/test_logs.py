@@ -11,7 +11,7 @@ import pytest
 
 from remedy.diagnose import blocks, catalogue, exceptions, lines, progress, steps
 from remedy.diagnose import scan as scanning
-from remedy.diagnose.catalogue import Symptom
+from remedy.diagnose.catalogue import Symptom, compiled
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.reader import from_text
@@ -54,7 +54,7 @@ def _attacks_on(entry: Symptom) -> list[Attack]:
         attacks += [Attack("", text), Attack("", f"{text} ")]
         attacks += [Attack(text, piece) for piece in ("1", "a", " ", "(")]
     for example in entry.examples[:2]:
-        found = entry.regex.search(example)
+        found = compiled(entry.pattern).search(example)
         assert found is not None
         for text in {example.split("\n")[0], found.group().split("\n")[0]}:
             for end in range(4, min(len(text), 120) + 8, 8):

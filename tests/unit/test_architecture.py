@@ -202,7 +202,6 @@ PATTERNS = {
     "remedy/answers.py": "the nonce and the words of our own script, escaped",
     "remedy/verify/verdict.py": "a host's name in the inventory, escaped",
     "remedy/diagnose/lines.py": "our own catalogue of symptoms",
-    "remedy/diagnose/scan.py": "our own catalogue of symptoms",
     "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
     "remedy/inventory/selection.py": "what the user types behind --limit",
     "deploys/_places.py": "our own table of files",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache
 from importlib import resources
 from typing import Annotated, Literal
 
@@ -37,6 +37,15 @@ class Role(str, Enum):
     GOOD = "good"  # reports that something went well
 
 
+@cache
+def compiled(text: str) -> re.Pattern[str]:
+    """Return an expression, compiled when it is first needed: a log needs few of all that there are.
+
+    Python's own cache keeps 512, and the catalogue has more.
+    """
+    return re.compile(text)
+
+
 class CauseWeight(Record):
     """How much a text speaks for one cause.
 
@@ -56,9 +65,9 @@ class CauseWeight(Record):
 
     def counts_on(self, line: str) -> bool:
         """Return whether it counts on this line."""
-        if self.when and not re.search(self.when, line):
+        if self.when and not compiled(self.when).search(line):
             return False
-        return not (self.unless and re.search(self.unless, line))
+        return not (self.unless and compiled(self.unless).search(line))
 
 
 class Symptom(Record):
@@ -114,8 +123,6 @@ class Symptom(Record):
 
     @model_validator(mode="after")
     def _sound(self) -> Symptom:
-        for text in (self.pattern, self.near, self.unless, self.extract):
-            re.compile(text)
         known = _labels()
         unknown = [cause.label for cause in self.causes if cause.label not in known]
         if unknown:
@@ -124,11 +131,6 @@ class Symptom(Record):
             raise ValueError(f"{self.id}: `across: differs` and `by` go together")
         return self
 
-    @cached_property
-    def regex(self) -> re.Pattern[str]:
-        """The pattern, compiled."""
-        return re.compile(self.pattern)
-
     def match(self, line: str, around: str = "") -> re.Match[str] | None:
         """Match one line.
 
@@ -136,12 +138,12 @@ class Symptom(Record):
             line: its text.
             around: the lines about it, for ``near``.
         """
-        match = self.regex.search(line)
-        if match is None or (self.unless and re.search(self.unless, line)):
+        match = compiled(self.pattern).search(line)
+        if match is None or (self.unless and compiled(self.unless).search(line)):
             return None
         if self.holders and held_by_others(line) != (self.holders == "others"):
             return None
-        if self.near and not re.search(self.near, around):
+        if self.near and not compiled(self.near).search(around):
             return None
         return match
 

@@ -13,7 +13,7 @@ from hypothesis.strategies import from_regex
 
 from benchmarks.diagnosing.ordinary import line
 from remedy.diagnose import catalogue, diagnose_lines, texts_of
-from remedy.diagnose.catalogue import Symptom
+from remedy.diagnose.catalogue import Symptom, compiled
 from remedy.diagnose.scan import REACH, index
 from remedy.plan import all_causes
 
@@ -71,8 +71,18 @@ def test_near_misses_do_not(entry: Symptom) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_every_expression_compiles(entry: Symptom) -> None:
+    """A log compiles those alone that it needs."""
+    of_causes = (text for cause in entry.causes for text in (cause.when, cause.unless))
+    for text in (entry.pattern, entry.near, entry.unless, entry.extract, *of_causes):
+        assert compiled(text)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_every_example_has_a_literal(entry: Symptom) -> None:
-    matches = [match for example in entry.examples for match in entry.regex.finditer(example)]
+    matches = [
+        match for example in entry.examples for match in compiled(entry.pattern).finditer(example)
+    ]
     assert matches
     for match in matches:
         assert any(literal in match[0] for literal in entry.literals), match[0]
@@ -89,9 +99,9 @@ def test_every_text_that_a_pattern_matches_has_a_literal(entry: Symptom) -> None
         suppress_health_check=list(HealthCheck),
         deadline=None,
     )
-    @given(from_regex(entry.regex))
+    @given(from_regex(compiled(entry.pattern)))
     def check(text: str) -> None:
-        match = entry.regex.search(text)
+        match = compiled(entry.pattern).search(text)
         assert match is not None
         assert any(literal in match[0] for literal in entry.literals), match[0]
 
