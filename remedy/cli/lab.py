@@ -70,6 +70,12 @@ def lab(context: click.Context, name: str | None) -> None:
     flag_value="asleep",
     help="Hosts with everything installed that a question could start, and nothing of it running.",
 )
+@click.option(
+    "--slurm",
+    "life",
+    flag_value="slurm",
+    help="Hosts that are a Slurm cluster: slurmctld on the first of them, slurmd on every one.",
+)
 @click.option("--release", default="", metavar="NAME", help="Hosts of another release (bullseye).")
 @click.pass_obj
 def up(

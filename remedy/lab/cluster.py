@@ -173,6 +173,12 @@ class Lab:
                 f"The lab {paths.name!r} runs already, with {counted(len(lab.hosts), 'host')}.",
                 next_step="`remedy lab down` first for a smaller one.",
             )
+        if lab is not None and lab.life == "slurm" and len(lab.hosts) < options.count:
+            raise LabError(
+                f"The lab {paths.name!r} is a Slurm cluster, which does not grow: each host knows all others "
+                "from its first boot on.",
+                next_step="`remedy lab down` first.",
+            )
         if lab is None:
             lab = self._new(options)
         names = options.names()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remedy.errors import LabError
-from remedy.lab import machine, net, processes, rootfs
+from remedy.lab import machine, net, processes, rootfs, slurm
 from remedy.lab.disk import Disk
 from remedy.lab.life import furnish
 from remedy.lab.paths import LabPaths
@@ -112,6 +112,8 @@ class Host:
         disk.put("etc/ssh/ssh_host_ed25519_key.pub", self.public_key() + "\n")
         disk.put(rootfs.AUTHORIZED_KEYS, self.paths.key.with_suffix(".pub").read_text("ascii"))
         furnish(disk, self.lab.life)
+        if self.lab.life == "slurm":
+            slurm.furnish(disk, self.lab, self.record, self.paths)
         if any(Path(bind).is_relative_to("/root") for bind in self.lab.binds):
             # Other users are to reach the environment that lies below.
             disk.make_folder(Path("root")).chmod(0o711)

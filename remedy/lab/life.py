@@ -1,4 +1,4 @@
-"""What runs on a lab host besides sshd: nothing, what users have, or nothing of all that is installed."""
+"""What runs on a lab host besides sshd: nothing, what users have, Slurm, or nothing of what is installed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Literal
 
 from remedy.lab.disk import Disk
 
-Life = Literal["bare", "lived-in", "asleep"]
+Life = Literal["bare", "lived-in", "asleep", "slurm"]
 """The kinds of host that a lab can have.
 
 ``bare`` runs systemd and sshd. ``lived-in`` is a host as users have them: containerd, dockerd with its socket,
 firewalld, some 200 processes and 40 rules of its own in nftables; 160 MB of memory each. ``asleep`` has
-everything installed that a careless question starts, and nothing of it running.
+everything installed that a careless question starts, and nothing of it running. ``slurm`` is a node of a Slurm
+cluster that the hosts of the lab make up (``remedy.lab.slurm``).
 """
 
 SLEEPERS = [

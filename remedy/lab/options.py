@@ -24,7 +24,7 @@ class UpOptions:
         faults: what to break on each of them once they are up.
         docker: whether dockerd can run in them.
         mpi: whether Open MPI is installed in them.
-        life: what runs in them; all but bare ones have dockerd.
+        life: what runs in them; those that are lived in or asleep have dockerd.
         release: code name of the release they run, of this machine's distribution; "" is this machine's own.
     """
 
@@ -39,7 +39,7 @@ class UpOptions:
     @property
     def containers(self) -> bool:
         """Whether dockerd can run in them."""
-        return self.docker or self.life != "bare"
+        return self.docker or self.life in ("lived-in", "asleep")
 
     def check(self) -> None:
         """Refuse what cannot become a lab.

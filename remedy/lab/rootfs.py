@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from remedy.errors import LabError
-from remedy.lab import sources
+from remedy.lab import slurm, sources
 from remedy.lab.events import Listener, emit
 from remedy.lab.life import SLEEPERS, SOCKETS, STOPPED
 from remedy.lab.machine import processes, remove_tree, tool
@@ -109,6 +109,8 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     asleep = options.life == "asleep"
     extra = (DOCKER if options.containers else []) + (MPI if options.mpi else [])
     extra += SLEEPERS if asleep else []
+    has_slurm = options.life == "slurm"
+    extra += slurm.PACKAGES if has_slurm else []
     recipe = [str(RECIPE), _SSHD, _DOCKER_UNIT, archive.suite, *BASE, *EXTRA, *extra]
     recipe += [*_MASKED, *_MASKED_GENERATORS]
     stamp = _stamp([*recipe, *SOCKETS, *STOPPED] if asleep else recipe)
@@ -117,6 +119,7 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
         options.containers and "docker",
         options.mpi and "mpi",
         asleep and "asleep",
+        has_slurm and "slurm",
     )
     variant = "-".join(["root", *(part for part in parts if part)])
     target = base / f"{variant}-{stamp}"
@@ -133,6 +136,8 @@ def ensure(base: Path, options: UpOptions, listener: Listener | None) -> Path:
     if extra:
         _install(part, archive, extra)
     _configure(part, docker=options.containers, asleep=asleep)
+    if has_slurm:
+        tool("chroot", part, "systemctl", "disable", *slurm.STARTED, slurm.CONTROLLER)
     part.rename(target)
     _remove_old(base, variant, target)
     emit(listener, "root", f"built {target}")

@@ -44,3 +44,4 @@ def test_all_but_bare_hosts_have_docker() -> None:
     assert UpOptions(docker=True).containers
     assert UpOptions(life="lived-in").containers
     assert UpOptions(life="asleep").containers
+    assert not UpOptions(life="slurm").containers
