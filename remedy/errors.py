@@ -14,6 +14,7 @@
     │   ├── StaleError          the host is no longer what the plan was made for
     │   └── LockedError         another run holds the host
     ├── UnreachableError        no connection to a host                                exit 5
+    ├── LaunchError             the ranks of a proof cannot be started as asked        exit 3
     ├── OutputError             standard output cannot be written
     ├── ProbeError              a host's probe gave no answer that can be read
     └── LabError                the lab on this machine
@@ -98,6 +99,12 @@ class UnreachableError(RemedyError):
     """There is no connection to a host, or it broke."""
 
     exit_code = 5
+
+
+class LaunchError(RemedyError):
+    """The ranks of a proof cannot be started in the way that was asked for, so nothing can be proved."""
+
+    exit_code = 3
 
 
 class ProbeError(RemedyError):

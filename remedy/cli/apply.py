@@ -88,6 +88,8 @@ def apply(
         from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal
 
+        if not (no_verify or rehearse):
+            session.check_launcher()
         if resume == LATEST:
             resume = to_resume(session.stories().values()).run
         proposal = apply.propose(

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from remedy.spec import EngineName
+from remedy.spec import EngineName, LauncherName
 
 
 def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,13 +20,22 @@ def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
         help="What runs the all-reduce; default: the engine of the spec, else torch.",
     )
     @click.option(
+        "--launcher",
+        type=click.Choice(get_args(LauncherName)),
+        help="What starts the ranks: ssh, or slurm: srun, inside an allocation; default: the launcher of the "
+        "spec, else ssh.",
+    )
+    @click.option(
         "--min-busbw",
         metavar="GB/s|PERCENT%",
         help="The bus bandwidth that the largest size has to reach: in GB/s, or such as 60% as a share of the "
         "capacity of the links.",
     )
     @wraps(function)
-    def command(*, engine: str | None, min_busbw: str | None, **options: Any) -> Any:
-        return function(proof={"engine": engine, "min_busbw": min_busbw}, **options)
+    def command(
+        *, engine: str | None, launcher: str | None, min_busbw: str | None, **options: Any
+    ) -> Any:
+        proof = {"engine": engine, "launcher": launcher, "min_busbw": min_busbw}
+        return function(proof=proof, **options)
 
     return command

@@ -143,7 +143,7 @@ def culprit_lines(culprits: Sequence[Culprit], covering: str = "") -> Iterator[T
 def _accusation(group: Accusation, most: int) -> Iterator[Text]:
     first = group.culprits[0]
     text = first.why if len(group.culprits) == 1 else group.reason.text
-    line = Text(f"  {group.name}: ", style="bold red")
+    line = Text(f"  {group.name}: " if group.name else "  ", style="bold red")
     yield line.append(clipped(text, WIDTH), style="default")
     for reason in group.also.values():
         whose = "" if set(reason.hosts) == set(group.hosts) else f"{fold(reason.hosts)}: "

@@ -130,10 +130,13 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
 
     Raises:
         RefusedError: nobody consented.
+        UsageError, LaunchError: the ranks of the proof could not be started; then nothing is changed.
         RemedyError: the journal cannot be written; then nothing more is changed.
     """
     plan, before = proposal.plan, proposal.probe
     assert before is not None, "apply is proposed from hosts as they were read"
+    if prove:
+        session.check_launcher()
     asked = _sizes(session, proposal.agreement)
     sizes = waves(plan.hosts, asked)
     proving = prove and len(sizes) > 1 and session.spec.apply.prove_waves

@@ -10,7 +10,7 @@ from pathlib import Path
 from remedy.audit import Journal
 from remedy.bounds import TooMuchError, work
 from remedy.diagnose.diagnosis import Explanation
-from remedy.errors import RemedyError, UsageError
+from remedy.errors import LaunchError, RemedyError, UsageError
 from remedy.inventory import Inventory
 from remedy.plan import Fleet, Plan
 from remedy.probe import HostState, fingerprint
@@ -26,7 +26,7 @@ from remedy.verify.ladder import climb
 from remedy.verify.last import increment, load, save
 from remedy.verify.look.compare import HostView
 from remedy.verify.look.run import MOST, CloseLook
-from remedy.verify.verdict import Rung, Verdict
+from remedy.verify.verdict import Rung, Verdict, not_launched
 
 EXPLAINING = 20.0
 """Seconds of work that looking for a cause in the logs of a failed run may take; usually it is below one."""
@@ -90,15 +90,9 @@ def prove(
     look = _close_look(session, candidates, scene) if closer else None
     pairs: tuple[tuple[str, str], ...] = ()
     if incremental:
-        pairs = _pairs(session, fingerprints, section.engine)
+        pairs = _pairs(session, fingerprints, section)
     session.activity.tested = tuple(names)
-    verdict = climb(
-        session.transport.run,
-        _participants(session.inventory, candidates, scene),
-        section,
-        session.progress.rung,
-        pairs,
-    )
+    verdict = _verdict(session, _participants(session.inventory, candidates, scene), section, pairs)
     session.activity.tested = ()
     excused = {
         name: host.error.message if host.error else f"the host is {host.status.value}"
@@ -109,6 +103,27 @@ def prove(
     views = look.views() if look is not None and not verdict.passed else ()
     verdict = verdict.excusing(excused).model_copy(update={"fingerprints": fingerprints})
     return Proof(verdict, explanation, views)
+
+
+def _verdict(
+    session: Session,
+    participants: Participants,
+    section: VerifySpec,
+    pairs: Sequence[tuple[str, str]],
+) -> Verdict:
+    """Climb the ladder; where what starts the ranks comes to its end, nothing is proved and nobody accused."""
+    launcher = session.launcher
+    try:
+        verdict = climb(
+            launcher.run, participants, section, session.progress.rung, pairs, launcher.job
+        )
+    except LaunchError as error:
+        names = [host.name for host in participants.hosts]
+        verdict = not_launched(names, error.message, error.next_step).model_copy(
+            update={"engine": section.engine, "launcher": section.launcher, "job": launcher.job}
+        )
+    verdict = launcher.with_steps(verdict)
+    return verdict.model_copy(update={"evidence": (*launcher.notes, *verdict.evidence)})
 
 
 def _close_look(session: Session, hosts: Sequence[Participant], scene: Scene) -> CloseLook:
@@ -130,10 +145,10 @@ def _close_look(session: Session, hosts: Sequence[Participant], scene: Scene) ->
 
 
 def _pairs(
-    session: Session, fingerprints: Mapping[str, str], engine: str
+    session: Session, fingerprints: Mapping[str, str], section: VerifySpec
 ) -> tuple[tuple[str, str], ...]:
     """Return the pairs that are tested in place of the whole ladder; none where it has to be the whole."""
-    less = increment(load(session.home), fingerprints, engine)
+    less = increment(load(session.home), fingerprints, section.engine, section.launcher)
     if isinstance(less, str):
         rung = Rung(name="new hosts", passed=None, message=f"the whole ladder: {less}")
         session.progress.rung(rung)

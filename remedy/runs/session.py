@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.spec import FILE_NAME as SPEC_NAME
-from remedy.spec import Spec, load_spec, load_ssh, read_document
+from remedy.spec import Spec, VerifySpec, load_spec, load_ssh, read_document
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
 from remedy.transport.reader import load_inventory
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from remedy.audit import Story
     from remedy.plan import Choice
     from remedy.runs.activity import Activity
+    from remedy.runs.launch import Launcher
     from remedy.verify.verdict import Rung
 
 
@@ -105,11 +106,30 @@ class Session:
 
         settings = self.spec.apply
         guard = Guard(settings.confirm_seconds, needs_systemd=settings.without_systemd == "refuse")
-        return Carrier(self.transport, guard, self._hear, settings.keep_days)
+        return Carrier(self.transport, guard, self.hear, settings.keep_days)
 
-    def _hear(self, event: HostEvent) -> None:
+    def hear(self, event: HostEvent) -> None:
+        """Take the next step of one host."""
         self.activity.hear(event)
         self.progress.host(event)
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        """Starts the ranks of a proof, as the settings say."""
+        from remedy.runs.launch import Launcher, slurm_launcher
+
+        if self.spec.section("verify", VerifySpec).launcher == "ssh":
+            return Launcher(self.transport.run)
+        return slurm_launcher(self.inventory, self.hosts, self.transport.run, self.hear)
+
+    def check_launcher(self) -> None:
+        """Find out whether ranks can be started as the settings ask, before anything else is done.
+
+        Raises:
+            UsageError: there is no allocation here, or it lacks selected hosts.
+            LaunchError: the allocation cannot be used.
+        """
+        _ = self.launcher
 
     def stories(self) -> dict[str, Story]:
         """Read the story of every run from the journal."""

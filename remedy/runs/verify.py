@@ -28,6 +28,7 @@ def verify(session: Session, *, incremental: bool, closer: bool = False) -> RunO
         incremental: whether the last verdict is built on, where only a few hosts changed since.
         closer: whether each host is looked at closely before and after.
     """
+    session.check_launcher()
     settled = settle(session, probe(session), Purpose.READ)
     result = settled.result
     hosts = preview(session, result, result.plan, mode="verify")

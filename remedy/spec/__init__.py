@@ -12,7 +12,7 @@ from remedy.spec.cluster import ClusterSpec
 from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec, load_ssh, read_document
 from remedy.spec.section import SpecSection
 from remedy.spec.ssh import SshSpec
-from remedy.spec.verify import EngineName, VerifySpec
+from remedy.spec.verify import EngineName, LauncherName, VerifySpec
 
 __all__ = [
     "FILE_NAME",
@@ -21,6 +21,7 @@ __all__ = [
     "ApprovalSpec",
     "ClusterSpec",
     "EngineName",
+    "LauncherName",
     "Spec",
     "SpecSection",
     "SshSpec",

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from remedy.spec.section import SpecSection
 
+LauncherName = Literal["ssh", "slurm"]
 EngineName = Literal["torch", "nccl-tests", "mpi", "paddle", "mindspore"]
 
 # torchrun's own port and its neighbours: below the kernel's default range for outgoing connections (so that
@@ -39,6 +40,7 @@ class VerifySpec(SpecSection):
         ranks_per_host: "auto" is one a GPU, and one where there is none.
         engine: what runs the all-reduce: "torch" (torchrun), "mpi" (Open MPI's mpirun),
             "nccl-tests" (all_reduce_perf, through mpirun), "paddle" or "mindspore" (their own launchers).
+        launcher: what starts the ranks on the hosts: "ssh", or "slurm": srun, inside an allocation.
         backend: of torch: "auto" is NCCL where every host has GPUs, else gloo.
         port: the rendezvous port; null draws one from 29500 to 29563.
         sizes: bytes to measure; null fits them to the device.
@@ -55,6 +57,7 @@ class VerifySpec(SpecSection):
     deadline: float | None = Field(default=None, ge=10, le=3600)
     ranks_per_host: Literal["auto"] | int = "auto"
     engine: EngineName = "torch"
+    launcher: LauncherName = "ssh"
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
     sizes: tuple[int, ...] | None = Field(default=None)

@@ -43,6 +43,7 @@ def climb(
     spec: VerifySpec,
     on_rung: Callable[[Rung], None] = lambda _: None,
     pairs: Sequence[tuple[str, str]] = (),
+    job: str = "",
 ) -> Verdict:
     """Climb as far as the fleet is green, and explain the first rung that is not.
 
@@ -53,13 +54,16 @@ def climb(
         on_rung: is called with each rung when it is climbed.
         pairs: new hosts, each with a partner that was proved before: these are tested in pairs, instead of
             every pair of hosts.
+        job: the job of Slurm in whose steps ``run`` starts what it runs; empty where it uses ssh.
     """
     started = time.monotonic()
-    verdict = _Climb(run, participants, spec, on_rung).verdict(pairs)
+    verdict = _Climb(run, participants, spec, on_rung, job).verdict(pairs)
     named = verdict.culprits if verdict.passed or verdict.culprits else _of_outcomes(verdict)
     culprits = tuple(map(participants.with_facts, named))
     seconds = round(time.monotonic() - started, 3)
-    return verdict.model_copy(update={"culprits": culprits, "seconds": seconds})
+    return verdict.model_copy(
+        update={"culprits": culprits, "seconds": seconds, "launcher": spec.launcher, "job": job}
+    )
 
 
 def _of_outcomes(verdict: Verdict) -> tuple[Culprit, ...]:
@@ -75,7 +79,7 @@ class _Climb:
     """One way up.
 
     Args:
-        run, participants, spec, on_rung: as for ``climb``.
+        run, participants, spec, on_rung, job: as for ``climb``.
 
     Attributes:
         facts: what the probes of all hosts show together.
@@ -89,6 +93,7 @@ class _Climb:
         participants: Participants,
         spec: VerifySpec,
         on_rung: Callable[[Rung], None],
+        job: str,
     ) -> None:
         self.run = run
         self.participants = participants
@@ -99,7 +104,7 @@ class _Climb:
         states = participants.known_states
         self.facts = compare(states, plan) if states else Facts()
         ranks = plan_ranks(participants.hosts, spec, self.facts.limit, self.facts.unknown)
-        self.ranks = ranks.model_copy(update={"port": plan.port})
+        self.ranks = ranks.model_copy(update={"port": plan.port, "job": job})
 
     def verdict(self, pairs: Sequence[tuple[str, str]]) -> Verdict:
         """Go up rung by rung, and return the verdict of the rung that failed, or of the whole fleet."""

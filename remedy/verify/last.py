@@ -42,13 +42,16 @@ def load(home: Path) -> Verdict | str:
         return f"the last verdict cannot be read ({str(error).splitlines()[0]})"
 
 
-def increment(last: Verdict | str, now: Mapping[str, str], engine: str) -> Increment | str:
+def increment(
+    last: Verdict | str, now: Mapping[str, str], engine: str, launcher: str = "ssh"
+) -> Increment | str:
     """Decide what is left to be tested.
 
     Args:
         last: the last verdict.
         now: the fingerprint of every host that takes part.
         engine: what is to prove it.
+        launcher: what is to start it.
 
     Returns:
         the tests, or why it has to be the whole ladder.
@@ -57,6 +60,8 @@ def increment(last: Verdict | str, now: Mapping[str, str], engine: str) -> Incre
         return last
     if last.engine != engine:
         return f"the last verdict is of the engine {last.engine}"
+    if last.launcher != launcher:
+        return f"the last verdict is of ranks that {last.launcher} started"
     if not last.passed:
         return "the last verification failed"
     unchanged = [

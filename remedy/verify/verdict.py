@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from remedy.spec import EngineName
+from remedy.spec import EngineName, LauncherName
 from remedy.text import listed
 from remedy.values import Record
 
@@ -155,6 +155,8 @@ class Verdict(Record):
         passed: world size, distinct hosts, exact sum and every size, all proved.
         possible: False where nothing could be tested at all, which is not the same as failed.
         engine: what ran it.
+        launcher: what started it on the hosts.
+        job: of Slurm, where that did.
         backend: what it ran on; None when no rank came that far.
         world_size: ranks whose part in the sum is proved.
         hosts: distinct machines (by boot-id) among them.
@@ -183,6 +185,8 @@ class Verdict(Record):
     passed: bool
     possible: bool = True
     engine: EngineName = "torch"
+    launcher: LauncherName = "ssh"
+    job: str = ""
     backend: Backend | None = None
     world_size: int = 0
     expected_world_size: int = 0
@@ -243,6 +247,26 @@ class Verdict(Record):
                 "absent": tuple(hosts),
             }
         )
+
+
+def not_launched(hosts: Sequence[str], reason: str, next_step: str) -> Verdict:
+    """Return the verdict where what was to start the ranks could not, or came to its end meanwhile.
+
+    Args:
+        hosts: that were to take part; none of them is the reason.
+        reason: a sentence.
+        next_step: what to do about it.
+    """
+    return Verdict(
+        passed=False,
+        possible=False,
+        reason=f"not possible: {reason}",
+        expected_hosts=len(hosts),
+        outcomes=tuple(
+            HostVerdict(host=host, outcome="not-tested", reason=reason) for host in hosts
+        ),
+        culprits=(Culprit(reason=reason, next_step=next_step),),
+    )
 
 
 def _without_host(name: str, reason: str) -> str:

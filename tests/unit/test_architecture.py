@@ -203,6 +203,7 @@ PATTERNS = {
     "remedy/verify/verdict.py": "a host's name in the inventory, escaped",
     "remedy/diagnose/lines.py": "our own catalogue of symptoms",
     "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
+    "remedy/transport/slurm/failures.py": "our own table of what Slurm prints",
     "remedy/inventory/selection.py": "what the user types behind --limit",
     "deploys/_places.py": "our own table of files",
     "deploys/shm_leftovers.py": "the user's spec",

@@ -30,7 +30,7 @@ class HostMessage(BaseModel):
 
 
 class RankIdentity(HostMessage):
-    """Who a rank says it is; ``software`` is what summed, where that is not torch."""
+    """Who a rank says it is; ``software`` is what summed, where that is not torch; ``step`` is of Slurm."""
 
     hostname: str
     boot_id: str
@@ -38,6 +38,7 @@ class RankIdentity(HostMessage):
     nccl: str = ""
     software: str = ""
     device: str
+    step: str = ""
 
 
 class Sum(HostMessage):
@@ -102,6 +103,7 @@ class ProcessIdentity(HostMessage):
     pid: int
     hostname: str
     boot_id: str
+    step: str = ""
 
 
 class RankReport(HostMessage):

@@ -116,6 +116,24 @@ def shared_machines(plan: RankPlan, boot_ids: Iterable[tuple[str, str]]) -> Iter
         yield culprit(f"{len(machines)} boot-ids on {len(plan.hosts)} hosts")
 
 
+def outside_the_job(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culprit]:
+    """Yield hosts with ranks that are in no step of the job that was to start them."""
+    if not plan.job:
+        return
+    for host in plan.hosts:
+        for rank in reports[host.name].ranks:
+            identity = rank.result.identity if rank.result else rank.process
+            if identity is None or identity.step.partition(".")[0] == plan.job:
+                continue
+            actual = (
+                f"is in the step {identity.step}" if identity.step else "is in no step of Slurm"
+            )
+            yield culprit(
+                f"{host.name}: local rank {rank.local_rank} {actual}, expected one of job {plan.job}",
+                host.name,
+            )
+
+
 def _lack(plan: RankPlan, rank: RankReport | None, number: int, local: int) -> str:
     """What one rank's report lacks, or an empty text."""
     if rank is None:

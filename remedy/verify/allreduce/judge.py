@@ -12,7 +12,13 @@ from remedy.transport import Output
 from remedy.verify.allreduce import blame, nccl_tests
 from remedy.verify.allreduce.answers import AgentReport, Measurement, RankResult, read_reports
 from remedy.verify.allreduce.bandwidth import achieved
-from remedy.verify.allreduce.checks import bus_bandwidth, expected_sum, flaws, speed_flaw
+from remedy.verify.allreduce.checks import (
+    bus_bandwidth,
+    expected_sum,
+    flaws,
+    outside_the_job,
+    speed_flaw,
+)
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.logs import logs_of
 from remedy.verify.allreduce.plan import RankPlan
@@ -73,6 +79,7 @@ def judge_reports(plan: RankPlan, reports: Mapping[str, AgentReport], seconds: f
         measured, wrong = _measured(plan, reports), [*flaws(plan, reports)]
         too_slow = speed_flaw(plan, reports)
         whole = sum(len(report.results) for report in reports.values()) == plan.world
+    wrong += outside_the_job(plan, reports)
     passed = not wrong and too_slow is None
     verdict = measured.model_copy(update={"passed": passed, "seconds": seconds})
     if passed:
@@ -132,9 +139,10 @@ def _proved(plan: RankPlan, reports: Mapping[str, AgentReport], verdict: Verdict
     slow = {host.host: f"{host.share:.0%} of the median's speed" for host in verdict.slow}
     speed = achieved(verdict.busbw_gbps or 0.0, plan.min_busbw, plan.limit)
     reason = f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum is exact, {speed}"
+    by = f"started by Slurm in job {plan.job}" if plan.job else ""
     return verdict.model_copy(
         update={
-            "reason": "; ".join(filter(None, [reason, slow_message(verdict.slow)])),
+            "reason": "; ".join(filter(None, [reason, by, slow_message(verdict.slow)])),
             "outcomes": tuple(
                 HostVerdict(host=name, outcome="pass", reason=slow.get(name, ""))
                 for name in reports
@@ -247,5 +255,6 @@ def _good_signs(reports: Mapping[str, AgentReport]) -> Iterator[str]:
         yield (
             f"{name}: {result.identity.hostname}, {result.identity.device}, "
             f"{result.identity.software or f'torch {result.identity.torch}'}{via} ({report.end.python})"
+            f"{f', step {result.identity.step}' if result.identity.step else ''}"
         )
         yield from (f"{name}: {line}" for line in report.ranks[0].network)

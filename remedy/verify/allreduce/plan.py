@@ -43,6 +43,7 @@ class RankPlan(Record):
         deadline: seconds after which each host ends its part by itself.
         backend: what the proof must run on; "nccl" where every host has GPUs.
         engine: what runs it.
+        job: the job of Slurm in whose steps its ranks have to be; empty where ssh starts them.
         secret: known to this run's hosts alone; what one of them sends to another is signed with it.
         sizes: bytes to measure; None fits them to the device.
         min_busbw: GB/s that the largest size must reach.
@@ -57,6 +58,7 @@ class RankPlan(Record):
     deadline: float
     backend: PlannedBackend
     engine: EngineName = "torch"
+    job: str = ""
     secret: str = Field(default="", repr=False)
     all_reduce_perf: str = ""
     sizes: tuple[int, ...] | None = None

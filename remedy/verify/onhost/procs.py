@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import ipaddress
 import os
+import re
 import signal
 import time
 from typing import Callable  # noqa: UP035  (Python 3.8)
@@ -113,6 +114,28 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
+
+
+def slurm_step() -> str:
+    """Name the step of Slurm that this process is in ("JOB.STEP"); empty where Slurm did not start it.
+
+    The environment alone shows nothing: anybody may set it. slurmstepd, which starts every process of a step,
+    is one of our parents, and names the step in its title (``slurmstepd: [12.3]``). Where /proc hides the
+    processes of others (hidepid), it is the environment that counts.
+    """
+    named = f"{os.environ.get('SLURM_JOB_ID', '')}.{os.environ.get('SLURM_STEP_ID', '')}"
+    if named.startswith(".") or named.endswith("."):
+        return ""
+    pid = os.getppid()
+    while pid > 1:
+        title = re.match(rb"slurmstepd: \[([0-9]+\.[0-9]+)\]", read(f"/proc/{pid}/cmdline"))
+        if title:
+            return title[1].decode("ascii")
+        above, state = parent_and_state(pid)
+        if not state:
+            return named
+        pid = above
+    return ""
 
 
 class Socket:

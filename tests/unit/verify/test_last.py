@@ -56,6 +56,7 @@ def test_a_host_that_is_gone_needs_no_test_of_its_own() -> None:
         ("nothing was verified here before", OLD, "nothing was verified"),
         (proved(passed=False), OLD, "failed"),
         (proved(), OLD, "no host has changed since the last verification"),
+        (proved(launcher="slurm", job="7"), OLD, "of ranks that slurm started"),
         (proved(), dict.fromkeys(OLD, "x"), "8 of 8 hosts have changed"),
     ],
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from remedy.verify.onhost.engines import openmpi
+from remedy.verify.onhost.procs import slurm_step
 from remedy.verify.onhost.rank.proof import boot_id
 from remedy.verify.onhost.rank.rank import Rank, die_with_parent, read_config, redirect
 
@@ -101,7 +102,7 @@ def main() -> None:
         "pid": os.getpid(),
         "boot_id": boot_id(),
     }
-    rank.leave("process", {**identity, "hostname": socket.gethostname()})
+    rank.leave("process", {**identity, "hostname": socket.gethostname(), "step": slurm_step()})
     rank.reach("started")
     logs = Path(config["directory"], "logs")
     out = os.open(logs / f"{rank.local_rank}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -11,6 +11,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from remedy.verify.onhost.procs import slurm_step
 from remedy.verify.onhost.rank.group import Group
 from remedy.verify.onhost.rank.rank import Rank
 from remedy.verify.onhost.rank.sweep import sweep
@@ -33,7 +34,7 @@ def prove(rank: Rank, group: Group) -> dict[str, Any]:
         "world": group.world,
         "backend": group.backend,
         "unusable": group.unusable,
-        "identity": me,
+        "identity": {**me, "step": slurm_step()},
         "sum": total,
         "members": names if group.rank == 0 else None,
         "members_digest": hashlib.sha256(json.dumps(names).encode("ascii")).hexdigest(),

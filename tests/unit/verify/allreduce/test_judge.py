@@ -32,6 +32,23 @@ from tests.unit.verify.proof_bench import (
 )
 
 
+def test_ranks_that_slurm_was_to_start_have_to_be_in_a_step_of_its_job() -> None:
+    plan = make_plan().model_copy(update={"job": "7"})
+    records = good_records(plan)
+    for number, name in enumerate(records):
+        records[name][0]["result"]["identity"]["step"] = f"7.{number}"
+    verdict = judge(plan, answers(plan, records), seconds=5.0)
+    assert verdict.passed, verdict
+    assert verdict.reason.endswith("started by Slurm in job 7")
+    assert any(line.endswith("step 7.1") for line in verdict.evidence)
+    for step, what in {"": "is in no step of Slurm", "8.1": "is in the step 8.1"}.items():
+        records["gpu02"][0]["result"]["identity"]["step"] = step
+        verdict = judge(plan, answers(plan, records), seconds=5.0)
+        assert not verdict.passed
+        assert verdict.reason == f"gpu02: local rank 0 {what}, expected one of job 7"
+        assert outcomes(verdict)["gpu02"] == "fail"
+
+
 def test_a_whole_proof_passes() -> None:
     plan = make_plan()
     verdict = judge(plan, answers(plan, good_records(plan)), seconds=5.0)
