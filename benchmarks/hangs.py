@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from remedy.diagnose import diagnose_paths
+from remedy.diagnose.logs import diagnose_paths
 from remedy.lab.cluster import Lab
 from remedy.lab.host import Host
 from remedy.lab.paths import LabPaths

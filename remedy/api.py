@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from remedy.diagnose import diagnose_paths
 from remedy.diagnose.confirm import explain_alone
 from remedy.diagnose.diagnosis import Explanation
+from remedy.diagnose.logs import diagnose_paths
 from remedy.errors import RefusedError, RemedyError
 from remedy.plan import Plan
 from remedy.report.document import run_document

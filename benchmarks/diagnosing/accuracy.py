@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from remedy.diagnose import catalogue, diagnose_paths
+from remedy.diagnose.catalogue import catalogue
+from remedy.diagnose.logs import diagnose_paths
 
 NOT_HOST = frozenset(("healthy", "application-error"))
 NEITHER = NOT_HOST | {"unknown", "peer-died-timeout"}

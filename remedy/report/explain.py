@@ -129,7 +129,7 @@ def cause_text(cause: Cause) -> str:
         _row(word, text) for word, text in (("Confirm", cause.confirm), ("Fix", cause.fix)) if text
     ]
     lines += ["", answer(cause)]
-    from remedy.diagnose import texts_of  # only causes have texts
+    from remedy.diagnose.catalogue import texts_of  # only causes have texts
 
     texts = texts_of(cause.name)
     if texts:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from remedy.diagnose import blocks, catalogue, exceptions, lines, progress, steps
+from remedy.diagnose import blocks, exceptions, lines, progress, steps
 from remedy.diagnose import scan as scanning
-from remedy.diagnose.catalogue import Symptom, compiled
+from remedy.diagnose.catalogue import Symptom, catalogue, compiled
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.reader import from_text

@@ -94,6 +94,14 @@ def test_explaining_a_remedy_imports_no_other(tmp_path: Path) -> None:
     assert not others & set(modules)
 
 
+def test_a_look_at_hosts_loads_nothing_that_reads_logs() -> None:
+    code = "import sys, remedy.runs.check, remedy.report.outcome; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "remedy.diagnose.diagnosis" in modules
+    assert not {"remedy.diagnose.logs", "remedy.diagnose.catalogue", "ahocorasick_rs"} & modules
+
+
 def test_help_lists_the_commands_and_a_wrong_one_is_refused() -> None:
     shown = remedy("--help").output
     assert all(

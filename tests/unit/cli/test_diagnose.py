@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from remedy.cli.diagnose import diagnose
-from remedy.diagnose import diagnose_lines
 from remedy.diagnose.confirm import (
     Confirmation,
     command_for,
@@ -22,6 +21,7 @@ from remedy.diagnose.confirm import (
     settled,
 )
 from remedy.diagnose.diagnosis import ConfirmationStatus, Diagnosis
+from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Finding, FindingKind
 from tests.unit.plans import plan_with
 

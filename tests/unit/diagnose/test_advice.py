@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from remedy.cli.diagnose import diagnose
-from remedy.diagnose import diagnose_lines
 from remedy.diagnose.advice import look, named
+from remedy.diagnose.logs import diagnose_lines
 
 REFUSED = (
     "[rank3]: NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"

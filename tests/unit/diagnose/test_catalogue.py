@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import from_regex
 
 from benchmarks.diagnosing.ordinary import line
-from remedy.diagnose import catalogue, diagnose_lines, texts_of
-from remedy.diagnose.catalogue import Symptom, compiled
+from remedy.diagnose.catalogue import Symptom, catalogue, compiled, texts_of
+from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.scan import REACH, index
 from remedy.plan import all_causes
 

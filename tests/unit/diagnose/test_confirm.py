@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.diagnose import Quote, diagnose_lines
 from remedy.diagnose.catalogue import catalogue
 from remedy.diagnose.confirm import confirm, explain, settled
-from remedy.diagnose.diagnosis import ConfirmationStatus
+from remedy.diagnose.diagnosis import ConfirmationStatus, Quote
+from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.plan import Finding, FindingKind, all_causes
 from tests.unit.plans import plan_with

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from remedy.diagnose import diagnose_lines
 from remedy.diagnose.lines import clean, time_of
+from remedy.diagnose.logs import diagnose_lines
 
 SMI = """==============NVSMI LOG==============
 

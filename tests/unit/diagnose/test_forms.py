@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.diagnose import diagnose_lines
+from remedy.diagnose.logs import diagnose_lines
 
 FORMS = (
     # A consequence names the Xid that it follows from: that one says what it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.diagnose import diagnose_lines
+from remedy.diagnose.logs import diagnose_lines
 
 HEAD = "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
 GPU = "GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from remedy.diagnose import diagnose_lines
 from remedy.diagnose.diagnosis import sure
+from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.ranking import certainty
 
 WATCHDOG = (

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from remedy.diagnose import diagnose_paths, lines
+from remedy.diagnose import lines
 from remedy.diagnose.engine import make_finder
+from remedy.diagnose.logs import diagnose_paths
 from remedy.diagnose.reader import sources
 from remedy.diagnose.scan import AROUND, swapped
 from remedy.errors import UsageError

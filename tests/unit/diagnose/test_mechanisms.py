@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from remedy.diagnose import diagnose_lines
+from remedy.diagnose.logs import diagnose_lines
 
 MEMLOCK = (
     "[1700000000.1] [gpu01:221:0] ib_md.c:293  UCX  WARN memlock limits are set too low, "

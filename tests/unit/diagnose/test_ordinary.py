@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from remedy.diagnose import catalogue, diagnose_lines, diagnose_paths
-from remedy.diagnose.catalogue import Role
+from remedy.diagnose.catalogue import Role, catalogue
 from remedy.diagnose.lines import clean
+from remedy.diagnose.logs import diagnose_lines, diagnose_paths
 from remedy.diagnose.scan import index
 
 FOLDER = Path(__file__).parents[2] / "diagnose" / "ordinary"

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from remedy.diagnose import catalogue, diagnose_lines
-from remedy.diagnose.catalogue import Role
+from remedy.diagnose.catalogue import Role, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.reader import from_text
 from remedy.diagnose.scan import index, scan
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.diagnose import diagnose_paths
+from remedy.diagnose.logs import diagnose_paths
 from remedy.diagnose.plain_pickle import loads
 from remedy.diagnose.recorder import collectives
 from remedy.errors import UsageError

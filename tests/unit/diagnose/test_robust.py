@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.diagnose import catalogue, diagnose_lines
-from remedy.diagnose.catalogue import Symptom
+from remedy.diagnose.catalogue import Symptom, catalogue
 from remedy.diagnose.decide import decide
+from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.reader import from_text
 from remedy.diagnose.scan import PATIENCE, REACH, index, scan
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remedy.diagnose import diagnose_paths
+from remedy.diagnose.logs import diagnose_paths
 from remedy.yaml_text import parse_yaml
 
 ROOT = Path(__file__).parents[3]
