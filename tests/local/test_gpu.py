@@ -22,7 +22,7 @@ import pytest
 
 from remedy.firewall.nftables import rule_text
 from remedy.firewall.spans import of_networks
-from remedy.firewall.step import Opening
+from remedy.firewall.step import Side
 from remedy.spec import VerifySpec
 from remedy.verify.allreduce.plan import plan_ranks
 from remedy.verify.hosts import Participant
@@ -99,7 +99,7 @@ class Rooms:
 
     def open(self) -> None:
         """Add the rule that remedy adds."""
-        rule = rule_text(Opening(of_networks([f"{NETWORK}.0/24"]), EPHEMERAL))
+        rule = rule_text(Side("in", of_networks([f"{NETWORK}.0/24"]), EPHEMERAL))
         for name in self.names:
             self.nft(name, f"insert rule inet filter input {rule}")
 
