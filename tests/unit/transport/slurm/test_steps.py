@@ -136,7 +136,7 @@ def test_a_step_that_has_not_begun_is_not_left_waiting(
 ) -> None:
     site.srun(
         "trap 'echo ended >\"$CALLS.end\"; exit 1' TERM\necho >$CALLS.ready\n"
-        "while :; do sleep 0.1; done\n"
+        "for _ in $(seq 300); do sleep 0.1; done\n"
     )
     interrupt_at(Path(f"{site.calls}.ready"), monkeypatch)
     with pytest.raises(KeyboardInterrupt):
@@ -149,7 +149,7 @@ def test_an_srun_that_hangs_is_given_up_and_ended(
 ) -> None:
     monkeypatch.setattr(steps, "START_SECONDS", 0.5)
     site.srun(
-        "trap '' TERM\necho 'srun: Job step creation disabled' >&2\nwhile :; do sleep 0.1; done\n"
+        "trap '' TERM\necho 'srun: Job step creation disabled' >&2\nfor _ in $(seq 300); do sleep 0.1; done\n"
     )
     output = site.run("true")
     assert output.error is not None
@@ -163,7 +163,7 @@ def test_a_node_that_does_not_keep_its_deadline_is_given_up(
 ) -> None:
     monkeypatch.setattr(steps, "PATIENCE", -5.0)
     site.srun(RUNS + "\n")
-    output = site.run("trap '' TERM; while :; do sleep 0.1; done\n", deadline=1.0)
+    output = site.run("trap '' TERM; for _ in $(seq 300); do sleep 0.1; done\n", deadline=1.0)
     assert output.error is not None
     assert "the step 7.3 on the node n1 was not over" in output.error.message
 
