@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remedy.answers import read_block
 from remedy.apply.script import ROOT
 from remedy.bounds import read_json
+from remedy.plan.identities import machine_mark
 
 MARK = "remedy-receipts"
 # A run notes two lines a change and five of its own.
@@ -30,6 +31,7 @@ class Receipts:
         ended: whether the run's script came to its end there.
         guard: the last that was noted of its guard: armed, confirmed, reverting or reverted; "" for none.
         time: of the last line.
+        machine: what stands for the machine-id of the host (``machine_mark``); "" where it has none.
     """
 
     began: str = ""
@@ -37,6 +39,7 @@ class Receipts:
     ended: bool = False
     guard: str = ""
     time: str = ""
+    machine: str = ""
 
     @property
     def summary(self) -> str:
@@ -61,10 +64,11 @@ class Receipts:
 
 
 def question(run: str, nonce: str) -> str:
-    """Return the sh text that prints what a host noted of a run; run as root."""
+    """Return the sh text that prints which machine a host is, and what it noted of a run; run as root."""
     path, mark = shlex.quote(f"{ROOT}/runs/{run}/receipt.jsonl"), f"{MARK} {nonce}"
     read = f"if [ -e {path} ]; then tail -n {LINES} {path}; fi"
-    return f"echo {mark} begin; {read} && echo {mark} end\n"
+    machine = 'read -r id </etc/machine-id; echo "$id"'
+    return f"id=; echo {mark} begin; {machine}; {read} && echo {mark} end\n"
 
 
 def parse(stdout: str, nonce: str) -> Receipts | None:
@@ -72,7 +76,9 @@ def parse(stdout: str, nonce: str) -> Receipts | None:
     block = read_block(stdout, nonce, MARK, ("begin",))
     if block is None or not block.complete:
         return None
-    return summed_up(block.text.splitlines())
+    machine, *lines = block.text.splitlines() or [""]
+    mark = machine_mark(machine.strip()) if machine.strip() else ""
+    return replace(summed_up(lines), machine=mark)
 
 
 def summed_up(lines: Iterable[str]) -> Receipts:

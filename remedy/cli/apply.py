@@ -101,10 +101,10 @@ def apply(
         )
         terminal.show(render_proposal(proposal, commands=commands))
         if rehearse:
-            terminal.finish(rehearsal.rehearse(session, proposal))
+            terminal.finish(rehearsal.rehearse(session, proposal), proposal.unread)
         question = hosts_question("Change")
         consent = consent_to(
             question, yes=yes, accept_high_risk=accept_high_risk, show=terminal.insist
         )
         outcome = apply.apply(session, proposal, consent=consent, prove=not no_verify)
-        terminal.finish(outcome)
+        terminal.finish(outcome, proposal.unread)

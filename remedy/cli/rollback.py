@@ -53,4 +53,4 @@ def rollback(
             terminal.show(f"written to {output}; have it approved: remedy approve {quoted(output)}")
             return
         consent = consent_to(hosts_question("Take the run back on"), yes=yes, show=terminal.insist)
-        terminal.finish(rollback.rollback(session, proposal, consent=consent))
+        terminal.finish(rollback.rollback(session, proposal, consent=consent), proposal.unread)

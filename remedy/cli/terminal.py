@@ -26,6 +26,7 @@ from remedy.text import counted, fold, visible, visible_lines
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from remedy.errors import RemedyError
     from remedy.runs.activity import Interruption
     from remedy.runs.outcome import RunOutcome
     from remedy.transport import HostEvent
@@ -126,8 +127,15 @@ class Terminal:
             self.show(renderable)
         self._withheld.clear()
 
-    def finish(self, outcome: RunOutcome) -> NoReturn:
-        """Show how a command ended, and exit with its code."""
+    def finish(
+        self, outcome: RunOutcome, shown: Mapping[str, RemedyError] | None = None
+    ) -> NoReturn:
+        """Show how a command ended, and exit with its code.
+
+        Args:
+            outcome: how it ended.
+            shown: by host, the error that was shown with the plan.
+        """
         if outcome.exit_code or outcome.warnings:
             self.insist()
         if self.as_json:
@@ -137,7 +145,7 @@ class Terminal:
         else:
             from remedy.report.outcome import render_outcome
 
-            self.show(render_outcome(outcome))
+            self.show(render_outcome(outcome, shown or {}))
         sys.exit(outcome.exit_code)
 
     def selected(self, hosts: Sequence[str], number: int) -> None:

@@ -17,7 +17,8 @@ from remedy.report.results import HostResult, result_lines
 from remedy.text import counted, fold
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
-NO_ANSWER = "begun, and the journal has no answer; the hosts have receipts: --inventory INVENTORY"
+NO_ANSWER = "begun, and the journal has no answer"
+ASK = "the hosts have receipts: --inventory INVENTORY"
 # A run that only reads proves nothing, and is not expected to.
 READ_ONLY = {"check": "checked", "rehearsal": "rehearsed"}
 
@@ -94,8 +95,9 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
     yield from result_lines(sorted(results, key=lambda r: (r.change, r.status)), plan)
     for names, reason in by_text(story.refused.items()):
         yield Text(f"  {'refused':<12}{names}: {reason}", style="red")
-    if unknown := story.not_known:
-        yield Text(f"  {'not known':<12}{fold(unknown)}: {NO_ANSWER}", style="yellow")
+    # The receipts of a host that was asked are below.
+    for names, words in by_text((n, "" if n in receipts else f"; {ASK}") for n in story.not_known):
+        yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
     if story.mode in ("apply", "rollback") and (rest := story.not_begun):
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
     yield from _waves(story)

@@ -10,10 +10,11 @@ from rich.text import Text
 
 from remedy.apply.report import ChangeStatus
 from remedy.audit.survival import Boot, Survival
+from remedy.errors import RemedyError
 from remedy.plan import FindingKind
 from remedy.report import folding
 from remedy.report.ladder import render_verdict
-from remedy.report.results import host_result, problem_lines, result_lines
+from remedy.report.results import NOTHING, host_result, problem_lines, result_lines
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.unread import unread_words
 from remedy.text import counted, fold
@@ -38,8 +39,15 @@ SURVIVAL = {
 }
 
 
-def render_outcome(outcome: RunOutcome) -> RenderableType:
-    """Return how a run ended: hosts by status, what went wrong with the next step, and the verdict."""
+def render_outcome(
+    outcome: RunOutcome, shown: Mapping[str, RemedyError] = NOTHING
+) -> RenderableType:
+    """Return how a run ended: hosts by status, what went wrong with the next step, and the verdict.
+
+    Args:
+        outcome: how it ended.
+        shown: by host, the error that was shown with the plan.
+    """
     parts: list[RenderableType] = []
     by_status = _by_status(outcome)
     for status in HostStatus:
@@ -57,7 +65,7 @@ def render_outcome(outcome: RunOutcome) -> RenderableType:
             ),
             outcome.plan,
         )
-    parts += problem_lines(outcome.hosts, outcome.plan)
+    parts += problem_lines(outcome.hosts, outcome.plan, shown)
     parts += _survival_lines(outcome.survival)
     if outcome.converged is not None:
         parts.append(_convergence(outcome))

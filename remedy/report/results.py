@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rich.text import Text
 
 from remedy.apply.report import ChangeResult, ChangeStatus
+from remedy.errors import RemedyError
 from remedy.plan import FindingKind, Plan
 from remedy.report import folding
 from remedy.report.failures import error_lines
 from remedy.report.folding import Specimen
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.text import counted, fold
+from remedy.text import counted, fold, folded
 
 STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
 MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
@@ -24,6 +26,7 @@ INDENT = 14
 QUOTES = 8
 """Lines of a host's own words about a change that failed."""
 LEFT = "still there: "
+NOTHING: Mapping[str, RemedyError] = MappingProxyType({})
 QUOTED = "| "
 """Before a host's own words that are lines of their own: none of them passes for a line of ours."""
 
@@ -82,9 +85,23 @@ def host_result(host: str, result: ChangeResult) -> HostResult:
     return HostResult(host, result.id, result.status.value, result.detail)
 
 
-def problem_lines(hosts: Mapping[str, HostOutcome], plan: Plan | None) -> Iterator[Text]:
-    """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left."""
-    yield from error_lines({n: host.error for n, host in hosts.items() if host.error is not None})
+def problem_lines(
+    hosts: Mapping[str, HostOutcome],
+    plan: Plan | None,
+    shown: Mapping[str, RemedyError] = NOTHING,
+) -> Iterator[Text]:
+    """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left.
+
+    Args:
+        hosts: how they ended.
+        plan: what was to be changed there.
+        shown: by host, the error that its user has read already: it is not shown a second time.
+    """
+    errors = {name: host.error for name, host in hosts.items() if host.error is not None}
+    same = [name for name, error in errors.items() if error is shown.get(name)]
+    yield from error_lines({name: error for name, error in errors.items() if name not in same})
+    if same:
+        yield Text(f"  {folded(same)}: see above for the reason and the next step", style="red")
     yield from result_lines(
         (
             host_result(name, result)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from remedy.apply.receipts import Receipts
 from remedy.apply.start import new_run_id, origin
 from remedy.audit import Journal, Story, witness
+from remedy.audit.agreement import read_agreed
 from remedy.audit.journal import FILE_NAME
 from remedy.errors import RemedyError
 from remedy.runs.session import Session
@@ -22,10 +24,48 @@ def ask_receipts(session: Session, story: Story) -> dict[str, str]:
     runs = {name: story.run for name in session.hosts if name in story.planned}
     with session.progress.stage(f"Asking {counted(len(runs), 'host')}"):
         answers = session.carrier.receipts(runs)
-    return {
-        name: f"not read: {answer.message}" if isinstance(answer, RemedyError) else answer.summary
-        for name, answer in answers.items()
-    }
+    machines = _machines(session, story)
+    return {name: _in_words(answer, machines.get(name, "")) for name, answer in answers.items()}
+
+
+def _in_words(answer: Receipts | RemedyError, machine: str) -> str:
+    """Return what a host noted of a run, where it is the machine that the run was to change.
+
+    Args:
+        answer: of the host that answers now.
+        machine: what stands for the machine-id of the one that was to be changed; "" where that is unknown.
+    """
+    if isinstance(answer, RemedyError):
+        return f"not read: {answer.message}"
+    if machine and answer.machine and answer.machine != machine:
+        return (
+            "not read: another machine answers there now than the one that this run was to change (it has "
+            "another machine-id); only that one has the receipts"
+        )
+    if not (machine and answer.machine):
+        return (
+            f"{answer.summary} (whether it is the machine that the run was to change is not known)"
+        )
+    return answer.summary
+
+
+def _machines(session: Session, story: Story) -> Mapping[str, str]:
+    """Return what stands for the machine-id of each host that a run was to change, by the plan that is kept.
+
+    A rollback changes the machines of the run that it takes back.
+    """
+    stories, seen = session.stories(), set[str]()
+    current: Story | None = story
+    while current is not None and current.run not in seen:
+        seen.add(current.run)
+        try:
+            plan = read_agreed(session.home, current)
+        except RemedyError:
+            return {}
+        if plan.machines or not current.of:
+            return plan.machines
+        current = stories.get(current.of)
+    return {}
 
 
 def compare_journal(session: Session) -> dict[str, str]:

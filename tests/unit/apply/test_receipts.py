@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.apply.receipts import MARK, Receipts, parse, question, summed_up
+from remedy.plan.identities import machine_mark
 
 T = "2026-01-01T00:00:0{}Z"
 
@@ -67,10 +68,20 @@ def test_any_lines_give_text_that_can_be_shown(lines: list[str]) -> None:
 
 def test_an_answer_counts_with_both_its_marks() -> None:
     begun = line(0, "-", "begun")
-    text = f"hello\n{MARK} n0 begin\n{begun}\n{MARK} n0 end\n"
+    text = f"hello\n{MARK} n0 begin\n0123\n{begun}\n{MARK} n0 end\n"
     answer = parse(text, "n0")
     assert answer is not None
     assert answer.began == T.format(0)
     assert parse(f"{MARK} n0 begin\n{begun}\n", "n0") is None
     assert parse(text, "other") is None
     assert "'/var/lib/remedy/runs/a;b/receipt.jsonl'" in question("a;b", "n0")
+
+
+@pytest.mark.parametrize(
+    ("first", "mark"), [("0123abcd", machine_mark("0123abcd")), ("", "")], ids=["read", "not-there"]
+)
+def test_a_host_says_which_machine_it_is(first: str, mark: str) -> None:
+    text = f"{MARK} n0 begin\n{first}\n{line(0, '-', 'begun')}\n{MARK} n0 end\n"
+    receipts = parse(text, "n0")
+    assert receipts is not None
+    assert (receipts.machine, receipts.began) == (mark, T.format(0))

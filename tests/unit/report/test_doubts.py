@@ -134,7 +134,10 @@ def cut_off() -> Story:
 
 def test_of_a_run_that_was_cut_off_not_known_is_not_not_made() -> None:
     text = text_of(render_run(cut_off(), None, ""))
-    assert "not known   gpu01: begun, and the journal has no answer" in text
+    assert (
+        "not known   gpu01: begun, and the journal has no answer; the hosts have receipts: --inv"
+        in text
+    )
     assert "not made    gpu03: the run did not come to it" in text
     assert "not ended" in text
 
@@ -145,6 +148,8 @@ def test_receipts_and_what_was_settled_later_are_shown() -> None:
     text = text_of(render_run(story, None, "", {"gpu01": "began then; made 01-x"}))
     assert "confirmed   gpu01: what waited for a confirmation" in text
     assert "receipts    gpu01: began then; made 01-x" in text
+    assert "not known   gpu01: begun, and the journal has no answer\n" in text
+    assert "--inventory" not in text, "it was given"
 
 
 def test_a_host_without_findings_is_ok() -> None:

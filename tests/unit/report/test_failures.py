@@ -172,6 +172,19 @@ def test_500_unreachable_hosts_have_20_lines_at_most() -> None:
     assert "CHANGED" in text[1], "what is not merely out of reach comes first"
 
 
+def test_what_was_shown_with_the_plan_is_not_shown_a_second_time() -> None:
+    known = errors(8)
+    changed = dict(known, gpu009=UnreachableError("gpu009: lost after its changes"))
+    hosts = {name: unread(error) for name, error in changed.items()}
+    run = RunOutcome("apply", "r", "inventory.py", hosts, record(Plan))
+    text = lines(render_outcome(run, known))
+    assert "  gpu009: lost after its changes" in text, "its error is a new one"
+    assert [line for line in text if "see above" in line] == [
+        f"  {folded(known)}: see above for the reason and the next step"
+    ]
+    assert not any("no connection" in line or "CHANGED" in line for line in text)
+
+
 def test_500_hosts_with_500_reasons_have_20_lines_at_most() -> None:
     reasons = {name: UnreachableError(f"{name}: reason {name[::-1]}") for name in names_of(500)}
     text = [line.plain for line in error_lines(reasons)]
