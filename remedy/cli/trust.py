@@ -114,8 +114,8 @@ def _refuse(hosts: Sequence[HostKeys], replaced: Sequence[str], inventory: Path)
     if revoked:
         raise RevokedKeyError(
             f"the key of {fold(revoked)} is revoked, and is never recorded",
-            next_step="Give these hosts new keys, or correct the line that revokes them: "
-            "it is shown above.",
+            next_step="What each of them needs: remedy check "
+            f"{quoted(inventory)} --limit {limited(revoked)}",
         )
     changed = [h.host for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
     if changed:

@@ -34,12 +34,11 @@ from remedy.transport.failures import (
     explain_connect_error,
     explain_exit,
     explain_flood,
-    explain_key,
     explain_loss,
     explain_no_start,
     explain_stuck,
 )
-from remedy.transport.refused import KeyRefusedError
+from remedy.transport.refused import KeyRefusedError, explain_key
 from remedy.transport.script import HostEvent, Listener, Output, Root, Script
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Overdue, Watch, Watchman

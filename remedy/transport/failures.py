@@ -5,22 +5,11 @@ Pure: texts of paramiko, sudo and the shell go in, errors come out.
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
-
-from remedy.errors import (
-    ChangedKeyError,
-    HostKeyError,
-    RemedyError,
-    RevokedKeyError,
-    UnreachableError,
-)
+from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Node
-from remedy.text import SSHD_LOG, TRACE_START_UP, quoted
-from remedy.transport.refused import KeyRefusedError
+from remedy.text import SSHD_LOG, TRACE_START_UP
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
-from remedy.trust import KeyState
 
 # Of what a host printed, a message shows this much.
 _SHOWN = 200
@@ -29,7 +18,7 @@ _SHOWN = 200
 def explain_stuck(node: Node, stuck: Stuck) -> RemedyError:
     """Return the error of a host that is stuck in a stage."""
     return UnreachableError(
-        f"{_at(node, stuck.via)}: stuck in the stage {stuck.stage.value!r}: {stuck.reason}",
+        f"{at_host(node, stuck.via)}: stuck in the stage {stuck.stage.value!r}: {stuck.reason}",
         next_step=stuck.next_step,
     )
 
@@ -38,17 +27,17 @@ def explain_loss(node: Node, stage: Stage | None, text: str) -> RemedyError:
     """Return the error of a connection that broke after the login."""
     if stage is Stage.CHANNEL:
         return UnreachableError(
-            f"{_at(node)}: the login was accepted, and then sshd opened no session: {_shown(text)}",
+            f"{at_host(node)}: the login was accepted, and then sshd opened no session: {_shown(text)}",
             next_step=f"PAM's session part or MaxSessions refuses it. On its console: {SSHD_LOG}",
         )
     if stage is Stage.COMMAND:
         return UnreachableError(
-            f"{_at(node)}: the login was accepted, and then sshd began no command: {_shown(text)}",
+            f"{at_host(node)}: the login was accepted, and then sshd began no command: {_shown(text)}",
             next_step="A limit of the session (/etc/security/limits.d), or memory, stops it. On its console: "
             f"{SSHD_LOG}",
         )
     return UnreachableError(
-        f"{_at(node)}: the connection broke while the script ran: {_shown(text)}",
+        f"{at_host(node)}: the connection broke while the script ran: {_shown(text)}",
         next_step=f"Check the host's console and network, then run the command again: ssh {node.name}.",
     )
 
@@ -71,7 +60,7 @@ def explain_no_start(node: Node, output: str) -> RemedyError:
     lines = [line for line in output.splitlines() if line.strip()]
     printed = f"; it printed: {_shown(lines[-1].strip())}" if lines else ", and printed nothing"
     return UnreachableError(
-        f"{_at(node)}: the login was accepted, and the login shell ended before the command began{printed}",
+        f"{at_host(node)}: the login was accepted, and the login shell ended before the command began{printed}",
         next_step="Look at the user's shell in /etc/passwd, at an `exit` or `exec` in its start-up files "
         "(~/.bashrc, ~/.zshenv, ~/.ssh/rc), and at a "
         "`command=` in ~/.ssh/authorized_keys or ForceCommand in sshd_config. The line at which ~/.bashrc "
@@ -88,7 +77,7 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         via: the jump host at which it failed; "" for the host itself.
         proxy: the last words of the ProxyCommand that ended.
     """
-    at = _at(node, via)
+    at = at_host(node, via)
     typed = via or f"-p {node.ssh_port} {node.ssh_address}"
     if proxy:
         return UnreachableError(
@@ -119,42 +108,6 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
     return UnreachableError(
         f"{at}: no connection: {_shown(text)}",
         next_step=f"Is the host up and its sshd reachable from here? ssh {typed}",
-    )
-
-
-def explain_key(inventory: Path, node: Node, refused: KeyRefusedError) -> HostKeyError:
-    """Return the error for a host key that is not accepted, the host's own or a jump host's.
-
-    Args:
-        inventory: its path, for the commands to type.
-        node: the host.
-        refused: which key, and why.
-    """
-    decision, via = refused.decision, refused.via
-    whose = "the jump host's ssh key" if via else "the ssh host key"
-    at = _at(node, via)
-    why = f" ({decision.detail})" if decision.detail else ""
-    if decision.entry is not None and decision.state is not KeyState.KNOWN:
-        why = f" ({decision.entry.place})"
-    if decision.state is KeyState.REVOKED:
-        return RevokedKeyError(
-            f"{at}: {whose} is REVOKED{why}: whoever answers there has a key that was withdrawn",
-            next_step="Give the host a new key: ssh-keygen -A on its console, after the old files in /etc/ssh "
-            "are removed.",
-        )
-    if decision.state is KeyState.CHANGED:
-        trust = f"remedy trust {quoted(inventory)} --replace {node.name}"
-        steps = f"If the host was replaced, accept its new key: {trust}"
-        if via:
-            place = shlex.quote(refused.server.place)
-            steps = f"If the jump host was replaced, remove its old key: ssh-keygen -R {place}"
-        return ChangedKeyError(
-            f"{at}: {whose} has CHANGED: another machine, or somebody in between{why}",
-            next_step=steps,
-        )
-    return HostKeyError(
-        f"{at}: {whose} is not known, and remedy connects to known hosts only{why}",
-        next_step=f"Compare and record it: remedy trust {quoted(inventory)} --limit {node.name}",
     )
 
 
@@ -207,7 +160,7 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     return None
 
 
-def _at(node: Node, via: str = "") -> str:
+def at_host(node: Node, via: str = "") -> str:
     """Return which host, and where on the way to it."""
     place = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
     return f"{place}, at its jump host {via}" if via else place

@@ -18,7 +18,7 @@ from remedy.transport.failures import explain_stuck
 from remedy.transport.hostkeys import WANTED, KeyProved
 from remedy.transport.refused import KeyRefusedError
 from remedy.transport.watch import Overdue
-from remedy.trust import HostKeys, KeyState
+from remedy.trust import HostKeys, KeyState, Withdrawal
 from remedy.trust.judge import ALGORITHMS
 
 # Of each family a server shows one key, whichever signature of the family is asked for.
@@ -45,6 +45,8 @@ class KeyReader(Transport):
         detail = decision.detail
         if decision.entry is not None and not detail and decision.state is not KeyState.KNOWN:
             detail = decision.entry.place
+        if decision.withdrawal in (Withdrawal.AUTHORITY, Withdrawal.CERTIFICATE):
+            detail = f"its {decision.withdrawal.value}: {detail}"
         host = HostKeys(node.name, decision.state, first.server, (first.key.plain,), detail)
         if decision.state not in (KeyState.NEW, KeyState.CHANGED):
             return host

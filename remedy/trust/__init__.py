@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from remedy.errors import RemedyError
 from remedy.trust.certificate import ShownKey
-from remedy.trust.judge import KeyDecision, KeyState, SshServer
+from remedy.trust.judge import KeyDecision, KeyState, SshServer, Withdrawal
 from remedy.trust.record import add_key, replace_keys
 
-__all__ = ["HostKeys", "KeyDecision", "KeyState", "ShownKey", "SshServer", "record"]
+__all__ = ["HostKeys", "KeyDecision", "KeyState", "ShownKey", "SshServer", "Withdrawal", "record"]
 
 
 @dataclass(frozen=True)

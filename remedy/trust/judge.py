@@ -7,9 +7,9 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from remedy.trust.certificate import SUFFIX, ShownKey
@@ -41,6 +41,16 @@ class KeyState(str, enum.Enum):
     SILENT = "no answer"
 
 
+class Withdrawal(enum.Enum):
+    """What of a revoked key is withdrawn."""
+
+    KEY = "key"
+    CERTIFICATE = "certificate"
+    AUTHORITY = "certificate's authority"
+    UNREAD = "not known"
+    """Perhaps nothing: the list of revoked keys cannot be read, and then ssh accepts none."""
+
+
 @dataclass(frozen=True)
 class KeyDecision:
     """A decision about a key.
@@ -49,11 +59,13 @@ class KeyDecision:
         state: the decision.
         entry: the line that it rests on, where there is one.
         detail: what else speaks for or against the key; "" for nothing.
+        withdrawal: of a revoked key, what of it is withdrawn; None for others.
     """
 
     state: KeyState
     entry: Entry | None = None
     detail: str = ""
+    withdrawal: Withdrawal | None = None
 
 
 @dataclass(frozen=True)
@@ -129,9 +141,12 @@ class SshServer:
             ValueError: it comes with a certificate that is none.
         """
         if self.revoked_keys is not None:
-            reason = _listed(self.revoked_keys, key)
-            if reason:
-                return KeyDecision(KeyState.REVOKED, detail=reason)
+            listed = _listed(self.revoked_keys, key)
+            if listed is not None:
+                reason = f"it is in the list {self.revoked_keys}"
+                if listed is Withdrawal.UNREAD:
+                    reason = f"the list of revoked keys {self.revoked_keys} cannot be read"
+                return KeyDecision(KeyState.REVOKED, detail=reason, withdrawal=listed)
         return self._judge(key, self.entries, self.entries_of_name)
 
     def _judge(self, key: ShownKey, entries: Iterable[Entry], bare: Iterable[Entry]) -> KeyDecision:
@@ -142,7 +157,8 @@ class SshServer:
                 return other
         if key.is_certificate and decision.state not in (KeyState.KNOWN, KeyState.REVOKED):
             plain = self._judge(key.plain, entries, bare)
-            return KeyDecision(plain.state, plain.entry, plain.detail or decision.detail)
+            detail = decision.detail or plain.detail
+            return KeyDecision(plain.state, plain.entry, detail, plain.withdrawal)
         return decision
 
     def _among(self, key: ShownKey, entries: Iterable[Entry]) -> KeyDecision:
@@ -150,7 +166,9 @@ class SshServer:
         keys = (key.plain.blob, key.authority) if key.is_certificate else (key.blob,)
         for entry in entries:
             if entry.marker is Marker.REVOKED and entry.blob in (key.blob, *keys):
-                return KeyDecision(KeyState.REVOKED, entry)
+                revoked = entry.blob
+                withdrawal = _withdrawal(key, lambda part: part.blob == revoked)  # noqa: B023 - called here
+                return KeyDecision(KeyState.REVOKED, entry, withdrawal=withdrawal)
         if not key.is_certificate:
             hosts = [entry for entry in entries if entry.marker is Marker.HOST]
             same = [entry for entry in hosts if entry.blob == key.blob]
@@ -180,15 +198,23 @@ def _uncertified(entries: Iterable[Entry]) -> str:
     return ""
 
 
-def _listed(path: Path, key: ShownKey) -> str:
-    """Return why a list of revoked keys forbids a key; "" where it does not."""
+def _listed(path: Path, key: ShownKey) -> Withdrawal | None:
+    """Return what of a key a list forbids; None where it allows the key."""
     try:
         with path.open("rb") as file:
             is_krl = file.read(len(_KRL_MAGIC)) == _KRL_MAGIC
-        revoked = _in_krl(path, key) if is_krl else _in_list(path, key)
+        in_list = _in_krl if is_krl else _in_list
+        return _withdrawal(key, partial(in_list, path)) if in_list(path, key) else None
     except (OSError, subprocess.TimeoutExpired):
-        return f"the list of revoked keys {path} cannot be read"
-    return f"it is in the list {path}" if revoked else ""
+        return Withdrawal.UNREAD
+
+
+def _withdrawal(key: ShownKey, is_revoked: Callable[[ShownKey], bool]) -> Withdrawal:
+    """Return what of a revoked key is withdrawn: of several parts the one that lasts longest."""
+    if not key.is_certificate or is_revoked(key.plain):
+        return Withdrawal.KEY
+    authority = ShownKey(key.authority)
+    return Withdrawal.AUTHORITY if is_revoked(authority) else Withdrawal.CERTIFICATE
 
 
 def _in_list(path: Path, key: ShownKey) -> bool:

@@ -20,12 +20,11 @@ from remedy.transport.failures import (
     explain_connect_error,
     explain_exit,
     explain_flood,
-    explain_key,
     explain_loss,
     explain_no_start,
     explain_stuck,
 )
-from remedy.transport.refused import KeyRefusedError
+from remedy.transport.refused import KeyRefusedError, explain_key
 from remedy.transport.stages import Stage, Stuck, limit
 from remedy.trust import KeyDecision, KeyState, ShownKey, SshServer
 from remedy.trust.known_hosts import Entry, Marker
