@@ -83,7 +83,9 @@ def apply(
         "prove_waves": prove_waves,
         "max_failures": max_failures,
     }
-    with opened(Options(**options), *MODULES, apply=limits, verify=proof) as (session, terminal):
+    # A plan of before may be refused as it is: no host hears of the command until it was read.
+    modules = () if plan_file or resume or approvals else MODULES
+    with opened(Options(**options), *modules, apply=limits, verify=proof) as (session, terminal):
         from remedy.audit.latest import LATEST, to_resume
         from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal

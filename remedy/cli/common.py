@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -105,13 +106,17 @@ COMMANDS_OPTION = click.option(
 
 @contextmanager
 def opened(
-    options: Options, *modules: str, **settings: dict[str, object]
+    options: Options,
+    *modules: str,
+    first: Callable[[], object] | None = None,
+    **settings: dict[str, object],
 ) -> Iterator[tuple[Session, Terminal]]:
     """Open the inventory of a command, and show an expected error in place of a traceback.
 
     Args:
         options: of the command.
         modules: what a command works with that reads its hosts in any case: imported while it connects to them.
+        first: raises what is wrong with the command's other options, before anything connects.
         settings: by section of the spec, what the command line sets in its place; None leaves a setting alone.
     """
     from remedy.cli.terminal import Terminal
@@ -123,6 +128,8 @@ def opened(
             raise UsageError(
                 "--quiet and --verbose exclude each other", next_step="Leave one of them out."
             )
+        if first is not None:
+            first()
         # pyinfra has to be loaded before other users of sockets.
         from pydantic import SecretStr
 
@@ -153,19 +160,45 @@ def opened(
             yield session, terminal
 
 
-def make_room_for(output: Path | None, terminal: Terminal) -> None:
-    """Leave standard output to a plan that is written there (``-o -``).
+def check_output(output: Path | None, *, as_json: bool = False) -> None:
+    """Refuse a file that cannot be written, before the hosts are asked for what is to go there.
+
+    Args:
+        output: the file; ``-`` for standard output, None for none.
+        as_json: whether the command writes a document to standard output.
 
     Raises:
-        UsageError: the document of ``--json`` would be there too.
+        UsageError: the document of ``--json`` would be there too, there is no such folder, or nothing can be
+            written there.
     """
-    if output != STANDARD:
-        return
-    if terminal.as_json:
+    if output == STANDARD and as_json:
         raise UsageError(
             "--json and -o - both write to standard output", next_step="Give a file with -o."
         )
-    terminal.make_room()
+    if output is None or output == STANDARD:
+        return
+    folder = output.resolve().parent
+    if output.is_dir():
+        reason = "it is a folder"
+    elif not folder.is_dir():
+        reason = f"there is no folder {folder}"
+    elif output.exists() and not output.is_file():
+        return  # a pipe, /dev/stdout
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        reason = f"no write access to {folder}"
+    else:
+        return
+    raise UsageError(
+        f"{output} cannot be written: {reason}",
+        next_step="Give a file in a folder that is there and can be written; no host was asked anything.",
+    )
+
+
+def make_room_for(output: Path | None, terminal: Terminal) -> None:
+    """Leave standard output to a plan that is written there (``-o -``); raises as ``check_output``."""
+    check_output(output, as_json=terminal.as_json)
+    if output == STANDARD:
+        terminal.make_room()
 
 
 def cooperate() -> None:

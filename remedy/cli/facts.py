@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -10,6 +11,15 @@ import click
 from remedy.cli.common import Options, host_options, opened
 from remedy.cli.document import print_document
 from remedy.cli.terminal import err, out
+
+MODULES = ("remedy.runs.probe", "remedy.report.facts")
+
+
+def _check(groups: tuple[str, ...]) -> None:
+    if groups:
+        from remedy.report.facts import check_groups
+
+        check_groups(groups)
 
 
 @click.command()
@@ -22,7 +32,7 @@ def facts(groups: tuple[str, ...], **options: Any) -> None:
     are there. Contents of files are digests, and secrets are left out. Hosts with the same value share a line.
     """
     opts = Options(**options)
-    with opened(opts, "remedy.runs.probe", "remedy.report.facts") as (session, _):
+    with opened(opts, *MODULES, first=partial(_check, groups)) as (session, _):
         from remedy.report.facts import facts_body, render_facts
         from remedy.report.failures import error_lines
         from remedy.runs.outcome import most_severe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 from remedy.cli.common import (
     COMMANDS_OPTION,
     Options,
+    check_output,
     host_options,
     make_room_for,
     opened,
@@ -28,10 +30,10 @@ from remedy.text import quoted
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
 def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -> None:
     """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
-    with opened(Options(**options), "remedy.runs.plan", "remedy.report.proposal") as (
-        session,
-        terminal,
-    ):
+    opts = Options(**options)
+    modules = ("remedy.runs.plan", "remedy.report.proposal")
+    check = partial(check_output, output, as_json=opts.as_json)
+    with opened(opts, *modules, first=check) as (session, terminal):
         make_room_for(output, terminal)
         from remedy.apply.waves import TAKEN_BACK
         from remedy.report.proposal import render_own

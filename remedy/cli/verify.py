@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from remedy.cli.common import Options, host_options, opened
+from remedy.cli.common import Options, check_output, host_options, opened
 from remedy.cli.proof import proof_options
+
+
+def _write(path: Path, text: str) -> tuple[str, ...]:
+    """Write the page; return what is wrong with that: a verdict is not lost for it."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return (f"the page {path} cannot be written: {error.strerror}",)
+    return ()
 
 
 @click.command()
@@ -40,12 +51,17 @@ def verify(
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; where that fails, the
     hosts or the links between two hosts that cause it.
     """
-    with opened(Options(**options), "remedy.runs.verify", verify=proof) as (session, terminal):
+    check = partial(check_output, html)
+    with opened(Options(**options), "remedy.runs.verify", first=check, verify=proof) as (
+        session,
+        terminal,
+    ):
         from remedy.report.page import page
         from remedy.runs.verify import verify
 
         terminal.show_rungs()
         outcome = verify(session, incremental=incremental, closer=closer)
         if html is not None and outcome.verdict is not None:
-            html.write_text(page(outcome.verdict, session.inventory.path.stem), encoding="utf-8")
+            text = page(outcome.verdict, session.inventory.path.stem)
+            outcome = replace(outcome, warnings=(*outcome.warnings, *_write(html, text)))
         terminal.finish(outcome)

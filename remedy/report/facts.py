@@ -104,15 +104,11 @@ def host_facts(state: HostState) -> dict[str, Any]:
     return facts
 
 
-def render_facts(states: Mapping[str, HostState], groups: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each value of each fact, with the hosts that have it.
-
-    Args:
-        states: by host.
-        groups: names of facts, such as ``kernel``; empty for all.
+def check_groups(groups: Sequence[str]) -> None:
+    """Refuse names that are no facts.
 
     Raises:
-        UsageError: there is no such fact.
+        UsageError: one of them is none.
     """
     for group in groups:
         if group not in HostState.model_fields:
@@ -120,6 +116,15 @@ def render_facts(states: Mapping[str, HostState], groups: Sequence[str]) -> Iter
                 f"there is no fact {group!r}",
                 next_step=f"Facts: {', '.join(sorted(HostState.model_fields))}.",
             )
+
+
+def render_facts(states: Mapping[str, HostState], groups: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each value of each fact, with the hosts that have it.
+
+    Args:
+        states: by host.
+        groups: names of facts, such as ``kernel``; empty for all.
+    """
     hosts: dict[tuple[str, str], list[str]] = {}
     for name, state in states.items():
         for group, value in host_facts(state).items():

@@ -45,13 +45,13 @@ def propose(
             f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
             next_step="List the runs: remedy history INVENTORY",
         )
+    carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
     approved = None if plan_file is None else _approved(session, run, plan_file)
     if plan_file is None and not saving:
         how = f"remedy rollback {run} {quoted(session.inventory.path)} -o plan.json"
         require_approval(session, None, None, 0, how)
     purpose = Purpose.READ if saving else Purpose.ROLL_BACK
     settled = settle(session, probe(session), purpose)
-    carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
     result = settled.result
     local = carried_out.restricted(host for host in session.hosts if host in result.fleet.states)
     plan = agreement.undoing(local, story, origin())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.spec import FILE_NAME as SPEC_NAME
-from remedy.spec import Spec, VerifySpec, load_spec, load_ssh, read_document
+from remedy.spec import SECTIONS, Spec, SpecSection, VerifySpec, load_spec, read_document
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
 from remedy.transport.reader import load_inventory
@@ -193,7 +193,7 @@ def open_session(
         settings: by section, what the command line sets in place of the spec; None leaves a setting alone.
         sudo_password: for hosts that ask for one.
         progress: receives what happens.
-        modules: what the command works with.
+        modules: what the command works with; without any, no connection is opened before the first is needed.
         only: the remedies that decide, empty for all; ``skip``: those that do not.
         strict: whether what remedies only report counts for the exit code, too.
 
@@ -220,14 +220,43 @@ def open_session(
 
         for name in modules:
             import_module(name)
-        return load_spec(file, section_models(), document)
+        return _load(file, section_models(), document, settings or {})
 
     document = read_document(file)
-    ssh = load_ssh(file, document)
-    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=ssh)
-    loaded = transport.meanwhile(hosts, load) if modules else load()
+    # Whatever is wrong with the settings and the command line is reported before a host hears of the command.
+    checked = _load(file, _named(document), document, settings or {})
+    choice = _choose(only, skip) if only or skip else _every()
+    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=checked.ssh)
+    # Where approvals are required, a command may yet be refused for want of them.
+    ahead = modules and not checked.approval.required
+    loaded = transport.meanwhile(hosts, load) if ahead else load()
     activities.append(_activity())
-    choice = _choose(only, skip)
-    for section, values in (settings or {}).items():
-        loaded.override(section, **values)
     return Session(inventory, loaded, transport, hosts, progress, activities[0], choice, strict)
+
+
+def _load(
+    file: Path | None,
+    models: Mapping[str, type[SpecSection]],
+    document: dict[str, Any],
+    settings: Mapping[str, Mapping[str, object]],
+) -> Spec:
+    """Return the settings of a file, with what the command line sets in their place."""
+    spec = load_spec(file, models, document)
+    for section, values in settings.items():
+        spec.override(section, **values)
+    return spec
+
+
+def _named(document: Iterable[str]) -> dict[str, type[SpecSection]]:
+    """Return the models of the sections that a settings file has, and as few others as that needs."""
+    models = dict(SECTIONS)
+    for name in document:
+        if name not in models:
+            from remedy.plan import section_models
+            from remedy.plan.registry import built_in
+
+            own = built_in(str(name))
+            if own is None:  # another package's, or none at all
+                return section_models()
+            models[name] = own.settings
+    return models

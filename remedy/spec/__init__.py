@@ -9,7 +9,7 @@ from __future__ import annotations
 from remedy.spec.apply import ApplySpec
 from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
-from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec, load_ssh, read_document
+from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec, read_document
 from remedy.spec.section import SpecSection
 from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import EngineName, LauncherName, VerifySpec
@@ -27,6 +27,5 @@ __all__ = [
     "SshSpec",
     "VerifySpec",
     "load_spec",
-    "load_ssh",
     "read_document",
 ]

@@ -130,13 +130,6 @@ def load_spec(
     return Spec({name: _section(where, name, model, document) for name, model in models.items()})
 
 
-def load_ssh(path: Path | None, document: dict[str, Any]) -> SshSpec:
-    """Read how to connect, and nothing else of ``remedy.yaml``; what it takes is as for ``load_spec``."""
-    section = _section("" if path is None else name_of(path), "ssh", SshSpec, document)
-    assert isinstance(section, SshSpec)
-    return section
-
-
 def read_document(path: Path | None) -> dict[str, Any]:
     """Return what a settings file holds, by section; None: nothing.
 
