@@ -80,7 +80,7 @@ class Session:
     hosts: tuple[str, ...]
     progress: Progress = field(default_factory=Silent)
     activity: Activity = field(default_factory=lambda: _activity())
-    choice: Choice = field(default_factory=lambda: _every())
+    choice: Choice = field(default_factory=lambda: _choose((), ()))
     strict: bool = False
 
     def __enter__(self) -> Session:
@@ -159,15 +159,11 @@ def _activity() -> Activity:
     return Activity()
 
 
-def _every() -> Choice:
-    from remedy.plan import EVERY
-
-    return EVERY
-
-
 def _choose(only: tuple[str, ...], skip: tuple[str, ...]) -> Choice:
-    from remedy.plan import choose, remedies
+    from remedy.plan import EVERY, choose, remedies
 
+    if not (only or skip):
+        return EVERY  # and no remedy is imported for its name
     return choose(only, skip, [remedy.name for remedy in remedies()])
 
 
@@ -202,17 +198,17 @@ def open_session(
         SpecError: the spec cannot be used.
         UsageError: ``limit`` selects no host, or there is no such remedy.
     """
-    progress = progress or Silent()
     inventory = load_inventory(path)
     beside = path.resolve().parent / SPEC_NAME
     file = spec or (beside if beside.exists() else None)
     hosts = inventory.select(limit)
+    hearer = progress or Silent()
     activities: list[Activity] = []
 
     def hear(event: HostEvent) -> None:
         for activity in activities:
             activity.hear(event)
-        progress.host(event)
+        hearer.host(event)
 
     def load() -> Spec:
         # Half of what a command on few hosts takes is importing, for which no host has to wait.
@@ -225,13 +221,13 @@ def open_session(
     document = read_document(file)
     # Whatever is wrong with the settings and the command line is reported before a host hears of the command.
     checked = _load(file, _named(document), document, settings or {})
-    choice = _choose(only, skip) if only or skip else _every()
+    choice = _choose(only, skip)
     transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=checked.ssh)
     # Where approvals are required, a command may yet be refused for want of them.
     ahead = modules and not checked.approval.required
     loaded = transport.meanwhile(hosts, load) if ahead else load()
     activities.append(_activity())
-    return Session(inventory, loaded, transport, hosts, progress, activities[0], choice, strict)
+    return Session(inventory, loaded, transport, hosts, hearer, activities[0], choice, strict)
 
 
 def _load(
