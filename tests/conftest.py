@@ -12,7 +12,7 @@ from tests.lab.forks import WHOLE
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A worker talks to pytest by real threads and locks. pyinfra puts gevent's in their place at import, and
     # the worker then dies at its end (LoopExit: "would block forever"); so in a worker it does not. Nothing is
-    # lost: no test that runs side by side has connections that give way to each other; the lab's never do.
+    # lost but the few tests of connections that give way to each other, which have `tests.alone.COOPERATIVE`.
     import gevent.monkey
 
     gevent.monkey.patch_all = lambda **_: None

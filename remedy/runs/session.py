@@ -214,12 +214,11 @@ def open_session(
         # Half of what a command on few hosts takes is importing, for which no host has to wait.
         from remedy.plan import section_models
 
-        for name in modules:
-            import_module(name)
+        tuple(map(import_module, modules))
         return _load(file, section_models(), document, settings or {})
 
     document = read_document(file)
-    # Whatever is wrong with the settings and the command line is reported before a host hears of the command.
+    # What is wrong with settings or the command line is reported before a host hears of the command.
     checked = _load(file, _named(document), document, settings or {})
     choice = _choose(only, skip)
     transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=checked.ssh)

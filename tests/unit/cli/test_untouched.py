@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from remedy.cli.main import main
+from tests.alone import COOPERATIVE
 
 
 @dataclass
@@ -93,6 +94,7 @@ def test_what_cannot_be_meant_reaches_no_host(
     assert place.callers == 0
 
 
+@COOPERATIVE
 def test_the_host_counts_who_comes(place: Place) -> None:
     (place.folder / "remedy.yaml").write_text("ssh: {connect: 1, key_exchange: 1}")
     code, output = place.remedy(f"check {I}")

@@ -14,6 +14,9 @@ from remedy.inventory import Inventory
 from remedy.transport import HostEvent, Script
 from remedy.transport.connections import Transport
 from remedy.transport.reader import load_inventory
+from tests.alone import COOPERATIVE
+
+pytestmark = COOPERATIVE
 
 
 @pytest.fixture
