@@ -6,14 +6,12 @@ import errno
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from signal import SIGPIPE
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
-import rich.text
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +19,8 @@ from remedy.cli.document import print_document
 from remedy.cli.interrupt import NAMES
 from remedy.cli.plain import written
 from remedy.cli.progress import StandardError
-from remedy.text import counted, fold, visible, visible_lines
+from remedy.report.console import VisibleConsole
+from remedy.text import counted, fold
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -31,39 +30,6 @@ if TYPE_CHECKING:
     from remedy.runs.outcome import RunOutcome
     from remedy.transport import HostEvent
     from remedy.verify.verdict import Rung
-
-
-def _one_line(text: str) -> str:
-    """Return text as one line of which every character shows; tabs stay, as rich makes spaces of them."""
-    return "\t".join(map(visible, text.split("\t")))
-
-
-# A rich ``Text`` is one line, whatever is put into it. Not only when it is rendered: before that rich takes out
-# some controls, which nobody would see, and makes lines of newlines.
-getattr(rich.text, "strip_control_codes")  # noqa: B009 - an AttributeError, where rich has it no more
-rich.text.strip_control_codes = _one_line  # type: ignore[assignment, attr-defined]
-
-
-class VisibleConsole(Console):
-    """A console that shows every character of what it is given, and sends no code but rich's own.
-
-    Args:
-        file: what it writes to; None for standard output.
-        options: as rich's own has them.
-    """
-
-    def __init__(self, file: IO[str] | None = None, **options: Any) -> None:
-        # No string is ever read as markup, or as the name of a symbol.
-        plain = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
-        super().__init__(file=file, **{**plain, **options})
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Yield what anything is made of, with text of which every character shows."""
-        for segment in super().render(renderable, options):
-            is_shown = segment.control or segment.text.isprintable()
-            yield segment if is_shown else Segment(visible_lines(segment.text), segment.style)
 
 
 class StandardOutput(VisibleConsole):
