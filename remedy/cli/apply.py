@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened, remedy_options
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
+from remedy.cli.pages import check_page, html_option, with_page
 from remedy.cli.proof import proof_options
 
 MODULES = ("remedy.runs.apply", "remedy.report.proposal")
@@ -55,6 +57,7 @@ MODULES = ("remedy.runs.apply", "remedy.report.proposal")
     is_flag=True,
     help="Check on the hosts whether each change can be made, up to the first write; write nothing there.",
 )
+@html_option("what was planned, how each host ended, and the proof")
 @click.option(
     "--accept-high-risk", is_flag=True, help="With --yes: also make changes marked as high risk."
 )
@@ -67,6 +70,7 @@ def apply(
     approvals: int | None,
     rehearse: bool,
     accept_high_risk: bool,
+    html: Path | None,
     waves: str | None,
     prove_waves: bool | None,
     max_failures: int | None,
@@ -85,7 +89,11 @@ def apply(
     }
     # A plan of before may be refused as it is: no host hears of the command until it was read.
     modules = () if plan_file or resume or approvals else MODULES
-    with opened(Options(**options), *modules, apply=limits, verify=proof) as (session, terminal):
+    check = partial(check_page, html, plan_file)
+    with opened(Options(**options), *modules, first=check, apply=limits, verify=proof) as (
+        session,
+        terminal,
+    ):
         from remedy.audit.latest import LATEST, to_resume
         from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal
@@ -103,10 +111,11 @@ def apply(
         )
         terminal.show(render_proposal(proposal, commands=commands))
         if rehearse:
-            terminal.finish(rehearsal.rehearse(session, proposal), proposal.unread)
+            outcome = rehearsal.rehearse(session, proposal)
+            terminal.finish(with_page(outcome, html, session), proposal.unread)
         question = hosts_question("Change")
         consent = consent_to(
             question, yes=yes, accept_high_risk=accept_high_risk, show=terminal.insist
         )
         outcome = apply.apply(session, proposal, consent=consent, prove=not no_verify)
-        terminal.finish(outcome, proposal.unread)
+        terminal.finish(with_page(outcome, html, session), proposal.unread)

@@ -44,12 +44,17 @@ def about(*, inventory: Path | None = None, run: str | None = None) -> None:
         _subject["run"] = run
 
 
+def began() -> str:
+    """Return when the command began, RFC 3339 in UTC."""
+    return _rfc3339(float(_state["began"]))
+
+
 def head(kind: str) -> dict[str, Any]:
     """Return what every document begins with: its kind, the tool, the times, the run and the inventory."""
     return {
         "schema": f"remedy.{kind}/1",
         "tool_version": __version__,
-        "began": _rfc3339(float(_state["began"])),
+        "began": began(),
         "ended": _rfc3339(time.time()),
         **_subject,
     }

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from remedy.cli.common import errors_shown, home_of
 from remedy.cli.document import print_document
-from remedy.cli.terminal import out
+from remedy.cli.pages import check_page, html_option, write_page
+from remedy.cli.terminal import err, out
 from remedy.text import counted
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ VERDICTS = {"proved": True, "not-proved": False, "none": None}
 @click.option(
     "--until", metavar="TIME", help="Runs that began before TIME; a date means the end of that day."
 )
+@html_option("the fleet's months: runs, verdicts, who, and which hosts came back how often")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def history(
     inventory: Path,
@@ -54,6 +57,7 @@ def history(
     verdict: str | None,
     since: str | None,
     until: str | None,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """List the runs of INVENTORY: when, what, by whom, and how they ended; the last one last."""
@@ -64,6 +68,7 @@ def history(
         from remedy.report.audit import run_line
         from remedy.report.records import history_body
 
+        check_page(html)
         path = home_of(inventory) / FILE_NAME
         begin = moment(since) if since else None
         end = moment(until, end=True) if until else None
@@ -75,6 +80,9 @@ def history(
             story for story in runs if within(story, begin, end) and _fits(story, modes, verdict)
         ]
         runs = runs[-number:] if number is not None else runs
+        problems = () if html is None else _write(html, inventory, runs)
+        for problem in problems:
+            err.print(Text(problem, style="yellow"))
         if as_json:
             print_document("history", history_body(runs))
             return
@@ -86,6 +94,15 @@ def history(
             )
         for story in runs:
             out.print(run_line(story))
+
+
+def _write(html: Path, inventory: Path, runs: list[Story]) -> tuple[str, ...]:
+    """Write the page of these runs; return what is wrong with that."""
+    from remedy.audit.export import plans_of
+    from remedy.report.pages.fleet import fleet_page, repairs
+
+    plans = plans_of(home_of(inventory), repairs(runs))
+    return write_page(html, fleet_page(runs, inventory.stem, inventory.name, plans))
 
 
 def _fits(story: Story, modes: tuple[str, ...], verdict: str | None) -> bool:

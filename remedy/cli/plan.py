@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from remedy.cli.common import (
     opened,
     remedy_options,
 )
+from remedy.cli.pages import check_page, html_option, write_page
 from remedy.text import quoted
 
 
@@ -27,12 +28,19 @@ from remedy.text import quoted
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the plan to this file."
 )
+@html_option("the plan, which remedy changes which hosts, and every command")
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
-def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -> None:
+def plan(
+    output: Path | None, html: Path | None, commands: bool, exit_code: bool, **options: Any
+) -> None:
     """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
     opts = Options(**options)
     modules = ("remedy.runs.plan", "remedy.report.proposal")
-    check = partial(check_output, output, as_json=opts.as_json)
+
+    def check() -> None:
+        check_output(output, as_json=opts.as_json)
+        check_page(html, output)
+
     with opened(opts, *modules, first=check) as (session, terminal):
         make_room_for(output, terminal)
         from remedy.apply.waves import TAKEN_BACK
@@ -46,4 +54,10 @@ def plan(output: Path | None, commands: bool, exit_code: bool, **options: Any) -
                 command = f"remedy apply {quoted(session.inventory.path)} --plan {quoted(output)}"
                 terminal.show(f"written to {output}; carry it out: {command}")
                 terminal.show(f"with --waves, {TAKEN_BACK}")
+        if html is not None and outcome.plan is not None:
+            from remedy.report.pages.plan import plan_page
+
+            text = plan_page(outcome.plan, session.inventory.path.stem, outcome.unread)
+            problems = write_page(html, text)
+            outcome = replace(outcome, warnings=(*outcome.warnings, *problems))
         terminal.finish(outcome)

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.document import print_document
-from remedy.cli.terminal import out
+from remedy.cli.pages import check_page, html_option, write_page
+from remedy.cli.terminal import err, out
 from remedy.errors import PlanFileError, UsageError
 from remedy.files import STANDARD
 
 if TYPE_CHECKING:
     from remedy.audit import Story
+    from remedy.plan import Plan
 
 
 @click.command()
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--limit", multiple=True, metavar="HOSTS", help="Ask only these hosts.")
 @click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
 @click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
+@html_option("the plan to the last byte, or the run as the journal has it")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: the plan, or the run.")
 def show(
     plan_or_run: str,
@@ -43,6 +47,7 @@ def show(
     limit: tuple[str, ...],
     spec: Path | None,
     ask_sudo_password: bool,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Render a plan file, or a run by its id or as `latest`: what was planned, by whom, and the results.
@@ -51,22 +56,32 @@ def show(
     """
     with errors_shown():
         path = Path(plan_or_run)
+        check_page(html, path)
         if path != STANDARD and (path.is_dir() or not path.exists()):
             options = None
             if inventory is not None:
                 home = home_of(inventory)
                 options = Options(inventory, spec, limit, ask_sudo_password=ask_sudo_password)
-            _show_run(plan_or_run, home, options, as_json=as_json)
+            _show_run(plan_or_run, home, options, html, as_json=as_json)
             return
-        _show_plan(path, as_json=as_json)
+        _show_plan(path, html, as_json=as_json)
 
 
-def _show_plan(path: Path, *, as_json: bool) -> None:
+def _write(html: Path, text: str) -> None:
+    for problem in write_page(html, text):
+        err.print(Text(problem, style="yellow"))
+
+
+def _show_plan(path: Path, html: Path | None, *, as_json: bool) -> None:
     from remedy.apply.waves import TAKEN_BACK
     from remedy.plan import read_plan
     from remedy.report.whole import render_whole
 
     plan = read_plan(path)
+    if html is not None:
+        from remedy.report.pages.plan import plan_file_page
+
+        _write(html, plan_file_page(plan))
     if as_json:
         digests = {"digest": plan.digest, "content_digest": plan.content_digest}
         body = {**digests, "inventory": plan.inventory, "plan": plan.model_dump(mode="json")}
@@ -77,17 +92,17 @@ def _show_plan(path: Path, *, as_json: bool) -> None:
         out.print(f"with --waves, {TAKEN_BACK}")
 
 
-def _show_run(run: str, home: Path, options: Options | None, *, as_json: bool) -> None:
+def _show_run(
+    run: str, home: Path, options: Options | None, html: Path | None, *, as_json: bool
+) -> None:
     """Show a run from the journal, and the plan that it carried out.
 
     Raises:
         UsageError: there is no such run.
     """
-    from remedy.audit.agreement import plan_path
     from remedy.audit.journal import FILE_NAME
     from remedy.audit.latest import LATEST, latest
     from remedy.audit.story import read_stories
-    from remedy.plan import read_plan
     from remedy.report.audit import render_run
 
     stories = read_stories(home / FILE_NAME)
@@ -100,23 +115,35 @@ def _show_run(run: str, home: Path, options: Options | None, *, as_json: bool) -
             f"{run} is neither a plan file nor a run in {home}",
             next_step="List the runs: remedy history INVENTORY. A journal in a different folder: --home FOLDER",
         )
+    receipts = _receipts(options, story)
+    plan, problem = _plan_of(story, home)
+    if html is not None:
+        from remedy.report.pages.story import story_page
+
+        _write(html, story_page(story, plan, problem, receipts))
     if as_json:
         from remedy.report.records import story_body
 
-        print_document("story", story_body(story, _receipts(options, story)))
+        print_document("story", story_body(story, receipts))
         return
-    plan, problem = None, ""
-    if plan_path(home, run).exists():
-        try:
-            plan = read_plan(plan_path(home, run), of_journal=True)
-        except PlanFileError as error:
-            problem = f"its plan cannot be shown: {error.message}"
-        else:
-            if story.digest not in ("", plan.digest):
-                problem = (
-                    "the plan that is kept for this run is NOT the plan that the journal names"
-                )
-    out.print(render_run(story, plan, problem, _receipts(options, story)))
+    out.print(render_run(story, plan, problem, receipts))
+
+
+def _plan_of(story: Story, home: Path) -> tuple[Plan | None, str]:
+    """Return the plan that is kept for a run, if any, and what is wrong with it."""
+    from remedy.audit.agreement import plan_path
+    from remedy.plan import read_plan
+
+    path = plan_path(home, story.run)
+    if not path.exists():
+        return None, ""
+    try:
+        plan = read_plan(path, of_journal=True)
+    except PlanFileError as error:
+        return None, f"its plan cannot be shown: {error.message}"
+    if story.digest not in ("", plan.digest):
+        return plan, "the plan that is kept for this run is NOT the plan that the journal names"
+    return plan, ""
 
 
 def _receipts(options: Options | None, story: Story) -> Mapping[str, str]:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from remedy.cli.common import Options, check_output, host_options, opened
+from remedy.cli.common import Options, host_options, opened
+from remedy.cli.pages import check_page, html_option, with_page
 from remedy.cli.proof import proof_options
-
-
-def _write(path: Path, text: str) -> tuple[str, ...]:
-    """Write the page; return what is wrong with that: a verdict is not lost for it."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        return (f"the page {path} cannot be written: {error.strerror}",)
-    return ()
 
 
 @click.command()
@@ -37,11 +28,8 @@ def _write(path: Path, text: str) -> tuple[str, ...]:
     help="Look at each host closely before and after: what moved, what it says, and where it "
     "differs from the others. For a few hosts: --limit.",
 )
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    metavar="FILE",
-    help="Write the verdict as a page, with a map of the links between hosts.",
+@html_option(
+    "the verdict, its cause, bandwidth over size, the pace of each host, a map of dead links"
 )
 def verify(
     incremental: bool, closer: bool, html: Path | None, proof: dict[str, object], **options: Any
@@ -51,17 +39,13 @@ def verify(
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; where that fails, the
     hosts or the links between two hosts that cause it.
     """
-    check = partial(check_output, html)
+    check = partial(check_page, html)
     with opened(Options(**options), "remedy.runs.verify", first=check, verify=proof) as (
         session,
         terminal,
     ):
-        from remedy.report.page import page
         from remedy.runs.verify import verify
 
         terminal.show_rungs()
         outcome = verify(session, incremental=incremental, closer=closer)
-        if html is not None and outcome.verdict is not None:
-            text = page(outcome.verdict, session.inventory.path.stem)
-            outcome = replace(outcome, warnings=(*outcome.warnings, *_write(html, text)))
-        terminal.finish(outcome)
+        terminal.finish(with_page(outcome, html, session))

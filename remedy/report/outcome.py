@@ -48,6 +48,19 @@ def render_outcome(
         outcome: how it ended.
         shown: by host, the error that was shown with the plan.
     """
+    parts: list[RenderableType] = [render_hosts(outcome, shown)]
+    if outcome.verdict is not None:
+        parts.append(render_verdict(outcome.verdict, outcome.explanation))
+    if outcome.views:
+        from remedy.report.look import render_views
+
+        parts.append(render_views(outcome.views))
+    parts += last_lines(outcome)
+    return Group(*parts)
+
+
+def render_hosts(outcome: RunOutcome, shown: Mapping[str, RemedyError] = NOTHING) -> RenderableType:
+    """Return how the hosts of a run ended, as ``render_outcome`` does, without what was proved."""
     parts: list[RenderableType] = []
     by_status = _by_status(outcome)
     for status in HostStatus:
@@ -70,13 +83,6 @@ def render_outcome(
     if outcome.converged is not None:
         parts.append(_convergence(outcome))
     parts += [Text(f"  {line}", style=_wave_style(line)) for line in outcome.waves]
-    if outcome.verdict is not None:
-        parts.append(render_verdict(outcome.verdict, outcome.explanation))
-    if outcome.views:
-        from remedy.report.look import render_views
-
-        parts.append(render_views(outcome.views))
-    parts += _last_lines(outcome)
     return Group(*parts)
 
 
@@ -134,7 +140,7 @@ def _survival_lines(survival: Mapping[str, Survival]) -> Iterator[Text]:
             yield Text(f"  {hosts}: {title}", style=style)
 
 
-def _last_lines(outcome: RunOutcome) -> Iterator[Text]:
+def last_lines(outcome: RunOutcome) -> Iterator[Text]:
     """Yield what there is to know of the run as a whole."""
     if outcome.mode == "apply" and outcome.verdict is None:
         yield Text("not verified: --no-verify", style="yellow")

@@ -66,8 +66,7 @@ def render_plan(
     whole = plan if of is None else of
     if not plan.changes:
         return Group(*_unchanged(plan, plan.findings), tally(whole, unread))
-    cured, others = _assigned(plan)
-    middle = [*_changes(plan, cured, action or _action), *_unchanged(plan, others)]
+    middle = [*_body(plan, action or _action)]
     head = [Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold"), weighed(plan)]
     again = [weighed(plan)] if len(middle) > LONG else []
     return Group(
@@ -79,6 +78,17 @@ def render_plan(
         *again,
         *([] if action else [Text(f"  {IN_FULL}", style="dim")]),
     )
+
+
+def render_body(plan: Plan, action: Shown | None = None) -> RenderableType:
+    """Return the changes with what they cure, and what is not changed, without a head and a last line."""
+    return Group(*_body(plan, action or _action))
+
+
+def _body(plan: Plan, action: Shown) -> Iterator[RenderableType]:
+    cured, others = _assigned(plan)
+    yield from _changes(plan, cured, action)
+    yield from _unchanged(plan, others)
 
 
 def render_steps(plan: Plan) -> RenderableType:

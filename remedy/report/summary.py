@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -73,21 +74,32 @@ def _places(changes: Iterable[Change], words_of: Callable[[Change], str]) -> str
     return "; ".join([*places, *more])
 
 
-def by_remedy(plan: Plan) -> Table:
+@dataclass(frozen=True)
+class RemedyRow:
+    """How many changes a remedy makes, and on which hosts, folded."""
+
+    remedy: str
+    changes: int
+    hosts: str
+
+
+def remedies_of(plan: Plan) -> tuple[RemedyRow, ...]:
     """Return which remedy changes which hosts."""
+    groups: dict[str, list[Change]] = {}
+    for change in plan.changes:
+        groups.setdefault(change.remedy, []).append(change)
+    return tuple(
+        RemedyRow(remedy, len(changes), fold(change.host for change in changes))
+        for remedy, changes in groups.items()
+    )
+
+
+def by_remedy(plan: Plan) -> Table:
+    """Return which remedy changes which hosts, as a table."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("  remedy", min_width=17)
     table.add_column("changes", justify="right")
     table.add_column("hosts", overflow="fold")
-    for remedy, changes in _grouped(plan.changes):
-        table.add_row(
-            Text(f"  {remedy}"), str(len(changes)), Text(fold(change.host for change in changes))
-        )
+    for row in remedies_of(plan):
+        table.add_row(Text(f"  {row.remedy}"), str(row.changes), Text(row.hosts))
     return table
-
-
-def _grouped(changes: Iterable[Change]) -> Iterator[tuple[str, list[Change]]]:
-    groups: dict[str, list[Change]] = {}
-    for change in changes:
-        groups.setdefault(change.remedy, []).append(change)
-    yield from groups.items()

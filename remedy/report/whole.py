@@ -106,10 +106,10 @@ def render_commands(plan: Plan, unread: int = 0) -> RenderableType:
         plan: what is to be shown.
         unread: how many hosts could not be read, so that what they need is unknown.
     """
-    return render_plan(plan, unread, action=_exact_action)
+    return render_plan(plan, unread, action=exact_action)
 
 
-def _exact_action(change: Change, plan: Plan) -> Iterator[RenderableType]:
+def exact_action(change: Change, plan: Plan) -> Iterator[RenderableType]:
     """Yield what a change does, to the last byte."""
     action = change.action
     yield from _command(action) if isinstance(action, CommandAction) else _file(action, plan)
@@ -215,7 +215,7 @@ def _changes(
             yield Quoted("      does      ", first.does)
         if first.restarts:
             yield Quoted("      restarts  ", first.restarts)
-        yield from _exact_action(first, plan)
+        yield from exact_action(first, plan)
         yield from _unread(first, "      ")
 
 

@@ -19,16 +19,20 @@ from rich.progress import Progress
 from remedy.audit.export import AuditRow, as_csv
 from remedy.audit.story import Story
 from remedy.cli import plain
-from remedy.cli.terminal import HostStep, StandardOutput, VisibleConsole, step_table
+from remedy.cli.terminal import HostStep, StandardOutput, step_table
 from remedy.diagnose.diagnosis import Candidate, Diagnosis, Explanation
 from remedy.plan import Plan, all_causes
 from remedy.report.audit import render_run, run_line
+from remedy.report.console import VisibleConsole
 from remedy.report.diagnosis import render_diagnosis
 from remedy.report.document import run_document
 from remedy.report.ladder import render_rung, render_verdict
 from remedy.report.look import render_views
 from remedy.report.outcome import render_outcome
-from remedy.report.page import page
+from remedy.report.pages.fleet import fleet_page
+from remedy.report.pages.plan import plan_file_page, plan_page
+from remedy.report.pages.run import Circumstances, run_page
+from remedy.report.pages.story import story_page
 from remedy.report.plan import render_plan
 from remedy.report.whole import exact
 from remedy.runs.outcome import RunOutcome
@@ -128,16 +132,40 @@ class _Words(HTMLParser):
         self.tags.append(tag)
 
 
-def test_a_page_shows_every_character_and_has_no_markup_of_others() -> None:
-    tags = []
-    for payload in (HARMLESS, HARM, "".join(CODES), "<script>alert(1)</script>", "'\"><img src=x>"):
-        text = page(filled(Verdict, payload, passed=False, dead_count=1), payload)
+def pages(text: str) -> Iterator[str]:
+    """Yield the pages of a plan, a run and a fleet whose every text is ``text``."""
+    label = next(iter(all_causes()))
+    diagnosis = filled(
+        Diagnosis, text, label=label, candidates=(filled(Candidate, text, label=label),)
+    )
+    explanation = filled(Explanation, text, diagnosis=diagnosis)
+    verdict = filled(Verdict, text, passed=False, dead_count=1)
+    plan = filled(
+        Plan, text.encode(errors="replace").decode()
+    )  # one with a lone surrogate has no digest
+    outcome = filled(RunOutcome, text, plan=plan, verdict=verdict, explanation=explanation)
+    yield plan_page(plan, text, 1)
+    yield plan_file_page(plan)
+    yield run_page(outcome, text, Circumstances(text, text))
+    story = filled(Story, text, waves=[], red={}, exit_code=1, proved=False, mode="apply")
+    story.results = {text: {text: "done"}}
+    yield story_page(story, plan, text, {text: text})
+    yield fleet_page([story, story], text, text, {text: plan})
+
+
+@pytest.mark.parametrize(
+    "payload", [HARM, "".join(CODES), "<script>alert(1)</script>", "'\"><img src=x>", "{{ 7 * 7 }}"]
+)
+def test_a_page_shows_every_character_and_has_no_markup_of_others(payload: str) -> None:
+    for text, harmless in zip(pages(payload), pages(HARMLESS), strict=True):
         assert shows(text), ascii(payload)
-        words = _Words()
-        words.feed(text)
-        tags.append(words.tags)
-    assert tags[0]
-    assert all(found == tags[0] for found in tags)
+        ours, theirs = _Words(), _Words()
+        ours.feed(harmless)
+        theirs.feed(text)
+        # Lines of text are as many spans as they are long.
+        assert [tag for tag in theirs.tags if tag != "span"] == [
+            tag for tag in ours.tags if tag != "span"
+        ]
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "%", "|"])

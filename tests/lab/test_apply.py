@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections import Counter
@@ -47,6 +48,7 @@ class ApplyStory:
     checked: RemedyOutput
     unasked: RemedyOutput
     looked_at: Mapping[str, HostNames]
+    planned: RemedyOutput
     applied: RemedyOutput
     right: Mapping[str, HostNames]
     resolved: Mapping[str, Mapping[str, str]]
@@ -76,7 +78,10 @@ def story(module_cluster: Cluster) -> ApplyStory:
     told["checked"] = site.remedy("check", "--exit-code")
     told["unasked"] = site.remedy("apply")
     told["looked_at"] = site.all_names()
-    told["applied"] = site.remedy("apply", "--yes", "--json")
+    told["planned"] = site.remedy("plan", "--html", str(site.folder / "plan.html"))
+    told["applied"] = site.remedy(
+        "apply", "--yes", "--json", "--html", str(site.folder / "run.html")
+    )
     told["right"] = site.all_names()
     told["resolved"] = {host: site.resolved(host) for host in module_cluster.hosts}
     marks = site.log_sessions()
@@ -140,6 +145,21 @@ def test_apply_says_what_it_did_in_one_document(story: ApplyStory) -> None:
         planned = [c["id"] for c in document["plan"]["changes"] if c["host"] == name]
         assert [change["id"] for change in host["changes"]] == planned
     assert re.fullmatch("[0-9a-f]{64}", document["plan"]["digest"])
+
+
+def test_the_plan_and_the_run_have_pages(story: ApplyStory) -> None:
+    assert story.planned.code == 0
+    plan, run = (
+        html.unescape((story.site.folder / name).read_text(encoding="utf-8"))
+        for name in ("plan.html", "run.html")
+    )
+    document = story.applied.document
+    title = document["plan"]["changes"][0]["title"]
+    assert title in plan
+    assert title in run
+    assert document["run"] in run
+    assert '<span class="good">proved</span>' in run
+    assert "<svg" in run
 
 
 def test_the_all_reduce_proves_it(story: ApplyStory) -> None:

@@ -76,7 +76,9 @@ def test_three_faults_of_three_kinds_are_named_at_once(site: Site) -> None:
     assert outcomes == {"dropped", "no name"}
     steps = [culprit["next_step"] for culprit in verdict["culprits"]]
     assert all(step.startswith("remedy apply") for step in steps)
-    assert "<svg" in (site.folder / "verdict.html").read_text(encoding="utf-8")
+    page = (site.folder / "verdict.html").read_text(encoding="utf-8")
+    assert '<div class="map">' in page
+    assert answer.document["run"] in page
 
 
 @pytest.mark.full

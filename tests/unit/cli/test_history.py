@@ -70,6 +70,21 @@ def test_show_latest_is_the_newest_run(inventory: Path) -> None:
     assert result.output.startswith("run c1: check"), result.output
 
 
+def test_runs_and_fleets_have_pages(inventory: Path, tmp_path: Path) -> None:
+    page = tmp_path / "fleet.html"
+    assert listed(inventory, "--command", "apply", "--html", str(page)) == ["a1"]
+    text = page.read_text()
+    assert "1 run, last proved" in text
+    assert "ann@ops" in text
+    assert "v1" not in text, "the page has the runs that are listed"
+    home = str(inventory.parent / ".remedy")
+    page = tmp_path / "run.html"
+    done = CliRunner().invoke(main, ["show", "a1", "--home", home, "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "run a1: " in page.read_text()
+    assert "the sum is exact" in page.read_text()
+
+
 def test_nothing_is_latest_where_nothing_is_on_record(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["show", "latest", "--home", str(tmp_path)])
     assert result.exit_code == 2

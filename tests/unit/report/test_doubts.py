@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console, RenderableType
@@ -13,12 +14,13 @@ from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.audit import render_run
 from remedy.report.ladder import render_verdict
 from remedy.report.outcome import render_outcome
-from remedy.report.page import COLOURS, page
+from remedy.report.pages.proof import KINDS
 from remedy.report.plan import render_plan
 from remedy.runs.host import probed, unread
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.verify.verdict import DeadLink, HostVerdict, Rung, Verdict
 from tests.unit.build import record
+from tests.unit.report.pages.samples import proof_page
 
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
 HOSTS = ("gpu01", "gpu02", "gpu03")
@@ -43,24 +45,25 @@ def verdict(*, passed: bool, rungs: tuple[Rung, ...] = (TRIED,)) -> Verdict:
 
 
 def squares(text: str, outcome: str) -> int:
-    return text.count(f'fill="{COLOURS[outcome]}"')
+    look, letter = KINDS[outcome]
+    return len(re.findall(rf'<td class="{look}"[^>]*>{re.escape(letter)}</td>', text))
 
 
 def test_a_host_that_took_no_part_is_not_painted_green() -> None:
-    text = page(verdict(passed=False).excusing({"gpu03": "gpu03: no connection"}), "fleet")
+    text = proof_page(verdict(passed=False).excusing({"gpu03": "gpu03: no connection"}), "fleet")
     assert (squares(text, "ok"), squares(text, "refused"), squares(text, "not tested")) == (1, 1, 4)
-    assert '<td>gpu03</td><td class="dim">not-tested</td>' in text
+    assert '<td class="names">gpu03</td><td class="word dim">not-tested</td>' in text
 
 
 def test_links_that_nobody_tried_are_not_painted_green() -> None:
-    text = page(verdict(passed=False, rungs=()), "fleet")
+    text = proof_page(verdict(passed=False, rungs=()), "fleet")
     assert (squares(text, "ok"), squares(text, "not tested")) == (0, 1)
 
 
 def test_a_proof_without_some_hosts_says_so_in_its_title() -> None:
     whole, part = verdict(passed=True), verdict(passed=True).excusing({"gpu03": "no connection"})
-    assert '<span class="good">proved</span>' in page(whole, "fleet")
-    assert '<span class="part">proved, but 1 host not tested</span>' in page(part, "fleet")
+    assert '<span class="good">proved</span>' in proof_page(whole, "fleet")
+    assert '<span class="part">proved, but 1 host not tested</span>' in proof_page(part, "fleet")
     assert "not tested: gpu03 (no connection)" in text_of(render_verdict(part, None))
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from remedy.report.ladder import render_details
-from remedy.report.page import page
 from remedy.verify.allreduce.judge import judge
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.onhost.engines.torch_rank.pairs import PARTNERS, partners, takes
 from remedy.verify.verdict import Verdict
+from tests.unit.report.pages.samples import proof_page
 from tests.unit.verify.proof_bench import answers, good_records, make_plan
 
 
@@ -94,9 +94,9 @@ def test_slow_hosts_are_in_the_text_the_document_and_the_page() -> None:
     document = json.loads(verdict.model_dump_json())
     assert document["slow"] == [{"host": "gpu04", "gbps": pytest.approx(2.5), "share": 0.25}]
     assert document["pace"]["gpu01"] == pytest.approx(10.0)
-    text = page(verdict, "inventory")
-    assert '<td class="bad">gpu04</td><td class=n>2.5</td><td class=n>25%</td>' in text
-    assert "Slow hosts" not in page(verdict_of(plan, dict.fromkeys(gbps, 10.0)), "inventory")
+    text = proof_page(verdict, "inventory")
+    assert '<td class="word bad">gpu04</td><td class="n">2.5</td><td class="n">25%</td>' in text
+    assert "Slow hosts" not in proof_page(verdict_of(plan, dict.fromkeys(gbps, 10.0)), "inventory")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.report.page import page
 from remedy.verify.reach import answers as answers_module
 from remedy.verify.reach.answers import judge_links
 from remedy.verify.reach.plan import ReachPlan
 from remedy.verify.reach.result import Reach
 from remedy.verify.verdict import HostVerdict, Verdict
+from tests.unit.report.pages.samples import proof_page
 from tests.unit.verify.reach.reach_bench import PORTS, answers, make_plan
 
 
@@ -96,6 +96,6 @@ def test_a_page_draws_no_map_of_what_it_does_not_know() -> None:
         outcomes=tuple(HostVerdict(host=f"gpu{n}", outcome="fail", reason="x") for n in range(4)),
         dead_count=999_999,
     )
-    text = page(verdict, "inventory")
-    assert "<rect" not in text
+    text = proof_page(verdict, "inventory")
+    assert 'class="map"' not in text
     assert "999,999 links are dead" in text

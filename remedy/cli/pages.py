@@ -1,0 +1,78 @@
+"""The option ``--html`` of commands whose result is worth keeping as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from remedy.cli import document
+from remedy.cli.common import check_output
+from remedy.errors import UsageError
+from remedy.files import STANDARD
+
+if TYPE_CHECKING:
+    from remedy.runs.outcome import RunOutcome
+    from remedy.runs.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def html_option(words: str) -> Callable[[F], F]:
+    """Return the option as a decorator; a command receives it as ``html``.
+
+    Args:
+        words: what the page shows, for the help.
+    """
+    return click.option(
+        "--html",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help=f"Also write a page to FILE: {words}.",
+    )
+
+
+def check_page(html: Path | None, *others: Path | None) -> None:
+    """Refuse a page that cannot be written, before any host is asked.
+
+    Args:
+        html: the file; None for no page.
+        others: files that the command writes as well.
+
+    Raises:
+        UsageError: it is standard output, another file of the command, or cannot be written.
+    """
+    if html is None:
+        return
+    if html == STANDARD:
+        raise UsageError("a page is not written to standard output", next_step="Name a file.")
+    if any(other is not None and other.resolve() == html.resolve() for other in others):
+        raise UsageError(
+            f"{html} would be written twice: once as a page", next_step="Give two names."
+        )
+    check_output(html)
+
+
+def write_page(html: Path, text: str) -> tuple[str, ...]:
+    """Write a page; return what is wrong with that: a result is not lost for it."""
+    try:
+        html.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return (f"the page {html} cannot be written: {error.strerror}",)
+    return ()
+
+
+def with_page(outcome: RunOutcome, html: Path | None, session: Session) -> RunOutcome:
+    """Write the page of a run, where one is wanted; return the outcome with what is wrong with that."""
+    if html is None:
+        return outcome
+    from remedy.apply.start import origin
+    from remedy.report.pages.run import Circumstances, run_page
+
+    text = run_page(
+        outcome, session.inventory.path.stem, Circumstances(document.began(), origin().author)
+    )
+    return replace(outcome, warnings=(*outcome.warnings, *write_page(html, text)))

@@ -1,0 +1,223 @@
+"""The page of a fleet: its months as the journal has them, and the hosts that came back."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from remedy.audit.story import Story
+from remedy.plan import Plan
+from remedy.report.audit import WITHOUT_END
+from remedy.report.pages.proof import SquareKind
+from remedy.report.pages.sheet import Sheet
+from remedy.templating import render_page
+from remedy.text import counted, fold, folded
+
+PROVED = SquareKind("proved", "ok", "P")
+RED = SquareKind("not proved", "worst", "N")
+FAILED = SquareKind("failed or refused", "worse", "F")
+CUT_OFF = SquareKind("not ended", "doubt", "E")
+UNPROVED = SquareKind("changed, not verified", "doubt", "V")
+LOOKED = SquareKind("only looked or saved", "blank", "")
+KINDS = (PROVED, RED, FAILED, CUT_OFF, UNPROVED, LOOKED)
+NAMES = 120
+"""Characters of folded hosts in a row."""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run in a row.
+
+    Args:
+        kind: the square that it is.
+        tip: what is said of that.
+        done: how many changes it made.
+    """
+
+    run: str
+    begun: str
+    mode: str
+    changes: int
+    done: int
+    hosts: str
+    end: str
+    proof: str
+    kind: SquareKind
+    by: str
+
+    @property
+    def kind_look(self) -> str:
+        """The class of its proof."""
+        return {"proved": "good", "not proved": "bad"}.get(self.proof, "dim")
+
+    @property
+    def tip(self) -> str:
+        """What is said of its square."""
+        return f"{self.begun} {self.mode} by {self.by}: {self.kind.outcome}"
+
+
+@dataclass(frozen=True)
+class Month:
+    """The runs of a month, in order, and their sums."""
+
+    name: str
+    runs: tuple[RunRow, ...]
+
+    @property
+    def changes(self) -> int:
+        """How many changes were made."""
+        return sum(run.done for run in self.runs)
+
+    @property
+    def proved(self) -> int:
+        """How many runs ended with a proof."""
+        return sum(run.proof == "proved" for run in self.runs)
+
+    @property
+    def red(self) -> int:
+        """How many ended with a proof that failed."""
+        return sum(run.proof == "not proved" for run in self.runs)
+
+    @property
+    def people(self) -> str:
+        """Who typed them."""
+        return ", ".join(dict.fromkeys(run.by for run in self.runs if run.by))
+
+
+@dataclass(frozen=True)
+class Returning:
+    """Hosts that were changed in more than one run, in the same ones.
+
+    Args:
+        hosts: folded.
+        times: in how many runs.
+        last: when the last of them began.
+        titles: of the changes that were made more than once.
+    """
+
+    hosts: str
+    times: int
+    last: str
+    titles: tuple[str, ...]
+
+
+def fleet_page(runs: Sequence[Story], name: str, inventory: str, plans: Mapping[str, Plan]) -> str:
+    """Return the page.
+
+    Args:
+        runs: of the journal, in the order in which they began.
+        name: of the fleet.
+        inventory: the file's name.
+        plans: by run, what it carried out, where that is kept: it has the titles of changes.
+    """
+    rows = [row_of(story) for story in runs]
+    span = f"{rows[0].begun[:10]} to {rows[-1].begun[:10]}" if rows else ""
+    verdicts = [story.proved for story in runs if story.proved is not None]
+    state, look = "never verified", "part"
+    if verdicts:
+        state, look = ("last proved", "good") if verdicts[-1] else ("last not proved", "bad")
+    sheet = Sheet(
+        name,
+        f"{counted(len(rows), 'run')}, {state}",
+        look,
+        rows=tuple((k, v) for k, v in (("inventory", inventory), ("runs", span)) if v),
+    )
+    return render_page(
+        "fleet.html",
+        sheet=sheet,
+        kinds=KINDS,
+        months=months(rows),
+        returning=returning(runs, plans),
+        runs=rows[::-1],
+    )
+
+
+def row_of(story: Story) -> RunRow:
+    """Return a run in a row."""
+    made = sum(map(len, _made(story).values()))
+    end = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
+    if story.mode in WITHOUT_END:
+        end = WITHOUT_END[story.mode]
+    proof = {True: "proved", False: "not proved", None: ""}[story.proved]
+    hosts = dict.fromkeys((*story.planned, *story.hosts))
+    return RunRow(
+        story.run,
+        _minute(story.time),
+        story.mode,
+        story.count,
+        made,
+        folded(hosts, NAMES).removesuffix(" (--json)") if hosts else "",
+        end,
+        proof,
+        _kind(story, made),
+        story.by,
+    )
+
+
+def _minute(time: str) -> str:
+    """Return a time of the journal without its seconds."""
+    return time[:16].replace("T", " ")
+
+
+def _kind(story: Story, made: int) -> SquareKind:
+    if story.proved is not None:
+        return PROVED if story.proved else RED
+    if story.mode in WITHOUT_END:
+        return LOOKED
+    if story.exit_code is None:
+        return CUT_OFF
+    if story.exit_code not in (0, 10):
+        return FAILED
+    return UNPROVED if made else LOOKED
+
+
+def months(rows: Iterable[RunRow]) -> tuple[Month, ...]:
+    """Return the months with runs, the last one first."""
+    groups = groupby(rows, key=lambda row: row.begun[:7])
+    return tuple(Month(name, tuple(runs)) for name, runs in groups)[::-1]
+
+
+def repairs(runs: Iterable[Story]) -> tuple[Story, ...]:
+    """Return the runs that changed hosts, but for those that took changes back."""
+    return tuple(story for story in runs if story.mode == "apply" and _made(story))
+
+
+def _made(story: Story) -> dict[str, list[str]]:
+    """Return the ids of the changes that a run made, by host."""
+    made = {
+        host: [change for change, status in ends.items() if status == "done"]
+        for host, ends in story.results.items()
+    }
+    return {host: changes for host, changes in made.items() if changes}
+
+
+def returning(runs: Iterable[Story], plans: Mapping[str, Plan]) -> tuple[Returning, ...]:
+    """Return the hosts that were changed in more than one run, the most frequent first.
+
+    Args:
+        runs: in the order in which they began.
+        plans: by run, where it is kept.
+    """
+    times: dict[str, list[str]] = defaultdict(list)
+    made: dict[str, Counter[str]] = defaultdict(Counter)
+    for story in repairs(runs):
+        titles = _titles(plans.get(story.run))
+        for host, changes in _made(story).items():
+            times[host].append(_minute(story.time))
+            made[host].update({titles.get((host, change), change) for change in changes})
+    alike: dict[tuple[int, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for host, begun in times.items():
+        if len(begun) > 1:
+            again = tuple(sorted(title for title, count in made[host].items() if count > 1))
+            alike[len(begun), begun[-1], again].append(host)
+    rows = (Returning(fold(hosts), *shape) for shape, hosts in alike.items())
+    return tuple(sorted(rows, key=lambda row: (-row.times, row.hosts)))
+
+
+def _titles(plan: Plan | None) -> dict[tuple[str, str], str]:
+    """Return the titles of a plan's changes by host and id."""
+    if plan is None:
+        return {}
+    return {(change.host, change.id): change.title for change in plan.changes}

@@ -1,0 +1,93 @@
+"""The page of a run: how its hosts ended, and what was proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Group
+
+from remedy.report.diagnosis import render_explanation
+from remedy.report.look import render_views
+from remedy.report.outcome import last_lines, render_hosts
+from remedy.report.pages.proof import ground, hosts_of, map_of, pace_of, plot_of, tests_of
+from remedy.report.pages.sheet import Sheet, lines_of
+from remedy.report.plan import render_steps
+from remedy.report.whole import render_body
+from remedy.runs.outcome import OK, UNREACHABLE, RunOutcome
+from remedy.templating import render_page
+from remedy.text import counted
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What an outcome does not say of its run.
+
+    Args:
+        began: when the command began, RFC 3339 in UTC.
+        by: who typed it, user@machine.
+    """
+
+    began: str
+    by: str
+
+
+def run_page(outcome: RunOutcome, name: str, circumstances: Circumstances) -> str:
+    """Return the page.
+
+    Args:
+        outcome: how the run ended.
+        name: of the fleet.
+        circumstances: when, and who.
+    """
+    verdict, explanation = outcome.verdict, outcome.explanation
+    state, look = _state(outcome)
+    rows = [
+        ("command", f"remedy {outcome.mode}"),
+        ("begun", f"{circumstances.began} by {circumstances.by}"),
+        ("run", outcome.run),
+        ("takes back or resumes", outcome.of),
+        ("inventory", outcome.inventory),
+        ("hosts", str(len(outcome.hosts))),
+        ("plan", outcome.plan.digest if outcome.plan is not None and outcome.plan.changes else ""),
+        ("proof", " · ".join(ground(verdict)) if verdict is not None else ""),
+        ("exit code", str(outcome.exit_code)),
+    ]
+    plan = outcome.plan if outcome.plan is not None and outcome.plan.changes else None
+    return render_page(
+        "run.html",
+        sheet=Sheet(
+            name,
+            state,
+            look,
+            reason=verdict.reason if verdict is not None else "",
+            rows=tuple((key, value) for key, value in rows if value),
+        ),
+        cause=lines_of(render_explanation(explanation)) if explanation is not None else (),
+        # Whoever wrote the plan: its words stand beside every command, whole.
+        plan=lines_of(render_steps(plan)) if plan is not None else (),
+        whole=lines_of(render_body(plan)) if plan is not None else (),
+        result=lines_of(Group(render_hosts(outcome), *last_lines(outcome))),
+        verdict=verdict,
+        plot=plot_of(verdict) if verdict is not None else None,
+        pace=pace_of(verdict) if verdict is not None else None,
+        map=map_of(verdict) if verdict is not None else None,
+        tests=tests_of(verdict) if verdict is not None else (),
+        hosts=hosts_of(verdict) if verdict is not None else (),
+        views=lines_of(render_views(outcome.views)) if outcome.views else (),
+    )
+
+
+def _state(outcome: RunOutcome) -> tuple[str, str]:
+    """Return the heading of a run, and how it looks."""
+    verdict = outcome.verdict
+    if verdict is None:
+        if outcome.exit_code == OK:
+            return "done, not verified", "part"
+        return f"ended with exit code {outcome.exit_code}, not verified", "bad"
+    if not verdict.passed:
+        return "not proved", "bad"
+    if verdict.absent:
+        return f"proved, but {counted(len(verdict.absent), 'host')} not tested", "part"
+    if outcome.exit_code not in (OK, UNREACHABLE):
+        return f"proved, but exit code {outcome.exit_code}", "bad"
+    return "proved", "good"

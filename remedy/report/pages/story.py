@@ -1,0 +1,52 @@
+"""The page of a run as the journal has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from remedy.audit.story import Story
+from remedy.plan import Plan
+from remedy.report.audit import WITHOUT_END, render_run
+from remedy.report.pages.sheet import Sheet, lines_of
+from remedy.report.whole import render_body
+from remedy.runs.outcome import OK, PENDING
+from remedy.templating import render_page
+
+
+def story_page(story: Story, plan: Plan | None, problem: str, receipts: Mapping[str, str]) -> str:
+    """Return the page; the arguments are those of ``render_run``."""
+    state, look = _state(story)
+    end = "" if story.exit_code is None else str(story.exit_code)
+    rows = [
+        ("command", f"remedy {story.mode}"),
+        ("begun", f"{story.time} by {story.by or 'unknown'}"),
+        ("approved by", ", ".join(story.approvals)),
+        ("takes back", story.of),
+        ("resumes", story.resumes),
+        ("plan", story.digest),
+        ("exit code", end),
+    ]
+    return render_page(
+        "story.html",
+        sheet=Sheet(
+            f"run {story.run}",
+            state,
+            look,
+            reason=story.reason,
+            rows=tuple((key, value) for key, value in rows if value),
+        ),
+        story=lines_of(render_run(story, plan, problem, receipts)),
+        whole=lines_of(render_body(plan)) if plan is not None else (),
+    )
+
+
+def _state(story: Story) -> tuple[str, str]:
+    """Return the heading of a run, and how it looks."""
+    if story.mode in WITHOUT_END:
+        return WITHOUT_END[story.mode], "part"
+    if story.exit_code is None:
+        return "not ended", "bad"
+    if story.proved is not None:
+        return ("proved", "good") if story.proved else ("not proved", "bad")
+    look = "part" if story.exit_code in (OK, PENDING) else "bad"
+    return f"ended with exit code {story.exit_code}, not verified", look
