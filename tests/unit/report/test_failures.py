@@ -9,6 +9,13 @@ from ClusterShell.NodeSet import NodeSet
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit.survival import Boot, Survival
+from remedy.diagnose.diagnosis import (
+    Confirmation,
+    ConfirmationStatus,
+    Diagnosis,
+    Explanation,
+    Quote,
+)
 from remedy.errors import ChangedKeyError, RemedyError, UnreachableError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.culprits import accusations, link_lines
@@ -92,6 +99,32 @@ def test_a_red_verify_of_8_hosts_has_30_lines_at_most(*, named_alike: bool) -> N
     assert heads[0].startswith("  gpu[001-008]: ")
     assert "among gpu[001-008]: no name" in "\n".join(text)
     assert "remedy apply inventory.py --limit 'gpu[001-008]'" in "\n".join(text)
+
+
+@pytest.mark.parametrize("named_alike", [True, False])
+def test_with_its_cause_below_it_has_30_lines_at_most_as_well(*, named_alike: bool) -> None:
+    labels = ("duplicate-hostname", "firewall-ports", "loopback-hostname")
+    confirmations = tuple(
+        Confirmation(
+            label=label,
+            status=ConfirmationStatus.CONFIRMED,
+            hosts=EIGHT,
+            evidence=tuple(f"{name}: seen there" for name in EIGHT),
+            curable=True,
+        )
+        for label in labels
+    )
+    lead = Quote(file="gpu001", line=7, text="no route " * 99)
+    diagnosis = Diagnosis(label=labels[0], confidence="certain", certainty=0.9, lead=lead)
+    explanation = Explanation(
+        diagnosis=diagnosis,
+        confirmations=confirmations,
+        command="remedy apply inventory.py --limit 'gpu[001-008]'",
+    )
+    text = lines(render_verdict(red(named_alike=named_alike), explanation))
+    assert text[-1] == "see          remedy explain duplicate-hostname"
+    assert sum(line.startswith("run  ") for line in text) == 1
+    assert len(text) <= 30, "\n".join(text)
 
 
 def test_hosts_with_different_faults_are_not_one() -> None:
