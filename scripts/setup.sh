@@ -16,7 +16,7 @@ say() { printf '\033[2m%s\033[0m\n' "$*" >&2; }
 install_system_packages() {
     missing=
     for pair in debootstrap:debootstrap systemd-nspawn:systemd-container ip:iproute2 nft:nftables \
-        ssh-keyscan:openssh-client git:git busybox:busybox; do
+        ssh-keyscan:openssh-client git:git busybox:busybox jq:jq; do
         command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
     done
     python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
