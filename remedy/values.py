@@ -48,7 +48,7 @@ class Headed(Document):
     Args:
         tool_version: the remedy that printed it.
         began: when the command began; ``ended``: when it printed this; RFC 3339 in UTC.
-        run: the id of the run that it is about; None for none.
+        run: the id of the run that it is about; None where none is on record.
         inventory: the inventory file's name; None for a command without one.
     """
 

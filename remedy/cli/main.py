@@ -74,6 +74,20 @@ class LazyGroup(click.Group):
             return teach(command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of a command line; where there is none of its name, the nearest is named."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            # click knows the commands of a group that has them all imported.
+            if near := get_close_matches(args[0], COMMANDS, n=1):
+                error.message += f" Did you mean {near[0]!r}?"  # type: ignore[misc]
+            raise
+
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line; signals end it in an orderly way."""
         plain.install()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from remedy.apply.start import new_run_id
 from remedy.audit.agreement import titles
 from remedy.audit.survival import survival
 from remedy.plan import Plan, identities
@@ -39,7 +40,9 @@ def check(session: Session, *, pending_counts: bool, after_reboot: bool) -> RunO
     }
     if after_reboot:
         record["after_reboot"] = {name: host.boot.value for name, host in outcome.survival.items()}
-    return replace(outcome, warnings=note(session, "check", "checked", **record))
+    run = new_run_id()
+    warnings = note(session, "check", "checked", run=run, **record)
+    return replace(outcome, run="" if warnings else run, warnings=warnings)
 
 
 def preview(session: Session, result: ProbeResult, plan: Plan, *, mode: str) -> RunOutcome:

@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from remedy import __version__
-from remedy.apply.start import new_run_id, origin
+from remedy.apply.start import origin
 from remedy.audit import Journal
 from remedy.errors import RemedyError
 from remedy.runs.session import Session
 
 
-def note(session: Session, mode: str, event: str, *, run: str = "", **data: Any) -> tuple[str, ...]:
+def note(session: Session, mode: str, event: str, *, run: str, **data: Any) -> tuple[str, ...]:
     """Record a command that changes no host.
 
     Args:
         session: the inventory.
         mode: what the command does.
         event: what happened.
-        run: its id; "" for a new one.
+        run: its id.
         data: what the record holds.
 
     Returns:
@@ -34,7 +34,7 @@ def note(session: Session, mode: str, event: str, *, run: str = "", **data: Any)
     }
     warnings: list[str] = []
     with unrecorded(warnings):
-        journal = Journal(session.home, run=run or new_run_id(), mode=mode)
+        journal = Journal(session.home, run=run, mode=mode)
         journal.write(event, **{**common, **data})
     return tuple(warnings)
 

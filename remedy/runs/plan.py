@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from remedy.apply.start import new_run_id
 from remedy.audit.agreement import titles
 from remedy.errors import RemedyError
 from remedy.plan import Plan, write_plan
@@ -32,7 +33,7 @@ def plan(session: Session, *, output: Path | None, pending_counts: bool) -> RunO
     """
     settled = settle(session, probe(session), Purpose.READ)
     result, warnings = settled.result, settled.notes
-    target = result.plan
+    target, run = result.plan, ""
     if output is not None:
         target, unsealed = _sealed(session, result.marked(target))
         warnings += unsealed
@@ -42,9 +43,12 @@ def plan(session: Session, *, output: Path | None, pending_counts: bool) -> RunO
             "changes": titles(target),
             **session.choice.record,
         }
-        warnings += note(session, "plan", "saved", file=output.name, **record)
+        run = new_run_id()
+        unrecorded = note(session, "plan", "saved", run=run, file=output.name, **record)
+        warnings += unrecorded
+        run = "" if unrecorded else run
     outcome = preview(session, result, target, mode="plan")
-    return replace(outcome, pending_counts=pending_counts, warnings=warnings)
+    return replace(outcome, run=run, pending_counts=pending_counts, warnings=warnings)
 
 
 def _sealed(session: Session, plan: Plan) -> tuple[Plan, tuple[str, ...]]:

@@ -47,7 +47,7 @@ def read_clustershell(collector: Collector, text: str, path: Path | None) -> Non
     if path is not None and any(line.strip().lower() == "[main]" for line in text.split("\n")):
         sources = _sources_of_conf(path)
     else:
-        sources = _sources(text)
+        sources = _sources(collector, text)
     first, *others = [_Source(name, dict(groups)) for name, groups in sources.items()]
     resolver = GroupResolver(first)
     for source in others:
@@ -69,17 +69,24 @@ def read_clustershell(collector: Collector, text: str, path: Path | None) -> Non
             collector.add_to_group(group, [name for name in members if name])
 
 
-def _sources(text: str) -> Sources:
+def _sources(collector: Collector, text: str) -> Sources:
     """Return the groups of a file, by source."""
-    lines = [
-        line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")
-    ]
-    flat = [match for line in lines if (match := _GROUP.fullmatch(line.rstrip()))]
+    lines = {
+        number: line.rstrip()
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    }
+    flat = {number: match for number, line in lines.items() if (match := _GROUP.fullmatch(line))}
+    groups = {match[1]: match[2].split(" #")[0] for match in flat.values()}
     if lines and len(flat) == len(lines):
-        return {_DEFAULT: {match[1]: match[2].split(" #")[0] for match in flat}}
+        return {_DEFAULT: groups}
     try:
         document = parse_yaml(text)
     except YamlError as error:
+        if flat:
+            for number in lines.keys() - flat.keys():
+                collector.drop(f"line {number}: {text_shown(lines[number])}", "no GROUP: NODES")
+            return {_DEFAULT: groups}
         raise _unreadable(f"no YAML: {clipped(visible(str(error)), 200)}") from error
     if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
         raise _unreadable("expected SOURCE: {GROUP: NODES}, or lines GROUP: NODES")

@@ -18,13 +18,15 @@ import re
 from pathlib import Path
 
 from remedy.inventory.elsewhere.listing import Collector, address_of, hosts_of, text_shown
-from remedy.text import BracketError
+from remedy.text import BracketError, is_number
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//)|#")
 _BLOCK = re.compile(r"/\*.*?\*/", re.DOTALL)
 _OPTION = re.compile(r"([A-Za-z][A-Za-z_-]*)\s*=\s*(\S*)")
 _RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)", re.IGNORECASE)
 _USER = ("user", "username", "user-name", "user_name")
+# More than any host runs: whoever writes such a number behind a colon means a port.
+_MOST_PROCESSES = 1023
 # What says how many processes run there, and where: nothing that ssh needs.
 _COUNTS = re.compile(
     r"(max[-_]?)?slots?([-_]max)?|cpus?|count|boards?|sockets?.*|cores?.*|binding", re.IGNORECASE
@@ -65,6 +67,9 @@ def _entries(collector: Collector, where: str, line: str) -> list[tuple[str, str
         collector.drop(shown, reason)
         return []
     user, _, place = word.rpartition("@")
+    count = place.partition(":")[2] if address_of(place) is None else ""
+    if is_number(count) and int(count) > _MOST_PROCESSES:
+        collector.note(f"{where}: :{count}", f"a number of processes; a port is port={count}")
     data = {"ssh_user": user} if user else {}
     for key, value in _OPTION.findall(rest):
         if key.lower() in _USER:

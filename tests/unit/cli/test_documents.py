@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sysconfig
@@ -16,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from remedy import __version__
-from remedy.audit import Journal
+from remedy.audit import Journal, read_stories
 from remedy.cli.main import COMMANDS, main
 from remedy.cli.schema import KINDS
 from remedy.lab.status import LabStatusDocument
@@ -124,6 +125,31 @@ def test_a_document_has_the_shape_of_its_schema(name: str, folder: Path) -> None
         assert document["inventory"] == "inventory.py"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["check"], ["plan", "-o", "new.json"], ["apply", "--rehearse"], ["verify"]],
+    ids=" ".join,
+)
+def test_a_document_names_the_run_that_is_on_record(
+    words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    _, document = run(*words, "inventory.py", "--json")
+    (recorded,) = (name for name in read_stories(Path(".remedy/journal.jsonl")) if name != "r1")
+    assert document["run"] == recorded
+    assert run("show", recorded, "--json")[1]["run"] == recorded
+
+
+def test_what_is_not_on_record_names_no_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert run("plan", "inventory.py", "--json")[1]["run"] is None
+    shutil.rmtree(folder / ".remedy")
+    (folder / ".remedy").write_text("")
+    _, document = run("check", "inventory.py", "--json")
+    assert document["run"] is None
+    assert "not recorded" in document["warnings"][0]
+
+
 def test_a_plan_is_a_document_that_can_be_read_again(folder: Path) -> None:
     _, document = run("show", str(folder / "plan.json"), "--json")
     assert conforms(document, schema_of("plan"), schema_of("plan"))
@@ -140,11 +166,22 @@ def test_a_wrong_command_line_is_a_document(name: str, folder: Path) -> None:
     assert "--help" in document["next_step"]
 
 
-@pytest.mark.parametrize("words", [("--no-such-option", "check", "--json"), ("chekc", "--json")])
-def test_what_comes_before_a_command_is_a_document_too(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--no-such-option", "check", "--json"), "--no-such-option"),
+        (("chekc", "--json"), "No such command 'chekc'. Did you mean 'check'?"),
+        (("xyzzy", "--json"), "No such command 'xyzzy'."),
+    ],
+)
+def test_what_comes_before_a_command_is_a_document_too(
+    words: tuple[str, ...], message: str
+) -> None:
     code, document = run(*words)
     assert_headed(document, "error")
     assert code == 2
+    assert message in document["error"]
+    assert ("Did you mean" in document["error"]) == ("Did you mean" in message)
 
 
 @pytest.mark.parametrize("name", [n for n in CALLS if CALLS[n][0][-1:] == ON_HOSTS])

@@ -75,6 +75,7 @@ def test_a_program_that_does_not_end_is_given_up(
         ("a: bad_name,localhost\nc: c1\n", "localhost: left out"),
         ("a: g[1-\nc: c1\n", "@default:a: left out"),
         ("rack-1: c1\n", "rack-1 (rack_1)"),
+        ("c: c1\nno group\n", "line 2: no group: left out, no GROUP: NODES"),
     ],
 )  # fmt: skip
 def test_what_was_left_out_is_named(tmp_path: Path, text: str, part: str) -> None:

@@ -84,6 +84,7 @@ def test_users_and_ports_come_along(tmp_path: Path) -> None:
         ("ops@gpu1\nroot@gpu1\n", "gpu1 (ops, not root): two values of ssh_user, the first counts"),
         ("gpu1\nbad_name\ngpu\x1b]0;x\x07\n", r"line 3: gpu\x1b]0;x\x07 is no list of hosts"),
         ("gpu1\n8\n", "line 2: 8: left out"),
+        ("gpu1:2222\n", "line 1: :2222: a number of processes; a port is port=2222"),
         ("gpu1 and more words\n", "words behind the host"),
         ("gpu1\n$(reboot)\n", "$(reboot)"),
     ],
