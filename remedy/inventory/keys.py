@@ -16,6 +16,16 @@ from remedy.text import clipped, folded, visible
 OWN = ("cluster_address", "python")
 """The data that remedy reads; all else is pyinfra's, or of the user's own deploys."""
 
+# Ansible's variables that stand for one of these and are not called alike.
+_OF_ANSIBLE = {
+    "host": "ssh_hostname",
+    "ssh_private_key_file": "ssh_key",
+    "private_key_file": "ssh_key",
+    "become": "_sudo",
+    "become_password": "_sudo_password",
+    "become_pass": "_sudo_password",
+    "python_interpreter": "python",
+}
 # What is less like any known key may be data of the user's own deploys.
 _ALIKE = 0.8
 _ALIKE_WITH_PREFIX = 0.5
@@ -41,8 +51,8 @@ def check_keys(path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[str])
         hint = f"; did you mean {nearest!r}?" if nearest else ""
         raise InventoryError(
             f"{path}: {folded(names)}: there is no key {clipped(key, 60)!r} of a host{hint}",
-            next_step=f"Keys: {', '.join((*sorted(k for k in known if k.startswith('ssh_')), *OWN))}, _sudo. "
-            "Data of your own deploys needs a key that is unlike these.",
+            next_step=f"Keys: {', '.join((*sorted(k for k in known if k.startswith('ssh_')), *OWN))}, "
+            "_sudo, _sudo_password. Data of your own deploys needs a key that is unlike these.",
         )
 
 
@@ -52,11 +62,11 @@ def _nearest(key: str, data: Mapping[str, Any], known: Collection[str]) -> str |
     bare = plain.removeprefix("ansible_")
     if f"ssh_{bare}" in known and (f"ssh_{bare}" not in data or bare != plain):
         return f"ssh_{bare}"
-    is_theirs = not plain.startswith(("ssh_", "_", "ansible_"))
+    if bare != plain:
+        return _OF_ANSIBLE.get(bare, "")
+    is_theirs = not plain.startswith(("ssh_", "_"))
     cutoff = _ALIKE if is_theirs else _ALIKE_WITH_PREFIX
-    hits = difflib.get_close_matches(
-        plain.replace("ansible_", "ssh_"), list(known), n=1, cutoff=cutoff
-    )
+    hits = difflib.get_close_matches(plain, list(known), n=1, cutoff=cutoff)
     return hits[0] if hits else None if is_theirs else ""
 
 
