@@ -89,7 +89,7 @@ def screen(path: Path) -> tuple[str, ...] | None:
     names = vars(show)
     before, names["out"] = names["out"], console
     try:
-        show._show_plan(path, as_json=False)  # what `remedy show PLAN` prints
+        show._show_plan(path, None, as_json=False)  # what `remedy show PLAN` prints
     except RemedyError:
         return REFUSED
     finally:

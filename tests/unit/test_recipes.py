@@ -226,7 +226,7 @@ def test_what_the_policy_denies(
 
 def judged(document: str, policy: Path = RECIPES / "plan.rego") -> subprocess.CompletedProcess[str]:
     """Have a document judged as the recipes do."""
-    words = [sys.executable, RECIPES / "judge.py", policy]
+    words = [sys.executable, str(RECIPES / "judge.py"), str(policy)]
     return subprocess.run(words, input=document, capture_output=True, text=True, check=False)
 
 
