@@ -114,7 +114,8 @@ def test_another_entrys_name_asks_and_hosts_that_are_missing_are_in_the_question
         [(QUESTION, "y"), ("Change 1 host, 1 not reachable, 1 with a CHANGED key?", "y")],
     )
     assert "not all      1 not reachable, 1 with a CHANGED key: nothing is known" in agreed.text
-    assert "the ssh host key has CHANGED" in agreed.text.rpartition("[y/N]")[2]
+    # What was shown with the plan is named once more, and not repeated.
+    assert "unreachable gpu[01,03]" in agreed.text.rpartition("[y/N]")[2].partition("not all ")[0]
     assert site.names("gpu02").running == "gpu02"
 
 
