@@ -21,7 +21,10 @@ def load_inventory(path: Path) -> Inventory:
     from pyinfra.api.state import State
     from pyinfra.context import ctx_state
     from pyinfra_cli.inventory import make_inventory_from_files
+    from pyinfra_cli.util import PYTHON_CODES
 
+    # It keeps what it compiled by name for the life of a process, also of a file that was edited since.
+    PYTHON_CODES.clear()
     try:
         with ctx_state.use(State()):  # its loader keeps its place in the current state
             source = make_inventory_from_files(str(path))

@@ -34,6 +34,11 @@ def test_hosts_groups_and_data_are_read_as_pyinfra_reads_them(tmp_path: Path) ->
     assert inventory.select(["*1"]) == ("gpu01", "login1")
 
 
+def test_a_file_that_was_edited_is_read_anew(tmp_path: Path) -> None:
+    assert load(tmp_path, 'hosts = ["gpu01"]\n').names == ("gpu01",)
+    assert load(tmp_path, 'hosts = ["gpu01", "gpu02"]\n').names == ("gpu01", "gpu02")
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
