@@ -112,10 +112,10 @@ def apply(
         terminal.show(render_proposal(proposal, commands=commands))
         if rehearse:
             outcome = rehearsal.rehearse(session, proposal)
-            terminal.finish(with_page(outcome, html, session), proposal.unread)
+            terminal.finish(with_page(outcome, html), proposal.unread)
         question = hosts_question("Change")
         consent = consent_to(
             question, yes=yes, accept_high_risk=accept_high_risk, show=terminal.insist
         )
         outcome = apply.apply(session, proposal, consent=consent, prove=not no_verify)
-        terminal.finish(with_page(outcome, html, session), proposal.unread)
+        terminal.finish(with_page(outcome, html), proposal.unread)

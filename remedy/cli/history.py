@@ -102,7 +102,7 @@ def _write(html: Path, inventory: Path, runs: list[Story]) -> tuple[str, ...]:
     from remedy.report.pages.fleet import fleet_page, repairs
 
     plans = plans_of(home_of(inventory), repairs(runs))
-    return write_page(html, fleet_page(runs, inventory.stem, inventory.name, plans))
+    return write_page(html, fleet_page(runs, inventory.name, plans))
 
 
 def _fits(story: Story, modes: tuple[str, ...], verdict: str | None) -> bool:

@@ -16,7 +16,6 @@ from remedy.files import STANDARD
 
 if TYPE_CHECKING:
     from remedy.runs.outcome import RunOutcome
-    from remedy.runs.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,14 +64,12 @@ def write_page(html: Path, text: str) -> tuple[str, ...]:
     return ()
 
 
-def with_page(outcome: RunOutcome, html: Path | None, session: Session) -> RunOutcome:
+def with_page(outcome: RunOutcome, html: Path | None) -> RunOutcome:
     """Write the page of a run, where one is wanted; return the outcome with what is wrong with that."""
     if html is None:
         return outcome
     from remedy.apply.start import origin
     from remedy.report.pages.run import Circumstances, run_page
 
-    text = run_page(
-        outcome, session.inventory.path.stem, Circumstances(document.began(), origin().author)
-    )
+    text = run_page(outcome, Circumstances(document.began(), origin().author))
     return replace(outcome, warnings=(*outcome.warnings, *write_page(html, text)))

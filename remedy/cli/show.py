@@ -72,7 +72,7 @@ def _write(html: Path, text: str) -> None:
         err.print(Text(problem, style="yellow"))
 
 
-def _show_plan(path: Path, html: Path | None, *, as_json: bool) -> None:
+def _show_plan(path: Path, html: Path | None = None, *, as_json: bool) -> None:
     from remedy.apply.waves import TAKEN_BACK
     from remedy.plan import read_plan
     from remedy.report.whole import render_whole

@@ -48,4 +48,4 @@ def verify(
 
         terminal.show_rungs()
         outcome = verify(session, incremental=incremental, closer=closer)
-        terminal.finish(with_page(outcome, html, session))
+        terminal.finish(with_page(outcome, html))

@@ -144,13 +144,13 @@ def pages(text: str) -> Iterator[str]:
         Plan, text.encode(errors="replace").decode()
     )  # one with a lone surrogate has no digest
     outcome = filled(RunOutcome, text, plan=plan, verdict=verdict, explanation=explanation)
-    yield plan_page(plan, text, 1)
+    yield plan_page(plan, 1)
     yield plan_file_page(plan)
-    yield run_page(outcome, text, Circumstances(text, text))
+    yield run_page(outcome, Circumstances(text, text))
     story = filled(Story, text, waves=[], red={}, exit_code=1, proved=False, mode="apply")
     story.results = {text: {text: "done"}}
     yield story_page(story, plan, text, {text: text})
-    yield fleet_page([story, story], text, text, {text: plan})
+    yield fleet_page([story, story], text, {text: plan})
 
 
 @pytest.mark.parametrize(

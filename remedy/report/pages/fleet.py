@@ -16,12 +16,13 @@ from remedy.templating import render_page
 from remedy.text import counted, fold, folded
 
 PROVED = SquareKind("proved", "ok", "P")
+PART = SquareKind("proved in part", "doubt", "H")
 RED = SquareKind("not proved", "worst", "N")
 FAILED = SquareKind("failed or refused", "worse", "F")
 CUT_OFF = SquareKind("not ended", "doubt", "E")
 UNPROVED = SquareKind("changed, not verified", "doubt", "V")
 LOOKED = SquareKind("only looked or saved", "blank", "")
-KINDS = (PROVED, RED, FAILED, CUT_OFF, UNPROVED, LOOKED)
+KINDS = (PROVED, PART, RED, FAILED, CUT_OFF, UNPROVED, LOOKED)
 NAMES = 120
 """Characters of folded hosts in a row."""
 
@@ -50,7 +51,7 @@ class RunRow:
     @property
     def kind_look(self) -> str:
         """The class of its proof."""
-        return {"proved": "good", "not proved": "bad"}.get(self.proof, "dim")
+        return {PROVED: "good", PART: "part", RED: "bad"}.get(self.kind, "dim")
 
     @property
     def tip(self) -> str:
@@ -72,13 +73,13 @@ class Month:
 
     @property
     def proved(self) -> int:
-        """How many runs ended with a proof."""
-        return sum(run.proof == "proved" for run in self.runs)
+        """How many runs ended with a proof of all their hosts."""
+        return sum(run.kind is PROVED for run in self.runs)
 
     @property
     def red(self) -> int:
         """How many ended with a proof that failed."""
-        return sum(run.proof == "not proved" for run in self.runs)
+        return sum(run.kind is RED for run in self.runs)
 
     @property
     def people(self) -> str:
@@ -103,26 +104,23 @@ class Returning:
     titles: tuple[str, ...]
 
 
-def fleet_page(runs: Sequence[Story], name: str, inventory: str, plans: Mapping[str, Plan]) -> str:
+def fleet_page(runs: Sequence[Story], inventory: str, plans: Mapping[str, Plan]) -> str:
     """Return the page.
 
     Args:
         runs: of the journal, in the order in which they began.
-        name: of the fleet.
         inventory: the file's name.
         plans: by run, what it carried out, where that is kept: it has the titles of changes.
     """
     rows = [row_of(story) for story in runs]
     span = f"{rows[0].begun[:10]} to {rows[-1].begun[:10]}" if rows else ""
-    verdicts = [story.proved for story in runs if story.proved is not None]
-    state, look = "never verified", "part"
-    if verdicts:
-        state, look = ("last proved", "good") if verdicts[-1] else ("last not proved", "bad")
+    verdicts = [row for row in rows if row.proof]
+    last = f"last {verdicts[-1].proof}" if verdicts else "never verified"
     sheet = Sheet(
-        name,
-        f"{counted(len(rows), 'run')}, {state}",
-        look,
-        rows=tuple((k, v) for k, v in (("inventory", inventory), ("runs", span)) if v),
+        inventory,
+        f"{counted(len(rows), 'run')}, {last}",
+        verdicts[-1].kind_look if verdicts else "part",
+        rows=(("runs", span),) if span else (),
     )
     return render_page(
         "fleet.html",
@@ -140,7 +138,7 @@ def row_of(story: Story) -> RunRow:
     end = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
     if story.mode in WITHOUT_END:
         end = WITHOUT_END[story.mode]
-    proof = {True: "proved", False: "not proved", None: ""}[story.proved]
+    kind = _kind(story, made)
     hosts = dict.fromkeys((*story.planned, *story.hosts))
     return RunRow(
         story.run,
@@ -150,8 +148,8 @@ def row_of(story: Story) -> RunRow:
         made,
         folded(hosts, NAMES).removesuffix(" (--json)") if hosts else "",
         end,
-        proof,
-        _kind(story, made),
+        kind.outcome if kind in (PROVED, PART, RED) else "",
+        kind,
         story.by,
     )
 
@@ -163,7 +161,8 @@ def _minute(time: str) -> str:
 
 def _kind(story: Story, made: int) -> SquareKind:
     if story.proved is not None:
-        return PROVED if story.proved else RED
+        # Hosts that could not be reached, say, are not in it.
+        return RED if not story.proved else PROVED if story.exit_code in (0, None) else PART
     if story.mode in WITHOUT_END:
         return LOOKED
     if story.exit_code is None:

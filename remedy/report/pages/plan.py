@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from remedy.plan import Plan
 from remedy.report import whole
 from remedy.report.pages.sheet import Sheet, lines_of
@@ -12,18 +10,17 @@ from remedy.report.summary import changes_on_hosts, remedies_of, tally, weighed
 from remedy.templating import render_page
 
 
-def plan_page(plan: Plan, name: str, unread: int = 0) -> str:
+def plan_page(plan: Plan, unread: int = 0) -> str:
     """Return the page: what is to know before agreeing, which remedy where, each change with its reason.
 
     Args:
         plan: made by this remedy, for the hosts as they were just read.
-        name: of the fleet.
         unread: how many hosts could not be read, so that what they need is unknown.
     """
     changes = bool(plan.changes)
     return render_page(
         "plan.html",
-        sheet=_sheet(plan, name, unread),
+        sheet=_sheet(plan, unread),
         weight=lines_of(weighed(plan)) if changes else (),
         remedies=remedies_of(plan),
         plan=lines_of(render_body(plan)),
@@ -40,27 +37,26 @@ def plan_file_page(plan: Plan) -> str:
     """
     return render_page(
         "plan_file.html",
-        sheet=_sheet(plan, PurePath(plan.inventory).stem, 0),
+        sheet=_sheet(plan, 0),
         remedies=remedies_of(plan),
         plan=lines_of(whole.render_body(plan)),
         end=lines_of(tally(plan)),
     )
 
 
-def _sheet(plan: Plan, name: str, unread: int) -> Sheet:
+def _sheet(plan: Plan, unread: int) -> Sheet:
     """Return the head: who made it, when, for what."""
     # What is wrong without a remedy, or was not read, is not good.
     look = "part" if plan.changes or plan.findings or unread else "good"
     rows = [
         ("made", f"{plan.created} by {plan.author}"),
-        ("inventory", plan.inventory),
         ("purpose", plan.purpose),
         ("plan", plan.digest),
         ("content", plan.content_digest),
         ("remedies", _choice(plan)),
     ]
     state = changes_on_hosts(plan.changes) if plan.changes else "nothing to change"
-    return Sheet(name, state, look, rows=tuple((k, v) for k, v in rows if v))
+    return Sheet(plan.inventory, state, look, rows=tuple((k, v) for k, v in rows if v))
 
 
 def _choice(plan: Plan) -> str:

@@ -114,8 +114,8 @@ def plot_of(verdict: Verdict) -> Plot | None:
         return None
     box = Plot((), (), (), ())
     levels = {
-        f"wanted: {verdict.min_busbw_gbps or 0:.3g}": ("wanted", verdict.min_busbw_gbps),
-        f"the links can carry {verdict.limit_gbps or 0:.3g}": ("limit", verdict.limit_gbps),
+        f"needs {verdict.min_busbw_gbps or 0:.3g} GB/s": ("needs", verdict.min_busbw_gbps),
+        f"the links can carry {verdict.limit_gbps or 0:.3g} GB/s": ("limit", verdict.limit_gbps),
     }
     known = {name: (look, level) for name, (look, level) in levels.items() if level}
     most = max([row.busbw for row in sizes] + [level for _, level in known.values()]) or 1.0
@@ -258,7 +258,9 @@ def map_of(verdict: Verdict) -> Map | None:
     words = "Rows open connections, columns accept them."
     if len(hosts) < len(every):
         which = "the most dead links" if len(hosts) == MOST_HOSTS else "a dead link"
-        words += f" Shown are {len(hosts)} of {len(every)} hosts: those with {which}."
+        words += (
+            f" Shown are {len(hosts)} of {len(every)} hosts: those with {which}, the worst first."
+        )
     return _drawn(verdict, hosts, words)
 
 
@@ -278,12 +280,11 @@ def _sound(verdict: Verdict, hosts: Sequence[str]) -> Map:
 
 
 def _shown(verdict: Verdict, hosts: Sequence[str]) -> Sequence[str]:
-    """Return the hosts of the map: all, or those with the most dead links, in their order."""
+    """Return the hosts of the map: all in their order, or those with the most dead links, the worst first."""
     if len(hosts) <= MOST_HOSTS:
         return hosts
     ends = Counter(name for link in verdict.dead_links for name in (link.source, link.target))
-    worst = {name for name, _ in ends.most_common(MOST_HOSTS)}
-    return [host for host in hosts if host in worst]
+    return [name for name, _ in ends.most_common(MOST_HOSTS)]
 
 
 def _drawn(verdict: Verdict, hosts: Sequence[str], words: str) -> Map:

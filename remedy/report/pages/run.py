@@ -31,12 +31,11 @@ class Circumstances:
     by: str
 
 
-def run_page(outcome: RunOutcome, name: str, circumstances: Circumstances) -> str:
+def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
     """Return the page.
 
     Args:
         outcome: how the run ended.
-        name: of the fleet.
         circumstances: when, and who.
     """
     verdict, explanation = outcome.verdict, outcome.explanation
@@ -46,7 +45,6 @@ def run_page(outcome: RunOutcome, name: str, circumstances: Circumstances) -> st
         ("begun", f"{circumstances.began} by {circumstances.by}"),
         ("run", outcome.run),
         ("takes back or resumes", outcome.of),
-        ("inventory", outcome.inventory),
         ("hosts", str(len(outcome.hosts))),
         ("plan", outcome.plan.digest if outcome.plan is not None and outcome.plan.changes else ""),
         ("proof", " · ".join(ground(verdict)) if verdict is not None else ""),
@@ -56,13 +54,14 @@ def run_page(outcome: RunOutcome, name: str, circumstances: Circumstances) -> st
     return render_page(
         "run.html",
         sheet=Sheet(
-            name,
+            outcome.inventory,
             state,
             look,
             reason=verdict.reason if verdict is not None else "",
             rows=tuple((key, value) for key, value in rows if value),
         ),
         cause=lines_of(render_explanation(explanation)) if explanation is not None else (),
+        changing=outcome.mode != "verify",
         # Whoever wrote the plan: its words stand beside every command, whole.
         plan=lines_of(render_steps(plan)) if plan is not None else (),
         whole=lines_of(render_body(plan)) if plan is not None else (),

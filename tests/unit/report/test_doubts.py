@@ -50,20 +50,20 @@ def squares(text: str, outcome: str) -> int:
 
 
 def test_a_host_that_took_no_part_is_not_painted_green() -> None:
-    text = proof_page(verdict(passed=False).excusing({"gpu03": "gpu03: no connection"}), "fleet")
+    text = proof_page(verdict(passed=False).excusing({"gpu03": "gpu03: no connection"}))
     assert (squares(text, "ok"), squares(text, "refused"), squares(text, "not tested")) == (1, 1, 4)
     assert '<td class="names">gpu03</td><td class="word dim">not-tested</td>' in text
 
 
 def test_links_that_nobody_tried_are_not_painted_green() -> None:
-    text = proof_page(verdict(passed=False, rungs=()), "fleet")
+    text = proof_page(verdict(passed=False, rungs=()))
     assert (squares(text, "ok"), squares(text, "not tested")) == (0, 1)
 
 
 def test_a_proof_without_some_hosts_says_so_in_its_title() -> None:
     whole, part = verdict(passed=True), verdict(passed=True).excusing({"gpu03": "no connection"})
-    assert '<span class="good">proved</span>' in proof_page(whole, "fleet")
-    assert '<span class="part">proved, but 1 host not tested</span>' in proof_page(part, "fleet")
+    assert '<span class="good">proved</span>' in proof_page(whole)
+    assert '<span class="part">proved, but 1 host not tested</span>' in proof_page(part)
     assert "not tested: gpu03 (no connection)" in text_of(render_verdict(part, None))
 
 

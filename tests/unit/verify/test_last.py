@@ -79,7 +79,7 @@ def test_the_page_is_self_contained_and_escapes_what_hosts_said() -> None:
             DeadLink(source="gpu01", target="gpu02", port=29500, outcome="dropped", detail="<u>"),
         ),
     )
-    text = proof_page(verdict, "inventory")
+    text = proof_page(verdict)
     assert "not proved" in text
     for raw in ("<script>", "<b>", "<i>", "<u>", "http://", "https://", "src="):
         assert raw not in text

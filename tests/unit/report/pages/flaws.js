@@ -2,6 +2,19 @@
 () => {
   const flaws = [];
   const texts = [];
+  // The part of a box that is in sight: what scrolls has the rest elsewhere.
+  const seen = (whole, holder) => {
+    const box = { left: whole.left, right: whole.right, top: whole.top, bottom: whole.bottom };
+    for (let at = holder; at; at = at.parentElement) {
+      if (!["auto", "scroll"].includes(getComputedStyle(at).overflowX)) continue;
+      const frame = at.getBoundingClientRect();
+      box.left = Math.max(box.left, frame.left);
+      box.right = Math.min(box.right, frame.right);
+      box.top = Math.max(box.top, frame.top);
+      box.bottom = Math.min(box.bottom, frame.bottom);
+    }
+    return box;
+  };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;
@@ -9,13 +22,14 @@
     if (!node.data.trim() || holder.closest("title, style") || !holder.checkVisibility()) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
-    for (const box of range.getClientRects()) {
-      if (box.width > 0.5 && box.height > 0.5) texts.push({ text: node.data.trim().slice(0, 40), box, holder });
+    for (const whole of range.getClientRects()) {
+      const box = seen(whole, holder);
+      if (box.right - box.left > 0.5 && box.bottom - box.top > 0.5) texts.push({ text: node.data.trim().slice(0, 40), box, holder });
     }
   }
   if (texts.length < 10) flaws.push(`only ${texts.length} texts`);
 
-  // What is sticky or scrolled away is over other text on purpose.
+  // What is sticky is over other text on purpose.
   const still = texts.filter((t) => !t.holder.closest(".map"));
   still.sort((a, b) => a.box.top - b.box.top);
   for (let i = 0; i < still.length; i++) {
@@ -30,7 +44,10 @@
   for (const element of document.querySelectorAll("body *")) {
     if (!element.checkVisibility() || element.closest("svg")) continue;
     const style = getComputedStyle(element);
-    const scrolls = ["auto", "scroll"].includes(style.overflowX);
+    let scrolls = false;
+    for (let at = element; at; at = at.parentElement) {
+      scrolls ||= ["auto", "scroll"].includes(getComputedStyle(at).overflowX);
+    }
     if (style.overflowX === "hidden" || style.textOverflow === "ellipsis") flaws.push(`hides text: ${element.tagName}`);
     const inline = style.display.startsWith("inline") || !element.clientWidth;
     if (!scrolls && !inline && element.scrollWidth > element.clientWidth + 2) {

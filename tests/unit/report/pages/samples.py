@@ -150,9 +150,9 @@ def run(verdict: Verdict | None, plan: Plan | None = None, mode: str = "verify")
     )
 
 
-def proof_page(verdict: Verdict, name: str = "fleet") -> str:
+def proof_page(verdict: Verdict) -> str:
     """The page of a verification that ended with this verdict."""
-    return run_page(run(verdict), name, WHO)
+    return run_page(run(verdict), WHO)
 
 
 def year(count: int = 64) -> list[Story]:

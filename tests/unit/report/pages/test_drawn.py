@@ -27,18 +27,18 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 def page_of(name: str) -> str:
     """Return one of the pages that are drawn."""
     if name == "plan":
-        return plan_page(first_plan(64), "cluster")
+        return plan_page(first_plan(64))
     if name == "plan-file":
         return plan_file_page(first_plan(64))
     if name == "run":
-        return run_page(run(good(64), first_plan(64), "apply"), "cluster", WHO)
+        return run_page(run(good(64), first_plan(64), "apply"), WHO)
     if name == "story":
         story = next(story for story in year() if story.mode == "apply")
         return story_page(story, first_plan(64), "", {})
     if name == "fleet":
-        return fleet_page(year(), "cluster", "inventory.py", {})
+        return fleet_page(year(), "inventory.py", {})
     kind, _, hosts = name.partition("-")
-    return proof_page({"proved": good, "red": red}[kind](int(hosts)), "cluster")
+    return proof_page({"proved": good, "red": red}[kind](int(hosts)))
 
 
 def flaws_of(name: str, folder: Path) -> dict[str, list[str]]:

@@ -94,9 +94,9 @@ def test_slow_hosts_are_in_the_text_the_document_and_the_page() -> None:
     document = json.loads(verdict.model_dump_json())
     assert document["slow"] == [{"host": "gpu04", "gbps": pytest.approx(2.5), "share": 0.25}]
     assert document["pace"]["gpu01"] == pytest.approx(10.0)
-    text = proof_page(verdict, "inventory")
+    text = proof_page(verdict)
     assert '<td class="word bad">gpu04</td><td class="n">2.5</td><td class="n">25%</td>' in text
-    assert "Slow hosts" not in proof_page(verdict_of(plan, dict.fromkeys(gbps, 10.0)), "inventory")
+    assert "Slow hosts" not in proof_page(verdict_of(plan, dict.fromkeys(gbps, 10.0)))
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,6 @@ def test_a_page_draws_no_map_of_what_it_does_not_know() -> None:
         outcomes=tuple(HostVerdict(host=f"gpu{n}", outcome="fail", reason="x") for n in range(4)),
         dead_count=999_999,
     )
-    text = proof_page(verdict, "inventory")
+    text = proof_page(verdict)
     assert 'class="map"' not in text
     assert "999,999 links are dead" in text
