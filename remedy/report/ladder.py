@@ -13,7 +13,7 @@ from remedy.text import clipped
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Explanation
-    from remedy.verify.verdict import Rung, SlowHost, Verdict
+    from remedy.verify.verdict import Bandwidth, Rung, SlowHost, Verdict
 
 SIGNS = {True: ("ok ", "green"), False: ("RED", "bold red"), None: ("-  ", "dim")}
 CULPRITS = 8
@@ -89,24 +89,30 @@ def render_details(verdict: Verdict, command: str = "") -> RenderableType:
 
 def bandwidth_table(verdict: Verdict) -> Table:
     """Return the measured sizes, as nccl-tests counts them, beside the capacity of the links."""
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    for title in ("bytes", "time", "algbw GB/s", "busbw GB/s", "spread", "out-of-place"):
-        table.add_column(title, justify="right")
+    titles = ["bytes", "time", "algbw GB/s", "busbw GB/s", "spread", "out-of-place"]
     if verdict.limit_gbps:
-        table.add_column(f"of {verdict.limit_gbps:g} GB/s", justify="right")
-    for row in verdict.bandwidth:
-        cells = [
-            f"{row.bytes:,}",
-            f"{row.seconds * 1e6:,.0f} us",
-            f"{row.algbw:.3g}",
-            f"{row.busbw:.3g}",
-            f"{row.spread:.0%}",
-            "" if row.out_of_place_busbw is None else f"{row.out_of_place_busbw:.3g}",
-        ]
-        if verdict.limit_gbps:
-            cells.append(f"{row.busbw / verdict.limit_gbps:.0%}")
+        titles.append(f"of {verdict.limit_gbps:g} GB/s")
+    rows = [_figures(row, verdict.limit_gbps) for row in verdict.bandwidth]
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for title, *cells in zip(titles, *rows, strict=True):
+        # Where the terminal is too narrow a line is broken; of a shorter column figures would be cut.
+        table.add_column(title, justify="right", min_width=max(map(len, (title, *cells))))
+    for cells in rows:
         table.add_row(*cells)
     return table
+
+
+def _figures(row: Bandwidth, limit: float | None) -> list[str]:
+    """Return the cells of a size."""
+    cells = [
+        f"{row.bytes:,}",
+        f"{row.seconds * 1e6:,.0f} us",
+        f"{row.algbw:.3g}",
+        f"{row.busbw:.3g}",
+        f"{row.spread:.0%}",
+        "" if row.out_of_place_busbw is None else f"{row.out_of_place_busbw:.3g}",
+    ]
+    return [*cells, f"{row.busbw / limit:.0%}"] if limit else cells
 
 
 def _slow(host: SlowHost) -> Text:

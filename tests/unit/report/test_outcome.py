@@ -9,9 +9,12 @@ from rich.console import Console
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
+from remedy.report.ladder import bandwidth_table
 from remedy.report.outcome import render_outcome
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from tests.unit.build import record
+from tests.unit.report.first import lines
+from tests.unit.report.pages.samples import good
 
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
 
@@ -80,3 +83,12 @@ def test_drift_that_outlived_its_change_is_told() -> None:
         findings=(finding(FindingKind.DRIFT, "the firewall is closed"),),
     )
     assert "  gpu01: still there: the firewall is closed\n" in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
+    text = lines(bandwidth_table(good(2)), width)
+    words = " ".join(text).split()
+    for word in ("out-of-place", "12.5", "268,435,456", "29,846", "86%"):
+        assert word in words
+    assert "\u2026" not in "".join(text)
