@@ -127,15 +127,17 @@ class GitHub:
 
     def _step(self, step: dict[str, Any], place: Path, env: Mapping[str, str]) -> StepResult:
         assert "${{" not in step["run"], "a value in the text of a step is run by the shell"
-        output, summary = place / ".output", place / ".summary"
-        given = {key: self._value(value) for key, value in step.get("env", {}).items()}
-        files = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
-        result = self.runner.shell(step["run"], place, {**env, **given, **files})
-        for line in output.read_text(encoding="utf-8").splitlines() if output.exists() else ():
+        # Each step has files of its own.
+        files = {name: place.parent / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        for file in files.values():
+            file.write_bytes(b"")
+        own = {key: self._value(value) for key, value in step.get("env", {}).items()}
+        paths = {name: str(file) for name, file in files.items()}
+        result = self.runner.shell(step["run"], place, {**env, **own, **paths})
+        for line in files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines():
             key, _, value = line.partition("=")
             self.outputs[f"steps.{step['id']}.outputs.{key}"] = value
-        if summary.exists():
-            self.summary = summary.read_text(encoding="utf-8")
+        self.summary += files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
         return result
 
     def _value(self, text: str) -> str:

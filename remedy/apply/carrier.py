@@ -193,7 +193,7 @@ class Carrier:
         text = render_unlock(job, run, force=force)
         script = Script(text, APPLY_DEADLINE, root=Root.REQUIRED)
         return {
-            name: Unlocked("unknown", output.error.message)
+            name: Unlocked("unknown", error=output.error)
             if output.error is not None
             else parse_unlocked(job, output.stdout)
             for name, output in self._transport.run(dict.fromkeys(hosts, script)).items()

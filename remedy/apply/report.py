@@ -18,6 +18,8 @@ from remedy.values import Record
 
 # Of a host's words about one change, which are shown and kept: some screens of what a failing command printed.
 LONGEST_DETAIL = 4000
+# Answers to an attempt to open a lock after which the run that it was of holds none.
+RELEASED = frozenset(("free", "removed", "fenced", "reverted"))
 
 
 class ChangeStatus(str, enum.Enum):
@@ -102,11 +104,13 @@ class Unlocked:
 
     Args:
         state: free, other, alive, removed, fenced, pending, reverted, refused or unknown.
-        holder: who holds it, or why it is not known.
+        holder: who holds it.
+        error: why the host could not be asked; None where it answered.
     """
 
     state: str
     holder: str = ""
+    error: RemedyError | None = None
 
 
 @dataclass(frozen=True)

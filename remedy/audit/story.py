@@ -159,7 +159,11 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
     elif event == "settled":
         story.settled |= dict(data.get("hosts", {}))
     elif event == "unlocked":
-        story.by = str(data.get("by", ""))
+        story.by = story.by or str(data.get("by", ""))
+        if (
+            story.mode == "unlock"
+        ):  # else the lock was that of the run of this story, whose hosts ended in their way
+            story.hosts = dict(data.get("hosts", {}))
 
 
 def _add_plan(story: Story, data: Mapping[str, Any]) -> None:

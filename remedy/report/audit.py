@@ -9,6 +9,7 @@ from types import MappingProxyType
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from remedy.apply.report import RELEASED
 from remedy.audit.story import Story
 from remedy.plan import Plan
 from remedy.report.folding import by_text
@@ -23,15 +24,24 @@ ASK = "the hosts have receipts: --inventory INVENTORY"
 READ_ONLY = {"check": "checked", "rehearsal": "rehearsed"}
 
 # A command of one record or two, which has no end of its own.
-WITHOUT_END = {"plan": "saved", "unlock": "unlocked", "settle": "settled"}
+WITHOUT_END = {"plan": "saved", "settle": "settled"}
+# What hosts answered that were asked to open a lock.
+LOCKS = {
+    "free": "not locked",
+    "removed": "released",
+    "fenced": "taken away",
+    "reverted": "released",
+    "other": "other run",
+    "alive": "at work",
+    "unknown": "not known",
+}
 SETTLED = {"confirmed": "confirmed", "reverted": "taken back"}
 
 
 def run_line(story: Story) -> str:
     """Return a run in one line."""
     changes = counted(story.count, "change")
-    if story.mode in WITHOUT_END:
-        result = WITHOUT_END[story.mode]
+    if result := own_end(story):
         return f"{story.run}  {story.mode:<10}{changes:<13}{result:<24}{story.by}"
     ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
     proved = READ_ONLY.get(story.mode, PROVED[story.proved])
@@ -41,6 +51,13 @@ def run_line(story: Story) -> str:
     elif story.resumes:
         line += f"  (resumes {story.resumes})"
     return line.rstrip()
+
+
+def own_end(story: Story) -> str:
+    """Return how a command ended that has no end of its own on record; "" for one that has, or was cut off."""
+    if story.mode != "unlock" or not story.hosts:
+        return WITHOUT_END.get(story.mode, "")
+    return "unlocked" if RELEASED.issuperset(story.hosts.values()) else "not unlocked"
 
 
 def render_run(
@@ -63,8 +80,8 @@ def render_run(
     if plan is not None:
         parts += [Text(""), render_steps(plan.restricted(story.planned))]
     parts += [Text(""), Text("Result", style="bold"), *_results(story, plan, receipts)]
-    if story.mode in WITHOUT_END:
-        parts.append(Text(f"  {WITHOUT_END[story.mode]}"))
+    if end := own_end(story):
+        parts.append(Text(f"  {end}"))
     elif story.exit_code is None:
         parts.append(Text("  not ended: the journal ends before the run did", style="red"))
     if story.proved is not None:
@@ -108,7 +125,7 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
         yield Text(f"  {'receipts':<12}{names}: {words}")
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():
-        by_status[status].append(host)
+        by_status[LOCKS.get(status, status) if story.mode == "unlock" else status].append(host)
     for status, hosts in by_status.items():
         yield Text(f"  {status:<12}{fold(hosts)}")
 

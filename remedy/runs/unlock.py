@@ -13,12 +13,13 @@ from remedy.audit import Journal
 from remedy.errors import RefusedError, UsageError
 from remedy.plan import Plan, read_plan
 from remedy.runs.gate import require_approval
+from remedy.runs.host import unread
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.saved import check_bonds
 from remedy.runs.session import Session
 from remedy.text import counted, fold, quoted
 
-RELEASED: Mapping[str, str] = MappingProxyType(
+WORDS: Mapping[str, str] = MappingProxyType(
     {
         "free": "not locked by this run",
         "removed": "released the lock of a dead process",
@@ -120,8 +121,10 @@ def unlock(session: Session, run: str, *, force: bool, plan_file: Path | None = 
 def _outcome(name: str, lock: Unlocked) -> HostOutcome:
     """Return the outcome of a host from what it answered."""
     detail = f": {lock.holder}" if lock.holder else ""
-    if lock.state in RELEASED:
-        return HostOutcome(HostStatus.OK, message=f"{RELEASED[lock.state]}{detail}")
+    if lock.error is not None:
+        return unread(lock.error)
+    if lock.state in WORDS:
+        return HostOutcome(HostStatus.OK, message=f"{WORDS[lock.state]}{detail}")
     unknown = "whether it is locked is unknown", "See why, then run the command again."
     reason, next_step = HELD.get(lock.state, unknown)
     error = RefusedError(f"{name}: {reason}{detail}", next_step=next_step)

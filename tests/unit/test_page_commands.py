@@ -54,9 +54,8 @@ PLACES = {
 }
 # How each command ends where no host is reached; 2, a command line that cannot be used, is of none.
 CODES: Mapping[str, tuple[int, ...]] = {
-    **dict.fromkeys(("check", "plan", "facts", "trust", "rollback"), (5,)),
+    **dict.fromkeys(("check", "plan", "facts", "trust", "rollback", "unlock"), (5,)),
     **dict.fromkeys(("apply", "verify"), (3, 5)),  # nothing is proved; a rehearsal proves nothing
-    "unlock": (4,),  # whether they are locked is not known
     "audit": (0, 1, 5),  # no host was compared
 }
 

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
-from remedy.report.audit import WITHOUT_END
+from remedy.report.audit import own_end
 from remedy.report.pages.proof import SquareKind
 from remedy.report.pages.sheet import Sheet
 from remedy.templating import render_page
@@ -135,9 +135,8 @@ def fleet_page(runs: Sequence[Story], inventory: str, plans: Mapping[str, Plan])
 def row_of(story: Story) -> RunRow:
     """Return a run in a row."""
     made = sum(map(len, _made(story).values()))
-    end = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
-    if story.mode in WITHOUT_END:
-        end = WITHOUT_END[story.mode]
+    ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
+    end = own_end(story) or ended
     kind = _kind(story, made)
     hosts = dict.fromkeys((*story.planned, *story.hosts))
     return RunRow(
@@ -163,7 +162,7 @@ def _kind(story: Story, made: int) -> SquareKind:
     if story.proved is not None:
         # Hosts that could not be reached, say, are not in it.
         return RED if not story.proved else PROVED if story.exit_code in (0, None) else PART
-    if story.mode in WITHOUT_END:
+    if own_end(story):
         return LOOKED
     if story.exit_code is None:
         return CUT_OFF

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
-from remedy.report.audit import WITHOUT_END, render_run
+from remedy.report.audit import own_end, render_run
 from remedy.report.pages.sheet import Sheet, lines_of
 from remedy.report.whole import render_body
 from remedy.runs.outcome import OK, PENDING
@@ -42,8 +42,8 @@ def story_page(story: Story, plan: Plan | None, problem: str, receipts: Mapping[
 
 def _state(story: Story) -> tuple[str, str]:
     """Return the heading of a run, and how it looks."""
-    if story.mode in WITHOUT_END:
-        return WITHOUT_END[story.mode], "part"
+    if end := own_end(story):
+        return end, "part"
     if story.exit_code is None:
         return "not ended", "bad"
     if story.proved is not None:

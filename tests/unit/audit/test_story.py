@@ -109,6 +109,13 @@ def test_a_run_that_planned_nothing_is_told_by_its_end() -> None:
     assert told(record(0, "verified", passed=True)).by == ""
 
 
+def test_who_opens_the_lock_of_a_run_is_not_its_author_and_ends_no_host_of_it() -> None:
+    story = told(PLANNED, record(1, "unlocked", by="eve@ops", hosts={"a": "free"}))
+    assert (story.by, story.hosts) == ("bob@ops", {})
+    alone = told(record(1, "unlocked", mode="unlock", by="eve@ops", hosts={"a": "free"}))
+    assert (alone.by, alone.hosts) == ("eve@ops", {"a": "free"})
+
+
 def test_a_rehearsal_a_check_and_a_saved_plan_are_told_in_one_record() -> None:
     rehearsed = told(
         record(0, "rehearsed", mode="rehearsal", by="a", exit_code=3, changes={"a": ["one"]},

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from remedy.audit.story import Story
 from remedy.errors import LockedError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
-from remedy.report.audit import render_run
+from remedy.report.audit import render_run, run_line
 from remedy.report.ladder import render_verdict
 from remedy.report.outcome import render_outcome
 from remedy.report.pages.proof import KINDS
@@ -159,3 +159,30 @@ def test_a_host_without_findings_is_ok() -> None:
     run = RunOutcome("check", "", "i", {"gpu01": HostOutcome(probed("gpu01", record(Plan)).status)})
     assert "unknown" not in text_of(render_outcome(run))
     assert run.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("hosts", "end", "words"),
+    [
+        (
+            {"gpu01": "free", "gpu02": "removed"},
+            "unlocked",
+            ("not locked  gpu01", "released    gpu02"),
+        ),
+        (
+            {"gpu01": "fenced", "gpu02": "unknown"},
+            "not unlocked",
+            ("taken away", "not known   gpu02"),
+        ),
+        ({"gpu01": "alive"}, "not unlocked", ("at work     gpu01",)),
+        ({}, "not ended", ()),
+    ],
+)
+def test_what_was_not_unlocked_is_not_shown_as_unlocked(
+    hosts: dict[str, str], end: str, words: tuple[str, ...]
+) -> None:
+    story = Story("r1", "unlock", "2026-01-31T12:00:00Z", by="ann@ops", hosts=hosts)
+    shown = text_of(render_run(story, None, ""))
+    assert shown.splitlines()[-1].strip().startswith(end)
+    assert all(word in shown for word in words)
+    assert f" {end} " in run_line(story)

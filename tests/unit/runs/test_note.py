@@ -74,11 +74,11 @@ def test_a_run_that_changed_nothing_is_not_taken_back(inventory: Path) -> None:
 
 
 def test_what_has_no_end_is_not_shown_as_broken_off(inventory: Path) -> None:
-    assert remedy("unlock", "r1", inventory)[0] == 4
+    assert remedy("unlock", "r1", inventory)[0] == 5
     remedy("plan", inventory, "-o", inventory.parent / "plan.json")
     home = inventory.parent / ".remedy"
     history = remedy("history", inventory)[1]
-    for run, word in zip(read_stories(home / FILE_NAME), ("unlocked", "saved"), strict=True):
+    for run, word in zip(read_stories(home / FILE_NAME), ("not unlocked", "saved"), strict=True):
         assert word in history
         shown = remedy("show", run, "--home", home)[1]
         assert word in shown

@@ -8,13 +8,14 @@ from typing import cast
 
 import pytest
 
-from remedy.apply.report import Unlocked
+from remedy.apply.report import RELEASED, Unlocked
 from remedy.audit.journal import FILE_NAME, read_records
+from remedy.errors import UnreachableError
 from remedy.inventory import Inventory
 from remedy.plan import section_models
 from remedy.runs.outcome import HostStatus
 from remedy.runs.session import Session
-from remedy.runs.unlock import HELD, RELEASED, unlock
+from remedy.runs.unlock import HELD, WORDS, unlock
 from remedy.spec import load_spec
 from remedy.transport.connections import Transport
 
@@ -41,7 +42,7 @@ def session(folder: Path, answer: Unlocked) -> Session:
     return opened
 
 
-@pytest.mark.parametrize("state", RELEASED)
+@pytest.mark.parametrize("state", WORDS)
 def test_a_released_lock(tmp_path: Path, state: str) -> None:
     outcome = unlock(session(tmp_path, Unlocked(state, "run r1 by ann")), "r1", force=False)
     assert outcome.exit_code == 0
@@ -60,3 +61,15 @@ def test_a_lock_that_is_still_held(tmp_path: Path, state: str) -> None:
     bodies = [entry.body for entry in read_records(opened.home / FILE_NAME)]
     assert [body["event"] for body in bodies] == ["unlocking", "unlocked"]
     assert bodies[-1]["data"]["hosts"] == {"gpu01": state}
+
+
+def test_each_answer_that_releases_has_its_words() -> None:
+    assert set(WORDS) == RELEASED
+
+
+def test_a_host_that_cannot_be_asked_ends_as_with_any_other_command(tmp_path: Path) -> None:
+    gone = UnreachableError("gpu01: no connection", next_step="Is it up?")
+    outcome = unlock(session(tmp_path, Unlocked("unknown", error=gone)), "r1", force=False)
+    assert outcome.exit_code == 5
+    host = outcome.hosts["gpu01"]
+    assert (host.status, host.error) == (HostStatus.UNREACHABLE, gone)

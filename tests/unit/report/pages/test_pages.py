@@ -132,7 +132,9 @@ def test_the_page_of_a_run_with_somebody_elses_plan_shows_the_command_itself() -
         ({"exit_code": 3, "proved": False}, "not proved"),
         ({"exit_code": None, "proved": True}, "not ended"),
         ({"exit_code": 1}, "ended with exit code 1, not verified"),
-        ({"exit_code": None, "mode": "unlock"}, "unlocked"),
+        ({"exit_code": None, "mode": "unlock", "hosts": {"gpu01": "removed"}}, "unlocked"),
+        ({"exit_code": None, "mode": "unlock", "hosts": {"gpu01": "unknown"}}, "not unlocked"),
+        ({"exit_code": None, "mode": "unlock"}, "not ended"),
     ],
 )
 def test_the_page_of_a_run_on_record_says_how_it_ended(
