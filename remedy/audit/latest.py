@@ -55,3 +55,13 @@ def to_resume(stories: Iterable[Story]) -> Story:
         UsageError: there is none.
     """
     return latest(stories, "no apply", lambda s: s.mode == "apply" and bool(s.planned))
+
+
+def to_unlock(stories: Iterable[Story]) -> Story:
+    """Return the newest run that may hold locks: one that came to a host to change it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    locking = ("apply", "rollback")
+    return latest(stories, "no run that locks hosts", lambda s: s.mode in locking and bool(s.began))

@@ -276,9 +276,10 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
         from remedy.cli.terminal import err
 
         err.print(Text("error: ", style="bold red").append(error.message, style="default"))
-        document.print_error(error.message, error.exit_code, error.next_step)
-        if error.next_step:
-            err.print(Text(f"  {error.next_step}", style="cyan"))
+        next_step = document.to_copy(error.next_step)
+        document.print_error(error.message, error.exit_code, next_step)
+        if next_step:
+            err.print(Text(f"  {next_step}", style="cyan"))
         if verbose and error.__cause__ is not None:
             for line in plain.traceback_lines(error.__cause__):
                 err.print(line)

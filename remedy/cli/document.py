@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +14,14 @@ from typing import Any
 
 from remedy import __version__
 from remedy.cli.plain import print_json
+from remedy.text import quoted
 
 # What the command is about, as far as it is known: what a document has in its head.
 _subject: dict[str, str | None] = {"inventory": None, "run": None}
 _state = {"began": time.time(), "wanted": False, "printed": False}
+# What stands for an inventory in a command of a message, and as what the user typed it.
+_NAME = re.compile(r"\bINVENTORY\b")
+_typed: dict[str, Path] = {}
 
 
 def begin(arguments: Sequence[str]) -> None:
@@ -26,6 +31,7 @@ def begin(arguments: Sequence[str]) -> None:
         arguments: of the command line; it may be one that cannot be parsed.
     """
     _subject.update(inventory=None, run=None)
+    _typed.clear()
     _state.update(began=time.time(), wanted=_wants_json(arguments), printed=False)
 
 
@@ -40,6 +46,7 @@ def about(*, inventory: Path | None = None, run: str | None = None) -> None:
     """Note what the command is about, for the head of its document."""
     if inventory is not None:
         _subject["inventory"] = inventory.name
+        _typed["inventory"] = inventory
     if run:
         _subject["run"] = run
 
@@ -47,6 +54,12 @@ def about(*, inventory: Path | None = None, run: str | None = None) -> None:
 def began() -> str:
     """Return when the command began, RFC 3339 in UTC."""
     return _rfc3339(float(_state["began"]))
+
+
+def to_copy(text: str) -> str:
+    """Return what a user is to do next, with the inventory of the command where its text only names one."""
+    path = _typed.get("inventory")
+    return text if path is None else _NAME.sub(lambda _: quoted(path), text)
 
 
 def head(kind: str) -> dict[str, Any]:

@@ -102,7 +102,8 @@ class Terminal:
             outcome: how it ended.
             shown: by host, the error that was shown with the plan.
         """
-        if outcome.exit_code or outcome.warnings:
+        # Hosts with changes pending are not good, whatever the exit code is without --exit-code.
+        if outcome.exit_code or outcome.warnings or "pending" in outcome.statuses.values():
             self.insist()
         if self.as_json:
             from remedy.report.document import run_document

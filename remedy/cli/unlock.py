@@ -32,12 +32,17 @@ def unlock(
     """Release the lock that RUN holds on the hosts of INVENTORY; the refusal names the run.
 
     A dead process's lock is released by the next run. The lock of a run that is at work is only taken with
-    --force: the change in progress is finished, and no further one is started.
+    --force: the change in progress is finished, and no further one is started. RUN may be `latest`, the last
+    apply or rollback of the journal.
     """
     with opened(Options(**options)) as (session, terminal):
         make_room_for(output, terminal)
+        from remedy.audit.latest import LATEST, to_unlock
         from remedy.runs.unlock import proposed, unlock
 
+        if run == LATEST:
+            run = to_unlock(session.stories().values()).run
+            terminal.show(f"latest: {run}")
         if output is not None:
             from remedy.plan import write_plan
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from remedy.audit import Journal, Story, read_stories
 from remedy.audit.journal import FILE_NAME
-from remedy.audit.latest import latest, to_resume, to_take_back
+from remedy.audit.latest import latest, to_resume, to_take_back, to_unlock
 from remedy.cli.main import main
 from remedy.errors import UsageError
 
@@ -108,8 +108,9 @@ def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
     later = Journal(home, run="a2", mode="apply")
     later.write("planned", by="ann@ops", digest="f", changes=CHANGES)
     assert to_resume(read()).run == "a2"
+    assert to_unlock(read()).run == "b1", "a2 came to no host, so it holds no lock"
     later.write("began", hosts=["gpu01"])
-    assert to_take_back(read()).run == "a2"
+    assert to_take_back(read()).run == to_unlock(read()).run == "a2"
 
 
 def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
@@ -117,5 +118,14 @@ def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
         to_take_back([])
     with pytest.raises(UsageError, match="no apply is on record"):
         to_resume([])
+    with pytest.raises(UsageError, match="no run that locks hosts is on record"):
+        to_unlock([])
     with pytest.raises(UsageError, match=re.escape("latest: no run")):
         latest([], "no run", lambda _: True)
+
+
+def test_unlock_takes_the_latest_for_a_run_and_not_for_a_name(inventory: Path) -> None:
+    inventory.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n')
+    result = CliRunner().invoke(main, ["unlock", "latest", str(inventory)])
+    assert (result.exit_code, "latest: a1" in result.output) == (5, True), result.output
+    assert "latest" not in read_stories(inventory.parent / ".remedy" / FILE_NAME)

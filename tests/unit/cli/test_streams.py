@@ -80,9 +80,12 @@ def outcome(status: HostStatus) -> RunOutcome:
     )
 
 
-@pytest.mark.parametrize(("status", "code"), [(HostStatus.OK, 0), (HostStatus.FAILED, 1)])
+@pytest.mark.parametrize(
+    ("status", "code", "is_shown"),
+    [(HostStatus.OK, 0, False), (HostStatus.PENDING, 0, True), (HostStatus.FAILED, 1, True)],
+)
 def test_quiet_shows_what_is_not_good_alone(
-    status: HostStatus, code: int, capsys: pytest.CaptureFixture[str]
+    status: HostStatus, code: int, is_shown: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal = Terminal(quiet=True)
     terminal.selected(["gpu01"], 2)
@@ -95,8 +98,8 @@ def test_quiet_shows_what_is_not_good_alone(
     shown = capsys.readouterr()
     assert end.value.code == code
     assert shown.err == ""
-    assert ("the plan" in shown.out) is bool(code)
-    assert bool(shown.out) is bool(code)
+    assert ("the plan" in shown.out) is is_shown
+    assert bool(shown.out) is is_shown
 
 
 def test_quiet_and_verbose_exclude_each_other(tmp_path: Path) -> None:
@@ -124,3 +127,17 @@ def test_a_command_to_copy_has_its_names_quoted(tmp_path: Path) -> None:
         *("remedy", "plan", str(path)),
         *("-o", str(folder / "plan one.json")),
     ]
+
+
+def test_a_next_step_has_the_inventory_that_was_typed(tmp_path: Path) -> None:
+    folder = tmp_path / "my cluster; reboot"
+    folder.mkdir()
+    path = folder / "inventory.py"
+    path.write_text(f"hosts = [{HOST}]\n")
+    for words in (("rollback", "latest"), ("unlock", "latest"), ("rollback", "r9")):
+        code, out, err = invoke(*words, path, "--json")
+        assert code == 2
+        assert f"remedy history {shlex.quote(str(path))}" in err
+        assert f"remedy history {shlex.quote(str(path))}" in json.loads(out)["next_step"]
+    code, _, err = invoke("show", "latest", "--home", folder)
+    assert (code, "remedy history INVENTORY" in err) == (2, True)
