@@ -166,3 +166,36 @@ case $COMP_WORDBREAKS in *@*) exit 1;; esac
         check=False,
     )
     assert (done.returncode, done.stdout.split()) == (0, ["gpu01", "gpu02"]), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"), [("zsh", ["plain", "gpu01", "_"]), ("fish", ["plain,gpu01"])]
+)
+def test_the_other_shells_are_answered_as_they_ask(
+    site: Path, shell: str, words: list[str]
+) -> None:
+    asked = {"zsh": "remedy check --limit gpu01", "fish": "remedy check --limit"}[shell]
+    environment = {
+        **os.environ,
+        completion.VARIABLE: f"{shell}_complete",
+        "COMP_WORDS": asked,
+        "COMP_CWORD": {"zsh": "3", "fish": "gpu01"}[shell],
+    }
+    done = subprocess.run(
+        [str(PROGRAM)], cwd=site, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (words, "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+def test_fish_completes_by_the_script(site: Path) -> None:
+    text = 'remedy completion fish | source; complete -C "remedy check inventory.py --limit gpu"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", text],
+        cwd=site,
+        env={**os.environ, "HOME": str(site), "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["gpu01", "gpu02"]), done.stderr
