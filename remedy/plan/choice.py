@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from remedy.errors import UsageError
+from remedy.text import quoted
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _names(option: str, texts: Iterable[str], known: Sequence[str]) -> Iterator[
             continue
         near = get_close_matches(name.replace("-", "_"), known, n=1)
         raise UsageError(
-            f"{option} {name}: there is no remedy {name!r}",
+            f"{option} {quoted(name)}: there is no remedy {name!r}",
             next_step=f"Did you mean {near[0]}? All of them: remedy explain"
             if near
             else f"Remedies: {', '.join(known)}.",
