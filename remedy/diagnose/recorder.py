@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remedy.diagnose.plain_pickle import loads
 from remedy.errors import UsageError
+from remedy.plain_pickle import PlainPickleError, loads
 
 LARGEST = 256 << 20  # bytes of a dump
 _PICKLE = b"\x80"
@@ -60,7 +60,13 @@ def collectives(data: bytes) -> tuple[Collective, ...]:
         UsageError: it is no dump, or holds more than plain values.
     """
     if data[:1] == _PICKLE:
-        dump = loads(data)
+        try:
+            dump = loads(data)
+        except PlainPickleError as error:
+            raise UsageError(
+                str(error),
+                next_step="Only dumps of torch's flight recorder are read: give the text logs beside it.",
+            ) from error
     else:
         try:
             dump = json.loads(data)

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.diagnose.logs import diagnose_paths
-from remedy.diagnose.plain_pickle import loads
 from remedy.diagnose.recorder import collectives
 from remedy.errors import UsageError
 
@@ -28,42 +27,9 @@ PLAIN = st.recursive(
 )
 
 
-@given(PLAIN, st.integers(2, pickle.HIGHEST_PROTOCOL))
-def test_plain_values_are_read_as_python_reads_them(value: Any, protocol: int) -> None:
-    assert loads(pickle.dumps(value, protocol)) == value
-
-
 class _Evil:
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, ("called",)
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("value", [_Evil(), {"entries": [_Evil()]}, os.getpid, {1, 2}, 1j])
-def test_nothing_is_called(
-    value: Any, protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    dump = pickle.dumps(value, protocol)
-    with pytest.raises(UsageError, match="more than plain values"):
-        loads(dump)
-    assert not list(tmp_path.iterdir())
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_a_value_or_an_error_that_is_shown(data: bytes) -> None:
-    try:
-        loads(b"\x80\x02" + data)
-    except UsageError:
-        return
-
-
-@pytest.mark.parametrize(
-    "dump", [b"\x80\x02", b"\x80\x02}", b"\x80\x02a.", b"\x80\x02]]e.", b"\x80\x02h\x07."]
-)
-def test_a_pickle_that_breaks_off_is_an_error(dump: bytes) -> None:
-    with pytest.raises(UsageError):
-        loads(dump)
 
 
 def _dump(number: int, operation: str, state: str, ranks: int = 4) -> dict[str, Any]:

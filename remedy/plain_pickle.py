@@ -1,8 +1,8 @@
 """A decoder of pickles that hold plain values only: it can import nothing and call nothing.
 
-torch's flight recorder writes pickles (torch/csrc/distributed/c10d/FlightRecorder.hpp). A pickle is a program,
-and Python's own loader runs it; here its opcodes are read one by one, and any that would name a class or a
-function ends the reading.
+torch's flight recorder writes pickles (torch/csrc/distributed/c10d/FlightRecorder.hpp), and so do ClusterShell's
+gateways (``ClusterShell.Communication``). A pickle is a program, and Python's own loader runs it; here its opcodes
+are read one by one, and any that would name a class or a function ends the reading.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import pickletools
 from collections.abc import Callable
 from typing import Any
-
-from remedy.errors import UsageError
 
 MOST = 4_000_000
 """Opcodes of a pickle; a dump of a recorder with 20,000 entries has half of that."""
@@ -29,26 +27,33 @@ _PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
 _GETS = frozenset(("GET", "BINGET", "LONG_BINGET"))
 
 
-def loads(data: bytes) -> Any:
-    """Return the value of a pickle of numbers, texts, lists, tuples and dictionaries.
+class PlainPickleError(ValueError):
+    """A pickle is broken, or too long, or holds more than plain values."""
+
+
+def loads(data: bytes, most: int = MOST) -> Any:
+    """Return the value of a pickle of numbers, texts, bytes, lists, tuples and dictionaries.
 
     Args:
         data: the pickle.
+        most: opcodes that it may have.
 
     Raises:
-        UsageError: it holds anything else, or is broken.
+        PlainPickleError: it holds anything else, or is broken.
     """
     machine = _Machine()
     try:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
-            if count >= MOST:
-                raise UsageError("the pickle has too many values to be a recorder's dump")
+            if count >= most:
+                raise PlainPickleError("the pickle has too many values")
             if opcode.name == "STOP":
                 return machine.stack[-1]
             machine.do(opcode.name, argument)
+    except PlainPickleError:
+        raise
     except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
-        raise UsageError(f"the pickle is broken: {error}") from error
-    raise UsageError("the pickle breaks off")
+        raise PlainPickleError(f"the pickle is broken: {error}") from error
+    raise PlainPickleError("the pickle breaks off")
 
 
 class _Machine:
@@ -82,7 +87,7 @@ class _Machine:
         """Do what one opcode says.
 
         Raises:
-            UsageError: it is none of plain values.
+            PlainPickleError: it is none of plain values.
         """
         if name in _VALUES:
             self.stack.append(argument)
@@ -95,9 +100,8 @@ class _Machine:
         elif name in self.builders:
             self.builders[name]()
         else:
-            raise UsageError(
-                f"the pickle holds more than plain values ({name}), and is not read",
-                next_step="Only dumps of torch's flight recorder are: give the text logs beside it.",
+            raise PlainPickleError(
+                f"the pickle holds more than plain values ({name}), and is not read"
             )
 
     def last(self, count: int) -> list[Any]:
