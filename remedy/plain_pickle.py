@@ -1,8 +1,8 @@
 """A decoder of pickles that hold plain values only: it can import nothing and call nothing.
 
-torch's flight recorder writes pickles (torch/csrc/distributed/c10d/FlightRecorder.hpp), and so do ClusterShell's
-gateways (``ClusterShell.Communication``). A pickle is a program, and Python's own loader runs it; here its opcodes
-are read one by one, and any that would name a class or a function ends the reading.
+torch's flight recorder writes pickles (torch/csrc/distributed/c10d/FlightRecorder.hpp), and so do gateways of
+ClusterShell (``ClusterShell.Communication``). A pickle is a program, and Python's own loader runs it; here its
+opcodes are read one by one, and any that would name a class or a function ends the reading.
 """
 
 from __future__ import annotations
