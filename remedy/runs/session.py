@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -119,7 +119,7 @@ class Session:
         from remedy.runs.launch import Launcher, slurm_launcher
 
         if self.spec.section("verify", VerifySpec).launcher == "ssh":
-            return Launcher(self.transport.run)
+            return Launcher(partial(self.transport.run, together=True))
         return slurm_launcher(self.inventory, self.hosts, self.transport.run, self.hear)
 
     def check_launcher(self) -> None:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import gevent
 from gevent.lock import BoundedSemaphore
@@ -38,11 +38,15 @@ from remedy.transport.failures import (
     explain_no_start,
     explain_stuck,
 )
+from remedy.transport.privileges import privileges
 from remedy.transport.refused import KeyRefusedError, explain_key
-from remedy.transport.script import HostEvent, Listener, Output, Root, Script
+from remedy.transport.script import HostEvent, Listener, Output, Script
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Overdue, Watch, Watchman
 from remedy.transport.wrapper import KILL_AFTER, Flood, Marks, command_line
+
+if TYPE_CHECKING:
+    from remedy.transport.gateways.tree import Tree
 
 # pyinfra reports each failed host on its own logger, and so does paramiko; remedy reports hosts itself, once.
 for _name in ("pyinfra", "paramiko"):
@@ -78,11 +82,16 @@ def allow_files(hosts: int) -> None:
 class Transport:
     """Connections to the hosts of one inventory, opened when first used and kept, the last ``MOST_AT_REST``.
 
+    Hosts behind gateways are reached through those (``gateways.tree``), each time by a new connection.
+
     Args:
         inventory: where the hosts are.
         sudo_password: for users whose sudo asks for one.
         listener: hears of each host's stages.
-        spec: how long a host may take for each stage.
+        spec: how long a host may take for each stage, and which stand behind gateways.
+
+    Raises:
+        SpecError: the gateways are no tree.
     """
 
     def __init__(
@@ -103,17 +112,36 @@ class Transport:
         self._ahead: dict[str, gevent.Greenlet] = {}
         self._in_use: Counter[str] = Counter()
         self._at_rest: dict[str, None] = {}
-        self._watchman = Watchman(spec or SshSpec(), self._slow)
+        spec = spec or SshSpec()
+        self._watchman = Watchman(spec, self._slow)
+        self._tree = self._plant(spec)
         # Names are looked up in threads, and one whose name server is dead keeps its thread for a while.
         gevent.get_hub().threadpool.maxsize = PARALLEL
+
+    def _plant(self, spec: SshSpec) -> Tree | None:
+        """Return the tree of gateways, where the settings have one.
+
+        Raises:
+            SpecError: it is no tree.
+        """
+        if spec.gateways is None:
+            return None
+        from remedy.transport.gateways.routes import read_routes
+        from remedy.transport.gateways.tree import Tree
+
+        routes = read_routes(spec.gateways, self.inventory)
+        return Tree(routes, spec, self._sudo_password, self._listen, self.counts)
 
     def meanwhile(self, hosts: Iterable[str], work: Callable[[], T]) -> T:
         """Open connections to hosts while ``work`` is done in a thread of its own, and return what it returns.
 
         How a connection went is said when the first script is to run there, as if it were opened then.
         """
-        for name in hosts:
+        flat, behind = self._divided(hosts)
+        for name in flat:
             self._ahead[name] = gevent.spawn(self._open, self.inventory.node(name))
+        if self._tree is not None and behind:
+            self._tree.warm()
         done: Future[T] = Future()
 
         def do() -> None:
@@ -131,6 +159,7 @@ class Transport:
         on_output: Callable[[Output], None] | None = None,
         *,
         stage: str = "running",
+        together: bool = False,
     ) -> dict[str, Output]:
         """Run each host's script, all hosts at once, and return when all have ended.
 
@@ -142,7 +171,15 @@ class Transport:
             on_output: is called with each host's output when it is there, while others are still at work; what
                 is returned is then without its text.
             stage: what listeners hear while a host is at it.
+            together: whether the scripts wait for each other: then each gateway runs all of its at once.
         """
+
+        def delivered(output: Output) -> Output:
+            if on_output is None:
+                return output
+            on_output(output)
+            # Who has heard it wants it no more, and thousands of answers take more room than all else.
+            return replace(output, stdout="", stderr="")
 
         def run_on(name: str, script: Script) -> Output:
             self._in_use[name] += 1
@@ -151,15 +188,26 @@ class Transport:
                 output = self._run_on(name, script, stage)
             finally:
                 self._rest(name)
-            if on_output is None:
-                return output
-            on_output(output)
-            # Who has heard it wants it no more, and thousands of answers take more room than all else.
-            return replace(output, stdout="", stderr="")
+            return delivered(output)
 
-        jobs = {name: gevent.spawn(run_on, name, script) for name, script in scripts.items()}
+        flat, behind = self._divided(scripts)
+        jobs = {name: gevent.spawn(run_on, name, scripts[name]) for name in flat}
+        if self._tree is not None and behind:
+
+            def deliver(output: Output) -> None:
+                jobs[output.host] = gevent.spawn(delivered, output)
+
+            through = {name: scripts[name] for name in behind}
+            self._tree.run(through, deliver, stage=stage, together=together)
         gevent.joinall(list(jobs.values()), raise_error=True)
-        return {name: job.value for name, job in jobs.items()}
+        return {name: jobs[name].value for name in scripts}
+
+    def _divided(self, hosts: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Return the hosts that are reached from here, and those that gateways reach."""
+        names = list(hosts)
+        if self._tree is None:
+            return names, []
+        return [n for n in names if n not in self._tree], [n for n in names if n in self._tree]
 
     def reconnect(self, name: str) -> None:
         """Forget the connection to a host, so that the next script opens a new one."""
@@ -184,6 +232,8 @@ class Transport:
         """Close every connection."""
         for name in self.inventory.names:
             self.reconnect(name)
+        if self._tree is not None:
+            self._tree.close()
 
     def _slow(self, watch: Watch) -> None:
         """Say where a host is that takes some time."""
@@ -268,16 +318,9 @@ class Transport:
     def _execute(
         self, node: Node, watch: Watch, script: Script, marks: Marks, answer: CommandAnswer
     ) -> RemedyError | None:
-        # A host that has a password of its own never learns the one that was typed for the others.
-        password = _as_secret(node.data.get("_sudo_password")) or self._sudo_password
-        if node.data.get("_sudo") and script.root is Root.PREFERRED:
-            # The inventory says that there is sudo: where it refuses, that is an error, and not less to read.
-            script = replace(script, root=Root.REQUIRED)
+        script, password = privileges(node, script, self._sudo_password)
         command = command_line(
-            script,
-            marks,
-            is_root=node.data.get("ssh_user") == "root",
-            password=None if password is None else password.get_secret_value(),
+            script, marks, is_root=node.data.get("ssh_user") == "root", password=password
         )
         self.counts[f"exec:{node.name}"] += 1
         connection = getattr(self._state.inventory.get_host(node.name).connector, "client", None)
@@ -325,7 +368,3 @@ def _make_state(inventory: Inventory) -> State:
             f"{inventory.path}: pyinfra cannot use a host's data: {error}",
             next_step="Correct the values that begin with ssh_.",
         ) from error
-
-
-def _as_secret(value: object) -> SecretStr | None:
-    return SecretStr(str(value)) if value else None

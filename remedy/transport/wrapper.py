@@ -7,6 +7,7 @@ begins.
 
 from __future__ import annotations
 
+import enum
 import secrets
 import shlex
 from dataclasses import dataclass, field
@@ -29,6 +30,14 @@ MOST_OUTPUT = 1 << 22
 
 class Flood(BaseException):
     """More comes than anybody asked for. No ``Exception``, so that nothing below the transport keeps it."""
+
+
+class Sending(enum.Enum):
+    """When the password for sudo is sent to a host."""
+
+    ASKED = "asked"  # over the connection that it asks on
+    LATER = "later"  # not with this command, which ends where the host asks
+    FIRST = "first"  # as the first line of the input, to a host that has asked before
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,13 @@ class Stream:
 
 
 def command_line(
-    script: Script, marks: Marks, *, is_root: bool, password: str | None
+    script: Script,
+    marks: Marks,
+    *,
+    is_root: bool,
+    password: str | None,
+    sending: Sending = Sending.ASKED,
+    shell: str = "",
 ) -> CommandInput:
     """Return the command line for a script, and what goes to its standard input.
 
@@ -132,44 +147,71 @@ def command_line(
         marks: what is printed before.
         is_root: whether the ssh user is root.
         password: for sudo; None where there is none.
+        sending: when it is sent.
+        shell: what runs the script; empty for ``timed(script)``.
     """
     if script.root is Root.NO or is_root:
         password = None
-    line = _inner(script, marks, is_root=is_root, has_password=password is not None)
-    # The login shell may be none of the family of sh: it gets two words and a quoted third.
-    return CommandInput(f"sh -c {shlex.quote(line)}", script.text, password)
-
-
-def _inner(script: Script, marks: Marks, *, is_root: bool, has_password: bool) -> str:
-    start = f'{HOW_TO_READ}printf "\\n%s\\n" {marks.shell} >&2; printf "\\n%s\\n" {marks.shell}; '
-    begin = f'printf "%s\\n" {marks.script}; '
-    shell = f'timeout -k {KILL_AFTER} {script.deadline:.0f} sh "$@"'
+    shell = shell or timed(script)
     if script.root is Root.NO or is_root:
-        return f"{start}{begin}exec {shell}"
-    # The reason is on one line with a mark in front. Who refuses reads the script to its end first: else the
-    # connection breaks while it is still sent, and the reason is lost. Where there is a password nothing is
-    # sent before it was asked for, so that there is nothing to read.
-    say = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2'
-    refuse = f"{say}; cat >/dev/null; exit 1"
-    early = f"{say}; exit 1" if has_password else refuse
-    plain = f"{begin}exec {shell}"
-    preferred = script.root is Root.PREFERRED
-    lacking = plain if preferred else f"said={shlex.quote(NO_SUDO)}; {early}"
-    checks = (
-        f'{start}if [ "$(id -u)" = 0 ]; then {plain}; fi; '
-        f"command -v sudo >/dev/null || {{ {lacking}; }}; "
+        line = f"{_start(marks)}{_begin(marks)}exec {shell}"
+    elif password is None or sending is Sending.LATER:
+        line = _without_password(script, marks, shell, later=password is not None)
+    else:
+        line = _with_password(script, marks, shell, first=sending is Sending.FIRST)
+    # The login shell may be none of the family of sh: it gets two words and a quoted third.
+    sent = None if sending is Sending.LATER else password
+    return CommandInput(f"sh -c {shlex.quote(line)}", script.text, sent)
+
+
+def timed(script: Script) -> str:
+    """Return the command that runs a script on standard input, and ends it at its deadline."""
+    return f'timeout -k {KILL_AFTER} {script.deadline:.0f} sh "$@"'
+
+
+# The reason is on one line with a mark in front. Who refuses reads the script to its end first: else the
+# connection breaks while it is still sent, and the reason is lost. Where a password is asked for nothing is sent
+# before that, so that there is nothing to read.
+_SAY = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2'
+_REFUSE = f"{_SAY}; cat >/dev/null; exit 1"
+_LACKING = f"said={shlex.quote(NO_SUDO)}"
+
+
+def _start(marks: Marks) -> str:
+    return f'{HOW_TO_READ}printf "\\n%s\\n" {marks.shell} >&2; printf "\\n%s\\n" {marks.shell}; '
+
+
+def _begin(marks: Marks) -> str:
+    return f'printf "%s\\n" {marks.script}; '
+
+
+def _checks(script: Script, marks: Marks, shell: str, early: str) -> str:
+    """Return what ends here where the user is root, or there is no sudo."""
+    plain = f"{_begin(marks)}exec {shell}"
+    lacking = plain if script.root is Root.PREFERRED else f"{_LACKING}; {early}"
+    return (
+        f'if [ "$(id -u)" = 0 ]; then {plain}; fi; command -v sudo >/dev/null || {{ {lacking}; }}; '
     )
-    if has_password:
-        # The password is the first line of the standard input: it is in no argument list and in no
-        # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
-        # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
-        ask = "sudo -k -S -p ''"
-        return (
-            f"{checks}if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; "
-            f'printf "%s\\n" {marks.ask}; IFS= read -r p || exit 1; '
-            f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {refuse}; }}; {begin}'
-            f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
-        )
-    otherwise = plain if preferred else refuse
+
+
+def _without_password(script: Script, marks: Marks, shell: str, *, later: bool) -> str:
+    plain = f"{_begin(marks)}exec {shell}"
+    otherwise = plain if script.root is Root.PREFERRED and not later else _REFUSE
     ask = f"said=$(sudo -n true 2>&1 </dev/null) || {{ {otherwise}; }}"
-    return f"{checks}{ask}; {begin}exec sudo -n {shell}"
+    checks = _checks(script, marks, shell, _REFUSE)
+    return f"{_start(marks)}{checks}{ask}; {_begin(marks)}exec sudo -n {shell}"
+
+
+def _with_password(script: Script, marks: Marks, shell: str, *, first: bool) -> str:
+    # The password is the first line of the standard input: it is in no argument list and in no
+    # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
+    # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
+    begin, ask, read = _begin(marks), "sudo -k -S -p ''", "IFS= read -r p || exit 1; "
+    wait = "" if first else f'printf "%s\\n" {marks.ask}; {read}'
+    checks = _checks(script, marks, shell, _REFUSE if first else f"{_SAY}; exit 1")
+    return (
+        f"{_start(marks)}{read if first else ''}{checks}"
+        f"if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; {wait}"
+        f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {_REFUSE}; }}; {begin}'
+        f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
+    )

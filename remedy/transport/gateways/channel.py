@@ -142,7 +142,9 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
         release = str(self._xml_reader.version)
         if release != ClusterShell.__version__:
             shown = release if _RELEASE.fullmatch(release) else "another release"
-            self.fail(f"it has ClusterShell {shown}, and here is {ClusterShell.__version__}", INSTALL)
+            self.fail(
+                f"it has ClusterShell {shown}, and here is {ClusterShell.__version__}", INSTALL
+            )
         self.opened = True
 
     def _acknowledged(self, msg: Any) -> None:
@@ -157,7 +159,9 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
         """Take what a host printed, or how its script ended."""
         worker = self.workers.get(getattr(msg, "srcid", None))
         if worker is None:
-            raise MessageProcessingError(f"a message of type {msg.type} about nothing that was asked")
+            raise MessageProcessingError(
+                f"a message of type {msg.type} about nothing that was asked"
+            )
         if msg.type == "RTR":
             return  # what a gateway behind it does
         asked = worker.asked.get(self.name, frozenset())

@@ -146,7 +146,9 @@ def _of_mapping(
     for gateways, hosts in given.items():
         try:
             names = [
-                name for term in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", gateways) for name in expand(term.strip())
+                name
+                for term in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", gateways)
+                for name in expand(term.strip())
             ]
         except BracketError as error:
             raise _wrong(f"{gateways}: {error}", "Name gateways as in head[1-2].") from error
@@ -159,7 +161,9 @@ def _of_file(given: str, inventory: Inventory) -> Iterator[tuple[list[str], list
 
     path = inventory.path.resolve().parent / Path(given).expanduser()
     if not path.is_file():
-        raise _wrong(f"{path}: there is no such topology file", "Give its path from the inventory's folder.")
+        raise _wrong(
+            f"{path}: there is no such topology file", "Give its path from the inventory's folder."
+        )
     here = socket.gethostname().split(".")[0]
     try:
         tree = _tree(path, here)

@@ -45,9 +45,7 @@ class ScriptWorker(TreeWorker):  # type: ignore[misc]
         self.is_over = False
         self._text = request.text.encode("utf-8", "surrogateescape")
         # A log in /tmp would be a file of a foreseeable name in a folder of everybody's.
-        self.invoke_gateway = (
-            f"env CLUSTERSHELL_GW_LOG_DIR=/dev/null {relay.settings.python} -m ClusterShell.Gateway -Bu"
-        )
+        self.invoke_gateway = f"env CLUSTERSHELL_GW_LOG_DIR=/dev/null {relay.settings.python} -m ClusterShell.Gateway -Bu"
 
     def _tell(self, kind: str, hosts: Any, gateway: str = "", **more: Any) -> None:
         self.relay.tell(TreeEvent(kind, self.request.id, tuple(hosts), gateway, **more))

@@ -1,0 +1,153 @@
+"""What it means that a host could not be reached through its gateways, and what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
+from remedy.inventory import Node
+from remedy.text import clipped, fold, visible
+from remedy.transport.failures import at_host
+
+_SHOWN = 200
+_MOST_REASONS = 4
+# What ssh prints around the reason.
+_ORNAMENTS = ("@@@", "Warning: Permanently", "Connection closed by", "debug1:")
+
+
+@dataclass(frozen=True)
+class GatewayFault:
+    """Why a gateway was given up.
+
+    Args:
+        reason: a sentence about it, without its name.
+        needs_install: whether it lacks ClusterShell, of the release that is here.
+    """
+
+    reason: str
+    needs_install: bool = False
+
+
+def explain_lost(
+    node: Node,
+    gateways: Sequence[str],
+    faults: Mapping[str, GatewayFault],
+    release: str,
+    python: str,
+) -> RemedyError:
+    """Return the error of a host whose gateways have all failed, or whose own did while its script ran.
+
+    Args:
+        node: the host.
+        gateways: those that were tried.
+        faults: why each failed.
+        release: of ClusterShell here.
+        python: the interpreter on gateways.
+    """
+    known = {name: faults[name] for name in gateways if name in faults}
+    reasons = "; ".join(
+        f"{name}: {fault.reason}" for name, fault in list(known.items())[:_MOST_REASONS]
+    )
+    lacking = [name for name, fault in known.items() if fault.needs_install]
+    first = lacking[0] if lacking else next(iter(known), gateways[0])
+    return UnreachableError(
+        f"{at_host(node)}: unreachable through {fold(gateways)}: {reasons or 'its gateway failed'}",
+        next_step=_install(first, release, python)
+        if lacking
+        else f"Does the gateway answer, with this machine's keys? ssh {first} true",
+    )
+
+
+def _install(gateway: str, release: str, python: str) -> str:
+    """Return how a gateway comes to the right ClusterShell."""
+    package = f"ClusterShell=={release}"
+    if "/" in python:
+        return f"Install the same release there: ssh {gateway} {python} -m pip install {package}"
+    place = "/opt/clustershell"
+    return (
+        f"Install the same release there: ssh {gateway} 'python3 -m venv {place} && {place}/bin/pip install "
+        f"{package}'; and set `ssh: {{gateway_python: {place}/bin/python}}` in remedy.yaml."
+    )
+
+
+def explain_stall(node: Node, gateway: str, seconds: float, began: bool) -> RemedyError:
+    """Return the error of a host that its gateway says nothing more of."""
+    what = (
+        "its script was not over, past its deadline there"
+        if began
+        else "no word that its script began"
+    )
+    return UnreachableError(
+        f"{at_host(node)}: unreachable through {gateway}: {what}, for {seconds:.0f} s",
+        next_step=f"Is the gateway frozen, or overloaded? ssh {gateway} uptime",
+    )
+
+
+def explain_late(node: Node, gateway: str, seconds: float) -> RemedyError:
+    """Return the error of a host whose ssh its gateway ended at the deadline."""
+    return UnreachableError(
+        f"{at_host(node)}: unreachable through {gateway}: its ssh was not over after {seconds:.0f} s, and was "
+        "ended there",
+        next_step=f"Is the host up, and does its sshd answer the gateway? ssh {gateway} ssh {node.ssh_address} true",
+    )
+
+
+def explain_ssh(node: Node, gateway: str, errors: str) -> RemedyError:
+    """Return the error of an ssh on a gateway that did not come to the host's shell.
+
+    Args:
+        node: the host.
+        gateway: where ssh ran.
+        errors: what it printed.
+    """
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(_ORNAMENTS)] or lines
+    last = clipped(visible(telling[-1]), _SHOWN) if telling else "it printed nothing"
+    at, by_hand = at_host(node), f"ssh {gateway} ssh {node.ssh_address} true"
+    if "IDENTIFICATION HAS CHANGED" in errors:
+        return ChangedKeyError(
+            f"{at}: the ssh host key that its gateway {gateway} knows has CHANGED: another machine, or somebody "
+            "in between",
+            next_step="If the host was replaced, remove its old key there: "
+            f"ssh {gateway} ssh-keygen -R {node.ssh_address}; then record the new one there.",
+        )
+    if "Host key verification failed" in errors or "host key is known" in errors:
+        return HostKeyError(
+            f"{at}: its gateway {gateway} does not know the ssh host key",
+            next_step=f"Compare it on the host's console and record it in the gateway's known_hosts: ssh -t {gateway} "
+            f"ssh {node.ssh_address}",
+        )
+    if "Permission denied" in errors or "Too many authentication failures" in errors:
+        return UnreachableError(
+            f"{at}: unreachable through {gateway}: the host refused the gateway's login: {last}",
+            next_step="The gateway logs in with keys of its own (no agent is forwarded), as ssh_user of the inventory: "
+            f"{by_hand}",
+        )
+    if "Could not resolve" in errors:
+        return UnreachableError(
+            f"{at}: unreachable through {gateway}: the gateway cannot resolve {node.ssh_address!r}",
+            next_step="Set ssh_hostname of that host to an address in the inventory.",
+        )
+    return UnreachableError(
+        f"{at}: unreachable through {gateway}: {last}",
+        next_step=f"Is the host up and its sshd reachable from the gateway? {by_hand}",
+    )
+
+
+def explain_break(node: Node, gateway: str, errors: str) -> RemedyError:
+    """Return the error of a connection between gateway and host that broke while the script ran."""
+    lines = errors.strip().splitlines()
+    last = clipped(visible(lines[-1]), _SHOWN) if lines else "nothing was printed"
+    return UnreachableError(
+        f"{at_host(node)}: the connection from {gateway} broke while the script ran: {last}",
+        next_step="Check the host's console and network, then run the command again.",
+    )
+
+
+def explain_relay(node: Node, reason: str) -> RemedyError:
+    """Return the error of a host whose request the process that speaks with gateways did not finish."""
+    return UnreachableError(
+        f"{at_host(node)}: the process that speaks with its gateways ended: {clipped(visible(reason), _SHOWN)}",
+        next_step="Run the command again; if it happens again, report it with that text.",
+    )

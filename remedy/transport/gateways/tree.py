@@ -1,0 +1,312 @@
+"""Running scripts on hosts behind gateways: one request for all hosts that get the same, deadlines kept here.
+
+What an unresponsive gateway does not say is told by this side: a gateway of which nothing is heard for as long as a
+host may take, and a host whose script is not over past its deadline.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from itertools import count
+
+import ClusterShell
+import gevent
+from pydantic import SecretStr
+
+from remedy.errors import RemedyError
+from remedy.inventory import Node
+from remedy.spec import SshSpec
+from remedy.transport.failures import explain_flood
+from remedy.transport.gateways.errand import Errand, HostErrand
+from remedy.transport.gateways.failures import (
+    GatewayFault,
+    explain_late,
+    explain_lost,
+    explain_relay,
+    explain_stall,
+)
+from remedy.transport.gateways.process import RelayProcess
+from remedy.transport.gateways.routes import ROOT, Routes
+from remedy.transport.gateways.wire import TreeEvent, TreeSettings
+from remedy.transport.privileges import privileges
+from remedy.transport.script import HostEvent, Listener, Output, Script
+from remedy.transport.watch import AwakeClock
+from remedy.transport.wrapper import KILL_AFTER, Flood, Sending
+
+TICK = 0.5
+PATIENCE = 15.0
+GROOMING = 0.25
+"""Seconds for which a gateway gathers output, so that what is equal is one message."""
+MOST_GROOMED = 8
+"""Requests at once above which it does not: it looks through all output for each of them."""
+
+Login = tuple[str, int]
+
+
+class Tree:
+    """Scripts on the hosts behind gateways.
+
+    Args:
+        routes: which those are.
+        spec: the deadlines.
+        sudo_password: that was typed for all hosts.
+        listener: hears of each host's stages.
+        counts: of logins and scripts, by host.
+    """
+
+    def __init__(
+        self,
+        routes: Routes,
+        spec: SshSpec,
+        sudo_password: SecretStr | None,
+        listener: Listener,
+        counts: Counter[str],
+    ) -> None:
+        self._routes = routes
+        self._behind = routes.behind
+        self._spec = spec
+        self._sudo_password = sudo_password
+        self._listen = listener
+        self._counts = counts
+        self._ids = count(1)
+        self._relays: dict[Login, RelayProcess] = {}
+        self._errands: dict[int, Errand] = {}
+        self._faults: dict[str, GatewayFault] = {}
+        self._clock = AwakeClock()
+        self._heard: defaultdict[str, float] = defaultdict(float)
+        self._round: gevent.Greenlet | None = None
+        self._names = {routes.address(name): name for name in routes.gateways}
+
+    def __contains__(self, host: object) -> bool:
+        """Say whether a host is reached through gateways."""
+        return host in self._behind
+
+    def warm(self) -> None:
+        """Start the processes that speak with gateways, before there is something to ask."""
+        for login in {_login(self._routes.inventory.node(name)) for name in self._behind}:
+            self._relay(login)
+
+    def close(self) -> None:
+        """End all channels."""
+        relays, self._relays = self._relays, {}
+        for relay in relays.values():
+            relay.close()
+
+    # -- asking -------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        scripts: Mapping[str, Script],
+        deliver: Callable[[Output], None],
+        *,
+        stage: str = "running",
+        together: bool = False,
+    ) -> None:
+        """Run each host's script, and return when all have ended.
+
+        Args:
+            scripts: by host.
+            deliver: is called with each host's output when it is there.
+            stage: what listeners hear while a host is at it.
+            together: whether the scripts wait for each other, and so have to run at once.
+        """
+        groups: defaultdict[tuple[Login, Script, str | None], list[Node]] = defaultdict(list)
+        for name, script in scripts.items():
+            node = self._routes.inventory.node(name)
+            groups[(_login(node), *privileges(node, script, self._sudo_password))].append(node)
+        ends = []
+        for (login, script, password), nodes in groups.items():
+            sending = Sending.ASKED if password is None else Sending.LATER
+            errand = Errand(script, nodes, password, sending, stage, deliver)
+            fanout = len(scripts) if together else self._spec.gateway_fanout
+            ends.append(gevent.spawn(self._do, login, errand, max(fanout, 1), len(groups)))
+        gevent.joinall(ends, raise_error=True)
+
+    def _do(self, login: Login, errand: Errand, fanout: int, groups: int) -> None:
+        """Carry one errand out, and once more for hosts whose sudo asked for the password."""
+        self._ask(login, errand, fanout, groups)
+        asking = errand.asking
+        if asking:
+            again = errand.with_password(asking)
+            self._ask(login, again, fanout, groups)
+
+    def _ask(self, login: Login, errand: Errand, fanout: int, groups: int) -> None:
+        errand.id = next(self._ids)
+        errand.fanout = fanout
+        errand.round_seconds = self._spec.reach + errand.script.deadline + KILL_AFTER + PATIENCE
+        errand.began = self._clock.seconds
+        for host in errand.hosts.values():
+            self._counts[f"connect:{host.node.name}"] += 1
+            self._counts[f"exec:{host.node.name}"] += 1
+            self._listen(HostEvent(host.node.name, "connecting"))
+        self._errands[errand.id] = errand
+        if self._round is None:
+            self._clock.tick()
+            self._round = gevent.spawn(self._rounds)
+        try:
+            if shutil.which("ssh") is None:
+                self._break_off(errand, "there is no ssh on this machine (openssh-client)")
+            else:
+                grooming = GROOMING if groups <= MOST_GROOMED else 0.0
+                self._relay(login).ask(errand.request(grooming))
+            errand.over.wait()
+        finally:
+            del self._errands[errand.id]
+            relay = self._relays.get(login)
+            if relay is not None:
+                relay.stop(errand.id)
+
+    def _relay(self, login: Login) -> RelayProcess:
+        relay = self._relays.get(login)
+        if relay is not None:
+            return relay
+        user, port = login
+        inventory, spec = self._routes.inventory, self._spec
+        hosts = [name for name in self._behind if _login(inventory.node(name)) == login]
+        gateways = self._routes.gateways
+        settings = TreeSettings(
+            self._routes.topology(hosts),
+            ROOT,
+            {self._routes.address(name): self._routes.door(name) for name in gateways},
+            user or None,
+            port,
+            spec.gateway_python,
+            spec.connect,
+            spec.reach,
+            spec.silence,
+        )
+
+        def ended(reason: str) -> None:
+            relay = self._relays.pop(login, None)
+            if relay is not None:
+                gevent.spawn(relay.close)
+            for errand in list(self._errands.values()):
+                if errand.login == login:
+                    self._break_off(errand, reason)
+
+        self._relays[login] = RelayProcess(settings, self._hear, ended)
+        return self._relays[login]
+
+    # -- hearing ------------------------------------------------------------------------------------
+
+    def _hear(self, event: TreeEvent) -> None:
+        """Take an event of a relay."""
+        gateway = self._names.get(event.gateway, event.gateway)
+        if event.kind == "gateway":
+            self._faults[gateway] = GatewayFault(event.text, bool(event.code))
+            return
+        errand = self._errands.get(event.request)
+        if errand is None:
+            return  # given up
+        for address in event.hosts:
+            host = errand.hosts.get(address)
+            if host is not None and not host.is_over:
+                self._take(errand, host, event, gateway)
+        if event.kind == "over":
+            # Every host has had its end, unless the relay forgot one.
+            self._break_off(errand, "no word of the host")
+
+    def _take(self, errand: Errand, host: HostErrand, event: TreeEvent, gateway: str) -> None:
+        node = host.node
+        if event.kind == "route":
+            host.gateway, host.routed = gateway, self._clock.seconds
+            errand.peaks[gateway] += 1
+            self._heard[gateway] = max(self._heard[gateway], host.routed)
+            self._listen(HostEvent(node.name, "connecting", f"through {gateway}"))
+            return
+        self._heard[host.gateway] = self._clock.seconds
+        if event.kind in ("out", "err"):
+            self._take_output(errand, host, event)
+        elif event.kind == "end":
+            error = host.ending(event.code, errand)
+            if error is not None or not host.asks:
+                self._settle(errand, host, error)
+            else:
+                errand.forgo(host)
+        elif event.kind == "late":
+            self._settle(errand, host, explain_late(node, host.gateway, errand.round_seconds))
+        elif event.kind == "lost":
+            self._settle(errand, host, self._lost(host, gateway))
+
+    def _take_output(self, errand: Errand, host: HostErrand, event: TreeEvent) -> None:
+        stream = host.out if event.kind == "out" else host.err
+        try:
+            stream.take(event.content)
+        except Flood as flood:
+            self._settle(errand, host, explain_flood(host.node, str(flood)))
+            return
+        if event.kind == "out" and stream.script and host.began is None:
+            host.began = self._clock.seconds
+            seconds = errand.script.deadline
+            self._listen(HostEvent(host.node.name, errand.stage, seconds=seconds))
+
+    def _lost(self, host: HostErrand, gateway: str) -> RemedyError:
+        tried = (gateway,) if gateway else self._routes.through(host.node.name)
+        return explain_lost(
+            host.node, tried, self._faults, ClusterShell.__version__, self._spec.gateway_python
+        )
+
+    def _settle(self, errand: Errand, host: HostErrand, error: RemedyError | None) -> None:
+        """Hand on what a host said, or why it did not."""
+        name = host.node.name
+        code = 0 if error is None and host.code == 0 else None
+        out, err = ("", "") if error is not None and not host.text else (host.text, host.errors)
+        seconds = time.monotonic() - host.started
+        self._listen(
+            HostEvent(name, "failed" if error else "answered", error.message if error else "")
+        )
+        errand.settle(host, Output(name, out, err, code, seconds, error, time.time_ns()))
+
+    def _break_off(self, errand: Errand, reason: str) -> None:
+        """Settle what is left of an errand that nothing more will be heard of."""
+        for host in list(errand.hosts.values()):
+            if not host.is_over:
+                self._settle(errand, host, explain_relay(host.node, reason))
+
+    # -- deadlines ----------------------------------------------------------------------------------
+
+    def _rounds(self) -> None:
+        while self._errands:
+            gevent.sleep(TICK)
+            self._clock.tick()
+            load = Counter(
+                host.gateway
+                for errand in self._errands.values()
+                for host in errand.hosts.values()
+                if not host.is_over
+            )
+            for errand in list(self._errands.values()):
+                self._look(errand, load)
+        self._round = None
+
+    def _look(self, errand: Errand, load: Mapping[str, int]) -> None:
+        """Give up hosts that are overdue."""
+        now = self._clock.seconds
+        running = errand.script.deadline + KILL_AFTER + PATIENCE
+        for host in list(errand.hosts.values()):
+            if host.is_over:
+                continue
+            if host.began is not None:
+                age, limit = now - host.began, running
+            else:
+                last = max(self._heard[host.gateway], host.routed, errand.began)
+                age, limit = now - last, errand.round_seconds
+                most = max(load.get(host.gateway, 1), errand.peaks[host.gateway])
+                # One that does say something: for as many hosts as run on it one after the other.
+                total = (math.ceil(most / errand.fanout) + 1) * errand.round_seconds
+                if now - errand.began > total:
+                    age, limit = now - errand.began, total
+            if age > limit:
+                error = explain_stall(
+                    host.node, host.gateway or "its gateways", age, host.began is not None
+                )
+                self._settle(errand, host, error)
+
+
+def _login(node: Node) -> Login:
+    """Return what gateways are told of a host's ssh beside its address."""
+    return str(node.data.get("ssh_user") or ""), node.ssh_port
