@@ -170,8 +170,8 @@ def timed(script: Script) -> str:
 
 
 # The reason is on one line with a mark in front. Who refuses reads the script to its end first: else the
-# connection breaks while it is still sent, and the reason is lost. Where a password is asked for nothing is sent
-# before that, so that there is nothing to read.
+# connection breaks while it is still sent, and the reason is lost. Where a password is asked for nothing is
+# sent before that, so that there is nothing to read.
 _SAY = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2'
 _REFUSE = f"{_SAY}; cat >/dev/null; exit 1"
 _LACKING = f"said={shlex.quote(NO_SUDO)}"

@@ -1,11 +1,11 @@
 """The controller's end of a channel to a gateway: ClusterShell's own, which believes nothing that it need not.
 
-Of what a gateway prints only this counts: output, exit codes and timeouts of hosts that it was asked about, and that
-it has got what it was sent. Output is bytes (``decoder``). Anything else, a line or a message that is too long, a
-document type, names that were not asked for, ends the channel.
+Of what a gateway prints only this counts: output, exit codes and timeouts of hosts that it was asked about, and
+that it has got what it was sent. Output is bytes (``decoder``). Anything else, a line or a message that is too
+long, a document type, names that were not asked for, ends the channel.
 
-Before a channel is ready nothing was asked of its gateway, so its hosts move to another one; after that they may have
-begun, and are told as lost.
+Before a channel is ready nothing was asked of its gateway, so its hosts move to another one; after that they
+may have begun, and are told as lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from remedy.transport.gateways.decoder import PayloadError, output_of
 
 if TYPE_CHECKING:
     from remedy.transport.gateways.relay import Relay
-    from remedy.transport.gateways.worker import ScriptWorker
 
 MOST_MESSAGE = 24 << 20
 """Bytes of one message: what a host prints in a quarter of a second, in base64."""
@@ -83,7 +82,8 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
     def __init__(self, relay: Relay, task: Any, gateway: Any) -> None:
         super().__init__(task, gateway)
         self.name = str(gateway)
-        self.age = 0
+        self.opened = False
+        self.age = 0.0
         self.fault = ""
         self.code = 0
         self._relay = relay
@@ -197,7 +197,7 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
             self.fault, self.code = reason, code
             self.worker.abort()
 
-    def ev_close(self, worker: Any, timedout: bool) -> None:  # noqa: ARG002, FBT001
+    def ev_close(self, worker: Any, timedout: bool) -> None:  # noqa: ARG002
         """Take the end of the channel: hosts of a gateway that was not ready move to another."""
         workers = [w for w in self.task.gateways[self.name][1] if w.gwtargets.get(self.name)]
         if workers or self.fault:

@@ -1,8 +1,8 @@
 """What a message of a gateway carries: the bytes that a host printed, and nothing else.
 
-ClusterShell pickles what hosts print, and its controller unpickles it (``Communication.Message.data_decode``): root
-of a gateway would run any code there. Here a payload is one pickled ``bytes`` object or an error. The same as a
-patch for ClusterShell itself is docs/upstream/clustershell-plain-output.patch.
+ClusterShell pickles what hosts print, and its controller unpickles it (``Communication.Message.data_decode``):
+root of a gateway would run any code there. Here a payload is one pickled ``bytes`` object or an error. The same
+as a patch for ClusterShell itself is docs/upstream/clustershell-plain-output.patch.
 """
 
 from __future__ import annotations

@@ -89,7 +89,8 @@ def explain_late(node: Node, gateway: str, seconds: float) -> RemedyError:
     return UnreachableError(
         f"{at_host(node)}: unreachable through {gateway}: its ssh was not over after {seconds:.0f} s, and was "
         "ended there",
-        next_step=f"Is the host up, and does its sshd answer the gateway? ssh {gateway} ssh {node.ssh_address} true",
+        next_step="Is the host up, and does its sshd answer the gateway? "
+        f"ssh {gateway} ssh {node.ssh_address} true",
     )
 
 
@@ -107,22 +108,22 @@ def explain_ssh(node: Node, gateway: str, errors: str) -> RemedyError:
     at, by_hand = at_host(node), f"ssh {gateway} ssh {node.ssh_address} true"
     if "IDENTIFICATION HAS CHANGED" in errors:
         return ChangedKeyError(
-            f"{at}: the ssh host key that its gateway {gateway} knows has CHANGED: another machine, or somebody "
-            "in between",
+            f"{at}: the ssh host key that its gateway {gateway} knows has CHANGED: another machine, or "
+            "somebody in between",
             next_step="If the host was replaced, remove its old key there: "
             f"ssh {gateway} ssh-keygen -R {node.ssh_address}; then record the new one there.",
         )
     if "Host key verification failed" in errors or "host key is known" in errors:
         return HostKeyError(
             f"{at}: its gateway {gateway} does not know the ssh host key",
-            next_step=f"Compare it on the host's console and record it in the gateway's known_hosts: ssh -t {gateway} "
-            f"ssh {node.ssh_address}",
+            next_step="Compare it on the host's console, and record it in the gateway's known_hosts: "
+            f"ssh -t {gateway} ssh {node.ssh_address}",
         )
     if "Permission denied" in errors or "Too many authentication failures" in errors:
         return UnreachableError(
             f"{at}: unreachable through {gateway}: the host refused the gateway's login: {last}",
-            next_step="The gateway logs in with keys of its own (no agent is forwarded), as ssh_user of the inventory: "
-            f"{by_hand}",
+            next_step="The gateway logs in with keys of its own (no agent is forwarded), as ssh_user of the "
+            f"inventory: {by_hand}",
         )
     if "Could not resolve" in errors:
         return UnreachableError(

@@ -1,8 +1,8 @@
 """A script's output on its way through gateways, and how it ended. Pure.
 
-ClusterShell passes lines on, each as a message, and loses what stands before a carriage return that is no line's end
-(``EngineClient._readlines``). So output is packed on the host into few long lines of base64. The exit code comes on
-standard error, behind a mark: that of ssh says how a pipe ended.
+ClusterShell passes lines on, each as a message, and loses what stands before a carriage return that is no
+line's end (``EngineClient._readlines``). So output is packed on the host into few long lines of base64. The
+exit code comes on standard error, behind a mark: that of ssh says how a pipe ended.
 """
 
 from __future__ import annotations

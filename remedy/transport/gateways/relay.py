@@ -2,9 +2,10 @@
 
     python -m remedy.transport.gateways.relay
 
-Its input is a line of settings and a line for each request, its output events (``wire``). It is a process of its own,
-because ClusterShell's engine forks and waits by itself, and so that what a gateway can make it do ends there: it
-holds no inventory and no plan, its memory is bounded, and nothing in it unpickles. It ends with its input.
+Its input is a line of settings and a line for each request, its output events (``wire``). It is a process of
+its own, because ClusterShell's engine forks and waits by itself, and so that what a gateway can make it do ends
+there: it holds no inventory and no plan, its memory is bounded, and nothing in it unpickles. It ends with its
+input.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class _Input(EventHandler):  # type: ignore[misc]
         else:
             self._relay.start(asked)
 
-    def ev_close(self, worker: Any, timedout: bool) -> None:  # noqa: ARG002, FBT001
+    def ev_close(self, worker: Any, timedout: bool) -> None:  # noqa: ARG002
         self._end()
 
 
@@ -191,7 +192,7 @@ def main() -> None:
     task.set_default("stderr_msgtree", False)
     task.set_default("distant_worker", DoorWorker)
     worker = StreamWorker(handler=_Input(relay, task.abort))
-    worker.set_reader("requests", sys.stdin.buffer.raw, closefd=False)
+    worker.set_reader("requests", sys.stdin.fileno(), closefd=False)
     task.schedule(worker)
     task.timer(TICK, _Clock(relay.tick), interval=TICK, autoclose=True)
     task.resume()

@@ -1,7 +1,7 @@
 """Which hosts stand behind which gateways, as the settings say: a mapping, or a topology file of ClusterShell.
 
-In the tree a host is called by the address that ssh connects to: gateways need not know the names that are to be
-repaired.
+In the tree a host is called by the address that ssh connects to: gateways need not know the names that are to
+be repaired.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running scripts on hosts behind gateways: one request for all hosts that get the same, deadlines kept here.
 
-What an unresponsive gateway does not say is told by this side: a gateway of which nothing is heard for as long as a
-host may take, and a host whose script is not over past its deadline.
+What an unresponsive gateway does not say is told by this side: a gateway of which nothing is heard for as long
+as a host may take, and a host whose script is not over past its deadline.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ class Tree:
         groups: defaultdict[tuple[Login, Script, str | None], list[Node]] = defaultdict(list)
         for name, script in scripts.items():
             node = self._routes.inventory.node(name)
-            groups[(_login(node), *privileges(node, script, self._sudo_password))].append(node)
+            own, password = privileges(node, script, self._sudo_password)
+            groups[(_login(node), own, password)].append(node)
         ends = []
         for (login, script, password), nodes in groups.items():
             sending = Sending.ASKED if password is None else Sending.LATER

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class _End(EventHandler):  # type: ignore[misc]
     """Hears when a worker is through."""
 
-    def ev_close(self, worker: ScriptWorker, timedout: bool) -> None:  # noqa: ARG002, FBT001
+    def ev_close(self, worker: ScriptWorker, timedout: bool) -> None:  # noqa: ARG002
         worker.relay.over(worker)
 
     def _ev_routing(self, worker: ScriptWorker, arg: Any) -> None:
@@ -27,9 +27,9 @@ class _End(EventHandler):  # type: ignore[misc]
 class ScriptWorker(TreeWorker):  # type: ignore[misc]
     """Runs the script of one request.
 
-    A gateway has one place for the worker that input goes to, the last one (``GatewayChannel.recv_ctl``). So the
-    command, the input and its end are sent at once, to each gateway by itself; also to one that takes over for
-    another, which ClusterShell would leave without input.
+    A gateway has one place for the worker that input goes to, the last one (``GatewayChannel.recv_ctl``). So
+    the command, the input and its end are sent at once, to each gateway by itself; also to one that takes over
+    for another, which ClusterShell would leave without input.
 
     Args:
         request: what to run, and where.
@@ -45,7 +45,10 @@ class ScriptWorker(TreeWorker):  # type: ignore[misc]
         self.is_over = False
         self._text = request.text.encode("utf-8", "surrogateescape")
         # A log in /tmp would be a file of a foreseeable name in a folder of everybody's.
-        self.invoke_gateway = f"env CLUSTERSHELL_GW_LOG_DIR=/dev/null {relay.settings.python} -m ClusterShell.Gateway -Bu"
+        self.invoke_gateway = (
+            f"env CLUSTERSHELL_GW_LOG_DIR=/dev/null {relay.settings.python} "
+            "-m ClusterShell.Gateway -Bu"
+        )
 
     def _tell(self, kind: str, hosts: Any, gateway: str = "", **more: Any) -> None:
         self.relay.tell(TreeEvent(kind, self.request.id, tuple(hosts), gateway, **more))
