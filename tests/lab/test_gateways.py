@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Iterator
 
 import ClusterShell
@@ -10,15 +12,15 @@ import pytest
 from remedy.lab.rootfs import GUARDED_PASSWORD
 from remedy.runs.outcome import HostStatus
 from remedy.runs.probe import probe
-from tests.lab.conftest import Cluster
+from tests.lab.conftest import Cluster, clusters
 from tests.lab.gateway_site import PACKAGES, GatewaySite
 from tests.lab.runs import LOCKOUT, carry_out, plan_of
-from tests.lab.site import Site
-from tests.lab.test_guard import open_hosts
+from tests.lab.site import Site, wait_for
+from tests.lab.test_guard import new_file, open_hosts, pending
 
 pytestmark = pytest.mark.lab
 
-SHORT = ", name: 3, connect: 3, key_exchange: 4, login: 4, channel: 4, command: 4"
+SHORT = ", name: 3, connect: 3, key_exchange: 4, login: 4, channel: 4, command: 4, silence: 6"
 
 
 def test_hosts_behind_a_gateway_are_read_and_repaired(cluster: Cluster) -> None:
@@ -35,7 +37,162 @@ def test_hosts_behind_a_gateway_are_read_and_repaired(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def module_site(module_cluster: Cluster) -> GatewaySite:
-    through = GatewaySite(Site(module_cluster), ("gpu01", "gpu02"))
-    through.install()
-    return through
+def two(_no_leftovers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewaySite]:
+    """Two hosts behind two gateways, with ranks that cost little."""
+    with clusters(tmp_path_factory.mktemp("gateways")) as make:
+        through = GatewaySite(Site(make(count=4)), ("gpu01", "gpu02"))
+        through.install()
+        through.site.run_on_stub()
+        yield through
+
+
+@pytest.fixture
+def site(two: GatewaySite) -> Iterator[Site]:
+    """The same, with its settings and its gateways as they were."""
+    two.settings("verify: {sizes: [8]}\n", SHORT)
+    yield two.site
+    for name in two.gateways:
+        two.cluster.host(name).must(
+            f"systemctl unmask ssh; systemctl start ssh; "
+            f"[ ! -e {PACKAGES}/gone ] || mv {PACKAGES}/gone {PACKAGES}/ClusterShell; "
+            f"sed -i 's/^__version__ = .*/__version__ = \"{ClusterShell.__version__}\"/' "
+            f"{PACKAGES}/ClusterShell/__init__.py"
+        )
+
+
+def errors(site: Site) -> dict[str, str]:
+    """Return why hosts cannot be read."""
+    hosts = site.remedy("check", "--json").document["hosts"]
+    return {name: host["error"]["message"] for name, host in hosts.items() if host["error"]}
+
+
+@pytest.mark.full
+def test_an_apply_is_proved_with_ranks_behind_gateways(site: Site) -> None:
+    applied = site.remedy("apply", "--yes", "--json")
+    assert applied.code == 0, applied.text
+    verdict = applied.document["verdict"]
+    assert (verdict["passed"], verdict["world_size"]) == (True, 4)
+    site.assert_right()
+    back = site.remedy("rollback", applied.document["run"], "--yes", "--no-verify")
+    assert back.code == 0, back.text
+
+
+@pytest.mark.full
+def test_hosts_of_a_dead_gateway_move_to_the_other_and_without_one_are_told(site: Site) -> None:
+    cluster = site.cluster
+    cluster.host("gpu01").must("systemctl mask --now ssh; systemctl kill ssh || true")
+    said = errors(site)
+    assert set(said) == {"gpu01"}, said
+    cluster.host("gpu02").must("systemctl mask --now ssh; systemctl kill ssh || true")
+    said = errors(site)
+    assert set(said) == set(cluster.hosts)
+    assert "unreachable through gpu[01-02]: " in said["gpu03"]
+    assert "Connection refused" in said["gpu03"]
+
+
+@pytest.mark.full
+def test_a_gateway_that_dies_at_work_is_told_and_what_was_guarded_is_taken_back(
+    site: Site, two: GatewaySite
+) -> None:
+    """The confirmation has no way to the host: its own timer takes the change back."""
+    path = "/etc/remedy-test-gateway"
+    action, blobs = new_file(path)
+    session = open_hosts(site.inventory, 15, "gpu03")
+    result = probe(session)
+    make = session.carrier._confirm
+
+    def cut(*arguments: object) -> object:
+        for name in two.gateways:
+            two.cluster.host(name).must("systemctl mask --now ssh; pkill sshd || true")
+        return make(*arguments)  # type: ignore[arg-type]
+
+    session.carrier._confirm = cut  # type: ignore[method-assign,assignment]
+    outcome = carry_out(session, plan_of("gpu03", action, blobs), result)
+    session.close()
+    assert outcome.hosts["gpu03"].status is HostStatus.FAILED
+    wait_for(lambda: two.cluster.run("gpu03", f"test -e {path}").returncode != 0, 60)
+    assert pending(two.cluster, "gpu03") == ""
+
+
+@pytest.mark.full
+def test_guarded_changes_are_confirmed_through_gateways_or_taken_back(site: Site) -> None:
+    path = "/etc/remedy-test-gateway"
+    action, blobs = new_file(path)
+    session = open_hosts(site.inventory, 60, "gpu03")
+    outcome = carry_out(session, plan_of("gpu03", action, blobs), probe(session))
+    assert outcome.hosts["gpu03"].results[0].status.value == "done"
+    assert site.cluster.run("gpu03", f"cat {path}; rm {path}").stdout == "guarded\n"
+    session.close()
+    session = open_hosts(site.inventory, 10, "gpu04")
+    outcome = carry_out(session, plan_of("gpu04", LOCKOUT, {}), probe(session))
+    session.close()
+    error = outcome.hosts["gpu04"].error
+    assert error is not None
+    assert "took it back by itself" in error.message
+    assert site.cluster.run("gpu04", LOCKOUT.observe).stdout.strip() == "gone"
+
+
+@pytest.mark.full
+def test_gateways_without_the_release_that_is_here_are_told_how_to_get_it(site: Site) -> None:
+    for name in ("gpu01", "gpu02"):
+        site.cluster.host(name).must(
+            f"sed -i 's/^__version__ = .*/__version__ = \"1.9.1\"/' {PACKAGES}/ClusterShell/__init__.py"
+        )
+    checked = site.remedy("check")
+    assert f"it has ClusterShell 1.9.1, and here is {ClusterShell.__version__}" in checked.text
+    assert f"pip install ClusterShell=={ClusterShell.__version__}" in checked.text
+    for name in ("gpu01", "gpu02"):
+        site.cluster.host(name).must(f"mv {PACKAGES}/ClusterShell {PACKAGES}/gone")
+    checked = site.remedy("check")
+    assert "it has no ClusterShell for python3" in checked.text
+
+
+@pytest.mark.full
+def test_a_host_whose_key_or_login_its_gateway_lacks_says_so(site: Site) -> None:
+    known = "/root/.ssh/known_hosts"
+    for name in ("gpu01", "gpu02"):
+        site.cluster.host(name).must(f"cp {known} {known}.kept; : >{known}")
+    said = errors(site)
+    assert "does not know the ssh host key" in said["gpu03"]
+    for name in ("gpu01", "gpu02"):
+        site.cluster.host(name).must(f"mv {known}.kept {known}")
+    site.cluster.host("gpu04").must("mv /etc/ssh/lab_authorized_keys /etc/ssh/kept")
+    said = errors(site)
+    site.cluster.host("gpu04").must("mv /etc/ssh/kept /etc/ssh/lab_authorized_keys")
+    assert set(said) == {"gpu04"}
+    assert "the host refused the gateway's login" in said["gpu04"]
+
+
+@pytest.mark.full
+def test_a_password_for_sudo_goes_where_it_is_asked_for(site: Site) -> None:
+    inventory = site.inventory.read_text()
+    site.edit_inventory(
+        {
+            "gpu03": {"ssh_user": "guarded", "_sudo_password": GUARDED_PASSWORD},
+            "gpu04": {"ssh_user": "trainer", "_sudo": True},
+        }
+    )
+    try:
+        applied = site.remedy("apply", "--yes", "--no-verify")
+        checked = site.remedy("check", "--exit-code")
+    finally:
+        site.inventory.write_text(inventory)
+    assert applied.code == 0, applied.text
+    assert checked.code == 0, checked.text
+
+
+@pytest.mark.full
+def test_a_command_that_is_killed_leaves_nothing_behind(site: Site) -> None:
+    site.cluster.host("gpu03").write("/etc/profile.d/slow.sh", b"sleep 30\n")
+    site.cluster.host("gpu03").must("ln -sf /etc/profile.d/slow.sh /root/.bashrc")
+    started = subprocess.Popen(
+        site.command("check"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    there = "pgrep -f '[C]lusterShell.Gateway'"
+    names = ("gpu01", "gpu02")
+    wait_for(lambda: any(not site.cluster.run(n, there).returncode for n in names), 60)
+    time.sleep(1)
+    started.kill()
+    started.wait()
+    wait_for(lambda: all(site.cluster.run(n, there).returncode for n in names), 30)
+    site.cluster.host("gpu03").must("rm /etc/profile.d/slow.sh /root/.bashrc")

@@ -1,8 +1,9 @@
 """A script's output on its way through gateways, and how it ended. Pure.
 
 ClusterShell passes lines on, each as a message, and loses what stands before a carriage return that is no
-line's end (``EngineClient._readlines``). So output is packed on the host into few long lines of base64. The
-exit code comes on standard error, behind a mark: that of ssh says how a pipe ended.
+line's end (``EngineClient._readlines``). So output is packed on the host into few long lines of base64; among
+errors a carriage return ends a line. The exit code comes on standard error, behind a mark: that of ssh says how
+a pipe ended.
 """
 
 from __future__ import annotations
@@ -46,12 +47,16 @@ class EndMark:
 def packed(script: Script, mark: EndMark) -> str:
     """Return the command that runs a script on standard input, and packs what it prints.
 
+    It ends when nothing that the script started has its output open any more.
+
     Args:
         script: what is to run.
         mark: what its exit code comes behind.
     """
+    # Descriptor 3 is what is packed, until the errors have got a pipe of their own.
     pipe = (
-        f'{{ {timed(script)}; printf "\\n%s %s\\n" {mark.word} $? >&2; }} | '
+        f'{{ {{ {timed(script)}; printf "\\n%s %s\\n" {mark.word} $? >&2; }} 2>&1 >&3 3>&- | '
+        'tr "\\r" "\\n" >&2; } 3>&1 | '
         "{ if command -v gzip >/dev/null; then gzip -1 -c; else cat; fi; } | "
         f"base64 -w {_WIDTH}"
     )

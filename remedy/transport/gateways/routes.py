@@ -24,6 +24,8 @@ ROOT = "remedy-controller"
 
 # What an address in the tree may be made of: ClusterShell and ssh read more as operators and options.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_TERM = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_LIST = re.compile(rf"{_TERM.pattern}(?:,{_TERM.pattern})*")
 _STEP = "Correct it; the notation is in docs/connections.md."
 
 
@@ -145,14 +147,21 @@ def _of_mapping(
 ) -> Iterator[tuple[list[str], list[str]]]:
     for gateways, hosts in given.items():
         try:
-            names = [
-                name
-                for term in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", gateways)
-                for name in expand(term.strip())
-            ]
+            names = [name for term in _terms(gateways) for name in expand(term)]
         except BracketError as error:
             raise _wrong(f"{gateways}: {error}", "Name gateways as in head[1-2].") from error
         yield names, list(inventory.select((hosts,), "ssh.gateways"))
+
+
+def _terms(text: str) -> list[str]:
+    """Return the names, folded or not, that commas divide.
+
+    Raises:
+        BracketError: it is no list of names.
+    """
+    if not _LIST.fullmatch(text):
+        raise BracketError("no list of names")
+    return [term.strip() for term in _TERM.findall(text)]
 
 
 def _of_file(given: str, inventory: Inventory) -> Iterator[tuple[list[str], list[str]]]:

@@ -53,7 +53,7 @@ def test_much_of_it_comes_back_in_short_lines() -> None:
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
 def test_its_exit_code_and_errors_come_back(code: int) -> None:
     out, errors, ended = run(f"echo out; printf 'half a\\rline' >&2; exit {code}\n")
-    assert (out, errors, ended) == ("out", "half a\rline", code)
+    assert (out, errors, ended) == ("out", "half a\nline", code)
 
 
 def test_what_it_printed_before_its_deadline_comes_back() -> None:
@@ -81,7 +81,7 @@ def test_what_unpacks_to_more_than_anybody_asked_for_is_a_flood() -> None:
 
 @given(st.binary(max_size=200))
 def test_what_was_not_packed_is_an_error(content: bytes) -> None:
-    whole = base64.b64encode(gzip.compress(b"x" * 100))
+    whole = base64.b64encode(gzip.compress(bytes(range(256))))
     for data in (content, whole[:40], whole[:-8], base64.b64encode(b"\x1f\x8b" + content)):
         try:
             assert isinstance(unpacked(stream(data)), str)

@@ -1,0 +1,164 @@
+"""Scripts on hosts behind gateways, as a transport runs them: each host its own, with its end or why there is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import ClusterShell
+import pytest
+
+from tests.unit.transport.gateways import fake_ssh
+from tests.unit.transport.gateways.test_hostile import HOSTILE
+from tests.unit.transport.process_bench import in_a_process
+
+_SUDO = """\
+#!/bin/sh
+asks=1
+while :; do case $1 in -S) asks=0; shift ;; -p) shift 2 ;; -*) shift ;; *) break ;; esac; done
+[ "$HERE" != open ] || exec "$@"
+[ $asks = 0 ] || { echo 'sudo: a password is required' >&2; exit 1; }
+IFS= read -r password
+[ "$password" = secret ] || { echo 'Sorry, try again' >&2; exit 1; }
+exec "$@"
+"""
+_PROGRAM = """
+import json
+from pathlib import Path
+os.environ.update(json.loads(sys.stdin.readline()))
+from pydantic import SecretStr
+from remedy.spec import SshSpec
+from remedy.transport import Root, Script
+from remedy.transport.connections import Transport
+from remedy.transport.gateways import tree
+from remedy.transport.reader import load_inventory
+tree.PATIENCE = tree.KILL_AFTER = 0
+folder = Path(sys.argv[0] if False else os.environ["FOLDER"])
+seconds = dict.fromkeys(("name", "connect", "key_exchange", "login", "channel", "command"), 1)
+gateways = json.loads(os.environ["GATEWAYS"])
+spec = SshSpec(gateways=gateways, gateway_python=sys.executable, **seconds)
+spec = SshSpec(**{**spec.model_dump(), **json.loads(os.environ.get("SPEC", "{}"))})
+events = []
+transport = Transport(
+    load_inventory(folder / "inventory.py"),
+    sudo_password=SecretStr("secret"),
+    spec=spec,
+    listener=lambda event: events.append((event.host, event.stage, event.detail)),
+)
+scripts = {
+    name: Script(text, 30, Root.REQUIRED) for name, text in json.loads(os.environ["SCRIPTS"]).items()
+}
+heard = []
+outputs = transport.run(scripts, lambda output: heard.append(output))
+transport.close()
+print(json.dumps({
+    "outputs": {o.host: [o.stdout, o.stderr, o.exit_code, o.error and type(o.error).__name__,
+        str(o.error or "")] for o in heard},
+    "kept": [o.stdout for o in outputs.values()],
+    "names": list(outputs),
+    "events": events,
+}))
+"""
+
+
+def run(
+    folder: Path, hosts: dict[str, str], gateways: dict[str, str], scripts: dict[str, str], **spec: Any
+) -> dict[str, Any]:
+    """Run scripts in a process; ``hosts`` has the user of each."""
+    environment = fake_ssh.install(folder)
+    for name, text in (("sudo", _SUDO), ("id", "#!/bin/sh\necho 1000\n")):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    entries = [(name, {"ssh_user": user}) for name, user in hosts.items()]
+    (folder / "inventory.py").write_text(f"hosts = {entries!r}\n")
+    more = {
+        "PATH": environment["PATH"],
+        "FOLDER": str(folder),
+        "GATEWAYS": json.dumps(gateways),
+        "SCRIPTS": json.dumps(scripts),
+        "SPEC": json.dumps(spec),
+    }
+    text = f"import io\nsys.stdin = io.StringIO({json.dumps(more)!r})\n" + _PROGRAM
+    answer: dict[str, Any] = json.loads(in_a_process(text).splitlines()[-1])
+    return answer
+
+
+def test_each_host_gets_its_own_script_and_its_own_password(tmp_path: Path) -> None:
+    fake_ssh.put(tmp_path, "open", f'tee -a {tmp_path}/sent-open | sh -c "$1"')
+    hosts = {"a": "root", "b": "root", "open": "trainer", "closed": "guarded", "other": "guarded"}
+    scripts = {name: f"echo it is $HERE, {name}; printf 'x\\ry' >&2\n" for name in hosts}
+    scripts["b"] = scripts["a"]
+    answer = run(tmp_path, hosts, {"gw[1-2]": "*"}, scripts)
+    assert answer["names"] == list(hosts)
+    assert set(answer["kept"]) == {""}
+    for name in hosts:
+        asked = "a" if name == "b" else name
+        expected = [f"it is {name}, {asked}", "x\ny", 0, None, ""]
+        assert answer["outputs"][name] == expected, answer["outputs"][name]
+    assert b"secret" not in (tmp_path / "sent-open").read_bytes()
+    stages = [stage for host, stage, _ in answer["events"] if host == "closed"]
+    assert stages[-2:] == ["running", "answered"]
+
+
+def test_what_keeps_a_host_from_its_script_is_said_with_the_gateway(tmp_path: Path) -> None:
+    hostile = f"exec {sys.executable} {HOSTILE} swallows {tmp_path} {ClusterShell.__version__}"
+    fake_ssh.put(tmp_path, "stalls", hostile)
+    fake_ssh.put(tmp_path, "old", hostile.replace("swallows", "old"))
+    fake_ssh.put(tmp_path, "dead", "echo 'ssh: connect to host dead: No route to host' >&2; exit 255")
+    ends = {
+        "unknown": "echo 'Host key verification failed.' >&2; exit 255",
+        "changed": "echo 'WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!' >&2; exit 255",
+        "refused": "echo 'root@refused: Permission denied (publickey).' >&2; exit 255",
+        "nologin": "echo 'This account is not available.'; exit 1",
+        "breaks": "sh -c \"$1\"; kill -9 $$",
+    }
+    for name, text in ends.items():
+        fake_ssh.put(tmp_path, name, text)
+    hosts = dict.fromkeys([*ends, "fine", "stalled", "moved", "cut-off", "too-old"], "root")
+    scripts = dict.fromkeys(hosts, "echo fine\n")
+    scripts["breaks"] = "pkill -9 -P $PPID; sleep 1\n"
+    gateways = {
+        "well": ",".join([*ends, "fine"]),
+        "stalls": "stalled",
+        "dead,spare": "moved",
+        "gone,dead": "cut-off",
+        "old": "too-old",
+    }
+    fake_ssh.put(tmp_path, "gone", "exit 255")
+    answer = run(tmp_path, hosts, gateways, scripts)
+    said = {name: output[3:] for name, output in answer["outputs"].items()}
+    assert (said["fine"], said["moved"]) == ([None, ""], [None, ""])
+    expected = {
+        "unknown": ("HostKeyError", "its gateway well does not know the ssh host key"),
+        "changed": ("ChangedKeyError", "that its gateway well knows has CHANGED"),
+        "refused": ("UnreachableError", "the host refused the gateway's login: root@refused"),
+        "nologin": ("UnreachableError", "the login shell ended before the command began"),
+        "stalled": ("UnreachableError", "unreachable through stalls: no word that its script"),
+        "cut-off": ("UnreachableError", "unreachable through dead,gone: dead: no connection"),
+        "too-old": ("UnreachableError", f"pip install ClusterShell=={ClusterShell.__version__}"),
+    }
+    for name, (kind, text) in expected.items():
+        assert said[name][0] == kind, said[name]
+        assert text in said[name][1], said[name]
+
+
+def test_a_relay_that_dies_is_said_and_started_anew(tmp_path: Path) -> None:
+    fake_ssh.put(tmp_path, "kills", "kill -9 $(ps -o ppid= -p $$); exec sleep 60")
+    answer = run(tmp_path, {"h": "root"}, {"kills": "h"}, {"h": "echo x\n"})
+    kind, text = answer["outputs"]["h"][3:]
+    assert kind == "UnreachableError"
+    assert "the process that speaks with its gateways ended" in text
+
+
+@pytest.mark.full
+def test_a_host_that_floods_ends_alone(tmp_path: Path) -> None:
+    fake_ssh.put(tmp_path, "loud", "exec yes a long line that is printed without an end")
+    scripts = {"loud": "true\n", "quiet": "echo quiet\n", "much": "head -c 9000000 /dev/zero\n"}
+    hosts = dict.fromkeys(scripts, "root")
+    answer = run(tmp_path, hosts, {"gw": "*"}, scripts)
+    said = {name: output for name, output in answer["outputs"].items()}
+    assert said["quiet"][0] == "quiet"
+    assert "the login shell printed 256 KiB" in said["loud"][4]
+    assert "printed more than 4 MiB" in said["much"][4]
