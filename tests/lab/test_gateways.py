@@ -14,9 +14,8 @@ from remedy.runs.outcome import HostStatus
 from remedy.runs.probe import probe
 from tests.lab.conftest import Cluster, clusters
 from tests.lab.gateway_site import PACKAGES, GatewaySite
-from tests.lab.runs import LOCKOUT, carry_out, plan_of
+from tests.lab.runs import LOCKOUT, carry_out, new_file, open_hosts, pending, plan_of
 from tests.lab.site import Site, wait_for
-from tests.lab.test_guard import new_file, open_hosts, pending
 
 pytestmark = pytest.mark.lab
 

@@ -5,45 +5,24 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from remedy.apply.job import Job
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id
-from remedy.plan import FileAction, sha256
 from remedy.runs.outcome import HostStatus
 from remedy.runs.probe import probe
-from remedy.runs.session import Session, open_session
 
 from .conftest import Cluster
-from .runs import LOCKOUT, carry_out, plan_of
+from .runs import LOCKOUT, carry_out, new_file, open_hosts, pending, plan_of
 
 pytestmark = pytest.mark.lab
-
-
-def open_hosts(inventory: Path, seconds: int, *hosts: str) -> Session:
-    return open_session(inventory, limit=hosts, settings={"apply": {"confirm_seconds": seconds}})
-
-
-def new_file(path: str) -> tuple[FileAction, dict[str, bytes]]:
-    action = FileAction(path=path, real_path=path, before=None, after=sha256(b"guarded\n"))
-    return action, {sha256(b"guarded\n"): b"guarded\n"}
 
 
 def no_confirmation(_job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
     """Stand in for a controller that died after the change and before its confirmation."""
     return reports
-
-
-def pending(cluster: Cluster, host: str) -> str:
-    return cluster.run(
-        host,
-        "ls /var/lib/remedy/pending /etc/systemd/system/remedy-guard.service "
-        "/etc/systemd/system/multi-user.target.wants/remedy-guard.service 2>/dev/null; "
-        "systemctl list-timers --all --no-legend 'remedy-guard*'",
-    ).stdout
 
 
 def test_a_change_that_blocks_ssh_ends_reverted(cluster: Cluster) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax import SAXException
 from xml.sax.handler import property_lexical_handler
 
@@ -32,9 +32,7 @@ from ClusterShell.Worker.Ssh import SshClient, WorkerSsh
 
 from remedy.text import clipped, size, visible
 from remedy.transport.gateways.decoder import PayloadError, output_of
-
-if TYPE_CHECKING:
-    from remedy.transport.gateways.relay import Relay
+from remedy.transport.gateways.listener import TreeListener
 
 MOST_MESSAGE = 24 << 20
 """Bytes of one message: what a host prints in a quarter of a second, in base64."""
@@ -79,7 +77,7 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
         gateway: its address in the tree.
     """
 
-    def __init__(self, relay: Relay, task: Any, gateway: Any) -> None:
+    def __init__(self, relay: TreeListener, task: Any, gateway: Any) -> None:
         super().__init__(task, gateway)
         self.name = str(gateway)
         self.opened = False

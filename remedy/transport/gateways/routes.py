@@ -30,7 +30,7 @@ _STEP = "Correct it; the notation is in docs/connections.md."
 
 
 @dataclass(frozen=True)
-class Route:
+class Branch:
     """Hosts, and the gateways to them; each of the gateways reaches all of the hosts.
 
     Args:
@@ -52,7 +52,7 @@ class Routes:
     """
 
     inventory: Inventory
-    routes: tuple[Route, ...]
+    routes: tuple[Branch, ...]
 
     @property
     def gateways(self) -> frozenset[str]:
@@ -103,7 +103,7 @@ class Routes:
         lines = [f"{ROOT}: {self._folded(first)}", *(f"{a}: {b}" for a, b in reversed(kept))]
         return "\n".join(["[routes]", *lines, ""])
 
-    def _from_leaves(self) -> Iterator[Route]:
+    def _from_leaves(self) -> Iterator[Branch]:
         """Yield the branches, each after those that begin at one of its ends."""
         left = list(self.routes)
         while left:
@@ -118,23 +118,27 @@ class Routes:
         return fold(sorted(self.address(name) for name in names))
 
 
-def read_routes(given: Mapping[str, str] | str, inventory: Inventory) -> Routes:
+def read_routes(settings: Mapping[str, str] | str, inventory: Inventory) -> Routes:
     """Return the tree that the settings give.
 
     Args:
-        given: gateways to hosts, or the path of a topology file.
+        settings: gateways to hosts, or the path of a topology file.
         inventory: all hosts.
 
     Raises:
         SpecError: it is no tree, or reaches no host of the inventory.
         InventoryError: it names hosts that the inventory does not have.
     """
-    pairs = _of_file(given, inventory) if isinstance(given, str) else _of_mapping(given, inventory)
+    pairs = (
+        _of_file(settings, inventory)
+        if isinstance(settings, str)
+        else _of_mapping(settings, inventory)
+    )
     merged: dict[tuple[str, ...], list[str]] = {}
     for gateways, hosts in pairs:
         merged.setdefault(tuple(sorted(gateways)), []).extend(hosts)
     routes = Routes(
-        inventory, tuple(Route(gateways, tuple(hosts)) for gateways, hosts in merged.items())
+        inventory, tuple(Branch(gateways, tuple(hosts)) for gateways, hosts in merged.items())
     )
     if not routes.behind:
         raise _wrong("no host of the inventory stands behind a gateway", _STEP)
@@ -143,9 +147,9 @@ def read_routes(given: Mapping[str, str] | str, inventory: Inventory) -> Routes:
 
 
 def _of_mapping(
-    given: Mapping[str, str], inventory: Inventory
+    settings: Mapping[str, str], inventory: Inventory
 ) -> Iterator[tuple[list[str], list[str]]]:
-    for gateways, hosts in given.items():
+    for gateways, hosts in settings.items():
         try:
             names = [name for term in _terms(gateways) for name in expand(term)]
         except BracketError as error:
@@ -164,11 +168,11 @@ def _terms(text: str) -> list[str]:
     return [term.strip() for term in _TERM.findall(text)]
 
 
-def _of_file(given: str, inventory: Inventory) -> Iterator[tuple[list[str], list[str]]]:
+def _of_file(file: str, inventory: Inventory) -> Iterator[tuple[list[str], list[str]]]:
     """Read a topology file of ClusterShell, by ClusterShell itself: its groups of nodes count, too."""
     from ClusterShell.NodeSet import NodeSetException
 
-    path = inventory.path.resolve().parent / Path(given).expanduser()
+    path = inventory.path.resolve().parent / Path(file).expanduser()
     if not path.is_file():
         raise _wrong(
             f"{path}: there is no such topology file", "Give its path from the inventory's folder."

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ClusterShell.Event import EventHandler
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.Worker.Tree import TreeWorker
 
+from remedy.transport.gateways.listener import TreeListener
 from remedy.transport.gateways.wire import TreeEvent, TreeRequest
-
-if TYPE_CHECKING:
-    from remedy.transport.gateways.relay import Relay
 
 
 class _End(EventHandler):  # type: ignore[misc]
@@ -36,7 +34,7 @@ class ScriptWorker(TreeWorker):  # type: ignore[misc]
         relay: hears of all.
     """
 
-    def __init__(self, request: TreeRequest, relay: Relay) -> None:
+    def __init__(self, request: TreeRequest, relay: TreeListener) -> None:
         hosts = NodeSet.fromlist(request.hosts, resolver=RESOLVER_NOGROUP)
         super().__init__(hosts, _End(), request.seconds, command=request.line, stderr=True)
         self.request = request

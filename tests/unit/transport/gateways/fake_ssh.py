@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
+HOSTILE = Path(__file__).with_name("hostile_gateway.py")
 _SSH = """\
 #!/bin/sh
 for word; do host=$command; command=$word; done
@@ -37,8 +37,3 @@ def put(folder: Path, host: str, text: str) -> None:
 def calls(folder: Path) -> list[str]:
     """Return which hosts and gateways were connected to, in order."""
     return (folder / "calls").read_text().split()
-
-
-def path_of(environment: Mapping[str, str]) -> str:
-    """Return where programs are looked for."""
-    return environment["PATH"]

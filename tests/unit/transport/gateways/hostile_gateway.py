@@ -1,6 +1,6 @@
-"""A gateway that means harm: it speaks ClusterShell's protocol as far as it has to, and then does what it is told to.
+"""A gateway that means harm: it speaks ClusterShell's protocol as far as it has to, then does what it is told.
 
-    python hostile_gateway.py KIND FOLDER RELEASE
+python hostile_gateway.py KIND FOLDER RELEASE
 """
 
 from __future__ import annotations

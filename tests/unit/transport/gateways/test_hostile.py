@@ -9,9 +9,9 @@ import ClusterShell
 import pytest
 
 from tests.unit.transport.gateways import fake_ssh
+from tests.unit.transport.gateways.fake_ssh import HOSTILE
 from tests.unit.transport.gateways.relay_bench import Heard, hear, request
 
-HOSTILE = Path(__file__).with_name("hostile_gateway.py")
 NOT_ASKED = "hosts that were not asked for"
 # By what a gateway does: what is said of it. Its host is lost either way, and nothing of it is believed.
 AFTER = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_each_host_is_reached_through_its_gateways(
     inventory = fleet(count)
     cuts = sorted({0, count, *data.draw(st.lists(st.integers(1, count), max_size=racks))})
     given_: dict[str, str] = {}
-    for rack, (first, last) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for rack, (first, last) in enumerate(pairwise(cuts)):
         hosts = ",".join(inventory.names[first:last])
         given_[f"head[{2 * rack}-{2 * rack + 1}]"] = hosts
     routes = read_routes(given_, inventory)
@@ -125,7 +126,13 @@ def test_a_topology_file_of_clustershell_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[routes]\n", "[routes]\nelsewhere: head\nhead: gpu001\n", "[routes]\nx", "[routes]\n[:a\n"],
+    [
+        "",
+        "[routes]\n",
+        "[routes]\nelsewhere: head\nhead: gpu001\n",
+        "[routes]\nx",
+        "[routes]\n[:a\n",
+    ],
 )
 def test_a_file_that_is_no_topology_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / "topology.conf").write_text(text)

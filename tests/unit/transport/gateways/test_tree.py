@@ -1,4 +1,4 @@
-"""Scripts on hosts behind gateways, as a transport runs them: each host its own, with its end or why there is none."""
+"""Scripts on hosts behind gateways: each host its own, with its end or why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ClusterShell
 import pytest
 
 from tests.unit.transport.gateways import fake_ssh
-from tests.unit.transport.gateways.test_hostile import HOSTILE
+from tests.unit.transport.gateways.fake_ssh import HOSTILE
 from tests.unit.transport.process_bench import in_a_process
 
 _SUDO = """\
@@ -64,7 +64,11 @@ print(json.dumps({
 
 
 def run(
-    folder: Path, hosts: dict[str, str], gateways: dict[str, str], scripts: dict[str, str], **spec: Any
+    folder: Path,
+    hosts: dict[str, str],
+    gateways: dict[str, str],
+    scripts: dict[str, str],
+    **spec: Any,
 ) -> dict[str, Any]:
     """Run scripts in a process; ``hosts`` has the user of each."""
     environment = fake_ssh.install(folder)
@@ -106,13 +110,15 @@ def test_what_keeps_a_host_from_its_script_is_said_with_the_gateway(tmp_path: Pa
     hostile = f"exec {sys.executable} {HOSTILE} swallows {tmp_path} {ClusterShell.__version__}"
     fake_ssh.put(tmp_path, "stalls", hostile)
     fake_ssh.put(tmp_path, "old", hostile.replace("swallows", "old"))
-    fake_ssh.put(tmp_path, "dead", "echo 'ssh: connect to host dead: No route to host' >&2; exit 255")
+    fake_ssh.put(
+        tmp_path, "dead", "echo 'ssh: connect to host dead: No route to host' >&2; exit 255"
+    )
     ends = {
         "unknown": "echo 'Host key verification failed.' >&2; exit 255",
         "changed": "echo 'WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!' >&2; exit 255",
         "refused": "echo 'root@refused: Permission denied (publickey).' >&2; exit 255",
         "nologin": "echo 'This account is not available.'; exit 1",
-        "breaks": "sh -c \"$1\"; kill -9 $$",
+        "breaks": 'sh -c "$1"; kill -9 $$',
     }
     for name, text in ends.items():
         fake_ssh.put(tmp_path, name, text)
@@ -158,7 +164,7 @@ def test_a_host_that_floods_ends_alone(tmp_path: Path) -> None:
     scripts = {"loud": "true\n", "quiet": "echo quiet\n", "much": "head -c 9000000 /dev/zero\n"}
     hosts = dict.fromkeys(scripts, "root")
     answer = run(tmp_path, hosts, {"gw": "*"}, scripts)
-    said = {name: output for name, output in answer["outputs"].items()}
+    said = answer["outputs"]
     assert said["quiet"][0] == "quiet"
     assert "the login shell printed 256 KiB" in said["loud"][4]
     assert "printed more than 4 MiB" in said["much"][4]
