@@ -152,7 +152,8 @@ class Tree:
             if shutil.which("ssh") is None:
                 self._break_off(errand, "there is no ssh on this machine (openssh-client)")
             else:
-                grooming = GROOMING if groups <= MOST_GROOMED else 0.0
+                few = max(groups, len(self._errands)) <= MOST_GROOMED
+                grooming = GROOMING if few else 0.0
                 self._relay(login).ask(errand.request(grooming))
             errand.over.wait()
         finally:

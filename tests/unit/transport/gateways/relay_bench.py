@@ -87,14 +87,16 @@ def hear(
         **fake_ssh.install(folder),
         "PYTHONPATH": str(Path(remedy.__file__).parents[1]),
     }
+    # A pipe of its own: where sockets give way to each other, those of subprocess do, too.
+    source, sink = os.pipe()
     relay = subprocess.Popen(
         [sys.executable, "-m", "remedy.transport.gateways.relay"],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=sink,
         env=environment,
     )
+    os.close(sink)
     assert relay.stdin is not None
-    assert relay.stdout is not None
     settings = TreeSettings(topology, ROOT, doors, python=sys.executable, setup=setup)
     asked = list(requests)
     relay.stdin.write(pack_settings(settings) + b"".join(map(pack_request, asked)))
@@ -102,13 +104,14 @@ def hear(
     heard, reader = Heard(), EventReader()
     open_ = {request.id for request in asked}
     while open_:
-        chunk = os.read(relay.stdout.fileno(), 1 << 16)
+        chunk = os.read(source, 1 << 16)
         assert chunk, "the relay ended"
         for event in reader.feed(chunk):
             heard.events.append(event)
             if event.kind == "over":
                 open_.discard(event.request)
     relay.stdin.close()
+    os.close(source)
     assert relay.wait(30) == 0
     return heard
 
