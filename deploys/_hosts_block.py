@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from remedy.deploys._resolution import HOSTS
-from remedy.edit.hosts import HostsLine, block_entries, block_names, foreign_entries
+from remedy.edit.hosts import HostsLine, block_names, lines_naming
 from remedy.plan import Fleet, once_a_fleet, once_alike
 from remedy.probe import File
 from remedy.templating import render
@@ -137,12 +137,10 @@ def _node(fleet: Fleet, name: str, shorts: Mapping[str, int]) -> _Node:
         fleet.addresses[name].address,
         guessed=state is None and fleet.inventory.node(name).cluster_address is None,
         short=short if shorts[short.lower()] == 1 else name,
-        longs=_longs(fleet, name, _lines(file.content)) if isinstance(file, File) else None,
+        longs=_longs(fleet, name, lines_naming(name.lower(), file.content))
+        if isinstance(file, File)
+        else None,
     )
-
-
-def _lines(content: bytes) -> Iterable[HostsLine]:
-    return (*block_entries(content), *foreign_entries(content))
 
 
 def _longs(fleet: Fleet, name: str, lines: Iterable[HostsLine]) -> tuple[str, ...]:

@@ -8,19 +8,23 @@ fleets nothing is said of IPv6.
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.plan import Fleet, Workbench
-from remedy.plan.fleet import once_a_fleet, once_alike
+from remedy.plan.fleet import once_a_fleet
 from remedy.probe import HostState, Names, Network, Resolved
 from remedy.text import listed
 
 FAMILY = "NCCL_SOCKET_FAMILY"
+# A name, and the addresses that it resolves to.
+_Answer: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,18 @@ class Ipv6Peers:
 
     def of_peers(self, host: str) -> Spans:
         """Return the addresses of all others."""
-        others = (a for name, known in self.addresses.items() if name != host for a in known)
-        return spans.of_networks(others)
+        own = self.addresses.get(host, frozenset())
+        alone = [a for a in own if self._holders[a] == 1]
+        return spans.minus(self._every, spans.of_networks(alone)) if alone else self._every
+
+    @cached_property
+    def _holders(self) -> Counter[str]:
+        """How many hosts have each address."""
+        return Counter(address for known in self.addresses.values() for address in known)
+
+    @cached_property
+    def _every(self) -> Spans:
+        return spans.of_networks(self._holders)
 
     def address_of(self, host: HostState) -> str | None:
         """Return the address by which the others reach a host, else one from which it reaches them."""
@@ -78,8 +92,10 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
     address among others.
     """
     names = {name.lower(): name for name in fleet.inventory.names}
+    answered = _Answered()
+    carriers: list[tuple[str, str]] | None = None
     for state in fleet.states.values():
-        for asked, answers in _answers(state):
+        for asked, answers in answered.by(state):
             why = f"{asked} resolves to {listed(answers)} on {state.host}"
             for address in filter(_is_reachable, answers):
                 decides = "name" if ":" in answers[0] else ""
@@ -87,7 +103,9 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
                     yield names[asked.lower()], address, why, decides
         if _is_told(state):
             why = f"{FAMILY}=AF_INET6 in the environment of {state.host}"
-            for name, address in _of_carriers(fleet):
+            known = list(_of_carriers(fleet)) if carriers is None else []  # the first says it for all
+            carriers = carriers or known
+            for name, address in known:
                 yield name, address, why, "now"
     for node in fleet.inventory.nodes:
         address = node.ssh_address.partition("%")[0]
@@ -95,26 +113,36 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
             yield node.name, address, f"{node.name} has {address} in the inventory alone", "now"
 
 
-def _answers(state: HostState) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each name that an address of IPv6 is among the answers to; the own name, too."""
-    if isinstance(state.names, Names):
+class _Answered:
+    """The answers of hosts, host after host: what many hosts answer alike is said by the first of them."""
+
+    def __init__(self) -> None:
+        # By table those of its answers that no host had for its own yet; with the table, which keeps its id.
+        self._left: dict[int, tuple[object, list[_Answer]]] = {}
+
+    def by(self, state: HostState) -> Iterator[_Answer]:
+        """Yield each name that an address of IPv6 is among the answers to; the own name, too."""
+        if not isinstance(state.names, Names):
+            return
         peers = state.names.peers
         if isinstance(peers, Resolved):
-            yield from (pair for pair in _of_ipv6(peers.alike) if pair[0] not in peers.otherwise)
+            yield from self._first(peers.alike, peers.otherwise)
             yield from _with_ipv6(peers.otherwise)
         else:
-            yield from _of_ipv6(peers)
+            yield from self._first(peers, {})
         local = state.names.local
         if isinstance(local, tuple) and ":" in "".join(local):
             yield state.host, local
 
+    def _first(
+        self, table: Mapping[str, tuple[str, ...]], otherwise: Mapping[str, object]
+    ) -> Sequence[_Answer]:
+        _, left = self._left.get(id(table)) or (table, _with_ipv6(table))
+        self._left[id(table)] = (table, [pair for pair in left if pair[0] in otherwise])
+        return [pair for pair in left if pair[0] not in otherwise]
 
-@once_alike
-def _of_ipv6(peers: Mapping[str, tuple[str, ...]]) -> Sequence[tuple[str, tuple[str, ...]]]:
-    return _with_ipv6(peers)
 
-
-def _with_ipv6(peers: Mapping[str, tuple[str, ...]]) -> Sequence[tuple[str, tuple[str, ...]]]:
+def _with_ipv6(peers: Mapping[str, tuple[str, ...]]) -> list[_Answer]:
     return [(name, answers) for name, answers in peers.items() if ":" in "".join(answers)]
 
 

@@ -9,10 +9,11 @@ from ipaddress import IPv4Address, IPv4Interface
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.plan import Fleet
+from remedy.plan.fleet import once_a_host
 from remedy.probe import HostState, Interface, Network
 from remedy.text import fold
 
-_spans = lru_cache(maxsize=8)(spans.of_networks)
+_spans = lru_cache(maxsize=256)(spans.of_networks)
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Place:
         return str(IPv4Interface(f"{self.address}/{self.prefix}").network)
 
 
+@once_a_host
 def place_of(fleet: Fleet, host: HostState) -> Place | None:
     """Return where a host stands; None where it has no peers or that is not known."""
     address = fleet.addresses[host.host].address

@@ -107,7 +107,8 @@ def report_agreed(bench: FleetBench[Any]) -> None:
         return
     wished = getattr(bench.fleet.spec.sections.get("environment"), "variables", {})
     for (name, value), hosts in sorted(_agreed(bench.fleet).items()):
-        others = [host for host in states if host not in hosts]
+        agreed = frozenset(hosts)
+        others = [host for host in states if host not in agreed]
         if name not in wished and (name != "RANK_TABLE_FILE" or others):
             where = "all hosts" if not others else f"{len(hosts)} of {len(states)} hosts"
             bench.report(

@@ -11,7 +11,7 @@ from remedy.deploys._ipv6 import Ipv6Peers, ipv6_peers, note
 from remedy.deploys._ways import LOST, NO_ROUTE, Way, ways
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
-from remedy.plan import Workbench
+from remedy.plan import Fleet, Workbench, once_a_fleet
 from remedy.probe import FibRoute, Neighbour, Network, Routing
 from remedy.text import fold
 
@@ -98,10 +98,10 @@ def note_neighbours_of_ipv6(bench: Workbench[Any], accepted: Collection[str]) ->
     routing = bench.host.routing
     if not known.addresses or not isinstance(routing, Routing) or routing.ipv6 is None:
         return
-    peers = _hardware(bench, known)
+    peers = _hardware(bench.fleet)
     for entry in routing.ipv6.neighbours:
         mac, name = peers.get(entry.address, ("", ""))
-        if entry.state not in FIXED or not mac or shown(entry) in accepted:
+        if name == bench.host.host or entry.state not in FIXED or not mac or shown(entry) in accepted:
             continue
         if mac.lower() != entry.mac.lower():
             fix = f"Remove it: ip neigh del {entry.address} dev {shlex.quote(entry.interface)}"
@@ -110,12 +110,13 @@ def note_neighbours_of_ipv6(bench: Workbench[Any], accepted: Collection[str]) ->
             note(bench, title, evidence, fix)
 
 
-def _hardware(bench: Workbench[Any], known: Ipv6Peers) -> Mapping[str, tuple[str, str]]:
-    """Return the hardware address and the host of each address of a peer."""
+@once_a_fleet
+def _hardware(fleet: Fleet) -> Mapping[str, tuple[str, str]]:
+    """Return the hardware address and the host of each address."""
     found = {}
-    for name, addresses in known.addresses.items():
-        state = bench.fleet.states.get(name)
-        if state is None or not isinstance(state.network, Network) or name == bench.host.host:
+    for name, addresses in ipv6_peers(fleet).addresses.items():
+        state = fleet.states.get(name)
+        if state is None or not isinstance(state.network, Network):
             continue
         for address in addresses:
             carrier = state.network.carrier_of(address)

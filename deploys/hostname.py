@@ -7,11 +7,20 @@ cloud-init sets back.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from remedy.deploys._cloud import DROP_INS, MAIN, cloud_setting
-from remedy.plan import Change, CommandAction, FleetBench, Workbench, command, remedy
+from remedy.plan import (
+    Change,
+    CommandAction,
+    Fleet,
+    FleetBench,
+    Workbench,
+    command,
+    once_a_fleet,
+    remedy,
+)
 from remedy.probe import HostState, Identity, Kernel, Sysctls
 from remedy.spec import SpecSection
 from remedy.text import counted
@@ -100,18 +109,26 @@ def _wrong_names(bench: Workbench[HostnameSpec], identity: Identity) -> Iterator
     for kind, name in (("running", identity.transient_name), ("static", identity.static_name)):
         if name == target:
             continue
-        twins = sum(
-            state.host != target
-            and isinstance(state.identity, Identity)
-            and _short(name) in (_short(state.identity.transient_name), _short(state.host))
-            for state in bench.fleet.states.values()
-        )
+        short = _short(name)
+        is_own = short in (_short(identity.transient_name), _short(target))
+        twins = _carriers(bench.fleet)[short] - is_own
         if name and twins:
             yield f"the {kind} host name {name!r} is used by {counted(twins, 'other host')} too"
         elif not name:
             yield f"there is no {kind} host name, so it is lost at the next boot"
         else:
             yield f"the {kind} host name is {name!r}, the inventory says {target!r}"
+
+
+@once_a_fleet
+def _carriers(fleet: Fleet) -> Counter[str]:
+    """Return how many hosts have each short name, as the running one or in the inventory."""
+    return Counter(
+        short
+        for state in fleet.states.values()
+        if isinstance(state.identity, Identity)
+        for short in {_short(state.identity.transient_name), _short(state.host)}
+    )
 
 
 def _short(name: str) -> str:

@@ -26,7 +26,7 @@ from pydantic import Field
 from remedy.deploys import _resolution as resolution
 from remedy.deploys._hosts_block import target
 from remedy.deploys._resolution import NSSWITCH, RESOLV
-from remedy.plan import Change, CommandAction, Risk, Workbench, remedy
+from remedy.plan import Change, CommandAction, Fleet, Risk, Workbench, once_a_fleet, remedy
 from remedy.probe import File, HostState, Names
 from remedy.probe.names import hosts_order
 from remedy.spec import SpecSection
@@ -148,12 +148,7 @@ def _note_families(bench: Bench, names: Names) -> None:
     if not lines:
         return
     wrong = resolution.ipv6_first(names)
-    alike = all(
-        [line.partition(" ")[2] for line in resolution.order_lines(state)]
-        == [line.partition(" ")[2] for line in lines]
-        for state in bench.fleet.states.values()
-    )
-    if wrong or not alike:
+    if wrong or not _order_alike(bench.fleet):
         note = bench.blocked if wrong else bench.report
         title = (
             "puts IPv6 first for names of the cluster" if wrong else "is not the same on all hosts"
@@ -164,6 +159,16 @@ def _note_families(bench: Bench, names: Names) -> None:
             "Take these lines out, or have them on all hosts: without any, glibc's order holds (gai.conf(5)).",
             label="ipv6-issue",
         )
+
+
+@once_a_fleet
+def _order_alike(fleet: Fleet) -> bool:
+    """Return whether all hosts that were read order addresses by the same lines."""
+    orders = {
+        tuple(line.partition(" ")[2] for line in resolution.order_lines(state))
+        for state in fleet.states.values()
+    }
+    return len(orders) <= 1
 
 
 def _note_slowness(bench: Bench, names: Names) -> None:

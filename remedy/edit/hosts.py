@@ -69,6 +69,8 @@ def split_lines(content: bytes) -> list[bytes]:
     return io.BytesIO(content).readlines()
 
 
+# Several remedies look at the file of a host, and that of most hosts is the same object.
+@lru_cache(maxsize=16)
 def _parted(content: bytes) -> tuple[bytes, bytes, bytes]:
     """Return what is before the managed block, the block with its marks, and what is after it."""
     start, stop = block_bytes(content, BEGIN) or (len(content), len(content))
@@ -95,6 +97,22 @@ def block_names(content: bytes) -> Mapping[str, HostsLine]:
 @lru_cache(maxsize=16)
 def _by_name(text: bytes) -> Mapping[str, HostsLine]:
     return {name: line for line in _entries(text) for name in line.names}
+
+
+def lines_naming(name: str, content: bytes) -> tuple[HostsLine, ...]:
+    """Return the entries that have a name (lower case): those of the managed block, then the others."""
+    before, block, after = _parted(content)
+    outside = (*_entries(before), *_entries(after))
+    return (*_all_by_name(block).get(name, ()), *(line for line in outside if name in line.names))
+
+
+@lru_cache(maxsize=16)
+def _all_by_name(text: bytes) -> Mapping[str, tuple[HostsLine, ...]]:
+    lines: dict[str, list[HostsLine]] = {}
+    for line in _entries(text):
+        for name in dict.fromkeys(line.names):
+            lines.setdefault(name, []).append(line)
+    return {name: tuple(known) for name, known in lines.items()}
 
 
 def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:

@@ -32,14 +32,16 @@ def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
 def meet(first: Spans, second: Spans) -> Spans:
     """Return the numbers that are in both; quick where one of them has few ranges."""
     few, many = (first, second) if len(first) <= len(second) else (second, first)
-    common = []
+    common: list[tuple[int, int]] = []
     for low, high in few:
-        at = max(0, bisect_left(many, (low, 0)) - 1)
-        while at < len(many) and many[at][0] <= high:
-            start, end = max(low, many[at][0]), min(high, many[at][1])
-            if start <= end:
-                common.append((start, end))
-            at += 1
+        start = max(0, bisect_left(many, (low, 0)) - 1)
+        inside = list(many[start : bisect_right(many, (high, _LARGEST))])
+        if inside and inside[0][1] < low:
+            del inside[0]
+        if inside:
+            inside[0] = (max(low, inside[0][0]), inside[0][1])
+            inside[-1] = (inside[-1][0], min(high, inside[-1][1]))
+            common += inside
     return tuple(common)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from remedy.inventory import Inventory
 from remedy.probe import HostState
@@ -28,12 +29,16 @@ NOBODYS = tuple(
 Claims = Mapping[str, tuple[ipaddress.IPv4Interface, ...]]
 
 
+# Several remedies ask for those of one host.
+_interface = lru_cache(maxsize=256)(ipaddress.IPv4Interface)
+
+
 def interface_addresses(state: HostState | None) -> tuple[ipaddress.IPv4Interface, ...]:
     """Return the IPv4 addresses that other hosts could reach, in interface order."""
     if state is None or isinstance(state.network, Unknown):
         return ()
     addresses = (
-        ipaddress.IPv4Interface(f"{address.address}/{address.prefix}")
+        _interface(f"{address.address}/{address.prefix}")
         for interface in state.network.interfaces
         for address in interface.addresses
         if address.version == 4

@@ -158,6 +158,22 @@ def once_alike(decide: Callable[P, T]) -> Callable[P, T]:
     return ask
 
 
+def once_a_host(decide: Callable[[Fleet, HostState], T]) -> Callable[[Fleet, HostState], T]:
+    """Have a pure function work once for a host that several remedies ask about, one after the other."""
+    last: list[tuple[Fleet, HostState, T]] = []
+
+    @wraps(decide)
+    def ask(fleet: Fleet, host: HostState) -> T:
+        for known_fleet, known_host, answer in tuple(last):
+            if known_fleet is fleet and known_host is host:
+                return answer
+        answer = decide(fleet, host)
+        last[:] = [(fleet, host, answer)]
+        return answer
+
+    return ask
+
+
 def once_a_fleet(decide: Callable[[Fleet], T]) -> Callable[[Fleet], T]:
     """Have a pure function of the fleet work once, although the decision about every host asks for it."""
 

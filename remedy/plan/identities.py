@@ -51,11 +51,12 @@ def claims(fleet: Fleet) -> tuple[Claim, ...]:
     for first, second in _same_machine(fleet):
         sign = f"{first} and {second}: one boot-id, and the same addresses on its interfaces"
         found.setdefault(second, Claim(second, first, (sign,), same=True))
+    entries = _Entries(fleet)
     for name in fleet.inventory.names:
         identity = identity_of(fleet, name)
         if identity is not None and name not in found:
             by_owner: dict[str, list[str]] = {}
-            for owner, sign in _signs(fleet, name, identity):
+            for owner, sign in _signs(fleet, entries, name, identity):
                 by_owner.setdefault(owner, []).append(sign)
             for owner, signs in list(by_owner.items())[:1]:
                 found[name] = Claim(name, owner, tuple(signs))
@@ -79,20 +80,35 @@ def identity_of(fleet: Fleet, name: str) -> Identity | None:
     return state.identity if state is not None and isinstance(state.identity, Identity) else None
 
 
-def _signs(fleet: Fleet, name: str, identity: Identity) -> Iterator[tuple[str, str]]:
+class _Entries:
+    """The entries by what a machine may show of them: looked up for each host, and made once."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.by_name = {_short(entry): entry for entry in fleet.inventory.names}
+        self.by_machine = _owners(fleet.known_machines)
+        self.by_boot = _owners(fleet.known_boots)
+
+
+def _signs(
+    fleet: Fleet, entries: _Entries, name: str, identity: Identity
+) -> Iterator[tuple[str, str]]:
     """Yield each other entry that a machine seems to be, with the sign."""
     names = _names(identity)
-    entries = {_short(entry): entry for entry in fleet.inventory.names}
     if _short(name) not in names:
         for called in names:
-            owner = entries.get(called)
+            owner = entries.by_name.get(called)
             if owner is not None and not _is_at_its_place(fleet, owner):
                 yield owner, f"it is called {called!r}"
-    for kind, mark, known in (
-        ("machine-id", machine_mark(identity.machine_id), fleet.known_machines),
-        ("boot-id", identity.boot_id, fleet.known_boots),
+    for kind, mark, known, owners in (
+        (
+            "machine-id",
+            machine_mark(identity.machine_id),
+            fleet.known_machines,
+            entries.by_machine,
+        ),
+        ("boot-id", identity.boot_id, fleet.known_boots, entries.by_boot),
     ):
-        owner = _only(known, mark)
+        owner = owners.get(mark)
         if owner not in (None, name) and known.get(name) != mark and owner in fleet.inventory:
             assert owner is not None
             other = identity_of(fleet, owner)
@@ -116,10 +132,10 @@ def _short(name: str) -> str:
     return name.split(".")[0].lower()
 
 
-def _only(known: Mapping[str, str], mark: str) -> str | None:
-    """Return the only entry with a mark; None where clones share it, or none has it."""
-    owners = [entry for entry, other in known.items() if other == mark]
-    return owners[0] if mark and len(owners) == 1 else None
+def _owners(known: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the only entry with each mark; clones share one, which then leads to none of them."""
+    counts = Counter(known.values())
+    return {mark: entry for entry, mark in known.items() if mark and counts[mark] == 1}
 
 
 def _same_machine(fleet: Fleet) -> Iterator[tuple[str, str]]:

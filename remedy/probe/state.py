@@ -78,7 +78,8 @@ class HostState(Record):
 
     def file(self, path: str) -> Fact[File]:
         """Return the file at ``path``; ``Unknown`` when the probe did not read it."""
-        return self.files.get(path, Unknown(reason=f"the probe did not read {path}"))
+        file = self.files.get(path)
+        return Unknown(reason=f"the probe did not read {path}") if file is None else file
 
     def files_in(self, directory: str) -> tuple[Fact[File], ...]:
         """Return the files right in ``directory`` that a pattern found, in the order of their names."""

@@ -151,7 +151,7 @@ def check_bonds(session: Session, path: Path, plan: Plan) -> None:
         StaleError: it is of such.
     """
     inventory = session.inventory
-    strangers = [host for host in plan.hosts if host not in inventory.names]
+    strangers = [host for host in plan.hosts if host not in inventory]
     if plan.inventory_digest == inventory.digest and not strangers:
         if plan.spec_digest == session.spec.digest:
             return
@@ -159,7 +159,7 @@ def check_bonds(session: Session, path: Path, plan: Plan) -> None:
             f"{path} was made with different settings, or before remedy.yaml was edited",
             next_step=f"Make it again: remedy plan {quoted(inventory.path)} -o {quoted(path)}",
         )
-    departures = [host for host in plan.hosts if host not in inventory.names]
+    departures = [host for host in plan.hosts if host not in inventory]
     reason = (
         f": it changes {fold(departures)}, which is no longer in the inventory"
         if departures
