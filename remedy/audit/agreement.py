@@ -16,7 +16,7 @@ from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
 from remedy.files import flush_folder, is_shared, kept_mode, make_folder, write_whole
 from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
-from remedy.plan.plan import FORMAT
+from remedy.plan.shared import format_for
 from remedy.plan.reading import ROLLBACK
 
 PLAN_NAME = "plan.json"
@@ -167,13 +167,13 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
         for change in plan.changes
         if story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
     )
-    hosts = dict.fromkeys(change.host for change in changes)
-    back = tuple(
-        change for host in hosts for change in inverse([c for c in changes if c.host == host])
-    )
+    hosts: dict[str, list[Change]] = {}
+    for change in changes:
+        hosts.setdefault(change.host, []).append(change)
+    back = tuple(change for steps in hosts.values() for change in inverse(steps))
     return plan.model_copy(
         update={
-            "format_version": FORMAT,
+            "format_version": format_for(len(hosts)),
             "tool_version": __version__,
             "created": origin.created,
             "author": origin.author,

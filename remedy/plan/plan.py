@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -17,19 +17,20 @@ from remedy.errors import RemedyError
 from remedy.files import STANDARD, write_whole
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.choice import Choice
+from remedy.plan.shared import FORMAT, LARGE_FORMAT, OfHost, Shared, folded, laid_out, shared_items
 from remedy.values import Document
 
-FORMAT = 1
 # Fields that format 1 had not at first: left out where they are empty, so that digests stay.
 LATER = ("purpose", "machines", "only", "skip")
-OfHost = TypeVar("OfHost", Change, Finding)
 
 
 class Plan(Document):
     """What is to be changed, exactly.
 
     Args:
-        format_version: the version of this document; a reader refuses a version it does not know.
+        format_version: the version of its file; a reader refuses a version it does not know. Large plans are of
+            version 2: what several hosts have alike stands there once, with ``hosts``, and ``order`` has them
+            all.
         tool_version: the remedy that made it.
         created: when, RFC 3339 in UTC.
         author: who made it, user@machine.
@@ -83,8 +84,9 @@ class Plan(Document):
         For comparing two plans; what is signed, and used once, is ``digest``.
         """
         content = hashlib.sha256(json.dumps(self.purpose).encode())
-        for change in self.changes:
-            content.update(json.dumps(change.model_dump(), sort_keys=True).encode())
+        for shared in self.shared_changes:
+            document = {**shared.item.model_dump(), "host": shared.hosts}
+            content.update(json.dumps(document, sort_keys=True).encode())
         return content.hexdigest()
 
     @property
@@ -118,6 +120,21 @@ class Plan(Document):
         return self._findings_by_host.get(host, ())
 
     @cached_property
+    def shared_changes(self) -> tuple[Shared[Change], ...]:
+        """All changes, each once with the hosts that have it: what is said of each takes little for many hosts."""
+        return shared_items(self._changes_by_host)
+
+    @cached_property
+    def shared_findings(self) -> tuple[Shared[Finding], ...]:
+        """All findings, each once with its hosts; those of the fleet as a whole have the host None."""
+        return shared_items({None: (), **dict.fromkeys(self.order, ()), **self._findings_by_host})
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All hosts that it is about: those that are changed in the order of the plan, then the others."""
+        return tuple(dict.fromkeys((*self._changes_by_host, *filter(None, self._findings_by_host))))
+
+    @cached_property
     def _changes_by_host(self) -> Mapping[str, tuple[Change, ...]]:
         return _by_host(self.changes)
 
@@ -128,9 +145,15 @@ class Plan(Document):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Plan:
         """Return a copy with other values; what was worked out from the values stays behind."""
         copy = super().model_copy(update=update, deep=deep)
-        for name in ("digest", "_changes_by_host", "_findings_by_host"):
+        for name in _WORKED_OUT:
             copy.__dict__.pop(name, None)
         return copy
+
+
+_WORKED_OUT = (
+    *("digest", "_changes_by_host", "_findings_by_host"),
+    *("shared_changes", "shared_findings"),
+)
 
 
 def _by_host(items: Iterable[OfHost]) -> Mapping[Any, tuple[OfHost, ...]]:
@@ -150,17 +173,29 @@ class PlanFile(Document):
 
 def canonical(plan: Plan) -> str:
     """Return the one text that stands for a plan, whatever way it was written to a file."""
-    return json.dumps(_document(plan), sort_keys=True, separators=(",", ":"))
+    return json.dumps(plan_document(plan), sort_keys=True, separators=(",", ":"))
 
 
-def _document(plan: Plan) -> dict[str, Any]:
+def plan_document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON has it; without a field that format 1 had not at first, where it is empty."""
-    document = plan.model_dump(mode="json")
-    for change in document["changes"]:
-        for name in ("does", "restarts"):
-            if not change[name]:
-                del change[name]
+    document = plan.model_dump(mode="json", exclude={"changes", "findings"})
+    if plan.format_version == LARGE_FORMAT:
+        document["changes"] = folded(plan.shared_changes, _change_document)
+        document["findings"] = folded(plan.shared_findings, _finding_document)
+        document["order"] = list(plan.order)
+    else:
+        document["changes"] = [_change_document(change) for change in plan.changes]
+        document["findings"] = [_finding_document(finding) for finding in plan.findings]
     return {k: v for k, v in document.items() if v or k not in LATER}
+
+
+def _change_document(change: Change) -> dict[str, Any]:
+    document = change.model_dump(mode="json")
+    return {k: v for k, v in document.items() if v or k not in ("does", "restarts")}
+
+
+def _finding_document(finding: Finding) -> dict[str, Any]:
+    return finding.model_dump(mode="json")
 
 
 def write_plan(plan: Plan, path: Path, *, mode: int | None = None) -> None:
@@ -174,8 +209,11 @@ def write_plan(plan: Plan, path: Path, *, mode: int | None = None) -> None:
     Raises:
         RemedyError: it cannot be written.
     """
-    document = {"digest": plan.digest, "plan": _document(plan)}
-    text = json.dumps(document, indent=2, sort_keys=True) + "\n"
+    document = {"digest": plan.digest, "plan": plan_document(plan)}
+    if plan.format_version == LARGE_FORMAT:
+        text = laid_out(document)
+    else:
+        text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     try:
         if path == STANDARD:
             sys.stdout.flush()

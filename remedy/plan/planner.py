@@ -13,12 +13,16 @@ from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
 from remedy.plan.registry import Remedy, remedies
+from remedy.plan.shared import format_for
 from remedy.plan.splice import spliced
 from remedy.plan.workbench import Workbench
 from remedy.probe import HostState
 
 SECONDS = 20.0
 """What the decisions about one host may take; usually it is some milliseconds."""
+
+MOST_CONTENTS = 64 << 20
+"""Bytes of whole files that a plan keeps for whoever shows it."""
 
 UNREADABLE = (ValueError, RecursionError, MemoryError)
 """How a decision ends by what hosts say: ``int`` takes 4,300 digits at most; ``TooMuchError`` is one, too."""
@@ -51,6 +55,8 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     findings: list[Finding] = []
     changes: list[Change] = []
     contents: dict[str, bytes] = {}
+    blobs: dict[str, bytes] = {}
+    room = MOST_CONTENTS
     chosen = [
         remedy
         for remedy in remedies()
@@ -64,26 +70,37 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         if state is None:
             continue
         of_host: list[Change] = []
+        whole: dict[str, bytes] = {}
         for bench in _judge(chosen, fleet, state, sections):
             if isinstance(bench, Finding):
                 findings.append(bench)
                 continue
             findings += bench.findings
             of_host += bench.changes
-            contents.update(bench.contents)
-        changes += [
-            change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
-            for number, change in enumerate(of_host, 1)
-        ]
-    lean, blobs = spliced(changes, contents)
+            whole.update(bench.contents)
+        lean, parts = spliced(
+            (
+                change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
+                for number, change in enumerate(of_host, 1)
+            ),
+            whole,
+        )
+        changes += lean
+        blobs.update(parts)
+        # Of a large fleet not all are kept: what is shown of a change are mostly its first host's.
+        if room > 0:
+            contents.update(whole)
+            room -= sum(map(len, whole.values()))
+    about = {item.host for item in (*changes, *findings)}
     return Plan(
+        format_version=format_for(len(about)),
         tool_version=__version__,
         created=origin.created,
         author=origin.author,
         inventory=fleet.inventory.path.name,
         inventory_digest=fleet.inventory.digest,
         spec_digest=fleet.spec.digest,
-        changes=lean,
+        changes=tuple(changes),
         findings=tuple(findings),
         blobs=blobs,
         contents=contents,

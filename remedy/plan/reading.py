@@ -18,7 +18,8 @@ from pydantic import ValidationError
 from remedy.errors import PlanFileError
 from remedy.files import STANDARD, name_of, read_regular, read_standard
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
-from remedy.plan.plan import FORMAT, Plan
+from remedy.plan.plan import Plan
+from remedy.plan.shared import FORMAT, LARGE_FORMAT, unfolded
 from remedy.text import quoted
 
 # A plan of 10,000 hosts with a dozen changes each is smaller.
@@ -30,6 +31,8 @@ MOST_SHOWN = 200  # of a place in a file, in a message
 MOST_CHANGES = 999  # of a host
 MOST_EVIDENCE = 10_000  # lines of a finding, each of which a reader is shown
 MOST_OFFSET = 1 << 40
+# Changes and findings of single hosts that what several have alike stands for: 10,000 hosts with a hundred.
+MOST_COPIES = 1_000_000
 
 # The purpose of a plan that takes a run back; its changes are a part of that run's, its contents on the hosts.
 ROLLBACK = "rollback "
@@ -66,9 +69,9 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
         raise PlanFileError(f"{name}: {error.strerror}", next_step=again) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlanFileError(f"{name} is not a whole plan file", next_step=again) from error
-    if version != FORMAT:
+    if version not in (FORMAT, LARGE_FORMAT):
         raise PlanFileError(
-            f"{name} is of format {version!r:.40}; this remedy reads format {FORMAT}",
+            f"{name} is of format {version!r:.40}; this remedy reads formats {FORMAT} and {LARGE_FORMAT}",
             next_step="Use the remedy that made it, or make a new plan with this one.",
         )
     try:
@@ -76,13 +79,15 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
             raise PlanFileError(
                 f"{name}: {key}: only where it was made is that known", next_step=again
             )
-        plan = Plan.model_validate_json(json.dumps(body))
+        plan = _plan(body)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise PlanFileError(
             f"{name}: {place[:MOST_SHOWN]}: {first['msg'][:MOST_SHOWN]}", next_step=again
         ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise PlanFileError(f"{name} is not a whole plan file", next_step=again) from error
     if plan.digest != digest:
         raise PlanFileError(
             f"{name} was changed after it was made: its digest does not match", next_step=again
@@ -94,6 +99,26 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
             next_step="Find out who wrote it. " + again,
         )
     return plan
+
+
+def _plan(body: dict[str, Any]) -> Plan:
+    """Return the plan that a document is.
+
+    Raises:
+        ValueError: it is none; a ``ValidationError`` where a field is not as it should be.
+    """
+    if body["format_version"] == FORMAT:
+        return Plan.model_validate_json(json.dumps(body))
+    order = body.get("order", [])
+    plan = Plan.model_validate_json(json.dumps({k: v for k, v in body.items() if k != "order"}))
+    items = (*body.get("changes", ()), *body.get("findings", ()))
+    copies = sum(len(item.get("hosts", ())) for item in items)
+    if copies > MOST_COPIES or not all(isinstance(host, str) for host in order):
+        raise ValueError("too many hosts")
+    every = [*order, *(item.host for item in (*plan.changes, *plan.findings) if item.host)]
+    hosts = list(dict.fromkeys(every))
+    update = {kind: unfolded(getattr(plan, kind), hosts) for kind in ("changes", "findings")}
+    return plan.model_copy(update=update)
 
 
 def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
@@ -134,10 +159,15 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
         by_host[change.host].append(change)
     for host, changes in by_host.items():
         yield from _numbering_faults(host, changes, of_journal=of_journal)
-        for change in changes:
-            faults_of = _change_faults(change, plan, of_journal=of_journal)
-            yield from (f"{host}: {change.id}: {fault}" for fault in faults_of)
-    yield from (fault for finding in plan.findings for fault in _finding_faults(finding))
+    for of_hosts in plan.shared_changes:
+        change = of_hosts.item
+        faults_of = _change_faults(change, plan, of_journal=of_journal)
+        yield from (f"{change.host}: {change.id}: {fault}" for fault in faults_of)
+    for known in plan.shared_findings:
+        for host in known.hosts:
+            if host is not None and not _HOST.fullmatch(host):
+                yield f"a finding is about {host!r:.80}, which is no host name"
+        yield from _finding_faults(known.item)
     if not of_journal and (spare := plan.blobs.keys() - set(_used(plan.changes))):
         yield f"no change uses the content {min(spare):.12}"
     named = {*plan.observed, *plan.machines, *(place.partition(" ")[0] for place in plan.secrets)}
@@ -243,8 +273,6 @@ def _splice_faults(splices: Iterable[Splice], plan: Plan, *, backwards: bool) ->
 
 
 def _finding_faults(finding: Finding) -> Iterator[str]:
-    if finding.host is not None and not _HOST.fullmatch(finding.host):
-        yield f"a finding is about {finding.host!r:.80}, which is no host name"
     if not _REMEDY.fullmatch(finding.remedy) or not _LABEL.fullmatch(finding.label):
         yield "a finding is of no remedy, or its cause is no label"
     too_many = len(finding.evidence) > MOST_EVIDENCE

@@ -9,15 +9,23 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
+from remedy.edit.block import END
 from remedy.plan.change import Change, FileAction, Splice, sha256
 
 # Files in which one line can hold the settings of many: there the rest of a line is not the plan's.
 PACKED = (".json",)
 
+# How each managed block begins (remedy.edit).
+BLOCK = b"# BEGIN remedy"
+
 # Pairs of equal lines that are compared. Where one line stands thousands of times, all between the first change
 # and the last is one splice.
 MOST_PAIRS = 1_000_000
+
+# The block that comes into all files of a fleet is hashed for few of them.
+_digest = lru_cache(maxsize=16)(sha256)
 
 _Cut = tuple[int, bytes, bytes]  # where, what is there, what comes in its place
 
@@ -48,14 +56,14 @@ def _spliced(change: Change, contents: Mapping[str, bytes], blobs: dict[str, byt
     for offset, old, new in cuts(before, after, packed=packed):
         for text in (old, new):
             if text:
-                blobs[sha256(text)] = text
+                blobs.setdefault(_digest(text), text)
         splices.append(
             Splice(
                 offset=offset,
                 line=before.count(b"\n", 0, offset) + 1,
                 length=len(old),
-                before=sha256(old) if old else None,
-                after=sha256(new) if new else None,
+                before=_digest(old) if old else None,
+                after=_digest(new) if new else None,
             )
         )
     return change.model_copy(
@@ -71,8 +79,36 @@ def cuts(before: bytes, after: bytes, *, packed: bool = False) -> list[_Cut]:
     >>> cuts(b'{"a": 64, "b": 1}', b'{"a": 10, "b": 1}', packed=True)
     [(6, b'64', b'10')]
     """
-    by_line = list(_by_line(before.splitlines(keepends=True), after.splitlines(keepends=True)))
+    by_line = [
+        (at + offset, gone, come)
+        for at, old, new in _pairs(before, after)
+        for offset, gone, come in _line_cuts(old, new)
+    ]
     return [_trimmed(*cut) for cut in by_line] if packed else by_line
+
+
+def _pairs(before: bytes, after: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield the parts of a file that are compared: where each begins, as it is there now and as it is to be.
+
+    A managed block is one of them, however near other lines change: so it is the same piece on all hosts.
+    """
+    old, new = _parted(before), _parted(after)
+    if bool(old[1]) != bool(new[1]) and (old[2] or new[2]):
+        old, new = (before, b"", b""), (after, b"", b"")  # whose block is in the midst of lines
+    at = 0
+    for one, other in zip(old, new, strict=True):
+        yield at, one, other
+        at += len(one)
+
+
+def _parted(content: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return what is before a managed block, the block with its marks, and what is after it."""
+    first = content.find(BLOCK)
+    last = content.rfind(END)
+    if first < 0 or last < first or content[first - 1 : first] not in (b"", b"\n"):
+        return content, b"", b""
+    stop = content.find(b"\n", last) + 1 or len(content)
+    return content[:first], content[first:stop], content[stop:]
 
 
 def join(before: bytes, splices: Iterable[Splice], blobs: Mapping[str, bytes]) -> bytes:
@@ -82,6 +118,17 @@ def join(before: bytes, splices: Iterable[Splice], blobs: Mapping[str, bytes]) -
         parts += [before[at : splice.offset], blobs[splice.after] if splice.after else b""]
         at = splice.offset + splice.length
     return b"".join([*parts, before[at:]])
+
+
+# The same block takes the place of the same one on most hosts of a fleet.
+@lru_cache(maxsize=16)
+def _line_cuts(before: bytes, after: bytes) -> tuple[_Cut, ...]:
+    """Return what turns a part of a file into another, in whole lines."""
+    if before == after:
+        return ()
+    if not (before and after):  # a block that comes, or goes
+        return ((0, before, after),)
+    return tuple(_by_line(before.splitlines(keepends=True), after.splitlines(keepends=True)))
 
 
 def _by_line(old: list[bytes], new: list[bytes]) -> Iterator[_Cut]:

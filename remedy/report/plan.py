@@ -11,7 +11,7 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
@@ -321,4 +321,10 @@ def _content(plan: Plan, digest: str | None) -> bytes | None:
 
 
 def _text(plan: Plan, digest: str | None) -> str:
-    return (_content(plan, digest) or b"").decode("utf-8", "backslashreplace")
+    return _decoded(_content(plan, digest) or b"")
+
+
+# Thousands of hosts may get one block, which as a text of each would fill the memory.
+@lru_cache(maxsize=16)
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "backslashreplace")

@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from remedy.plan import Change, CommandAction, FileAction, Finding, Plan, sha256
 from remedy.plan.seal import secret_lines
+from remedy.plan.shared import all_but_host
 from remedy.report import folding
 from remedy.report.folding import Specimen
 from remedy.report.plan import KIND_STYLE, render_plan
@@ -158,9 +161,12 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
 def _findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
     """Yield each finding once, with the hosts of which it is the same but for their own names."""
     words = folding.own_words(filter(_DIGIT.search, {f.host for f in findings if f.host}), {})
+    texts: dict[tuple[Any, ...], str] = {}
+    for finding in findings:
+        if (key := all_but_host(finding)) not in texts:
+            texts[key] = finding.model_dump_json(exclude={"host"})
     specimens = (
-        Specimen(f, f.host or "", (f.host is None,), (f.model_dump_json(exclude={"host"}),))
-        for f in findings
+        Specimen(f, f.host or "", (f.host is None,), (texts[all_but_host(f)],)) for f in findings
     )
     for group in folding.alike(specimens, words):
         alike, first = group.items, group.items[0]
@@ -189,13 +195,15 @@ def _changes(
 ) -> Iterator[RenderableType]:
     """Yield each change once, with the hosts on which it is the same but for their own names."""
     words = folding.own_words(filter(_DIGIT.search, plan.hosts), plan.addresses)
-    for group in folding.alike((_part(c, plan, authorship) for c in plan.changes), words):
+    parts = _Parts(plan, authorship)
+    for group in folding.alike(map(parts.of, plan.changes), words):
         changes, first = group.items, group.items[0]
         mark, number = group.specimens[0].shape[:2]
-        yield Quoted(f"  ~ {fold(c.host for c in changes)}: ", first.title, "bold", mark="")
-        texts = {change.model_dump_json(exclude={"host", "id"}) for change in changes}
-        if len(texts) > 1:
-            every = sha256("\0".join(c.model_dump_json(exclude={"id"}) for c in changes).encode())
+        yield Quoted(f"  ~ {fold(group.hosts)}: ", first.title, "bold", mark="")
+        texts = list(map(parts.text, changes))
+        if len(set(texts)) > 1:
+            pairs = zip(changes, texts, strict=True)
+            every = sha256("\0".join(f"{c.host}\0{text}" for c, text in pairs).encode())
             yield Text(
                 f"      as on {first.host}; on {counted(len(changes) - 1, 'other host')} with their own"
             )
@@ -219,12 +227,35 @@ def _changes(
         yield from _unread(first, "      ")
 
 
-def _part(
-    change: Change, plan: Plan, authorship: Mapping[tuple[str, str], bool] | None
-) -> Specimen[Change]:
-    """Return a change as it is compared with those of other hosts: with bytes in place of their digests."""
-    mark = None if authorship is None else authorship.get((change.host, change.id), False)
-    number = change.id if plan.purpose else _number(change)
+class _Parts:
+    """The changes of a plan, as they are compared; what many hosts have alike is written once."""
+
+    def __init__(self, plan: Plan, authorship: Mapping[tuple[str, str], bool] | None) -> None:
+        self._plan = plan
+        self._authorship = authorship
+        self._compared: dict[tuple[Any, ...], tuple[str, ...]] = {}
+        self._texts: dict[tuple[Any, ...], str] = {}
+
+    def of(self, change: Change) -> Specimen[Change]:
+        """Return a change as it is compared with those of other hosts: with bytes in place of their digests."""
+        own, key = self._authorship, all_but_host(change)
+        mark = None if own is None else own.get((change.host, change.id), False)
+        number = change.id if self._plan.purpose else _number(change)
+        if key not in self._compared:
+            self._compared[key] = _compared(change, self._plan)
+        texts = self._compared[key]
+        return Specimen(change, change.host, (mark, number, len(texts)), texts)
+
+    def text(self, change: Change) -> str:
+        """Return a change as its JSON, without its host and its number."""
+        key = all_but_host(change)
+        if key not in self._texts:
+            self._texts[key] = change.model_dump_json(exclude={"host", "id"})
+        return self._texts[key]
+
+
+def _compared(change: Change, plan: Plan) -> tuple[str, ...]:
+    """Return all that a change says, but for its host and its number, and the bytes that it is about."""
     action = change.action
     document = change.model_dump(mode="json", exclude={"host", "id"})
     contents: list[str] = []
@@ -239,14 +270,19 @@ def _part(
             for name in ("before", "after", "offset", "length"):
                 values[name] = values[name] is not None
             contents += _contents(plan, splice.before) + _contents(plan, splice.after)
-    texts = (json.dumps(document, sort_keys=True), *contents)
-    return Specimen(change, change.host, (mark, number, len(contents)), texts)
+    return (json.dumps(document, sort_keys=True), *contents)
 
 
 def _contents(plan: Plan, digest: str | None) -> list[str]:
     """Return the bytes that a digest stands for as text, the digest where the plan does not have them."""
     content = None if digest is None else plan.blobs.get(digest)
-    return [str(digest) if content is None else content.decode("utf-8", "surrogateescape")]
+    return [str(digest) if content is None else _decoded(content)]
+
+
+# Thousands of hosts may get one block, which as a text of each would fill the memory.
+@lru_cache(maxsize=16)
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _number(change: Change) -> str:

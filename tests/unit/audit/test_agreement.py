@@ -21,7 +21,7 @@ from remedy.audit.agreement import (
 from remedy.audit.approval import Approval
 from remedy.errors import PlanFileError, RemedyError, StaleError
 from remedy.plan import CommandAction, read_plan
-from remedy.plan.plan import FORMAT
+from remedy.plan.shared import FORMAT
 from tests.unit.audit.agreement_bench import WHEN, change, plan, story
 
 # --- what the journal is told ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from remedy.audit.agreement import Agreement, forget, keep, plan_path, undoing
 from remedy.audit.approval import Approval, planner_file
 from remedy.audit.journal import LONGEST_TEXT, TORN_NAME, pick_hashes
 from remedy.plan import read_plan
-from remedy.plan.plan import FORMAT
+from remedy.plan.shared import FORMAT
 from tests.unit.audit.agreement_bench import WHEN, plan
 
 # --- the plans of runs

@@ -346,7 +346,7 @@ TYPE = ": changes.0.title: Input should be a valid string"
         (lambda d: d.update(digest="0"), CHANGED, ""),
         (lambda d: d["plan"].update(contents={}), ": contents: only where it was made is that known", ""),
         (lambda d: d["plan"].update(addresses={}), ": addresses: only where it was made is that known", ""),
-        (lambda d: d["plan"].update(format_version=7), " is of format 7; this remedy reads format 1",
+        (lambda d: d["plan"].update(format_version=7), " is of format 7; this remedy reads formats 1 and 2",
          "Use the remedy that made it, or make a new plan with this one."),
         (lambda d: d["plan"]["changes"][0].update(title=1), TYPE, ""),
         (lambda d: json.dumps({"plan": d["plan"]}), " is not a whole plan file", ""),

@@ -131,9 +131,9 @@ def test_a_field_of_a_later_version_is_kept_and_its_digest_holds(tmp_path: Path)
 def test_a_later_format_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path)
     document = json.loads(path.read_text())
-    document["plan"]["format_version"] = 2
+    document["plan"]["format_version"] = 3
     path.write_text(json.dumps(document))
-    with pytest.raises(PlanFileError, match="is of format 2"):
+    with pytest.raises(PlanFileError, match="is of format 3"):
         read_plan(path)
 
 

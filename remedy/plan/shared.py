@@ -1,0 +1,131 @@
+"""What many hosts of a plan have alike, said once: in the file of a large plan, and for whoever looks at all of it.
+
+>>> from remedy.plan.change import Finding, FindingKind
+>>> of = dict(remedy="x", kind=FindingKind.REPORT, label="", title="old")
+>>> every = {name: (Finding(host=name, **of),) for name in ("a", "b")}
+>>> [(shared.item.title, shared.hosts) for shared in shared_items(every)]
+[('old', ('a', 'b'))]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from remedy.plan.change import Change, Finding
+
+OfHost = TypeVar("OfHost", Change, Finding)
+FORMAT = 1
+"""Of a plan file in which each change has its host, and stands by itself."""
+LARGE_FORMAT = 2
+"""Of one in which what several hosts have alike stands once, with ``hosts``; ``order`` is that of the hosts."""
+LARGE = 64
+"""Hosts of the largest plan that has each change by itself, as people read it with other tools."""
+
+_ALL_BUT_HOST: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: attrgetter(*(name for name in kind.model_fields if name != "host"))
+    for kind in (Change, Finding)
+}
+
+
+@dataclass(frozen=True)
+class Shared(Generic[OfHost]):
+    """What is the same on some hosts, at the same place among what they have.
+
+    Args:
+        item: as the first of them has it.
+        hosts: all of them; None stands for the fleet as a whole.
+    """
+
+    item: OfHost
+    hosts: tuple[str | None, ...]
+
+
+def format_for(hosts: int) -> int:
+    """Return the format of the file of a plan that is about so many hosts."""
+    return LARGE_FORMAT if hosts > LARGE else FORMAT
+
+
+def all_but_host(item: Change | Finding) -> tuple[Any, ...]:
+    """Return what is equal for two changes, or findings, that differ in nothing but their hosts."""
+    more = json.dumps(item.model_extra, sort_keys=True) if item.model_extra else ""
+    return (more, *_ALL_BUT_HOST[type(item)](item))
+
+
+def shared_items(by_host: Mapping[Any, Sequence[OfHost]]) -> tuple[Shared[OfHost], ...]:
+    """Return what hosts have, each once: in the order of their places, so that each host's own order stays.
+
+    Args:
+        by_host: what each host has, in order.
+    """
+    found: dict[tuple[Any, ...], tuple[OfHost, list[str | None]]] = {}
+    for host, items in by_host.items():
+        for place, item in enumerate(items):
+            key = (place, host is None, all_but_host(item))
+            found.setdefault(key, (item, []))[1].append(host)
+    every = sorted(found.items(), key=lambda pair: pair[0][0])
+    return tuple(Shared(item, tuple(hosts)) for _, (item, hosts) in every)
+
+
+def folded(shared: Iterable[Shared[Any]], written: Callable[[Any], dict[str, Any]]) -> list[Any]:
+    """Return what several hosts have as the file of a large plan holds it.
+
+    Args:
+        shared: what it is.
+        written: returns one item as JSON has it.
+    """
+    return [
+        {**written(one.item), **({"hosts": list(one.hosts)} if len(one.hosts) > 1 else {})}
+        for one in shared
+    ]
+
+
+def unfolded(items: Sequence[OfHost], order: Sequence[str]) -> tuple[OfHost, ...]:
+    """Return what each host has, host after host, of items as the file of a large plan holds them.
+
+    Args:
+        items: of which those of several hosts have ``hosts`` beside their fields.
+        order: of the hosts; what is of the fleet as a whole comes before.
+
+    Raises:
+        ValueError: they are not as such a file holds them.
+    """
+    by_host: dict[Any, list[OfHost]] = {None: [], **{host: [] for host in order}}
+    for item in items:
+        extra = dict(item.model_extra or {})
+        if "hosts" not in extra:
+            by_host[item.host].append(item)
+            continue
+        hosts = extra.pop("hosts")
+        if not isinstance(hosts, list) or not hosts or hosts[0] != item.host:
+            raise ValueError("hosts")
+        plain = type(item).model_construct(
+            **{name: getattr(item, name) for name in type(item).model_fields}, **extra
+        )
+        for host in hosts:
+            if host not in by_host or not isinstance(host, str | None):
+                raise ValueError(str(host))
+            by_host[host].append(
+                plain if host == item.host else plain.model_copy(update={"host": host})
+            )
+    return tuple(item for known in by_host.values() for item in known)
+
+
+def laid_out(document: Mapping[str, Any]) -> str:
+    """Return the JSON of a plan file with a line for each change, finding and content."""
+    plan = ",\n".join(f"{json.dumps(k)}: {_lines(v)}" for k, v in sorted(document["plan"].items()))
+    return f'{{"digest": {json.dumps(document["digest"])}, "plan": {{\n{plan}\n}}}}\n'
+
+
+def _lines(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        parts = (
+            f"{json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in sorted(value.items())
+        )
+        return "{\n" + ",\n".join(parts) + "\n}"
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(json.dumps(part, sort_keys=True) for part in value) + "\n]"
+    return json.dumps(value, sort_keys=True)
