@@ -1,11 +1,13 @@
 """How the controller's work grows with the fleet: processor, memory and bytes on the wire, a host and in all.
 
-    python -m benchmarks.scale [--hosts 64 256 1024 4096] [--commands check plan apply pyinfra]
+    python -m benchmarks.scale [--hosts 64 256 1024 4096] [--commands check plan apply pyinfra first]
 
 Fleets of hosts that need nothing, made by ``benchmarks/swarm.py`` in one process on the same cores: so the wall
 says little, and figures are those of the controller's process alone. ``apply`` is without verification;
-``pyinfra`` is one trivial fact of pyinfra's own command (``uname -n``) from the same endpoints. Each size that
-is measured takes its place in ``results/scale.json``; ``scale.md`` and ``scale.svg`` are made of that.
+``pyinfra`` is one trivial fact of pyinfra's own command (``uname -n``) from the same endpoints. ``first`` is a
+plan that is saved for a fleet in which every host needs the whole block of its hosts file; then ``show``,
+``approve`` and ``history`` are asked about it. Each size that is measured takes its place in
+``results/scale.json``; ``scale.md`` and ``scale.svg`` are made of that.
 """
 
 from __future__ import annotations
@@ -31,7 +33,14 @@ COMMANDS = {
     "check": (REMEDY, "check", "inventory.py"),
     "plan": (REMEDY, "plan", "inventory.py"),
     "apply": (REMEDY, "apply", "inventory.py", "--yes", "--no-verify"),
+    "first": (REMEDY, "plan", "inventory.py", "-o", "plan.json"),
     "pyinfra": (PYINFRA, "inventory.py", "fact", "server.Hostname"),
+}
+# What is asked about the plan of a first run, by the file in its folder.
+AFTER_FIRST = {
+    "show": (REMEDY, "show", "plan.json"),
+    "approve": (REMEDY, "approve", "plan.json", "--key", "id"),
+    "history": (REMEDY, "history", "inventory.py"),
 }
 ADDITIONS = "x = 0\nfor i in range(10_000_000): x += i"
 
@@ -52,7 +61,7 @@ def measured(size: int, command: str) -> dict[str, Any]:
     module = [sys.executable, "-m", "benchmarks.swarm"]
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(
-            [*module, "serve", str(size), folder, str(RECORDED)],
+            [*module, "serve", str(size), folder, str(RECORDED), "--broken", str(float(command == "first"))],
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
@@ -69,6 +78,7 @@ def measured(size: int, command: str) -> dict[str, Any]:
                 check=True,
             )
             after = additions()
+            more = asked(folder) if command == "first" else {}
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()
@@ -77,7 +87,20 @@ def measured(size: int, command: str) -> dict[str, Any]:
     if figures["rc"] != 0:
         raise RuntimeError(f"{command} of {size} hosts ended with {figures}")
     del figures["tail"]
-    return {**figures, **traffic, "additions": round((before + after) / 2, 2)}
+    return {**figures, **traffic, **more, "additions": round((before + after) / 2, 2)}
+
+
+def asked(folder: str) -> dict[str, Any]:
+    """Return how large the plan of a first run is, and what it costs to ask about it: processor and seconds."""
+    figures: dict[str, Any] = {"plan_mib": round((Path(folder) / "plan.json").stat().st_size / 2**20, 2)}
+    for name, command in AFTER_FIRST.items():
+        cost = [sys.executable, "-m", "benchmarks.swarm", "cost", folder, *command]
+        done = subprocess.run(cost, cwd=ROOT, capture_output=True, text=True, check=True)
+        known = json.loads(done.stdout)
+        if known["rc"] != 0:
+            raise RuntimeError(f"{name} ended with {known}")
+        figures[name] = {"cpu": known["cpu"], "wall": known["wall"], "rss_mib": known["rss_mib"]}
+    return figures
 
 
 def main() -> None:

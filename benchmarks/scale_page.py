@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Figures = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -25,6 +25,8 @@ COLUMNS = (
     "answered a host",
     "asked and answered in all",
 )
+SIZES = (64, 256, 1024, 4096, 10_000)
+LEAST, MOST = SIZES[0], SIZES[-1]
 WIDTH, HEIGHT, LEFT, TOP = 420, 260, 60, 40
 
 
@@ -56,7 +58,25 @@ def page(known: Figures) -> str:
     for command, sizes in known.items():
         for size in sorted(map(int, sizes)):
             lines.append(_row(command, size, sizes[str(size)]))
-    return "\n".join([*lines, "", "![growth](scale.svg)", ""])
+    return "\n".join([*lines, *_first(known.get("first", {})), "", "![growth](scale.svg)", ""])
+
+
+def _first(sizes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the table of the plan of a first run, and of what is asked about it."""
+    if not sizes:
+        return
+    yield from (
+        "",
+        "The plan of a first run (`first`): its file, and what is asked about it, processor / seconds.",
+        "",
+        "| hosts | plan file | show | approve | history |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    )
+    for size in sorted(map(int, sizes)):
+        figures = sizes[str(size)]
+        asked = (figures[name] for name in ("show", "approve", "history"))
+        times = (f"{known['cpu']:.1f} / {known['wall']:.1f} s" for known in asked)
+        yield f"| {size:,} | {figures['plan_mib']:.1f} MiB | {' | '.join(times)} |"
 
 
 def _row(command: str, size: int, figures: Mapping[str, Any]) -> str:
@@ -106,20 +126,20 @@ def _chart(
     left = LEFT + place * (WIDTH + LEFT)
 
     def across(size: float) -> float:
-        return left + (math.log2(size) - 6) / 6 * (WIDTH - 60)
+        return left + math.log(size / LEAST) / math.log(MOST / LEAST) * (WIDTH - 60)
 
     def up(value: float) -> float:
         return TOP + HEIGHT * (1 - math.log(value / low) / math.log(high / low))
 
     parts = [f'<text x="{left}" y="20" font-weight="bold">{title}</text>']
-    for size in (64, 256, 1024, 4096):
+    for size in SIZES:
         x = across(size)
         parts.append(f'<line x1="{x}" y1="{TOP}" x2="{x}" y2="{TOP + HEIGHT}" stroke="#eeeeee"/>')
         parts.append(f'<text x="{x - 14}" y="{TOP + HEIGHT + 18}">{size:,}</text>')
     step = low
     while step <= high:
         y = up(step)
-        parts.append(f'<line x1="{left}" y1="{y}" x2="{across(4096)}" y2="{y}" stroke="#eeeeee"/>')
+        parts.append(f'<line x1="{left}" y1="{y}" x2="{across(MOST)}" y2="{y}" stroke="#eeeeee"/>')
         parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{step:,g}</text>')
         step *= 10
     for number, (name, color, line) in enumerate(lines):

@@ -237,8 +237,8 @@ def cost(folder: Path, command: list[str]) -> dict[str, Any]:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "rc": done.returncode,
-        "wall": round(seconds, 1),
-        "cpu": round(usage.ru_utime + usage.ru_stime, 1),
+        "wall": round(seconds, 2),
+        "cpu": round(usage.ru_utime + usage.ru_stime, 2),
         "rss_mib": usage.ru_maxrss // 1024,
         "tail": done.stdout[-300:] + done.stderr[-300:],
     }

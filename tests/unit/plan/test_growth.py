@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
 from remedy.plan import Origin, make_plan
-from remedy.probe import HostState, Names, Resolved, fingerprint
+from remedy.plan.identities import claims
+from remedy.probe import HostState, Identity, Names, Resolved, fingerprint
 from remedy.probe.files import File
+from remedy.probe.resolved import Answers
 from tests.unit.growth import FEW, MANY, fleet, states
 
 WHEN = Origin(created="2026-11-23T00:00:00+00:00", author="me@here")
@@ -44,6 +48,72 @@ def each(count: int, broken: float) -> float:
 )
 def test_a_host_is_judged_by_as_many_calls_in_a_larger_fleet(broken: float) -> None:
     assert each(MANY, broken) < 1.1 * each(FEW, broken)
+
+
+def named_alike(state: HostState) -> HostState:
+    """Return a host that is called as all others are."""
+    assert isinstance(state.identity, Identity)
+    update = {"transient_name": "node", "static_name": "node"}
+    return state.model_copy(update={"identity": state.identity.model_copy(update=update)})
+
+
+def reached_over_ipv6(state: HostState) -> HostState:
+    """Return a host that finds addresses of IPv6 of all hosts, by one table for all of them."""
+    assert isinstance(state.names, Names)
+    names = state.names.model_copy(update={"peers": over_ipv6(len(state.names.peers))})
+    return state.model_copy(update={"names": names})
+
+
+@lru_cache
+def over_ipv6(count: int) -> Answers:
+    return Answers({f"gpu{n:05}": (f"fd00::{n + 1:x}", f"10.1.0.{n + 1}") for n in range(count)})
+
+
+def told_ipv6(state: HostState) -> HostState:
+    """Return a host on which NCCL is told to talk over IPv6."""
+    assert isinstance(state.environment, dict)
+    return state.model_copy(
+        update={"environment": {**state.environment, "NCCL_SOCKET_FAMILY": "AF_INET6"}}
+    )
+
+
+def ordered(state: HostState) -> HostState:
+    """Return a host that puts IPv4 first, as all others do."""
+    path = "/etc/gai.conf"
+    file = File(path=path, real_path=path, exists=True, content=b"precedence ::ffff:0:0/96  100\n")
+    return state.model_copy(update={"files": {**state.files, path: file}})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        named_alike,
+        *(
+            pytest.param(spoil, marks=pytest.mark.full)
+            for spoil in (reached_over_ipv6, told_ipv6, ordered)
+        ),
+    ],
+)
+def test_what_all_hosts_have_wrong_is_judged_by_as_many_calls_in_a_larger_fleet(
+    spoil: Callable[[HostState], HostState],
+) -> None:
+    def of_host(count: int) -> float:
+        whole = fleet(count, 0.0)
+        spoiled = {name: spoil(state) for name, state in whole.states.items()}
+        make_plan(replace(whole, states=spoiled), WHEN)
+        return calls(lambda: make_plan(replace(whole, states=spoiled), WHEN)) / count
+
+    assert of_host(MANY) < 1.1 * of_host(FEW)
+
+
+def test_whose_machine_answers_is_looked_up_by_as_many_calls_in_a_larger_fleet() -> None:
+    def of_host(count: int) -> float:
+        whole = fleet(count, 0.0)
+        marks = {name: f"{name}'s mark" for name in whole.inventory.names}
+        known = replace(whole, known_machines=marks, known_boots=marks)
+        return calls(lambda: claims(known)) / count
+
+    assert of_host(MANY) < 1.1 * of_host(FEW)
 
 
 @pytest.mark.parametrize("broken", [0.0, 1.0])
