@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -59,9 +60,10 @@ def measured(size: int, command: str) -> dict[str, Any]:
         RuntimeError: it failed.
     """
     module = [sys.executable, "-m", "benchmarks.swarm"]
+    share, port = str(float(command == "first")), str(free_port())
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(
-            [*module, "serve", str(size), folder, str(RECORDED), "--broken", str(float(command == "first"))],
+            [*module, "serve", str(size), folder, str(RECORDED), "--broken", share, "--port", port],
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
@@ -88,6 +90,14 @@ def measured(size: int, command: str) -> dict[str, Any]:
         raise RuntimeError(f"{command} of {size} hosts ended with {figures}")
     del figures["tail"]
     return {**figures, **traffic, **more, "additions": round((before + after) / 2, 2)}
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("0.0.0.0", 0))  # noqa: S104  (each host is an address of the loopback network)
+        port: int = sock.getsockname()[1]
+    return port
 
 
 def asked(folder: str) -> dict[str, Any]:

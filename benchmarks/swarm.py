@@ -1,9 +1,9 @@
 """Thousands of ssh endpoints in one process, to measure what a fleet costs the controller.
 
-    python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE]
+    python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE] [--port 2222]
     python -m benchmarks.swarm cost FOLDER COMMAND...
 
-``serve`` makes N hosts on 127.x.y.z port 2222, writes inventory.py and known_hosts into FOLDER, prints
+``serve`` makes N hosts on 127.x.y.z, writes inventory.py, remedy.yaml and known_hosts into FOLDER, prints
 "ready" and answers until it is ended. ``cost`` runs a command in FOLDER and prints its wall seconds, its own
 CPU seconds and its peak memory as JSON. When ``serve`` is ended it leaves the bytes that it was asked and that
 it answered in FOLDER/traffic.json. ``benchmarks/scale.py`` does all of it for fleets of several sizes.
@@ -43,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "unit" / "data" / "probe" / "lab-idle.txt"
 PORT = 2222
 ZERO = "0" * 32
+PATIENCE = 1800
 # Hosts of a network, and networks of the next larger one, as they are numbered.
 IN_A_NETWORK = 250
 
@@ -61,12 +62,14 @@ class Swarm:
         recorded: the decoded answer of one host.
         domain: what their names end in; "" for nothing.
         broken: the share of them, from 0 to 1, that have no peers in their hosts file.
+        port: of their sshd.
     """
 
     count: int
     recorded: str
     domain: str = ""
     broken: float = 0.0
+    port: int = PORT
     repaired: set[int] = field(default_factory=set)
 
     def name(self, number: int) -> str:
@@ -168,7 +171,7 @@ def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
     (folder / "authorized").write_text((folder / "id.pub").read_text())
     numbers = range(swarm.count)
     (folder / "known_hosts").write_text(
-        "".join(f"[{swarm.door(number)}]:{PORT} {host_key}\n" for number in numbers)
+        "".join(f"[{swarm.door(number)}]:{swarm.port} {host_key}\n" for number in numbers)
     )
     hosts = [
         (
@@ -179,11 +182,15 @@ def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
     ]
     shared = {
         "ssh_user": "root",
-        "ssh_port": PORT,
+        "ssh_port": swarm.port,
         "ssh_key": str(key),
         "ssh_known_hosts_file": str(folder / "known_hosts"),
     }
     (folder / "inventory.py").write_text(f"hosts = ({hosts!r}, {shared!r})\n")
+    # All endpoints are one process, which may be waited for as no host is.
+    stages = ("connect", "key_exchange", "login", "channel", "command", "silence")
+    limits = "".join(f"  {stage}: {PATIENCE}\n" for stage in stages)
+    (folder / "remedy.yaml").write_text(f"ssh:\n{limits}")
 
 
 async def serve(swarm: Swarm, folder: Path) -> None:
@@ -215,7 +222,7 @@ async def serve(swarm: Swarm, folder: Path) -> None:
 
     await asyncssh.listen(
         "0.0.0.0",  # noqa: S104  (each host is an address of the loopback network)
-        PORT,
+        swarm.port,
         server_host_keys=[host_key],
         authorized_client_keys=str(folder / "authorized"),
         process_factory=handle,
@@ -254,13 +261,14 @@ def main() -> None:
     serving.add_argument("recorded", type=Path)
     serving.add_argument("--domain", default="")
     serving.add_argument("--broken", type=float, default=0.0)
+    serving.add_argument("--port", type=int, default=PORT)
     costing = commands.add_parser("cost")
     costing.add_argument("folder", type=Path)
     costing.add_argument("words", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     if given.command == "serve":
         recorded = given.recorded.read_text(encoding="utf-8", errors="surrogateescape")
-        swarm = Swarm(given.count, recorded, given.domain, given.broken)
+        swarm = Swarm(given.count, recorded, given.domain, given.broken, given.port)
         asyncio.run(serve(swarm, given.folder))
     else:
         print(json.dumps(cost(given.folder, given.words)))
