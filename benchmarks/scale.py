@@ -102,7 +102,9 @@ def free_port() -> int:
 
 def asked(folder: str) -> dict[str, Any]:
     """Return how large the plan of a first run is, and what it costs to ask about it: processor and seconds."""
-    figures: dict[str, Any] = {"plan_mib": round((Path(folder) / "plan.json").stat().st_size / 2**20, 2)}
+    figures: dict[str, Any] = {
+        "plan_mib": round((Path(folder) / "plan.json").stat().st_size / 2**20, 2)
+    }
     for name, command in AFTER_FIRST.items():
         cost = [sys.executable, "-m", "benchmarks.swarm", "cost", folder, *command]
         done = subprocess.run(cost, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -103,7 +103,9 @@ def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
                     yield names[asked.lower()], address, why, decides
         if _is_told(state):
             why = f"{FAMILY}=AF_INET6 in the environment of {state.host}"
-            known = list(_of_carriers(fleet)) if carriers is None else []  # the first says it for all
+            known = (
+                list(_of_carriers(fleet)) if carriers is None else []
+            )  # the first says it for all
             carriers = carriers or known
             for name, address in known:
                 yield name, address, why, "now"

@@ -101,7 +101,12 @@ def note_neighbours_of_ipv6(bench: Workbench[Any], accepted: Collection[str]) ->
     peers = _hardware(bench.fleet)
     for entry in routing.ipv6.neighbours:
         mac, name = peers.get(entry.address, ("", ""))
-        if name == bench.host.host or entry.state not in FIXED or not mac or shown(entry) in accepted:
+        if (
+            name == bench.host.host
+            or entry.state not in FIXED
+            or not mac
+            or shown(entry) in accepted
+        ):
             continue
         if mac.lower() != entry.mac.lower():
             fix = f"Remove it: ip neigh del {entry.address} dev {shlex.quote(entry.interface)}"

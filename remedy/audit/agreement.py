@@ -16,8 +16,8 @@ from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
 from remedy.files import flush_folder, is_shared, kept_mode, make_folder, write_whole
 from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
-from remedy.plan.shared import format_for
 from remedy.plan.reading import ROLLBACK
+from remedy.plan.shared import format_for
 
 PLAN_NAME = "plan.json"
 # An id begins with the time of its run, in UTC (apply/start.py).

@@ -121,7 +121,7 @@ class Plan(Document):
 
     @cached_property
     def shared_changes(self) -> tuple[Shared[Change], ...]:
-        """All changes, each once with the hosts that have it: what is said of each takes little for many hosts."""
+        """All changes, each once with the hosts that have it."""
         return shared_items(self._changes_by_host)
 
     @cached_property

@@ -91,7 +91,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         if room > 0:
             contents.update(whole)
             room -= sum(map(len, whole.values()))
-    about = {item.host for item in (*changes, *findings)}
+    about = {*(c.host for c in changes), *(f.host for f in findings)}
     return Plan(
         format_version=format_for(len(about)),
         tool_version=__version__,

@@ -115,7 +115,9 @@ def _plan(body: dict[str, Any]) -> Plan:
     copies = sum(len(item.get("hosts", ())) for item in items)
     if copies > MOST_COPIES or not all(isinstance(host, str) for host in order):
         raise ValueError("too many hosts")
-    every = [*order, *(item.host for item in (*plan.changes, *plan.findings) if item.host)]
+    of_changes = (change.host for change in plan.changes)
+    of_findings = (finding.host for finding in plan.findings if finding.host is not None)
+    every = [*order, *of_changes, *of_findings]
     hosts = list(dict.fromkeys(every))
     update = {kind: unfolded(getattr(plan, kind), hosts) for kind in ("changes", "findings")}
     return plan.model_copy(update=update)
@@ -164,9 +166,9 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
         faults_of = _change_faults(change, plan, of_journal=of_journal)
         yield from (f"{change.host}: {change.id}: {fault}" for fault in faults_of)
     for known in plan.shared_findings:
-        for host in known.hosts:
-            if host is not None and not _HOST.fullmatch(host):
-                yield f"a finding is about {host!r:.80}, which is no host name"
+        for name in known.hosts:
+            if name is not None and not _HOST.fullmatch(name):
+                yield f"a finding is about {name!r:.80}, which is no host name"
         yield from _finding_faults(known.item)
     if not of_journal and (spare := plan.blobs.keys() - set(_used(plan.changes))):
         yield f"no change uses the content {min(spare):.12}"

@@ -1,4 +1,4 @@
-"""What many hosts of a plan have alike, said once: in the file of a large plan, and for whoever looks at all of it.
+"""What many hosts of a plan have alike, said once: in the file of a large plan, and to whoever looks at all.
 
 >>> from remedy.plan.change import Finding, FindingKind
 >>> of = dict(remedy="x", kind=FindingKind.REPORT, label="", title="old")

@@ -158,7 +158,9 @@ def first_shared(body: dict[str, Any]) -> dict[str, Any]:
         (lambda p: p.update(format_version=1), "03-x is change number 2 there"),
     ],
 )
-def test_what_no_large_plan_holds_is_refused(tmp_path: Path, edit: Callable[[dict[str, Any]], object], words: str) -> None:
+def test_what_no_large_plan_holds_is_refused(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], object], words: str
+) -> None:
     path = edited(file_of(plan(), tmp_path), edit)
     with pytest.raises(PlanFileError) as caught:
         read_plan(path)
@@ -206,8 +208,9 @@ def test_all_of_a_large_plan_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_block_is_one_piece_for_all_hosts_however_near_their_own_lines_change() -> None:
-    block = b"# BEGIN remedy: hosts of the cluster (this block is replaced as a whole)\n" + b"".join(
-        b"10.0.0.%d\tgpu%d\n" % (n, n) for n in range(200)
+    block = (
+        b"# BEGIN remedy: hosts of the cluster (this block is replaced as a whole)\n"
+        + b"".join(b"10.0.0.%d\tgpu%d\n" % (n, n) for n in range(200))
     )
     block += b"# END remedy\n"
     blobs: dict[str, bytes] = {}
