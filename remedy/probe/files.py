@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from pydantic import ConfigDict
 
@@ -112,7 +113,7 @@ def parse_files(
     Returns:
         A fact for each path asked for, and for each that a pattern found.
     """
-    paths = [path for path in (*patterns, *homes) if not _is_pattern(path)]
+    paths = (*_plain(tuple(patterns)), *_plain(tuple(homes)))
     try:
         listing, links, stuck = sections.body("file-facts"), _links(sections), _immutable(sections)
     except NoAnswerError as error:
@@ -290,6 +291,12 @@ def _immutable(sections: Sections) -> set[str]:
 
 def _directory(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+@lru_cache(maxsize=16)
+def _plain(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those that are paths: each host is asked for the same."""
+    return tuple(path for path in patterns if not _is_pattern(path))
 
 
 def _is_pattern(path: str) -> bool:
