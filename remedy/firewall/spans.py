@@ -85,8 +85,14 @@ def _without_many(first: Spans, second: Spans) -> Spans:
 
 def of_networks(networks: Iterable[str]) -> Spans:
     """Return the addresses of networks and single addresses in text, all of one family."""
-    parsed = (ip_network(text, strict=False) for text in networks)
-    return merge((int(net.network_address), int(net.broadcast_address)) for net in parsed)
+    return merge(map(_span, networks))
+
+
+# The rules and routes of a fleet name the same networks, and each host's own is asked for many times.
+@lru_cache(maxsize=1 << 13)
+def _span(text: str) -> tuple[int, int]:
+    network = ip_network(text, strict=False)
+    return int(network.network_address), int(network.broadcast_address)
 
 
 @lru_cache(maxsize=64)
