@@ -21,6 +21,8 @@ from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_
 
 ROOT = "/var/lib/remedy"
 LOG = "/var/log/remedy.jsonl"
+# See host/guard.sh: the folders that it is in are looked at with those of files.
+GUARD_LINK = "/etc/systemd/system/multi-user.target.wants/remedy-guard.service"
 # The library that every script begins with, in this order: the first part sets what the others use.
 PARTS = (
     "base",
@@ -136,13 +138,19 @@ def _record(changes: Sequence[Change]) -> bytes:
 
 
 def _begin(changes: Sequence[Change]) -> str:
-    """Return the call that begins a run: it names the folders on the way to files, to be looked at together."""
+    """Return the calls that begin a run: they name the folders on the way to files, and the files that are there.
+
+    All of them are looked at together.
+    """
     actions = [c.action for c in changes if isinstance(c.action, FileAction)]
     paths = [f"{ROOT}/runs", LOG, *(p for a in actions for p in (a.path, a.real_path))]
+    paths += [GUARD_LINK] if any(change.guarded for change in changes) else []
     folders = {
         str(folder) for path in paths for folder in PurePosixPath(path).parents if "\n" not in path
     }
-    return shlex.join(["begin", *sorted(folders)])
+    begin = shlex.join(["begin", *sorted(folders)])
+    there = dict.fromkeys(action.real_path for action in actions if action.before is not None)
+    return f"{begin}\n{shlex.join(['measure', *there])}" if there else begin
 
 
 def _since(run: str) -> str:
@@ -171,18 +179,21 @@ def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> l
         of: the run that they take back, "" for none.
     """
     guarded = [change for change in changes if change.guarded]
-    armed = []
+    watched, armed = [], []
     if guarded:
         strict = "strict" if guard.needs_systemd else ""
         titles = "".join(f"{' '.join(change.title.split())}\n" for change in guarded)
-        armed = [
+        ids = [change.id for change in guarded]
+        watched = [
             _store("guard", _render_guard(job, changes)),
             _store("guarded", titles.encode()),
-            shlex.join(["arm", str(guard.seconds), strict, *(change.id for change in guarded)]),
+            shlex.join(["watch", *ids]),
         ]
+        armed = [shlex.join(["arm", str(guard.seconds), strict, *ids])]
     return [
         *(_gated(change, of) if of else _call("check", change) for change in changes),
         *([] if of else _splices(changes)),
+        *watched,
         "settle",
         *armed,
         *(_call("make", change) for change in changes),

@@ -24,7 +24,7 @@ FOREIGN = b"10.1.2.3 storage  # of others\n"
 # fmt: off
 TOOLS = (
     "base64", "cat", "chmod", "cp", "date", "dd", "df", "dirname", "find", "flock", "grep", "head", "ln",
-    "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sha256sum", "stat", "sync", "tail", "tr",
+    "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sha256sum", "stat", "sync", "tail", "tr", "wc",
 )
 # fmt: on
 # Programs of one pipeline start at once. Each takes the first number that is free,

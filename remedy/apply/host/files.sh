@@ -1,5 +1,20 @@
 # --- files: file_check, then file_do; $4 and $5 are digests, or "absent" -----------------------------
 
+# Look at the files that the checks are going to ask about, with two processes for all of them: SUMS holds their
+# digests until the checks are over, NAMES how many names (hard links) each has. What root does not read is left out.
+NAMES=$nl
+measure() { # real...
+    unseen=$#
+    while [ "$unseen" -gt 0 ]; do
+        if whose "$1" && [ "$OWNER" = 0 ] && [ ! -L "$1" ] && [ -f "$1" ]; then set -- "$@" "$1"; fi
+        shift
+        unseen=$((unseen - 1))
+    done
+    [ $# -gt 0 ] || return 0
+    SUMS=$nl$(sha256sum -- "$@" 2>/dev/null)$nl
+    NAMES=$nl$(stat -c '%h %n' -- "$@" 2>/dev/null)$nl
+}
+
 # Compare with the plan and keep the pre-image. 0: to do, 1: refuse, 2: nothing to do.
 file_check() { # id path real before after
     look_up "$2" || { say "$1" failed "$WHY"; return 1; }
@@ -15,9 +30,14 @@ file_check() { # id path real before after
         say "$1" stale "$REAL was changed ${SINCE:-since the plan was made}: expected sha256 $4, found $SUM${written:+, $written}"
         return 1
     fi
-    [ "$SUM" = absent ] || [ -n "${DRY-}" ] || keep_former "$1" 2>"$SAID" ||
-        { say "$1" failed "pre-image: $(said)"; return 1; }
+    [ -z "${DRY-}" ] || return 0
+    [ "$SUM" = absent ] || keep_former "$1" 2>"$SAID" || { say "$1" failed "pre-image: $(said)"; return 1; }
+    # What goes into a user's folder is written when its turn comes, as that user.
+    [ "$5" = absent ] || [ "$OWNER" != 0 ] || COMING=$COMING$5:${6-644}:$3$nl
 }
+
+# What is to be written by root: digest, mode and path of each, in lines.
+COMING=
 
 keep_former() { # id; what look_up came to
     if [ "$OWNER" = 0 ]; then cp -p -- "$REAL" "$DIR/pre/$1"; else mv -f -- "$DIR/theirs" "$DIR/pre/$1"; fi

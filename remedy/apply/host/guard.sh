@@ -5,26 +5,37 @@
 UNITS=/etc/systemd/system
 BOOT_UNIT=remedy-guard.service
 
+by_systemd() { [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; }
+
+# Whether one of the changes ID... is to be made.
+waited_for() {
+    [ -z "$ENDED" ] || return 1
+    for id; do
+        case "$CHECKED " in *" $id "*) return 0 ;; esac
+    done
+    return 1
+}
+
+# Before settle, which has it on the disk: what takes back at the next boot. It comes before the mark that something
+# is to be taken back, so that no crash leaves the mark without it: nothing but a person would remove that.
+watch() { # id...
+    waited_for "$@" && by_systemd || return 0
+    roots "$UNITS/multi-user.target.wants/$BOOT_UNIT" >/dev/null || give_up "$WHY"
+    umask 022
+    [ -d "$UNITS/multi-user.target.wants" ] || mkdir -p "$UNITS/multi-user.target.wants"
+    printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
+        "$DIR/guard" >"$UNITS/$BOOT_UNIT"
+    umask 077
+    ln -sf "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants/$BOOT_UNIT"
+}
+
 # Arm the timer, before the first change: `arm SECONDS STRICT ID...`; only if one of the IDs is to be made.
 arm() {
     seconds=$1
     strict=$2
     shift 2
-    wanted=
-    for id in "$@"; do
-        case "$CHECKED " in *" $id "*) wanted=1 ;; esac
-    done
-    [ -n "$wanted" ] && [ -z "$ENDED" ] || return 0
-    # What takes back comes before the mark that something is to be taken back, so that no crash leaves the mark
-    # without it: nothing but a person would remove that.
-    if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
-        roots "$UNITS/multi-user.target.wants/$BOOT_UNIT" >/dev/null || give_up "$WHY"
-        (umask 022 && mkdir -p "$UNITS/multi-user.target.wants")
-        printf '[Unit]\nDescription=Take back an unconfirmed change of remedy\n[Service]\nType=oneshot\nExecStart=/bin/sh %s\n' \
-            "$DIR/guard" >"$UNITS/$BOOT_UNIT"
-        chmod 644 "$UNITS/$BOOT_UNIT"
-        ln -sf "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants/$BOOT_UNIT"
-        flush "$DIR/guard" "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants"
+    waited_for "$@" || { [ ! -e "$UNITS/$BOOT_UNIT" ] || disarm; return 0; }
+    if by_systemd; then
         error=$(systemd-run --quiet --on-active="${seconds}s" --timer-property=AccuracySec=500ms \
             --unit="remedy-guard-$RUN" /bin/sh "$DIR/guard" 2>&1 9>&-) || { unguard; give_up "no timer: $error"; }
     elif [ -n "$strict" ]; then
@@ -36,7 +47,7 @@ arm() {
     fi
     # The second line is for a probe: when the timer fires, by the uptime of this boot.
     read -r up _ </proc/uptime
-    printf '%s\n%s %s\n' "$RUN" "$((${up%.*} + seconds + 1))" "$boot" >"$ROOT/pending" && flush "$DIR/guard" "$ROOT/pending" "$ROOT" ||
+    printf '%s\n%s %s\n' "$RUN" "$((${up%.*} + seconds + 1))" "$boot" >"$ROOT/pending" && flush "$ROOT/pending" "$ROOT" ||
         { unguard; give_up "$ROOT/pending cannot be written"; }
     note - armed
     say - armed

@@ -1,8 +1,13 @@
 # --- what a change needs is kept on the host, in the folder of the run ------------------------------
 
-# Keep a content on the host: name below $DIR, text; store64 takes it in base64.
+# Keep a content on the host: name below $DIR, text; store64 takes it in base64. See prepare for why a file is
+# opened twice.
 store() {
-    { printf %s "$2" >"$DIR/$1"; } 2>"$SAID" || give_up "$DIR/$1 cannot be written: $(said)"
+    { : >"$DIR/$1" && printf %s "$2" >"$DIR/$1"; } 2>"$SAID" || give_up "$DIR/$1 cannot be written: $(said)"
+    case $1 in
+    new/*[!0-9a-f]*) ;;
+    new/*) eval "TEXT_${1#new/}=\$2" ;;
+    esac
 }
 
 store64() {

@@ -40,7 +40,10 @@ owned() { [ -L "$ROOT/owner" ] && [ -e "$ROOT/token.$TOKEN" ]; }
 
 disown() { rm -f "$ROOT/owner" "$ROOT"/token.* "$SAID"; }
 
-release() { ! owned || disown; }
+release() {
+    clear_temps
+    ! owned || disown
+}
 
 # Set START to when a process was started, in ticks since the boot (proc_pid_stat(5)), "" where there is none: a
 # number that is used again has another.

@@ -27,7 +27,8 @@ begin() { # folder...: what files are in that are to be looked at
 
 # A plan serves once on a host, whatever controller brings it: "plans" has the digest and the run of each.
 once() {
-    carried_out=$(grep -s "^$PLAN " "$ROOT/plans")
+    carried_out=
+    [ ! -s "$ROOT/plans" ] || carried_out=$(grep "^$PLAN " "$ROOT/plans")
     for word in $carried_out; do
         case " $PLAN $RUN $EARLIER " in
         *" $word "*) ;;
@@ -41,6 +42,12 @@ once() {
 # the host's by the folder, and the controller's by the id of its run: one of them may be wrong by a year.
 forget() {
     [ -n "${KEEP_DAYS-}" ] || return 0
+    old=
+    for folder in "$ROOT"/runs/[0-9]*T*; do
+        day=${folder##*/}
+        ! [ "${day%%T*}" -lt "$KEEP_SINCE" ] 2>/dev/null || old=1
+    done
+    [ -n "$old" ] || return 0
     find "$ROOT/runs" -mindepth 1 -maxdepth 1 -type d -mtime "+$KEEP_DAYS" -name '[0-9]*T*' ! -name "$RUN" |
         while read -r folder; do
             day=${folder##*/}

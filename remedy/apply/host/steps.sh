@@ -18,34 +18,49 @@ check() { # kind id args...
 # were shown the bytes OLD (a digest) at LINE: where those are not what goes, the new content is none.
 splice() {
     case "$CHECKED " in *" $1 "*) ;; *) return 0 ;; esac
-    id=$1
-    after=$2
+    former=$DIR/pre/$1 after=$2
+    target=$DIR/new/$after
     shift 2
-    at=0
-    {
-        while [ $# -gt 0 ]; do
-            shown "$DIR/pre/$id" "$@" || printf '%s\n' "$NONCE"
-            if [ "$at" = 0 ] && [ "$1" != 0 ]; then
-                head -c "$1" -- "$DIR/pre/$id"
-            elif [ "$1" != "$at" ]; then
-                tail -c "+$((at + 1))" -- "$DIR/pre/$id" | head -c "$(($1 - at))"
-            fi
-            [ "$3" = - ] || cat -- "$DIR/new/$3"
-            at=$(($1 + $2))
-            shift 5
-        done
-        tail -c "+$((at + 1))" -- "$DIR/pre/$id"
-    } >"$DIR/spliced" 2>/dev/null
     # Also over a part that is called the same: only what all parts make counts.
-    mv -f -- "$DIR/spliced" "$DIR/new/$after"
+    [ ! -e "$target" ] || target=$DIR/spliced
+    { spliced "$@" >"$target"; } 2>/dev/null <"$former" || printf '%s\n' "$NONCE" >"$target"
+    [ "$target" = "$DIR/new/$after" ] || mv -f -- "$target" "$DIR/new/$after"
 }
 
-shown() { # file offset length name old line
-    lines=$(head -c "$2" -- "$1" | tr -cd '\n' | wc -c)
-    [ "$((lines + 1))" = "$6" ] || return 1
-    [ "$3" != 0 ] || return 0
-    old=$(tail -c "+$(($2 + 1))" -- "$1" | head -c "$3" | sha256sum)
-    [ "${old%% *}" = "$5" ]
+# What comes of standard input: it is taken apart into files, which are looked at and put together with the new parts.
+spliced() { # [offset length name old line]...
+    at=0 part=0 parts='' lines='' gone='' sums='' left=$(($# / 5))
+    while [ "$left" -gt 0 ]; do
+        left=$((left - 1)) part=$((part + 1))
+        piece "$(($1 - at))" "$DIR/part.$part" && piece "$2" "$DIR/part.$part.old" || return 1
+        parts="$parts part.$part part.$part.old" lines="$lines $5"
+        [ "$2" = 0 ] || gone="$gone part.$part.old" sums="$sums$4  part.$part.old$nl"
+        at=$(($1 + $2)) name=$3
+        shift 5
+        set -- "$@" "$DIR/part.$part"
+        [ "$name" = - ] || set -- "$@" "$DIR/new/$name"
+    done
+    shown && cat -- "$@" -
+}
+
+# dd reads so many bytes at once, and leaves the others to whoever reads next.
+piece() { # bytes file
+    if [ "$1" = 0 ]; then : >"$2"; else dd bs="$1" count=1 of="$2" 2>/dev/null; fi
+}
+
+# Whether the parts that go are those that readers of the plan were shown, and where.
+shown() {
+    [ -n "$parts" ] || return 0
+    # A number and a name for each part: what stays before it, and what goes.
+    set -- $(cd "$DIR" && wc -l -- $parts)
+    line=1
+    for expected in $lines; do
+        line=$((line + $1))
+        [ "$line" = "$expected" ] || return 1
+        line=$((line + $3))
+        shift 4
+    done
+    [ -z "$gone" ] || [ "$(cd "$DIR" && sha256sum -- $gone)$nl" = "$sums" ]
 }
 
 # Whether every new content is what it is called by: one that was cut off by a full disk, or is made from a
@@ -65,14 +80,27 @@ sound() {
     [ -z "$BAD" ] || ENDED=1
 }
 
-# After the checks and before the first change: what undoing needs is on disk, all of it at once. A file that
-# waits for its own fsync costs a commit of the file system's journal each.
+# After the checks and before the first change: what undoing needs is on disk, and what is to be put in its place,
+# all of it at once. A file that waits for its own fsync costs a commit of the file system's journal each.
 settle() {
+    SUMS=$nl
     [ -n "$CHECKED" ] || return 0
     sound
-    set -- "$DIR"/pre/*
-    [ -e "$1" ] || shift
-    [ ! -e "$ROOT/heads" ] || set -- "$@" "$ROOT/heads"
+    [ -n "$ENDED" ] || prepare_all
+    set -- "$DIR"/part.*
+    [ ! -e "$1" ] || rm -f -- "$@"
+    set --
+    for file in "$DIR"/pre/* "$ROOT/heads" "$ROOT/temps"; do
+        [ ! -e "$file" ] || set -- "$@" "$file"
+    done
+    [ ! -e "$UNITS/$BOOT_UNIT" ] || set -- "$@" "$UNITS/$BOOT_UNIT" "$UNITS/multi-user.target.wants"
+    IFS=$nl
+    set -f
+    for temp in $READY; do
+        case $temp in ?*/.remedy."$RUN.$$".*) set -- "$@" "$temp" ;; esac
+    done
+    set +f
+    unset IFS
     flush "$@" "$DIR"/* "$DIR" "$ROOT/runs" "$ROOT"
 }
 
