@@ -42,6 +42,8 @@ TRYING, PAUSE = 0.25, 1.0
 # What a host needs to take its guarded changes back, once its timer has fired.
 REVERT_SECONDS = 10
 
+Then = Callable[[str, HostReport], None]
+
 
 class Carrier:
     """The way of plans to hosts, and of results back.
@@ -66,7 +68,14 @@ class Carrier:
         self._listen = listener
 
     def make(
-        self, plan: Plan, run: str, *, by: str = "", head: str = "", once: Once = NOT_KEPT
+        self,
+        plan: Plan,
+        run: str,
+        *,
+        by: str = "",
+        head: str = "",
+        once: Once = NOT_KEPT,
+        then: Then | None = None,
     ) -> dict[str, HostReport]:
         """Make the changes of a plan on all its hosts, all at once.
 
@@ -76,16 +85,25 @@ class Carrier:
             by: who does it, "" for the plan's author.
             head: of the journal, for the hosts to keep.
             once: the whole plan, for the hosts to keep.
+            then: is called with each host's report when it is settled, while others are still at work.
         """
         job = self._job(run, by or plan.author, head, once)
         texts = {
             name: render_changes(job, plan.for_host(name), plan.blobs, self._guard)
             for name in plan.hosts
         }
-        return self._carry(job, texts, {name: plan.for_host(name) for name in plan.hosts})
+        return self._carry(job, texts, {name: plan.for_host(name) for name in plan.hosts}, then)
 
     def take_back(
-        self, plan: Plan, run: str, *, of: str, by: str, head: str, once: Once = NOT_KEPT
+        self,
+        plan: Plan,
+        run: str,
+        *,
+        of: str,
+        by: str,
+        head: str,
+        once: Once = NOT_KEPT,
+        then: Then | None = None,
     ) -> dict[str, HostReport]:
         """Take the changes of a run back, from what it left on the hosts.
 
@@ -96,11 +114,12 @@ class Carrier:
             by: who does it.
             head: of the journal, for the hosts to keep.
             once: the whole plan, for the hosts to keep.
+            then: as for ``make``.
         """
         job = self._job(run, by, head, once)
         changes = {name: plan.for_host(name) for name in plan.hosts}
         texts = {name: render_undo(job, steps, of, self._guard) for name, steps in changes.items()}
-        return self._carry(job, texts, changes)
+        return self._carry(job, texts, changes, then)
 
     def _job(self, run: str, by: str, head: str, once: Once) -> Job:
         return Job(run, secrets.token_hex(8), by, head, self._keep_days, once)
@@ -213,7 +232,11 @@ class Carrier:
         }
 
     def _carry(
-        self, job: Job, texts: Mapping[str, str], changes: Mapping[str, tuple[Change, ...]]
+        self,
+        job: Job,
+        texts: Mapping[str, str],
+        changes: Mapping[str, tuple[Change, ...]],
+        then: Then | None,
     ) -> dict[str, HostReport]:
         """Run each host's script, read what it reports of the host's changes, and confirm those."""
         scripts = {
@@ -230,6 +253,8 @@ class Carrier:
             if report.changed and not report.armed:
                 # Whether somebody still gets in is seen by whoever comes anew, as a confirmation does.
                 self._transport.reconnect(name)
+            if then is not None:
+                then(name, reports[name])
 
         self._transport.run(scripts, answered, stage="changing")
         return {name: reports[name] for name in texts}

@@ -13,12 +13,16 @@ from remedy.runs import host
 from remedy.text import fold
 from remedy.transport import HostEvent
 
+AGAIN = "reading again"
+"""The stage of a host that was changed, and confirmed where that is needed, and is looked at once more."""
+
 # What is known of a host whose script was started and whose answer is not recorded, by its last stage.
 LAST_STEPS: Mapping[str, str] = {
     "connecting": "was being connected to; nothing is known to have begun there",
     "changing": "a script is at work there: it ends its changes within two minutes",
     "answered": "its script has ended; its answer is not recorded",
     "confirming": "changed, and not known to be confirmed",
+    AGAIN: "changed, and being read again; what it reported is not recorded",
     "reverting": "takes its guarded changes back",
 }
 SHOW, GO_ON, BACK = "what the hosts noted", "go on", "take it back"

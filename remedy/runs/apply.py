@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from remedy.apply.report import HostReport
 from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
 from remedy.errors import UsageError
 from remedy.plan import Plan, vouched
 from remedy.runs import host, machines
+from remedy.runs.activity import AGAIN
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
 from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.partners import ground_of, with_pair
-from remedy.runs.probe import ProbeResult, probe, read_hosts
+from remedy.runs.probe import ProbeResult, Reading, probe
 from remedy.runs.saved import changed_since, check_machines, read_saved, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, SettledHosts, settle
@@ -150,7 +150,10 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         for wave in sizes:
             if _too_many_failures(session, work, result):
                 break
-            result = _converge(session, result, work.carry(plan.restricted(wave)))
+            # Each host is read again as soon as it is changed, and not when all are.
+            again = Reading(session)
+            work.carry(plan.restricted(wave), lambda name, to=again: to.read([name], stage=AGAIN))
+            result = result.updated(again.result())
             if proving:
                 hosts = _outcome(session, work, proposal, result).hosts
                 result = proofs.prove(work.journal, result, hosts, wave)
@@ -211,13 +214,6 @@ def _too_many_failures(session: Session, work: ChangeRun, result: ProbeResult) -
         return False
     work.journal.write("stopped", failed=sorted(failed), limit=limit)
     return True
-
-
-def _converge(
-    session: Session, result: ProbeResult, reports: Mapping[str, HostReport]
-) -> ProbeResult:
-    """Probe each host on which anything was tried again; the others are as they were read."""
-    return result.updated(read_hosts(session, reports)) if reports else result
 
 
 def _outcome(

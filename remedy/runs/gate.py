@@ -185,8 +185,14 @@ class ChangeRun:
         """Show other commands of this folder that the run has a controller, until it ends or dies."""
         self._presence = hold(self._session.home, self.run)
 
-    def carry(self, plan: Plan) -> dict[str, HostReport]:
+    def carry(
+        self, plan: Plan, then: Callable[[str], None] | None = None
+    ) -> dict[str, HostReport]:
         """Carry out a part of the plan on its hosts, all at once.
+
+        Args:
+            plan: the part.
+            then: is called with each host when its report is there, while others are still at work.
 
         Raises:
             RemedyError: the journal cannot be written; then nothing is changed.
@@ -199,17 +205,30 @@ class ChangeRun:
         digest = agreement.plan.digest
         earlier = [s.run for s in session.stories().values() if s.digest == digest]
         once = Once(digest, tuple(earlier) if agreement.resumes else ())
+        reports: dict[str, HostReport] = {}
+
+        def take(name: str, report: HostReport) -> None:
+            reports[name] = report
+            if len(reports) == len(plan.hosts):
+                self._record({host: reports[host] for host in plan.hosts})
+            if then is not None:
+                then(name)
+
         if agreement.of:
-            reports = session.carrier.take_back(
-                plan, self.run, of=agreement.of, by=by, head=words, once=once
+            session.carrier.take_back(
+                plan, self.run, of=agreement.of, by=by, head=words, once=once, then=take
             )
         else:
-            reports = session.carrier.make(plan, self.run, by=by, head=words, once=once)
+            session.carrier.make(plan, self.run, by=by, head=words, once=once, then=take)
+        if not plan.hosts:
+            self._record({})
+        return {name: reports[name] for name in plan.hosts}
+
+    def _record(self, reports: Mapping[str, HostReport]) -> None:
         records = {name: report.record() for name, report in reports.items()}
         self.journal.write("changed", hosts=records)
         self.reports.update(reports)
         self._activity.at_work = ()
-        return reports
 
     def end(self, outcome: RunOutcome, boots: Mapping[str, str] | None = None) -> RunOutcome:
         """Record how the run ended, and leave the record with a few of the hosts that it changed.

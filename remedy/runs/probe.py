@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,14 @@ from remedy.bounds import TooMuchError, work
 from remedy.errors import LockedError, ProbeError, RemedyError
 from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
 from remedy.plan.identities import Claim, identity_of, machine_mark
-from remedy.probe import Guards, HostState, fingerprint, parse_probe, render_probe
+from remedy.probe import (
+    Guards,
+    HostState,
+    ProbeRequest,
+    fingerprint,
+    parse_probe,
+    render_probe,
+)
 from remedy.runs import machines, sight
 from remedy.runs.session import Session
 from remedy.text import counted, fold
@@ -135,46 +143,79 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
 
     A host that cannot be read, or is about to change by itself, has an error in the result.
     """
-    names = list(hosts)
-    request = probe_request(session.inventory, session.spec, witness.lines_of(session.home))
-    script = Script(render_probe(request), deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
-    answers: dict[str, HostState | RemedyError] = {}
+    reading = Reading(session)
+    reading.read(hosts)
+    return reading.result()
 
-    def parse(output: Output) -> None:
-        """Parse an answer while other hosts still work."""
-        try:
-            with work(PARSING):
-                answers[output.host] = output.error or parse_probe(
-                    output.host, output.stdout, request, output.ended_at
-                )
-        except ProbeError as error:
-            answers[output.host] = error
-        except (TooMuchError, RecursionError, MemoryError) as error:
-            answers[output.host] = ProbeError(
-                f"{output.host}: what it answered cannot be read: {str(error) or type(error).__name__}",
-                next_step="Log in by hand and look at the host: it may be broken, or mean harm.",
+
+class Reading:
+    """Hosts that are read, together or each when its time has come; each answer is parsed while others still work.
+
+    Args:
+        session: the hosts.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        heads_of = witness.lines_of(session.home)
+        self._request = probe_request(session.inventory, session.spec, heads_of)
+        text = render_probe(self._request)
+        self._script = Script(text, deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
+        self._answers: dict[str, HostState | RemedyError] = {}
+
+    def read(self, hosts: Iterable[str], *, stage: str = "running") -> None:
+        """Read hosts, side by side.
+
+        Args:
+            hosts: their names.
+            stage: what listeners hear meanwhile.
+        """
+        request = self._request.model_copy(update={"asked_at": time.time_ns()})
+
+        def parse(output: Output) -> None:
+            self._answers[output.host] = _parsed(output, request)
+
+        self._session.transport.run(dict.fromkeys(hosts, self._script), parse, stage=stage)
+
+    def result(self) -> ProbeResult:
+        """Return what was read, in the order of the inventory."""
+        session = self._session
+        answers = {n: self._answers[n] for n in session.inventory.names if n in self._answers}
+        states = {n: state for n, state in answers.items() if isinstance(state, HostState)}
+        errors = {n: error for n, error in answers.items() if isinstance(error, RemedyError)}
+        unsettled = {
+            name: state
+            for name, state in states.items()
+            if isinstance(state.guards, Guards) and state.guards.unsettled
+        }
+        for name, state in unsettled.items():
+            assert isinstance(state.guards, Guards)
+            errors[name] = about_to_change(name, state.guards)
+        settled = {name: state for name, state in states.items() if name not in unsettled}
+        # The journal is read after the hosts: a run that goes on meanwhile has written there first.
+        heads = {n: s.guards.head for n, s in states.items() if isinstance(s.guards, Guards)}
+        forgotten = witness.forgotten(heads, session.home)
+        last = machines.load(session.home)
+        fleet = Fleet(
+            session.inventory, {}, session.spec, {}, last.marks, last.boots, choice=session.choice
+        )
+        return _result(fleet, settled, errors, unsettled, forgotten)
+
+
+def _parsed(output: Output, request: ProbeRequest) -> HostState | RemedyError:
+    """Return the state of a host, or why its answer has none."""
+    try:
+        with work(PARSING):
+            return output.error or parse_probe(
+                output.host, output.stdout, request, output.ended_at
             )
-
-    session.transport.run(dict.fromkeys(names, script), parse)
-    states = {n: state for n in names if isinstance(state := answers[n], HostState)}
-    errors = {n: error for n in names if isinstance(error := answers[n], RemedyError)}
-    unsettled = {
-        name: state
-        for name, state in states.items()
-        if isinstance(state.guards, Guards) and state.guards.unsettled
-    }
-    for name, state in unsettled.items():
-        assert isinstance(state.guards, Guards)
-        errors[name] = about_to_change(name, state.guards)
-    settled = {name: state for name, state in states.items() if name not in unsettled}
-    # The journal is read after the hosts: a run that goes on meanwhile has written there first.
-    heads = {n: s.guards.head for n, s in states.items() if isinstance(s.guards, Guards)}
-    forgotten = witness.forgotten(heads, session.home)
-    last = machines.load(session.home)
-    fleet = Fleet(
-        session.inventory, {}, session.spec, {}, last.marks, last.boots, choice=session.choice
-    )
-    return _result(fleet, settled, errors, unsettled, forgotten)
+    except ProbeError as error:
+        return error
+    except (TooMuchError, RecursionError, MemoryError) as error:
+        return ProbeError(
+            f"{output.host}: what it answered cannot be read: {str(error) or type(error).__name__}",
+            next_step="Log in by hand and look at the host: it may be broken, or mean harm.",
+        )
 
 
 def about_to_change(name: str, guards: Guards) -> LockedError:

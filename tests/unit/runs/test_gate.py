@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from remedy.apply.carrier import Then
 from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
 from remedy.audit.agreement import Agreement, plan_path
 from remedy.audit.journal import FILE_NAME, read_records
@@ -37,21 +38,22 @@ class Hosts:
     events: list[str] = field(default_factory=list)
     keepers: list[str] = field(default_factory=list)
 
-    def make(self, plan: Plan, run: str, **_: Any) -> dict[str, HostReport]:
-        return self._carry("make", plan, run)
+    def make(self, plan: Plan, run: str, *, then: Then, **_: Any) -> None:
+        self._carry("make", plan, run, then)
 
-    def take_back(self, plan: Plan, run: str, **_: Any) -> dict[str, HostReport]:
-        return self._carry("take back", plan, run)
+    def take_back(self, plan: Plan, run: str, *, then: Then, **_: Any) -> None:
+        self._carry("take back", plan, run, then)
 
     def tell(self, hosts: list[str], head: str) -> None:
         assert head
         self.keepers = hosts
 
-    def _carry(self, what: str, plan: Plan, run: str) -> dict[str, HostReport]:
+    def _carry(self, what: str, plan: Plan, run: str, then: Then) -> None:
         assert run
         self.calls.append((what, plan.hosts))
         self.events = events(self.journal)
-        return dict.fromkeys(plan.hosts, DONE)
+        for name in reversed(plan.hosts):
+            then(name, DONE)
 
 
 def events(journal: Path) -> list[str]:
@@ -114,6 +116,17 @@ def test_the_journal_has_each_step_before_it_is_made(tmp_path: Path, of: str, ca
     assert hosts.calls == [(call, ("gpu01", "gpu02"))]
     assert hosts.events == ["planned", "began"]
     assert events(hosts.journal) == ["planned", "began", "changed"]
+
+
+def test_each_host_goes_on_when_it_has_reported_and_all_are_recorded_at_once(tmp_path: Path) -> None:
+    opened, hosts = session(tmp_path)
+    target = plan("gpu01", "gpu02")
+    work = begin(opened, proposal(target), agree)
+    went_on = []
+    reports = work.carry(target, lambda name: went_on.append((name, events(hosts.journal)[2:])))
+    assert went_on == [("gpu02", []), ("gpu01", ["changed"])]
+    assert list(reports) == list(last(hosts.journal)["hosts"]) == ["gpu01", "gpu02"]
+    assert opened.activity.at_work == ()
 
 
 def test_the_end_is_recorded_and_kept_by_three_of_the_hosts(tmp_path: Path) -> None:
