@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
@@ -21,9 +22,11 @@ from remedy.runs.probe import ProbeResult, Reading, probe
 from remedy.runs.saved import changed_since, check_machines, read_saved, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, SettledHosts, settle
-from remedy.runs.wave import Waves
 from remedy.text import counted
 from remedy.values import Unknown
+
+if TYPE_CHECKING:
+    from remedy.runs.wave import Waves
 
 
 def propose(
@@ -140,13 +143,17 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
     asked = _sizes(session, proposal.agreement)
     sizes = waves(plan.hosts, asked)
     proving = prove and len(sizes) > 1 and session.spec.apply.prove_waves
-    ground = ground_of(session, before, plan)
-    sizes = with_pair(sizes, ground) if proving else sizes
+    ground = ground_of(session, before, plan) if proving else None
+    sizes = sizes if ground is None else with_pair(sizes, ground)
     work = begin(session, proposal, consent, waves=len(sizes), proving=proving, sizes=asked)
     before = before.accepted if proposal.claims else before
     with session.progress.stage(_stage(plan, prove=prove)):
         result = before
-        proofs = Waves(session, proposal.agreement, work.run, before, ground)
+        proofs = None
+        if ground is not None:
+            from remedy.runs.wave import Waves  # verification is not needed without a proof
+
+            proofs = Waves(session, proposal.agreement, work.run, before, ground)
         for wave in sizes:
             if _too_many_failures(session, work, result):
                 break
@@ -154,13 +161,13 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
             again = Reading(session)
             work.carry(plan.restricted(wave), lambda name, to=again: to.read([name], stage=AGAIN))
             result = result.updated(again.result())
-            if proving:
+            if proofs is not None:
                 hosts = _outcome(session, work, proposal, result).hosts
                 result = proofs.prove(work.journal, result, hosts, wave)
-            if proofs.red is not None:
-                break
-        outcome = _waves(_outcome(session, work, proposal, result), proofs, sizes, proving=proving)
-        if prove and proofs.red is None:
+                if proofs.red is not None:
+                    break
+        outcome = _waves(_outcome(session, work, proposal, result), proofs, sizes)
+        if prove and (proofs is None or proofs.red is None):
             outcome = _prove(session, work, outcome, result)
         outcome = work.end(outcome, _boots(result))
         warnings = list(outcome.warnings)
@@ -170,13 +177,13 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
 
 
 def _waves(
-    outcome: RunOutcome, proofs: Waves, sizes: Sequence[Sequence[str]], *, proving: bool
+    outcome: RunOutcome, proofs: Waves | None, sizes: Sequence[Sequence[str]]
 ) -> RunOutcome:
     """Return an outcome with what is known of its waves; a red one ends as failed, as those after it do."""
-    lines = tuple(proofs.lines)
-    if len(sizes) > 1 and not proving:
-        lines = ("waves: changed without a proof of each (--no-prove-waves, or --no-verify)",)
-    red = proofs.red
+    if proofs is None:
+        words = "waves: changed without a proof of each (--no-prove-waves, or --no-verify)"
+        return replace(outcome, waves=(words,) if len(sizes) > 1 else ())
+    lines, red = tuple(proofs.lines), proofs.red
     if red is None:
         return replace(outcome, waves=lines)
     hosts = dict(outcome.hosts)

@@ -2,13 +2,27 @@
 
 pyinfra does that by gevent, which looks for plugins at each of some twenty-five modules that it replaces, and
 each time reads the entry points of all that is installed (``gevent.events.notify_and_call_entry_points``). Here
-they are read once.
+they are read once. paramiko imports ``invoke``, a fifth of all that is imported before the first connection, for
+``Match exec`` in ssh_config; here that is loaded when it is used.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from typing import Any
+
+
+class Invoke:
+    """What paramiko uses of ``invoke``."""
+
+    @staticmethod
+    def run(command: str, **options: Any) -> Any:
+        """Run a command."""
+        import invoke
+
+        return invoke.run(command, **options)
+
 
 _read = importlib.metadata.entry_points
 _all: Any = _read()
@@ -20,6 +34,13 @@ finally:
     importlib.metadata.entry_points = _read
 
 # isort: split
+if "invoke" not in sys.modules and "paramiko" not in sys.modules:
+    sys.modules["invoke"] = None  # type: ignore[assignment]  # which has its import fail
+    try:
+        import paramiko.config
+    finally:
+        del sys.modules["invoke"]
+    paramiko.config.invoke = Invoke
 from gevent import get_hub, getcurrent  # noqa: E402  (after pyinfra has chosen how sockets give way)
 
 

@@ -103,7 +103,10 @@ print_differences() {
     last=
     for last; do :; done
     printf 'whole %s %s\n' "$2" "$last"
-    if shorter=$(printf '%s\n' "$answers" | awk -v words="$*" "$differences"); then
+    if shorter=$(awk -v words="$*" "$differences" <<END
+$answers
+END
+    ); then
         printf '%s\n' "$shorter"
     else
         printf '%s\n' "$answers"

@@ -38,7 +38,11 @@ process_details() {
     unset IFS
     # Of the controllers of version 1 (cgroups(7)) only systemd's own. Arguments are parted by tabs; what follows a
     # name that looks like a secret is not sent.
-    details=$(grep -aHsv '^[1-9][0-9]*:[a-z_,][a-z_,]*:/' "$@" </dev/null | tr '\000\011' '\011 ' | sed "$hide_secrets")
+    details=$(grep -aHsv '^[1-9][0-9]*:[a-z_,][a-z_,]*:/' "$@" </dev/null | tr '\000\011' '\011 ')
+    case $details in
+        *://*@*) details=$(printf '%s\n' "$details" | sed "$hide_secrets") ;;
+        *) ! hints_at_secret "$details" || details=$(printf '%s\n' "$details" | sed "$hide_secrets") ;;
+    esac
     # Anybody may start many processes with 2 MiB of arguments each: that must not cost what comes after them.
     if [ "${#details}" -gt 2000000 ]; then
         details=$(printf '%s\n' "$details" | cut -b 1-2000 | head -c 2000000)

@@ -52,6 +52,7 @@ probe() {
     section nvidia-links nvidia_links
     section acs pcie_acs
     kill "$dog"
+    wait "$dog" # so that nothing is left of it
 }
 
 uptime
@@ -101,15 +102,13 @@ for directory in $homes; do
 done
 unset IFS
 
-in_letters() { base64 -w 8000 2>/dev/null || base64; }
-
 if has base64 && has gzip; then
     # A quarter of it travels: what ssh costs on both sides is counted in bytes.
     printf '\nremedy-probe %s gzip\n' "$nonce"
-    probe </dev/null 2>/dev/null | gzip -1c | in_letters
+    probe </dev/null 2>/dev/null | gzip -1c | base64
 elif has base64; then
     printf '\nremedy-probe %s base64\n' "$nonce"
-    probe </dev/null 2>/dev/null | in_letters
+    probe </dev/null 2>/dev/null | base64
 else
     printf '\nremedy-probe %s hex\n' "$nonce"
     probe </dev/null 2>/dev/null | od -An -v -tx1
