@@ -138,9 +138,9 @@ def _record(changes: Sequence[Change]) -> bytes:
 
 
 def _begin(changes: Sequence[Change]) -> str:
-    """Return the calls that begin a run: they name the folders on the way to files, and the files that are there.
+    """Return the calls that begin a run.
 
-    All of them are looked at together.
+    They name the folders on the way to files, and the files that are there: all are looked at together.
     """
     actions = [c.action for c in changes if isinstance(c.action, FileAction)]
     paths = [f"{ROOT}/runs", LOG, *(p for a in actions for p in (a.path, a.real_path))]

@@ -176,9 +176,7 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         return replace(outcome, warnings=tuple(warnings))
 
 
-def _waves(
-    outcome: RunOutcome, proofs: Waves | None, sizes: Sequence[Sequence[str]]
-) -> RunOutcome:
+def _waves(outcome: RunOutcome, proofs: Waves | None, sizes: Sequence[Sequence[str]]) -> RunOutcome:
     """Return an outcome with what is known of its waves; a red one ends as failed, as those after it do."""
     if proofs is None:
         words = "waves: changed without a proof of each (--no-prove-waves, or --no-verify)"

@@ -185,9 +185,7 @@ class ChangeRun:
         """Show other commands of this folder that the run has a controller, until it ends or dies."""
         self._presence = hold(self._session.home, self.run)
 
-    def carry(
-        self, plan: Plan, then: Callable[[str], None] | None = None
-    ) -> dict[str, HostReport]:
+    def carry(self, plan: Plan, then: Callable[[str], None] | None = None) -> dict[str, HostReport]:
         """Carry out a part of the plan on its hosts, all at once.
 
         Args:

@@ -149,7 +149,7 @@ def read_hosts(session: Session, hosts: Iterable[str]) -> ProbeResult:
 
 
 class Reading:
-    """Hosts that are read, together or each when its time has come; each answer is parsed while others still work.
+    """Hosts that are read, together or each when its time has come; answers are parsed while others work.
 
     Args:
         session: the hosts.
@@ -206,9 +206,7 @@ def _parsed(output: Output, request: ProbeRequest) -> HostState | RemedyError:
     """Return the state of a host, or why its answer has none."""
     try:
         with work(PARSING):
-            return output.error or parse_probe(
-                output.host, output.stdout, request, output.ended_at
-            )
+            return output.error or parse_probe(output.host, output.stdout, request, output.ended_at)
     except ProbeError as error:
         return error
     except (TooMuchError, RecursionError, MemoryError) as error:

@@ -11,6 +11,7 @@ import remedy.transport.cooperative  # noqa: F401  (first, before others import 
 # isort: split
 import logging
 import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -62,6 +63,8 @@ PARALLEL = 128
 # Connections at rest that are kept, so that the next script on a host needs no new login; each is an open file
 # and some 100 KB of memory.
 MOST_AT_REST = 256
+# In seconds, how soon a thread that works gives way to the connections; Python's own is 5 ms.
+SWITCH_INTERVAL = 0.0005
 # How long after the host's own deadline the controller goes on waiting for the last output.
 PATIENCE = 15
 
@@ -150,7 +153,13 @@ class Transport:
             except BaseException as error:  # raised here, and not shown by the thread
                 done.set_exception(error)
 
-        gevent.get_hub().threadpool.apply(do)
+        # Each word of a host would wait that long for the thread: a connection takes a dozen.
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        try:
+            gevent.get_hub().threadpool.apply(do)
+        finally:
+            sys.setswitchinterval(usual)
         return done.result()
 
     def run(

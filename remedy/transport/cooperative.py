@@ -2,8 +2,8 @@
 
 pyinfra does that by gevent, which looks for plugins at each of some twenty-five modules that it replaces, and
 each time reads the entry points of all that is installed (``gevent.events.notify_and_call_entry_points``). Here
-they are read once. paramiko imports ``invoke``, a fifth of all that is imported before the first connection, for
-``Match exec`` in ssh_config; here that is loaded when it is used.
+they are read once. For ``Match exec`` in ssh_config paramiko imports ``invoke``, a fifth of what is imported
+before the first connection; here that is loaded when it is used.
 """
 
 from __future__ import annotations

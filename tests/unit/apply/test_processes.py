@@ -1,4 +1,4 @@
-"""What a run starts on a host, and when it waits for the disk: counted, since that is what a small change costs."""
+"""What a run starts on a host, and when it waits for the disk: that is what a small change costs."""
 
 from __future__ import annotations
 

@@ -118,7 +118,9 @@ def test_the_journal_has_each_step_before_it_is_made(tmp_path: Path, of: str, ca
     assert events(hosts.journal) == ["planned", "began", "changed"]
 
 
-def test_each_host_goes_on_when_it_has_reported_and_all_are_recorded_at_once(tmp_path: Path) -> None:
+def test_each_host_goes_on_when_it_has_reported_and_all_are_recorded_at_once(
+    tmp_path: Path,
+) -> None:
     opened, hosts = session(tmp_path)
     target = plan("gpu01", "gpu02")
     work = begin(opened, proposal(target), agree)

@@ -36,7 +36,5 @@ def test_match_exec_has_what_it_needs() -> None:
         "finally:\n"
         "    print('invoke' in sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.stdout == "True\n"
