@@ -43,6 +43,9 @@ COMMANDS = {
 }
 
 
+# pydantic would look for plugins of its own in all that is installed, before the first model is made.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 REFUSED = 4
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 

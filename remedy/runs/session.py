@@ -220,12 +220,13 @@ def open_session(
     document = read_document(file)
     # What is wrong with settings or the command line is reported before a host hears of the command.
     checked = _load(file, _named(document), document, settings or {})
-    choice = _choose(only, skip)
+    choice = _choose(only, skip) if only or skip else None
     transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=checked.ssh)
     # Where approvals are required, a command may yet be refused for want of them.
     ahead = modules and not checked.approval.required
     loaded = transport.meanwhile(hosts, load) if ahead else load()
     activities.append(_activity())
+    choice = choice or _choose((), ())
     return Session(inventory, loaded, transport, hosts, hearer, activities[0], choice, strict)
 
 

@@ -165,8 +165,10 @@ def _section(
     where: str, name: str, model: type[SpecSection], document: Mapping[str, Any]
 ) -> SpecSection:
     value = document.get(name)
+    if value is None:
+        return model.model_construct()  # defaults are not validated anyway
     try:
-        return model.model_validate({} if value is None else value)
+        return model.model_validate(value)
     except ValidationError as failure:
         error = failure.errors()[0]
         path = ".".join([name, *(str(part) for part in error["loc"])])

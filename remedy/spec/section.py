@@ -8,4 +8,5 @@ from pydantic import BaseModel, ConfigDict
 class SpecSection(BaseModel):
     """A section of ``remedy.yaml``: closed to unknown keys, never changed after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # The validator of a section is made when the file has that section: there are some forty.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
