@@ -13,7 +13,6 @@ from remedy.audit.agreement import Agreement
 from remedy.errors import UsageError
 from remedy.plan import Plan, vouched
 from remedy.runs import host, machines
-from remedy.runs.activity import AGAIN
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
 from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
@@ -159,7 +158,7 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
                 break
             # Each host is read again as soon as it is changed, and not when all are.
             again = Reading(session)
-            work.carry(plan.restricted(wave), lambda name, to=again: to.read([name], stage=AGAIN))
+            work.carry(plan.restricted(wave), again.read_again)
             result = result.updated(again.result())
             if proofs is not None:
                 hosts = _outcome(session, work, proposal, result).hosts

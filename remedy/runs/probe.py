@@ -24,6 +24,7 @@ from remedy.probe import (
     render_probe,
 )
 from remedy.runs import machines, sight
+from remedy.runs.activity import AGAIN
 from remedy.runs.session import Session
 from remedy.text import counted, fold
 from remedy.transport import Output, Root, Script
@@ -176,6 +177,10 @@ class Reading:
             self._answers[output.host] = _parsed(output, request)
 
         self._session.transport.run(dict.fromkeys(hosts, self._script), parse, stage=stage)
+
+    def read_again(self, host: str) -> None:
+        """Read a host that was changed."""
+        self.read([host], stage=AGAIN)
 
     def result(self) -> ProbeResult:
         """Return what was read, in the order of the inventory."""

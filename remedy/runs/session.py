@@ -206,9 +206,8 @@ def open_session(
     activities: list[Activity] = []
 
     def hear(event: HostEvent) -> None:
-        for activity in activities:
-            activity.hear(event)
-        hearer.host(event)
+        for hearing in (*(activity.hear for activity in activities), hearer.host):
+            hearing(event)
 
     def load() -> Spec:
         # Half of what a command on few hosts takes is importing, for which no host has to wait.

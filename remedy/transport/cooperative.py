@@ -40,7 +40,7 @@ if "invoke" not in sys.modules and "paramiko" not in sys.modules:
         import paramiko.config
     finally:
         del sys.modules["invoke"]
-    paramiko.config.invoke = Invoke
+    setattr(paramiko.config, "invoke", Invoke)  # noqa: B010 - its types do not have it
 from gevent import get_hub, getcurrent  # noqa: E402  (after pyinfra has chosen how sockets give way)
 
 
