@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from remedy.errors import LabError
+from remedy.lab import processes
 from remedy.lab.cluster import INVENTORY, Lab
 from remedy.lab.host import Host
 from remedy.lab.life import Life
@@ -92,6 +93,16 @@ class Cluster:
                 self.lab.hosts(), lambda host: host.must(["systemctl", "enable", "--now", "docker"])
             )
         time.sleep(SETTLE_SECONDS)
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the hosts' processes have had since the boot, by their cgroups."""
+        used = 0
+        for host in self.lab.hosts():
+            for group in processes.host_cgroups(self.lab.paths, host.name):
+                stat = group / "cpu.stat"
+                words = stat.read_text(encoding="ascii").split() if stat.exists() else []
+                used += int(words[words.index("usage_usec") + 1]) if "usage_usec" in words else 0
+        return used / 1e6
 
     def probe_milliseconds(self, script: str, runs: int, hosts: int) -> list[float]:
         """Return the CPU time of one probe on each of the first ``hosts`` hosts, in milliseconds.
