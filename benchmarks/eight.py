@@ -47,7 +47,7 @@ environment: {variables: {NCCL_IB_TIMEOUT: "22"}}
 
 
 class Case(NamedTuple):
-    """The samples of one kind of hosts, by tool and "first" or "again"; ``spent`` is CPU seconds of the hosts."""
+    """The samples of one kind of hosts, by tool and "first" or "again"; ``spent``: CPU seconds of the hosts."""
 
     kind: str
     hosts: int
