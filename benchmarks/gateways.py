@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -186,7 +187,9 @@ def main() -> None:
     given = parser.parse_args()
     rows = []
     for size in given.hosts:
-        ways = {f"behind {given.gateways} gateways": lambda n: measured(n, given.gateways, "check")}
+        ways: dict[str, Callable[[int], dict[str, Any]]] = {
+            f"behind {given.gateways} gateways": lambda n: measured(n, given.gateways, "check")
+        }
         if given.flat:
             ways["from here"] = lambda n: scale.measured(n, "check")
         for way, measure in ways.items():

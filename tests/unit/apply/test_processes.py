@@ -30,7 +30,7 @@ def log(bench: Bench, tmp_path: Path) -> Path:
 
 def usual(bench: Bench, files: int = 3) -> None:
     """Changes of every kind: files that are edited and made, and a command."""
-    blobs = {}
+    blobs: dict[str, bytes] = {}
     for number in range(files):
         after = HOSTS.replace(b"127.0.1.1 gpu01", b"10.0.0.%d x" % number)
         bench.spliced(f"edited{number}", HOSTS, after)
