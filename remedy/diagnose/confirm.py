@@ -12,6 +12,7 @@ from typing import Any
 
 from remedy.causes import NO_HOST_FIX
 from remedy.diagnose.advice import look
+from remedy.diagnose.alternatives import is_alternative
 from remedy.diagnose.diagnosis import (
     UNKNOWN,
     Candidate,
@@ -89,8 +90,10 @@ def settled(
     by_label = {confirmation.label: confirmation for confirmation in confirmations}
     order = (ConfirmationStatus.CONFIRMED, ConfirmationStatus.OPEN, ConfirmationStatus.REFUTED)
 
-    def place(candidate: Candidate) -> tuple[int, float]:
-        return order.index(by_label[candidate.label].status), -candidate.score
+    def place(candidate: Candidate) -> tuple[bool, int, float]:
+        # What no line speaks for is looked at on the hosts, and stays behind what one does.
+        status = order.index(by_label[candidate.label].status)
+        return is_alternative(candidate), status, -candidate.score
 
     candidates = tuple(sorted(diagnosis.candidates, key=place))
     first = by_label[candidates[0].label] if candidates else None
@@ -124,7 +127,9 @@ def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now:
     if status is refuted:
         # Those that nothing speaks against come first, and none of them is more than possible.
         ordered = sorted(diagnosis.candidates, key=lambda c: by_label.get(c.label) is refuted)
-        open_ = [c for c in ordered if by_label.get(c.label) is not refuted]
+        open_ = [
+            c for c in ordered if by_label.get(c.label) is not refuted and not is_alternative(c)
+        ]
         first = {"label": open_[0].label, **sure(LEFT)} if open_ else None
         update = first or {"label": UNKNOWN, **sure(0.0)}
         return diagnosis.model_copy(update={**update, "candidates": tuple(ordered)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.diagnosis import (
     APPLICATION,
@@ -23,6 +24,7 @@ from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.timeline import timeline
+from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
 FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
@@ -56,6 +58,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
+    diagnosis = with_alternatives(diagnosis)
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
     update = {
@@ -104,7 +107,22 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
         return answer
+    named = by_words(scans) if not events.good else None
+    if named and named[1][0].score >= LEAST:
+        return _of_words(named)
     return _by_exit_code(events.traces) or _without_entries(scans, events)
+
+
+def _of_words(named: tuple[Quote, tuple[Candidate, ...]]) -> Diagnosis:
+    """Answer with what the words of the last failure mean, where they mean one thing before others."""
+    lead, candidates = named
+    score = candidates[0].score
+    answer = (
+        {"label": candidates[0].label, **sure(score)}
+        if score >= LEAST
+        else {"label": UNKNOWN, **sure(0.0)}
+    )
+    return Diagnosis.model_validate({**answer, "lead": lead, "candidates": candidates})
 
 
 def _answer(
@@ -171,6 +189,8 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if named := _by_last_exception(scans, events):
         return named.model_copy(update={"notes": tuple(notes)})
     diagnosis = _undecided(events.traces[:1] or events.signs, events.signs, [])
+    if not diagnosis.candidates and (words := by_words(scans)):
+        diagnosis = _of_words(words)
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.steps import is_bar_at_its_beginning
+from remedy.diagnose.steps import is_bar_at_its_beginning, is_step
 
 LAST = 6000  # characters at the end of a log that show how it ended
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
@@ -48,13 +48,23 @@ def is_text(text: str) -> bool:
     return text.count("\ufffd") <= STRANGE * len(text)
 
 
+def is_progress(line: str) -> bool:
+    """Return whether a line reports a step, a loss or a rate."""
+    return bool(_PROGRESS.search(line) or is_step(line)) and not _WENT_WRONG.search(line)
+
+
+def is_reassuring(line: str) -> bool:
+    """Return whether a line has the words of a failure and reports none."""
+    return bool(_MEANT_WELL.search(line))
+
+
 def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
     failures: list[str] = []
     for line in text.splitlines():
         if _WENT_WRONG.search(line) and not _MEANT_WELL.search(line):
             failures.append(line)
-        elif _PROGRESS.search(line):
+        elif is_progress(line):
             failures.clear()
     return failures
 

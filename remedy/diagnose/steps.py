@@ -15,7 +15,8 @@ PAUSES = 10  # times the usual time between two steps: so long a pause is an end
 _NUMBER = re.compile(
     r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|loss)\b['\"]?[ =:#\[(]{1,4}-?\d"
     r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
-    r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) ",
+    r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
+    r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$",  # a row of the OSU benchmarks
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
@@ -23,6 +24,11 @@ _NO_STEP = re.compile(
     re.IGNORECASE,
 )
 _BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\||[| ]0/\d{1,12} \[")
+
+
+def is_step(text: str) -> bool:
+    """Return whether a line reports a step, a loss or a rate; one that reports a failure beside it does not."""
+    return bool(_NUMBER.search(text)) and not _NO_STEP.search(text)
 
 
 def is_bar_at_its_beginning(line: str) -> bool:
@@ -57,7 +63,7 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
         # Of what a progress bar overwrites, the last state is enough.
         text = lines.clean(raw.rstrip(b"\r").rpartition(b"\r")[2][: lines.WIDEST])
         line = lines.split(text)
-        if line.text in seen or not _NUMBER.search(line.text) or _NO_STEP.search(line.text):
+        if line.text in seen or not is_step(line.text):
             continue
         if is_bar_at_its_beginning(line.text):
             continue
