@@ -18,7 +18,7 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import last_named
-from remedy.diagnose.hangs import ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
 from remedy.diagnose.progress import failure_lines, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
@@ -95,8 +95,11 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         )
         return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
     is_ended = {event.symptom for event in events.failures} == {FROM_OUTSIDE}
-    if is_ended and not events.effects and (hang := ended_from_outside(scans, events.failures)):
-        return hang
+    if is_ended and not events.effects:
+        if hang := ended_from_outside(scans, events.failures):
+            return hang
+        if not any(scan.steps for scan in scans):
+            return _ended_unseen(events.failures)
     if is_ended and events.effects:
         return _answer(events.effects, events.signs, events.effects)
     if events.failures:
@@ -123,6 +126,16 @@ def _of_words(named: tuple[Quote, tuple[Candidate, ...]]) -> Diagnosis:
         else {"label": UNKNOWN, **sure(0.0)}
     )
     return Diagnosis.model_validate({**answer, "lead": lead, "candidates": candidates})
+
+
+def _ended_unseen(ends: Sequence[Event]) -> Diagnosis:
+    """Answer where a job was ended from outside, and nothing shows what it did until then."""
+    score, reason = 0.45, "a rank that stalled, if nothing was done until the job was ended"
+    peer = Candidate(label=PEER, score=score, reason=reason, evidence=(quote(ends[0]),))
+    answer = _undecided(ends, [], [])
+    notes = ("the job was ended from outside, and no step of it was seen: what did it do before?",)
+    candidates = (*answer.candidates, peer)
+    return answer.model_copy(update={"candidates": candidates, "notes": notes})
 
 
 def _answer(

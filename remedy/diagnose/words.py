@@ -44,7 +44,7 @@ _MEANINGS = (
         because="memory that processes share is full (ENOSPC)",
     ),
     _words(
-        r"No space left on device|[Dd]isk quota exceeded|[Qq]uota exceeded for|ENOSPC|EDQUOT",
+        r"[Nn]o space left on device|[Dd]isk quota exceeded|[Qq]uota exceeded for|ENOSPC|EDQUOT",
         ("disk-full", 0.6),
         ("shm-too-small", 0.4),
         because="something is full (ENOSPC, EDQUOT)",
@@ -149,7 +149,7 @@ _MEANINGS = (
         because="memory that was mapped is not there (SIGBUS)",
     ),
     _words(
-        r"certificate (?:is not yet valid|has expired)|[Cc]lock skew|in the future\b",
+        r"certificate (?:is not yet valid|has expired)|[Cc]lock skew|in the future\b|out of sync clocks",
         ("clock-skew", 0.58),
         because="clocks of hosts differ",
     ),
