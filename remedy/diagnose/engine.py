@@ -23,9 +23,15 @@ A hit that overlaps another may be left out.
 Held: TypeAlias = Callable[[bytes], frozenset[int]]
 """Takes a line; gives the numbers of all literals in it, also of those that overlap."""
 
+Across: TypeAlias = Callable[[bytes, int], list[tuple[int, int]]]
+"""Takes the end of one block with the beginning of the next, and where that is.
 
-def make_finder(literals: Sequence[bytes]) -> tuple[Find, Held]:
-    """Return what finds the literals in a block, and what names all that a line holds.
+Gives what ``Find`` gives, of the literals that are in both.
+"""
+
+
+def make_finder(literals: Sequence[bytes]) -> tuple[Find, Held, Across]:
+    """Return what finds the literals in a block, what names all of a line, and what finds across blocks.
 
     Args:
         literals: the texts; their numbers are their places here.
@@ -35,10 +41,17 @@ def make_finder(literals: Sequence[bytes]) -> tuple[Find, Held]:
     )
 
     def find(block: bytes) -> Iterable[tuple[int, int]]:
-        return ((number, start) for number, start, _ in automaton.find_matches_as_indexes(block))
+        return [(number, start) for number, start, _ in automaton.find_matches_as_indexes(block)]
 
     def held(line: bytes) -> frozenset[int]:
         matches = automaton.find_matches_as_indexes(line, overlapping=True)
         return frozenset(number for number, *_ in matches)
 
-    return find, held
+    def across(seam: bytes, at: int) -> list[tuple[int, int]]:
+        matches = automaton.find_matches_as_indexes(seam, overlapping=True)
+        return sorted(
+            ((number, start) for number, start, end in matches if start < at < end),
+            key=lambda match: match[1],
+        )
+
+    return find, held, across

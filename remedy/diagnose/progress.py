@@ -15,8 +15,8 @@ STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 FATAL = 0.97  # and of this weight even where the log says that the run was completed
 
 _PROGRESS = re.compile(
-    r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|(?:busbw|algbw)(?=\W{1,4}\d)"
-    r"|acc\d?|ppl)\b"
+    r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|acc\d?|ppl)\b"
+    r"|\b(?:busbw|algbw)\W{1,4}\d"
     r"|Out of bounds values : 0 OK|\d%\|",
     re.IGNORECASE,
 )

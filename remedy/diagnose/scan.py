@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
@@ -17,8 +17,9 @@ from itertools import chain
 from remedy.bounds import Allowance
 from remedy.diagnose import blocks, exceptions, lines, steps
 from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalogue, compiled
-from remedy.diagnose.engine import Find, Held, make_finder
+from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
+from remedy.diagnose.gloo_ports import unswapped
 from remedy.diagnose.reader import Source
 from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
@@ -98,8 +99,10 @@ class Index:
 
     find: Find
     held: Held
+    across: Across
     literals: tuple[bytes, ...]
     entries: dict[bytes, tuple[Symptom, ...]]
+    longest: int
 
 
 @cache
@@ -120,6 +123,7 @@ def index(without: frozenset[str] = frozenset()) -> Index:
         *make_finder(texts),
         texts,
         {text: tuple(symptoms) for text, symptoms in entries.items()},
+        max(map(len, texts)),
     )
 
 
@@ -156,19 +160,29 @@ class _Scan:
         self.windows = 0  # of the line that was read last, where it is a very long one
 
     def run(self, data: Iterator[bytes]) -> LogScan:
-        buffer, done, size = b"", 0, 0
+        kept, done, size = b"", 0, 0
+        hits: list[tuple[int, int]] = []
         log = unwrapped(data)
         for block in log.blocks:
             if not size:
                 self._beheaded(block)
                 self.events += _of_blocks(self.source.name, block)
             size += len(block)
-            buffer += block
-            end = max(done, len(buffer) - AROUND)
-            self._try_lines(buffer, done, end)
+            hits += self._hits(kept, block)
+            # What follows a hit has to be there before it is tried.
+            whole = len(kept) + len(block)
+            end = max(done, whole - AROUND)
             begin = max(0, end - AROUND)
-            buffer, done = buffer[begin:], end - begin
-        self._try_lines(buffer, done, len(buffer))
+            if hits and hits[0][1] < end:
+                self._try_lines(kept + block, done, end, hits)
+            else:
+                self.lines += kept.count(b"\n", done, end)
+                self.lines += block.count(b"\n", max(0, done - len(kept)), max(0, end - len(kept)))
+            hits = [(number, at - begin) for number, at in hits if at >= end]
+            kept = block[begin - len(kept) :] if begin >= len(kept) else kept[begin:] + block
+            done = end - begin
+        buffer = kept
+        self._try_lines(buffer, done, len(buffer), hits)
         ending = buffer[-steps.ENDING :]
         first = self.lines + 1 - ending.count(b"\n")
         made = tuple(
@@ -189,13 +203,22 @@ class _Scan:
             is_whole=not (self.source.trouble or self.unread.late),
         )
 
-    def _try_lines(self, buffer: bytes, start: int, end: int) -> None:
+    def _hits(self, kept: bytes, block: bytes) -> list[tuple[int, int]]:
+        """Return the literals of a block, and those that begin in what is kept before it."""
+        reach = self.index.longest - 1
+        seam = kept[-reach:]
+        before = len(kept) - len(seam)
+        hits = [(n, at + before) for n, at in self.index.across(seam + block[:reach], len(seam))]
+        return hits + [(number, at + len(kept)) for number, at in self.index.find(block)]
+
+    def _try_lines(
+        self, buffer: bytes, start: int, end: int, hits: Iterable[tuple[int, int]]
+    ) -> None:
         """Try the entries on every line of ``buffer[start:end]`` that holds a literal of theirs."""
         if end <= start:
             return
         counted, last = start, -1
-        for number, at in self.index.find(buffer[start:] if start else buffer):
-            hit = at + start
+        for number, hit in hits:
             if hit >= end:
                 break
             # A literal that was tried so often stands on ordinary lines.
@@ -253,7 +276,7 @@ class _Scan:
         if entry.extract and (extracted := compiled(entry.extract).search(text)):
             details |= {key: value for key, value in extracted.groupdict().items() if value}
         if entry.gloo_port:
-            text, details = _unswapped(text, details)
+            text, details = unswapped(text, details)
         line = lines.split(text)
         return Event(
             symptom=entry.id,
@@ -363,28 +386,6 @@ def _around(buffer: bytes, begin: int, end: int, count: int) -> str:
     before = buffer[max(0, begin - AROUND) : begin].split(b"\n")[-count - 1 :]
     after = buffer[end : end + AROUND].split(b"\n")[: count + 1]
     return "\n".join(lines.clean(raw[:REACH]) for raw in (*before, buffer[begin:end], *after))
-
-
-_GLOO_PORT = re.compile(r"(?P<before>(?:remote|local|peer)[= ]\[[^\]]+\]:)(?P<port>\d{1,5})")
-
-
-def _unswapped(text: str, details: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Correct the ports that gloo prints without ntohs (gloo/transport/tcp/address.cc)."""
-
-    def corrected(match: re.Match[str]) -> str:
-        return f"{match['before']}{swapped(int(match['port']))}"
-
-    if "gloo" not in text.lower():
-        return text, details
-    new = _GLOO_PORT.sub(corrected, text)
-    if new != text and details.get("port"):
-        details = {**details, "port": str(swapped(int(details["port"])))}
-    return new, details
-
-
-def swapped(port: int) -> int:
-    """Return a port with its two bytes swapped."""
-    return (port & 0xFF) << 8 | port >> 8 if port < 65536 else port
 
 
 def details_of(event: Event) -> dict[str, str]:

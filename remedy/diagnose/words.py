@@ -17,7 +17,7 @@ from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.scan import LogScan
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
-# What a program asked of a service of the web says nothing of the hosts of a job, and what it tells is no failure.
+# What a program asked of a service of the web says nothing of the hosts of a job; what it tells is no failure.
 _ELSEWHERE = re.compile(
     r"https?://|HTTPS?Connection|huggingface|wandb|\b(?:pip|apt|yum|git|curl|wget)\b|\b(?:INFO|DEBUG)\b"
 )
@@ -38,7 +38,8 @@ def _words(pattern: str, *causes: tuple[str, float], because: str) -> _Words:
 # The first that matches a line is meant: what names the thing stands before what does not.
 _MEANINGS = (
     _words(
-        r"No space left on device.{0,200}/dev/shm|(?:/dev/shm|shared memory|\bshm).{0,200}No space left on device",
+        r"No space left on device.{0,200}/dev/shm"
+        r"|(?:/dev/shm|shared memory|\bshm).{0,200}No space left on device",
         ("shm-too-small", 0.6),
         ("stale-shm", 0.45),
         because="memory that processes share is full (ENOSPC)",
@@ -55,7 +56,8 @@ _MEANINGS = (
         because="no file can be opened any more (EMFILE)",
     ),
     _words(
-        r"(?:ibv|verbs|mlx\d|rdma|RDMA|register|reg_mr|\bQP\b|mlock|pinned).{0,200}(?:Cannot allocate memory|ENOMEM)"
+        r"(?:ibv|verbs|mlx\d|rdma|RDMA|register|reg_mr|\bQP\b|mlock|pinned)"
+        r".{0,200}(?:Cannot allocate memory|ENOMEM)"
         r"|RLIMIT_MEMLOCK|max locked memory",
         ("memlock-limit", 0.58),
         ("gdr-peermem", 0.45),
@@ -63,7 +65,8 @@ _MEANINGS = (
         because="memory could not be given to an adapter (ENOMEM)",
     ),
     _words(
-        r"Cannot allocate memory|ENOMEM|std::bad_alloc|[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
+        r"Cannot allocate memory|ENOMEM|std::bad_alloc"
+        r"|[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
         ("host-oom", 0.58),
         ("memlock-limit", 0.4),
         because="the host had no memory left (ENOMEM)",
@@ -76,8 +79,8 @@ _MEANINGS = (
     ),
     _words(
         r"[Nn]ame or service not known|[Tt]emporary failure in name resolution|[Nn]ame does not resolve"
-        r"|[Nn]o address associated with hostname|[Cc]ould not resolve host|[Uu]nknown host\b|EAI_(?:AGAIN|NONAME)"
-        r"|no such host\b|NXDOMAIN",
+        r"|[Nn]o address associated with hostname|[Cc]ould not resolve host|[Uu]nknown host\b"
+        r"|EAI_(?:AGAIN|NONAME)|no such host\b|NXDOMAIN",
         ("hostname-unresolvable", 0.62),
         ("loopback-hostname", 0.35),
         because="a name has no address",
@@ -194,7 +197,7 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
 
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
-    """Yield the last lines of a log back to the last one that reports progress, each with how many follow it."""
+    """Yield the last lines of a log back to one that reports progress, each with how many follow it."""
     for after, line in enumerate(reversed(scan.tail.rstrip().splitlines()[-LAST_LINES:])):
         text = lines.without_guesses(line[: lines.WIDEST])
         if is_progress(text):

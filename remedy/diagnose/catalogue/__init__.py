@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from remedy.causes import causes
 from remedy.diagnose.catalogue.gpu_memory import held_by_others
-from remedy.plan import all_causes
 from remedy.values import Record
 from remedy.yaml_text import parse_yaml
 
@@ -123,8 +123,7 @@ class Symptom(Record):
 
     @model_validator(mode="after")
     def _sound(self) -> Symptom:
-        known = _labels()
-        unknown = [cause.label for cause in self.causes if cause.label not in known]
+        unknown = [cause.label for cause in self.causes if not _is_label(cause.label)]
         if unknown:
             raise ValueError(f"{self.id}: no such cause: {', '.join(unknown)}")
         if (self.across == "differs") != bool(self.by):
@@ -153,9 +152,13 @@ class Symptom(Record):
 
 
 @cache
-def _labels() -> frozenset[str]:
-    """Return the causes that there are; every entry is checked against them."""
-    return frozenset(all_causes())
+def _is_label(label: str) -> bool:
+    """Return whether a cause is one that there is; every entry is checked for it."""
+    if label in causes():
+        return True
+    from remedy.plan import all_causes  # a remedy may bring it; reading logs needs no remedy
+
+    return label in all_causes()
 
 
 @cache

@@ -13,9 +13,10 @@ import zstandard
 
 from remedy.diagnose import lines
 from remedy.diagnose.engine import make_finder
-from remedy.diagnose.logs import diagnose_paths
-from remedy.diagnose.reader import sources
-from remedy.diagnose.scan import AROUND, swapped
+from remedy.diagnose.gloo_ports import swapped
+from remedy.diagnose.logs import diagnose_paths, diagnose_sources
+from remedy.diagnose.reader import Source, sources
+from remedy.diagnose.scan import AROUND
 from remedy.errors import UsageError
 
 ERROR = b"NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000\n"
@@ -155,9 +156,24 @@ def test_times_of_several_formats_compare() -> None:
 def test_the_engine_finds_every_place_but_what_overlaps_and_names_that_too() -> None:
     texts = [b"alpha", b"beta gamma", b"gamma"]
     block = b"xx alpha yy beta gamma zz gamma alpha"
-    find, held = make_finder(texts)
+    find, held, across = make_finder(texts)
     assert list(find(block)) == [(0, 3), (1, 12), (2, 26), (0, 32)]
     assert held(b"yy beta gamma zz") == {1, 2}
+    assert across(b"beta gamma", 7) == [(1, 0), (2, 5)]
+    assert across(b"beta gamma", 5) == [(1, 0)]
+
+
+@pytest.mark.parametrize("at", range(-60, 8, 4))
+def test_a_text_is_found_wherever_blocks_end(at: int) -> None:
+    before = b"".join(b"step %d loss 0.5\n" % number for number in range(3_000))
+    line = b"NCCL WARN Bootstrap : no socket interface found\n"
+    log = before + line + b"gave up\n" * 3
+    end = len(before) + len(line) + at
+    blocks = [log[: end - 40_000], log[end - 40_000 : end], log[end:]]
+    diagnosis = diagnose_sources([Source("log", lambda: iter(blocks), len(log))])
+    assert diagnosis.label == "wrong-interface"
+    assert diagnosis.lead is not None
+    assert diagnosis.lead.line == 3_001
 
 
 def test_gloo_ports_are_put_right() -> None:
