@@ -1,7 +1,7 @@
 """What else stands behind the same texts: offered beside an answer that is not certain.
 
-One text has several causes, as threads show in which the first guess was wrong. What is offered here has no line
-of its own, so it stays behind everything that has one.
+One text has several causes, as threads show in which the first guess was wrong. What is offered here has no
+line of its own, so it stays behind everything that has one.
 """
 
 from __future__ import annotations
