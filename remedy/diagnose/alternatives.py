@@ -35,7 +35,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "peer-died-timeout": (APPLICATION, "firewall-ports", "host-oom"),
     "ib-roce-mixed": ("ib-misconfig", "ib-link-fault"),
     "ib-misconfig": ("ib-link-fault", "network-unreachable"),
-    "ib-link-fault": ("ib-misconfig", "peer-died-timeout"),
+    "ib-link-fault": ("ib-misconfig", "mtu-mismatch"),
     "gdr-peermem": ("memlock-limit", "ib-misconfig"),
     "efa-plugin-missing": ("missing-library", "ib-misconfig"),
     "memlock-limit": ("gdr-peermem", "ib-misconfig"),

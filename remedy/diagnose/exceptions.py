@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from remedy.diagnose import lines
 from remedy.diagnose.catalogue import CauseWeight
 from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.refusals import meaning_of
 
 TRACEBACK = b"Traceback (most recent call last)"
 EXCEPTION = "python-exception"
@@ -27,6 +28,10 @@ _SYSTEM_ERROR = re.compile(
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
     r"|shared object|undefined symbol|memory|/dev/|device))"
+)
+# Its message is that of the system, and nothing of the program's.
+_SAYS_NO_MORE = re.compile(
+    r"(?:RuntimeError|Exception|SystemError|[\w.]*DistStoreError): [A-Z][a-z /]{3,40}\.?$"
 )
 _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
@@ -82,7 +87,11 @@ class Raised:
         if label is not None:
             because = "the kind of the exception, or its errno"
             return CauseWeight(label=label, weight=_OF_A_KIND, because=because), _SYSTEM
-        return (_SYSTEM if _SYSTEM_ERROR.match(self.text) else _PROGRAM,)
+        is_of_system = bool(_SYSTEM_ERROR.match(self.text))
+        words = meaning_of(self.text) if is_of_system or _SAYS_NO_MORE.match(self.text) else None
+        if words is not None and words.causes[0].label != APPLICATION:
+            return (*words.causes, _SYSTEM)
+        return (_SYSTEM if is_of_system else _PROGRAM,)
 
 
 def last_named(ending: str) -> Raised | None:

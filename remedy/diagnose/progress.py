@@ -24,7 +24,8 @@ _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
-    r"|successfully (?:finished|completed)|Exit code 0\b|works well|exitcode: 0\b",
+    r"|successfully (?:finished|completed)|Exit code 0\b|works well|exitcode: 0\b"
+    r"|# All processes entering MPI_Finalize",
     re.IGNORECASE,
 )
 # One rank alone: nothing was sent, so nothing was proved.

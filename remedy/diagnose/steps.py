@@ -16,7 +16,8 @@ _NUMBER = re.compile(
     r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|loss)\b['\"]?[ =:#\[(]{1,4}-?\d"
     r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
     r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
-    r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$",  # a row of the OSU benchmarks
+    r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$"  # a row of the OSU benchmarks
+    r"|^ *\d+ +\d+(?: +\d+\.\d\d){3,4}$",  # of the Intel MPI benchmarks
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
