@@ -1,0 +1,97 @@
+"""The system's words, of programs that no entry knows, and what is offered beside an uncertain answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from remedy.diagnose.alternatives import is_alternative, with_alternatives
+from remedy.diagnose.catalogue import catalogue
+from remedy.diagnose.confirm import settled
+from remedy.diagnose.diagnosis import (
+    CERTAIN,
+    LIKELY,
+    Confirmation,
+    ConfirmationStatus,
+    Diagnosis,
+    sure,
+)
+from remedy.diagnose.logs import diagnose_sources
+from remedy.diagnose.reader import from_text
+
+FAMILIES = frozenset(entry.family for entry in catalogue())
+START = ["trainer 3.1 starts", "reading settings"]
+
+
+def diagnosed(*lines: str) -> Diagnosis:
+    """Diagnose lines without the catalogue: as those of a program that no entry knows."""
+    log = from_text("log", "\n".join((*START, *lines)).encode())
+    return diagnose_sources([log], without=FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("line", "label"),
+    [
+        ("mystore: cannot append shard 7: No space left on device", "disk-full"),
+        ("ringer: peer table: Name or service not known", "hostname-unresolvable"),
+        ("ringer: cannot listen: Address already in use", "master-port-in-use"),
+        ("ringer: dial 10.0.0.4:7001: Network is unreachable", "network-unreachable"),
+        ("mystore: open shard 9: Too many open files", "nofile-limit"),
+        ("mystore: fsync shard 9: Stale file handle", "storage-fault"),
+        ("ringer: verbs registration of 4096 bytes: Cannot allocate memory", "memlock-limit"),
+        ("RuntimeError: Broken pipe", "peer-died-timeout"),
+    ],
+)
+def test_words_of_the_system_say_why_an_unknown_program_failed(line: str, label: str) -> None:
+    diagnosis = diagnosed(line)
+    assert diagnosis.label == label
+    assert 0 < diagnosis.certainty < LIKELY
+    assert diagnosis.lead is not None
+    assert diagnosis.lead.text == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO ringer: dial 10.0.0.4:7001: Connection refused, trying the next",
+        "download https://models.example/a.bin: Connection timed out",
+        "ringer: all 16 peers met",
+    ],
+)
+def test_what_is_told_or_asked_of_the_web_blames_no_host(line: str) -> None:
+    assert diagnosed(line).label in ("unknown", "healthy")
+
+
+def test_words_before_progress_were_survived() -> None:
+    steps = (f"step {number} loss 0.{number}" for number in range(1, 9))
+    assert (
+        diagnosed("ringer: dial 10.0.0.4:7001: Network is unreachable", *steps).label == "healthy"
+    )
+
+
+def test_three_causes_are_offered_where_the_answer_is_not_certain() -> None:
+    diagnosis = diagnosed("mystore: open: Too many open files")
+    labels = [candidate.label for candidate in diagnosis.candidates]
+    assert labels[0] == diagnosis.label
+    assert len(set(labels)) == 3
+    assert [is_alternative(candidate) for candidate in diagnosis.candidates] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("label", "certainty"),
+    [("healthy", 0.6), ("application-error", 0.58), ("firewall-ports", CERTAIN)],
+)
+def test_nothing_is_offered_beside_what_is_fine_or_certain(label: str, certainty: float) -> None:
+    diagnosis = Diagnosis(label=label, **sure(certainty))
+    assert with_alternatives(diagnosis) == diagnosis
+
+
+def test_what_no_line_speaks_for_stays_behind_what_one_does_whatever_hosts_show() -> None:
+    diagnosis = diagnosed("mystore: open: Too many open files")
+    statuses = (ConfirmationStatus.OPEN, ConfirmationStatus.CONFIRMED, ConfirmationStatus.OPEN)
+    confirmations = [
+        Confirmation(label=candidate.label, status=status, hosts=("gpu01",), evidence=("x",))
+        for candidate, status in zip(diagnosis.candidates, statuses, strict=True)
+    ]
+    decided, confirmed = settled(diagnosis, confirmations)
+    assert decided.label == "nofile-limit"
+    assert confirmed is None
