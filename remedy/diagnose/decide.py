@@ -94,16 +94,8 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
         return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
-    is_ended = {event.symptom for event in events.failures} == {FROM_OUTSIDE}
-    if is_ended and not events.effects:
-        if hang := ended_from_outside(scans, events.failures):
-            return hang
-        if not any(scan.steps for scan in scans):
-            return _ended_unseen(events.failures)
-    if is_ended and events.effects:
-        return _answer(events.effects, events.signs, events.effects)
     if events.failures:
-        return _answer(events.failures, events.signs, events.effects)
+        return _ended(scans, events) or _answer(events.failures, events.signs, events.effects)
     if events.effects and not events.killed:
         return _answer(events.effects, events.signs, events.effects)
     if events.killed:
@@ -114,6 +106,17 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if named and named[1][0].score >= LEAST:
         return _of_words(named)
     return _by_exit_code(events.traces) or _without_entries(scans, events)
+
+
+def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
+    """Answer where a job was ended from outside and nothing else failed; None where it worked until then."""
+    if {event.symptom for event in events.failures} != {FROM_OUTSIDE}:
+        return None
+    if events.effects:
+        return _answer(events.effects, events.signs, events.effects)
+    if hang := ended_from_outside(scans, events.failures):
+        return hang
+    return None if any(scan.steps for scan in scans) else _ended_unseen(events.failures)
 
 
 def _of_words(named: tuple[Quote, tuple[Candidate, ...]]) -> Diagnosis:

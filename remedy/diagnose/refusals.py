@@ -5,10 +5,9 @@ Every program prints them, and they decide little: what they say is possible at 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from remedy.diagnose.catalogue import CauseWeight
+from remedy.diagnose.catalogue import CauseWeight, compiled
 from remedy.diagnose.diagnosis import APPLICATION
 
 
@@ -20,13 +19,13 @@ class Words(NamedTuple):
         causes: the likeliest first.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     causes: tuple[CauseWeight, ...]
 
 
 def _words(pattern: str, *causes: tuple[str, float], because: str) -> Words:
     weights = (CauseWeight(label=label, weight=weight, because=because) for label, weight in causes)
-    return Words(re.compile(pattern), tuple(weights))
+    return Words(pattern, tuple(weights))
 
 
 # The first that matches a line is meant: what names the thing stands before what does not.
@@ -184,4 +183,4 @@ def meaning_of(text: str) -> Words | None:
     Args:
         text: the line.
     """
-    return next((words for words in _MEANINGS if words.pattern.search(text)), None)
+    return next((words for words in _MEANINGS if compiled(words.pattern).search(text)), None)
