@@ -17,7 +17,7 @@ from remedy.diagnose.diagnosis import (
     sure,
 )
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
-from remedy.diagnose.exceptions import last_named
+from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
 from remedy.diagnose.progress import failure_lines, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
@@ -95,7 +95,11 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         )
         return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
     if events.failures:
-        return _ended(scans, events) or _answer(events.failures, events.signs, events.effects)
+        answer = _ended(scans, events) or _answer(events.failures, events.signs, events.effects)
+        is_vague = all(event.symptom == EXCEPTION for event in events.failures)
+        if answer.label != UNKNOWN or not (is_vague and events.effects) or events.killed:
+            return answer
+        # Exceptions that decide nothing, beside what ranks print that suffer from another.
     if events.effects and not events.killed:
         return _answer(events.effects, events.signs, events.effects)
     if events.killed:
