@@ -94,12 +94,8 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
         return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
-    if events.failures:
-        answer = _ended(scans, events) or _answer(events.failures, events.signs, events.effects)
-        is_vague = all(event.symptom == EXCEPTION for event in events.failures)
-        if answer.label != UNKNOWN or not (is_vague and events.effects) or events.killed:
-            return answer
-        # Exceptions that decide nothing, beside what ranks print that suffer from another.
+    if events.failures and (answer := _of_failures(scans, events)):
+        return answer
     if events.effects and not events.killed:
         return _answer(events.effects, events.signs, events.effects)
     if events.killed:
@@ -110,6 +106,15 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if named and named[1][0].score >= LEAST:
         return _of_words(named)
     return _by_exit_code(events.traces) or _without_entries(scans, events)
+
+
+def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
+    """Answer with what failed; None where that decides nothing, and other ranks print that they suffer."""
+    answer = _ended(scans, events) or _answer(events.failures, events.signs, events.effects)
+    is_vague = all(event.symptom == EXCEPTION for event in events.failures)
+    if answer.label == UNKNOWN and is_vague and events.effects and not events.killed:
+        return None
+    return answer
 
 
 def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
