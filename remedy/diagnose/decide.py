@@ -94,8 +94,8 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
         return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
-    if events.failures and (answer := _of_failures(scans, events)):
-        return answer
+    if events.failures and (failed := _of_failures(scans, events)):
+        return failed
     if events.effects and not events.killed:
         return _answer(events.effects, events.signs, events.effects)
     if events.killed:

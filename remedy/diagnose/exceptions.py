@@ -59,7 +59,7 @@ _OF_A_KIND = 0.6
 # Connections to a service of the web are no connections of the job's hosts with each other.
 _OF_THE_WEB = re.compile(r"https?://|HTTPS?Connection|huggingface|wandb|\burl\b")
 _ANYWHERE = re.compile(
-    r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:: .*)?)$"
+    r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
 LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback
 
@@ -92,6 +92,12 @@ class Raised:
         if words is not None and words.causes[0].label != APPLICATION:
             return (*words.causes, _SYSTEM)
         return (_SYSTEM if is_of_system else _PROGRAM,)
+
+
+def is_named(line: str) -> bool:
+    """Return whether a line names an exception and its message."""
+    match = _ANYWHERE.search(line[: lines.WIDEST])
+    return match is not None and ": " in match[1]
 
 
 def last_named(ending: str) -> Raised | None:

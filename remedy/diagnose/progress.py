@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.exceptions import EXCEPTION, is_named
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import is_bar_at_its_beginning, is_step
 
@@ -63,7 +63,7 @@ def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
     failures: list[str] = []
     for line in text.splitlines():
-        if _WENT_WRONG.search(line) and not _MEANT_WELL.search(line):
+        if is_named(line) or (_WENT_WRONG.search(line) and not _MEANT_WELL.search(line)):
             failures.append(line)
         elif is_progress(line):
             failures.clear()
@@ -96,4 +96,7 @@ def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:
     ends = [scan.tail.rfind(event.text[:80]) for event in failures if event.source == scan.name]
     last = max(ends, default=-1)
     after = scan.tail[last:].splitlines()[1:] if last >= 0 else scan.tail.splitlines()
-    return any(_PROGRESS.search(line) and not is_bar_at_its_beginning(line) for line in after[-5:])
+    return any(
+        _PROGRESS.search(line) and not (is_bar_at_its_beginning(line) or is_named(line))
+        for line in after[-5:]
+    )
