@@ -89,8 +89,9 @@ class Raised:
             return CauseWeight(label=label, weight=_OF_A_KIND, because=because), _SYSTEM
         is_of_system = bool(_SYSTEM_ERROR.match(self.text))
         words = meaning_of(self.text) if is_of_system or _SAYS_NO_MORE.match(self.text) else None
-        if words is not None and words.causes[0].label != APPLICATION:
-            return (*words.causes, _SYSTEM)
+        if words is not None:
+            is_weighed = any(cause.label == APPLICATION for cause in words.causes)
+            return words.causes if is_weighed else (*words.causes, _SYSTEM)
         return (_SYSTEM if is_of_system else _PROGRAM,)
 
 

@@ -169,6 +169,18 @@ _MEANINGS = (
         because="the program crashed",
     ),
     _words(
+        r"\[Errno 2\].{0,40}'/",
+        (APPLICATION, 0.56),
+        ("storage-fault", 0.52),
+        because="a file is not there: a wrong path, or a file system that this host does not have (ENOENT)",
+    ),
+    _words(
+        r"\[Errno 2\]",
+        (APPLICATION, 0.6),
+        ("storage-fault", 0.4),
+        because="a file is not there (ENOENT)",
+    ),
+    _words(
         r"[Pp]ermission denied|EACCES|[Oo]peration not permitted",
         ("storage-fault", 0.45),
         (APPLICATION, 0.44),
