@@ -19,9 +19,8 @@ LOST = ("unreachable", "blackhole", "prohibit")
 """Types of routes and actions of rules by which a packet goes nowhere."""
 
 NO_ROUTE = "no route"
-# Conditions that no packet of a training job meets: it leaves from this host, bound to no device, without a
-# mark.
-_NEVER = ("iif", "oif", "fwmark", "l3mdev", "tun_id", "tos")
+# Conditions that no packet of a training job meets: it leaves from this host, bound to no device.
+_NEVER = ("iif", "oif", "l3mdev", "tun_id", "tos")
 
 
 @dataclass(frozen=True)
@@ -43,25 +42,30 @@ class Way:
     certain: bool = True
 
 
-def ways(routing: Routing, peers: Spans, source: str | None) -> tuple[Way, ...]:
+def ways(
+    routing: Routing, peers: Spans, source: str | None, mark: int | None = 0
+) -> tuple[Way, ...]:
     """Return where packets to ``peers`` go.
 
     Args:
         routing: of the host.
         peers: addresses.
         source: of the packets; None while the kernel has yet to choose one of IPv4, "::" one of IPv6.
+        mark: of the packets, by which rules choose (fwmark); None where it is not known.
     """
-    return tuple(_from(routing, 0, peers, source))
+    return tuple(_from(routing, 0, peers, source, mark))
 
 
-def _from(routing: Routing, at: int, peers: Spans, source: str | None) -> Iterator[Way]:
+def _from(
+    routing: Routing, at: int, peers: Spans, source: str | None, mark: int | None
+) -> Iterator[Way]:
     """Try the rules from the one at position ``at`` on."""
     for place, rule in enumerate(routing.rules[at:], at):
-        part, certain = _matched(rule, peers, source)
+        part, certain = _matched(rule, peers, source, mark)
         if not part:
             continue
         if rule.action == "goto":
-            hits = _jumped(routing, place, part, source) if certain else ()
+            hits = _jumped(routing, place, part, source, mark) if certain else ()
         else:
             hits = tuple(_by_rule(routing, rule, part, certain=certain))
         yield from hits
@@ -71,12 +75,14 @@ def _from(routing: Routing, at: int, peers: Spans, source: str | None) -> Iterat
         yield Way(peers, NO_ROUTE)
 
 
-def _jumped(routing: Routing, at: int, peers: Spans, source: str | None) -> tuple[Way, ...]:
+def _jumped(
+    routing: Routing, at: int, peers: Spans, source: str | None, mark: int | None
+) -> tuple[Way, ...]:
     """Go on from the rule to which the one at position ``at`` leads; without it, that one is passed over."""
     target = routing.rules[at].text.partition("goto ")[2].split(" ")[0]
     for place, rule in enumerate(routing.rules[at + 1 :], at + 1):
         if str(rule.priority) == target:
-            return tuple(_from(routing, place, peers, source))
+            return tuple(_from(routing, place, peers, source, mark))
     return ()
 
 
@@ -90,16 +96,19 @@ def _by_rule(routing: Routing, rule: PolicyRule, peers: Spans, *, certain: bool)
                 yield Way(hit, route.kind, rule, route, certain)
 
 
-def _matched(rule: PolicyRule, peers: Spans, source: str | None) -> tuple[Spans, bool]:
+def _matched(
+    rule: PolicyRule, peers: Spans, source: str | None, mark: int | None
+) -> tuple[Spans, bool]:
     """Return those of ``peers`` that a rule is for, and whether that is certain."""
     certain = True
     for condition in rule.conditions:
         key, _, value = condition.partition(" ")
         if (key, value) in (("iif", "lo"), ("ipproto", "tcp"), ("ipproto", "6")):
             continue
-        if key in (*_NEVER, "ipproto"):
+        marked = is_marked(value, mark) if key == "fwmark" else None
+        if key in (*_NEVER, "ipproto") or marked is False:
             return (peers, True) if rule.inverted else ((), True)
-        certain = False  # ports, users: for some packets
+        certain = certain and marked is True  # ports, users: for some packets
     part = peers
     if rule.destination != "all":
         part = spans.meet(part, spans.of_networks([rule.destination]))
@@ -110,6 +119,16 @@ def _matched(rule: PolicyRule, peers: Spans, source: str | None) -> tuple[Spans,
     if rule.inverted:
         part = spans.minus(peers, part)
     return part, certain
+
+
+def is_marked(value: str, mark: int | None) -> bool | None:
+    """Return whether packets with a mark are those of a rule's ``fwmark VALUE[/MASK]``; None: not known."""
+    number, _, mask = value.partition("/")
+    try:
+        wanted, bits = int(number, 0), int(mask, 0) if mask else 2**32 - 1
+    except ValueError:
+        return None
+    return None if mark is None else (mark ^ wanted) & bits == 0
 
 
 def _looked_up(
@@ -136,6 +155,13 @@ def covered(route: FibRoute) -> Spans:
     if route.destination == "default":
         return spans.ALL_ADDRESSES
     return spans.of_networks([route.destination])
+
+
+def hops_of(route: FibRoute) -> tuple[str, ...]:
+    """Return the interfaces of a route of several ways; () of any other."""
+    _, *hops = route.text.split(" nexthop ")
+    words = (hop.split() for hop in hops)
+    return tuple(word[word.index("dev") + 1] for word in words if "dev" in word[:-1])
 
 
 def length(route: FibRoute) -> int:

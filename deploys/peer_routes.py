@@ -27,32 +27,28 @@ type).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from remedy.deploys import _interfaces as nic
+from remedy.deploys._carrier import note_carrier, note_own_address
+from remedy.deploys._losses import Loss, losses
+from remedy.deploys._marks import marks_of
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.deploys._prefixes import note_prefix
 from remedy.deploys._ways import (
     LOST,
-    Way,
     covered,
     length,
     route_of,
     rule_of,
-    ways,
     with_one,
     without,
 )
 from remedy.deploys._ways_ipv6 import note_routes_of_ipv6
 from remedy.firewall import spans
-from remedy.firewall.spans import Spans
 from remedy.plan import Change, CommandAction, Finding, Risk, Workbench, command, remedy
 from remedy.plan.workbench import Command
 from remedy.probe import FibRoute, HostState, PolicyRule, Routing
-from remedy.probe.routing import TO_MANY
 from remedy.spec import SpecSection
 
 BY_HAND = ("", "boot", "static", "unspec")
@@ -71,37 +67,6 @@ class PeerRoutesSpec(SpecSection):
 Bench = Workbench[PeerRoutesSpec]
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Peers that are not reached as they have to be.
-
-    Args:
-        peers: their addresses.
-        title: what happens to packets, with "{peers}" for their names.
-        culprit: the route or rule, None where one is missing.
-        doubt: whether that can be right.
-        rule: by which the route's table is looked up, where that is not the main table.
-    """
-
-    peers: Spans
-    title: str
-    culprit: FibRoute | PolicyRule | None
-    doubt: bool = False
-    rule: PolicyRule | None = None
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """The culprit, and the rule that leads to it."""
-        return (self.text, *([f"routing rule: {self.rule.text}"] if self.rule else []))
-
-    @property
-    def text(self) -> str:
-        """The culprit as its tool shows it."""
-        if self.culprit is None:
-            return "ip route shows none"
-        return f"{_noun(self.culprit)}: {self.culprit.text}"
-
-
 @remedy("Routes to peers", PeerRoutesSpec, cures=("route-to-peer",), order=36)
 def peer_routes(bench: Bench) -> None:
     """Decide which routes and rules of a host lose its peers, and which of them can go."""
@@ -109,17 +74,18 @@ def peer_routes(bench: Bench) -> None:
     place = place_of(bench.fleet, bench.host)
     if place is None:
         return
-    if place.carrier.state and not (place.carrier.up and place.carrier.running):
-        _note_down(bench, place)
+    accepted = frozenset(bench.settings.accept)
+    if note_carrier(bench, place, accepted):
         return
     routing = bench.need(bench.host.routing, "the routes and routing rules")
-    accepted = frozenset(bench.settings.accept)
+    note_own_address(bench, place, routing)
     note_prefix(bench, place, routing)
     missing = _missing_route(routing, place)
     after = routing if missing is None else with_one(routing, missing)
     stuck: list[Loss] = []
     removed: list[tuple[Loss, FibRoute | PolicyRule]] = []
-    while loss := next(_losses(after, place, accepted, stuck), None):
+    marks = marks_of(bench.host, place, routing)
+    while loss := next(losses(after, place, accepted, stuck, marks), None):
         culprit = loss.culprit
         if culprit is None or loss.doubt or not _is_removable(culprit, place):
             stuck.append(loss)
@@ -135,84 +101,6 @@ def peer_routes(bench: Bench) -> None:
             _note(bench, place, loss)
     for loss in stuck:
         _note(bench, place, loss)
-
-
-def _note_down(bench: Bench, place: Place) -> None:
-    name = place.carrier.name
-    if place.carrier.up:
-        title = f"{name}, which has the cluster address, has no carrier, so no peer is reached"
-        fix = f"Check the cable and the port of the switch: ethtool {name}"
-    else:
-        title = f"{name}, which has the cluster address, is down, so no peer is reached"
-        fix = f"Take it up: {command(['ip', 'link', 'set', 'dev', name, 'up'])}"
-    bench.blocked(title, f"{place.address} is on {name}: state {place.carrier.state}", fix)
-
-
-def _losses(
-    routing: Routing, place: Place, accepted: frozenset[str], known: Sequence[Loss]
-) -> Iterator[Loss]:
-    """Yield what is wrong with the ways to peers and not known yet."""
-    seen = {(loss.text, loss.title) for loss in known}
-    for peers in (place.on_link, place.beyond):
-        for source in (place.address, None):
-            for way in ways(routing, peers, source):
-                loss = _judge(way, place)
-                if loss is None or (loss.text, loss.title) in seen:
-                    continue
-                if loss.culprit is None or loss.culprit.text not in accepted:
-                    yield loss
-
-
-def _judge(way: Way, place: Place) -> Loss | None:
-    """Return what is wrong with a way, None where nothing is."""
-    route = way.route
-    culprit = route or way.rule
-    if culprit is None:
-        return Loss(way.peers, "there is no route to {peers}", None)
-    if way.outcome in LOST:
-        verb = "drops" if way.certain else "may drop"
-        title = f"a {_noun(culprit)} {verb} what this host sends to {{peers}}"
-        return Loss(way.peers, title, culprit, doubt=not way.certain)
-    if way.outcome in TO_MANY:
-        title = f"a route makes {{peers}} an address of many hosts ({way.outcome}), so no TCP gets there"
-        return Loss(way.peers, title, culprit, doubt=not way.certain)
-    if route is None or way.outcome not in ("unicast", "local"):
-        return None  # address translation of old kernels
-    if way.outcome == "local":
-        return Loss(way.peers, "this host keeps what it sends to {peers} for itself", route)
-    # Without one interface there are several ways, of which the kernel takes any.
-    loss = _judge_interface(way.peers, route, place) if route.interface else None
-    if loss is not None and way.rule is not None and way.rule.table != "main":
-        return replace(loss, rule=way.rule)
-    return loss
-
-
-def _judge_interface(peers: Spans, route: FibRoute, place: Place) -> Loss | None:
-    """Return what is wrong with a route that leads out."""
-    name, sent = route.interface, "what this host sends to {peers}"
-    if not spans.meet(peers, place.subnet):
-        interface = place.network.interface(name)
-        if interface is None or name == place.carrier.name:
-            return None
-        if not nic.internal(interface, place.network):
-            return None
-        return Loss(peers, f"{sent} goes to {name}, which leads nowhere", route)
-    if name not in place.rails:
-        title = (
-            f"{sent} leaves by {name}, and not by {place.carrier.name}, which is in their network"
-        )
-        return Loss(peers, title, route)
-    if route.source and route.source not in place.sources:
-        title = f"{sent} has the source {route.source}, which is not in their network"
-        return Loss(peers, title, route)
-    if route.gateway:
-        title = f"{sent} goes through {route.gateway}, though they are on the same network"
-        return Loss(peers, title, route, doubt=True)
-    return None
-
-
-def _noun(culprit: FibRoute | PolicyRule) -> str:
-    return "route" if isinstance(culprit, FibRoute) else "routing rule"
 
 
 def _is_removable(culprit: FibRoute | PolicyRule, place: Place) -> bool:

@@ -57,6 +57,12 @@ SLOW = 10**9
 """Bits a second below which a rate on the cluster interface is named."""
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_LIMITS = re.compile(r"\b(limit|flow_limit|memory_limit) (\d+)([KMG]?b|p|)(?= |$)")
+_HIGHEST_RATE = re.compile(r"\bmaxrate (\d+)([KMGTkmgt]?)bit\b")
+LINK_HEADER = 18
+"""Bytes of an Ethernet frame before what the MTU counts, a VLAN's tag among them."""
+FEWEST_PACKETS = 8
+"""Packets that a queue must have room for: a host sends that many at once."""
 _RATE = re.compile(r"\brate (\d+)([KMGTkmgt]?)bit\b")
 
 
@@ -90,8 +96,8 @@ def traffic_control(bench: Bench) -> None:
         _without_tc(bench, place, queueing)
         return
     for discipline in queueing.disciplines:
-        if discipline.interface in names and discipline.kind not in HARMLESS:
-            _judge(bench, discipline, queueing)
+        if discipline.interface in names:
+            _judge(bench, discipline, queueing, place.carrier.mtu)
     for rule in queueing.filters:
         if rule.interface in names:
             _judge_filter(bench, rule, place)
@@ -131,10 +137,13 @@ def _accept(text: str) -> str:
     return f'add to traffic_control.accept in remedy.yaml: "{text}"'
 
 
-def _judge(bench: Bench, discipline: Discipline, queueing: Queueing) -> None:
+def _judge(bench: Bench, discipline: Discipline, queueing: Queueing, mtu: int) -> None:
     """Judge a discipline that can lose packets."""
     name, kind, text = discipline.interface, discipline.kind, discipline.text
     if text in bench.settings.accept:
+        return
+    if kind in HARMLESS:
+        _judge_limits(bench, discipline, mtu)
         return
     accept = f"if it is right, {_accept(text)}"
     if kind in LOSSY:
@@ -154,6 +163,27 @@ def _judge(bench: Bench, discipline: Discipline, queueing: Queueing) -> None:
         bench.blocked(title, text, f"Remove it: {_delete(name)}; {accept}")
     elif rate is None:
         _doubt(bench, f"{kind} shapes what leaves by {name}, and what it drops is not known", text)
+
+
+def _judge_limits(bench: Bench, discipline: Discipline, mtu: int) -> None:
+    """Judge the room and the rate of a discipline that loses nothing where both are as usual."""
+    name, kind, text = discipline.interface, discipline.kind, discipline.text
+    remove = f"Remove it: {_delete(name)}; if it is right, {_accept(text)}"
+    highest = _HIGHEST_RATE.search(text)
+    rate = SLOW if highest is None else int(highest[1]) * _UNITS[highest[2].lower()]
+    if rate < SLOW:
+        title = f"{kind} holds each connection by {name} to {rate / 10**6:g} Mbit/s"
+        bench.blocked(title, text, remove)
+    for limit in _LIMITS.finditer(text):
+        # What a queue holds is whole packets with the header of the link.
+        room = int(limit[2]) * _UNITS[limit[3].lower().strip("bp")]
+        least = mtu + LINK_HEADER if limit[3].endswith("b") else 1
+        shown = limit[0]
+        if room < least:
+            bench.blocked(f"{kind} drops packets that leave by {name}: {shown}", text, remove)
+        elif room < least * FEWEST_PACKETS:
+            title = f"{kind} holds few packets that leave by {name} ({shown}), and drops the others"
+            _doubt(bench, title, text)
 
 
 def rate_of(text: str) -> int | None:
@@ -236,6 +266,8 @@ def _drops(text: str) -> bool | None:
         return rate is not None and rate < SLOW
     if re.search(r"action order \d+:\s+(?!gact action pass|skbedit)", text):
         return False
+    if re.search(r"random type \w+ (?:drop|shot)|ptype (?!host)", text):
+        return False  # some of them, or a kind of packet that the host takes for another's
     return None
 
 

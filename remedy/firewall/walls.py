@@ -193,6 +193,11 @@ def with_the_next_boot(
     return tuple(known)
 
 
+def rules_in_force(walls: Firewalls) -> Tables:
+    """Return all rules of a host."""
+    return _tables(walls, {table.variant: table for table in tables(walls)}, _native(walls))
+
+
 def _native(walls: Firewalls) -> NftRuleset:
     """Return the rules of nftables without those that iptables keeps there."""
     if isinstance(walls.nft, Unknown):

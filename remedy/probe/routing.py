@@ -246,6 +246,9 @@ def _route(entry: Mapping[str, Any]) -> FibRoute:
     for hop in hops:
         words += ["nexthop", *(str(x) for x in ("via", hop.get("gateway", "")) if x)]
         words += ["dev", str(hop.get("dev", ""))]
+    words += ["encap", str(entry["encap"])] if "encap" in entry else []
+    for metric in entry.get("metrics", ()):
+        words += [word for key, value in metric.items() for word in (str(key), str(value))]
     words += [str(flag) for flag in entry.get("flags", ())]
     return _fib_route(
         kind=kind,

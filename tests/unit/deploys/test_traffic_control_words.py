@@ -239,3 +239,72 @@ def test_members_and_other_interfaces_of_the_network_count() -> None:
         here = state.model_copy(update={"network": network})
         found = said(planned("traffic_control", here, host("b", PEER)))
         assert bool(found) is is_named
+
+
+SHORT = "qdisc bfifo 8001: dev eth0 root refcnt 2 limit 1000b"
+NARROW = "qdisc bfifo 8001: dev eth0 root refcnt 2 limit 4000b"
+CLOSED = "qdisc pfifo 8001: dev eth0 root refcnt 2 limit 0p"
+LITTLE = (
+    "qdisc fq_codel 0: dev eth0 root limit 10240p flows 1024 quantum 1514 memory_limit 1000b ecn"
+)
+PACED = (
+    "qdisc fq 8001: dev eth0 root limit 10000p flow_limit 100p quantum 3028b maxrate 1Mbit "
+    "low_rate_threshold 550Kbit"
+)
+FQ = (
+    "qdisc fq 8001: dev eth0 root refcnt 2 limit 10000p flow_limit 100p buckets 1024 quantum 3028b "
+    "initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms timer_slack 10us"
+)
+FQ_CODEL = (
+    "qdisc fq_codel 0: dev eth0 root refcnt 2 limit 10240p flows 1024 quantum 1514 target 5ms "
+    "interval 100ms memory_limit 32Mb ecn drop_batch 64"
+)
+PFIFO_FAST = "qdisc pfifo_fast 0: dev eth0 root refcnt 2 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1"
+SFQ = "qdisc sfq 8001: dev eth0 root limit 127p quantum 1514b depth 127 divisor 1024"
+
+
+def with_mtu(state: HostState) -> HostState:
+    """Return a host whose interface carries packets of 1500 bytes."""
+    assert isinstance(state.network, Network)
+    interfaces = tuple(i.model_copy(update={"mtu": 1500}) for i in state.network.interfaces)
+    network = state.network.model_copy(update={"interfaces": interfaces})
+    return state.model_copy(update={"network": network})
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (SHORT, "blocked", "bfifo drops packets that leave by eth0: limit 1000b"),
+        (CLOSED, "blocked", "pfifo drops packets that leave by eth0: limit 0p"),
+        (LITTLE, "blocked", "fq_codel drops packets that leave by eth0: memory_limit 1000b"),
+        (NARROW, "unknown", "bfifo holds few packets that leave by eth0 (limit 4000b), and drops the others"),
+        (PACED, "blocked", "fq holds each connection by eth0 to 1 Mbit/s"),
+    ],
+)  # fmt: skip
+def test_a_queue_without_room_or_with_a_rate_is_no_usual_one(
+    text: str, kind: str, words: str
+) -> None:
+    states = (with_mtu(queued(text)), host("b", PEER))
+    (found,) = said(planned("traffic_control", *states))
+    assert (found.kind, found.title, found.evidence) == (kind, words, (text,))
+    assert ACCEPT.format(text) in found.fix
+    assert said(planned("traffic_control", *states, accept=(text,))) == []
+
+
+def test_the_usual_room_of_queues_is_not_named() -> None:
+    for text in (FQ, FQ_CODEL, PFIFO_FAST, SFQ):
+        assert said(planned("traffic_control", with_mtu(queued(text)), host("b", PEER))) == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "action order 1: gact action pass random type netrand drop val 10",
+        "action order 1: skbedit ptype otherhost pipe",
+    ],
+)
+def test_an_action_that_lets_most_pass_is_not_one_that_lets_all_pass(action: str) -> None:
+    text = ("filter protocol ip pref 7 matchall chain 0 handle 0x1", action)
+    (found,) = said(planned("traffic_control", filtered(*text), host("b", PEER)))
+    assert found.kind == "unknown"
+    assert action in found.evidence[0]
