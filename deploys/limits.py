@@ -5,6 +5,9 @@ open files" where nofile is. A limit has two ways to a job: PAM gives a session 
 ``*`` does not cover root), systemd gives services theirs (slurmd's jobs inherit slurmd's). Both are drop-in
 files.
 
+Finds: limits that end jobs on any host: CPU time, the size of files, memory that can be mapped, few processes,
+open files or logins, each with file and line.
+
 Without a spec it acts only where there are GPUs or RDMA: memlock counts where an RDMA port is, nofile where
 even the hard limit is below 65,536, which NCCL cannot raise by itself. Any other host is left as it is. New
 logins have the new limits at once, services after the next boot: systemd is not made to reload, because that
@@ -20,6 +23,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from remedy.deploys import _interfaces as nic
+from remedy.deploys._session_limits import CAUSE, note_small
 from remedy.deploys._systemd import deciding, runs_systemd
 from remedy.edit.limits import UNLIMITED, LimitLine, at_least, decides, parse_limits_file
 from remedy.plan import Workbench, remedy
@@ -64,10 +68,18 @@ class LimitsSpec(SpecSection):
 Bench: TypeAlias = Workbench[LimitsSpec]
 
 
-@remedy("Resource limits", LimitsSpec, cures=tuple(LABELS.values()), order=61, reads=(PAM, SYSTEMD))
+@remedy(
+    "Resource limits",
+    LimitsSpec,
+    cures=tuple(LABELS.values()),
+    finds=(CAUSE,),
+    order=61,
+    reads=(PAM, SYSTEMD),
+)
 def limits(bench: Bench) -> None:
     """Decide what the two drop-in files have to hold."""
     entries = _entries(bench.host)
+    note_small(bench, entries)
     target = dict(_target(bench, current={entry.item for entry in entries if entry.path == PAM}))
     if _is_too_high(bench, target):
         return

@@ -7,8 +7,8 @@ shows NOARP).
 
 Finds: two hosts whose cluster interfaces have one hardware address, as cloned virtual machines do; peers that
 have not answered a question for their hardware address (FAILED); kernel settings by which this host never asks
-for it, asks too late or has no room for the answers, now or after the next boot. Where every peer has an entry
-that stays, nobody has to ask.
+for it, asks too late or has no room for the answers, now or after the next boot; settings by which it answers
+in the place of peers (proxy_arp). Where every peer has an entry that stays, nobody has to ask.
 
 How it is judged: entries against the interface that the peer itself has its cluster address on. An entry of a
 peer that could not be read is UNKNOWN. An entry with the right address stays. What it changes is guarded: a
@@ -60,6 +60,7 @@ WITHOUT_ARP = (
 )
 SILENT = "8"
 ON, OFF = "on", "off"
+ON_VALUE = "1"
 THERE, ABSENT = "there", "absent"
 
 
@@ -86,6 +87,7 @@ def neighbours(bench: Bench) -> None:
         return
     _judge_answering(bench, place)
     _judge_silence(bench, place)
+    _judge_proxy(bench, place)
     if isinstance(bench.host.sysctls, Sysctls):
         note_settings(bench, place, bench.host.sysctls)
     routing = bench.need(bench.host.routing, "the neighbour table")
@@ -204,6 +206,28 @@ def _judge_silence(bench: Bench, place: Place) -> None:
         bench.blocked(
             title, evidence, f"Set it to 0, or to 1 on a host with rails: sysctl -w {key}=0"
         )
+
+
+def _judge_proxy(bench: Bench, place: Place) -> None:
+    """Name settings by which the host answers in the place of peers (net/ipv4/arp.c, arp_process).
+
+    That is meant for routers; a host of the cluster gets the packets of its peers then.
+    """
+    sysctls = bench.host.sysctls
+    if not isinstance(sysctls, Sysctls) or sysctls.live.get("net.ipv4.ip_forward") != ON_VALUE:
+        return
+    for rail in sorted(place.rails):
+        name = rail.replace(".", "/")
+        keys = [f"net.ipv4.conf.{name}.proxy_arp_pvlan"]
+        if len(place.rails) > 1:  # asked by one rail for a peer that is reached by another
+            keys += [f"net.ipv4.conf.{where}.proxy_arp" for where in (name, "all")]
+        found = [key for key in keys if sysctls.live.get(key) == ON_VALUE]
+        if found and place.on_link:
+            bench.blocked(
+                f"this host answers by {rail} who asks for the hardware addresses of peers",
+                (*(f"{key} = {ON_VALUE}" for key in found), f"net.ipv4.ip_forward = {ON_VALUE}"),
+                f"Switch it off: sysctl -w {' '.join(f'{key}=0' for key in found)}",
+            )
 
 
 def _switch(interface: str, word: str) -> str:

@@ -3,8 +3,8 @@
 Finds: an MTU that is not the same everywhere, so that small messages pass and large ones hang without a word;
 a link that is slower than those of its peers, which all of them then wait for; strict reverse path filtering
 (rp_filter) where another interface has an address of the cluster's network with another prefix (32, say), so
-that what comes in by one and would be answered by the other is dropped. Where both have the same prefix, the
-remedy `rails` acts.
+that what comes in by one and would be answered by the other is dropped, or where the way back to peers beyond a
+router leads by another interface. Where both have the same prefix, the remedy `rails` acts.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass
@@ -17,9 +17,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from remedy.deploys._peers import names_of, place_of
+from remedy.deploys._ways import ways
+from remedy.firewall import spans
+from remedy.firewall.spans import Spans
 from remedy.plan import Fleet, FleetBench, Workbench, remedy
 from remedy.plan.compare import differences, groups
-from remedy.probe import HostState, Interface, Network
+from remedy.probe import HostState, Interface, Network, Routing, Sysctls
 from remedy.spec import SpecSection
 from remedy.text import fold, is_number
 
@@ -54,23 +58,56 @@ def network_health(bench: Workbench[NetworkHealthSpec]) -> None:
     local = cluster_interface(bench.fleet, bench.host)
     if local is None:
         return
+    _note_asymmetry(bench)
     beside = list(_beside(network, local, str(bench.fleet.addresses[bench.host.host].address)))
     if not beside:
         return
-    live = bench.known(bench.host.sysctls).live
-    strict = []
-    for interface in (local, *beside):
-        name = interface.name.replace(".", "/")
-        keys = ("net.ipv4.conf.all.rp_filter", f"net.ipv4.conf.{name}.rp_filter")
-        values = [int(live[key]) for key in keys if is_number(live.get(key, ""))]
-        if values and max(values) == STRICT:
-            strict.append(interface.name)
+    sysctls = bench.known(bench.host.sysctls)
+    strict = [interface.name for interface in (local, *beside) if _is_strict(sysctls, interface)]
     if strict:
         bench.report(
             "strict reverse path filtering, and two interfaces have addresses of the cluster's network",
             (f"{name}: rp_filter {STRICT} (the larger of it and all)" for name in strict),
             "Set net.ipv4.conf.all.rp_filter = 2 (loose) in /etc/sysctl.d. Or, if the interface is in the "
             "cluster's network, give its address the same prefix: the remedy rails then acts.",
+            label="network-unreachable",
+        )
+
+
+def _is_strict(sysctls: Sysctls, interface: Interface) -> bool:
+    """Return whether what an interface gets has to come the way that an answer would go (ip-sysctl.rst)."""
+    name = interface.name.replace(".", "/")
+    keys = ("net.ipv4.conf.all.rp_filter", f"net.ipv4.conf.{name}.rp_filter")
+    values = [int(sysctls.live[key]) for key in keys if is_number(sysctls.live.get(key, ""))]
+    return bool(values) and max(values) == STRICT
+
+
+def _note_asymmetry(bench: Workbench[NetworkHealthSpec]) -> None:
+    """Name peers beyond a router whose packets strict filtering drops, since the way back leads elsewhere."""
+    place, routing, sysctls = (
+        place_of(bench.fleet, bench.host),
+        bench.host.routing,
+        bench.host.sysctls,
+    )
+    if place is None or not isinstance(routing, Routing) or not isinstance(sysctls, Sysctls):
+        return
+    if not _is_strict(sysctls, place.carrier):
+        return
+    by_others: dict[str, Spans] = {}
+    for way in ways(routing, place.beyond, place.address):
+        route = way.route
+        if route is not None and route.interface and route.interface not in place.rails:
+            by_others[route.text] = spans.merge((*by_others.get(route.text, ()), *way.peers))
+    for text, peers in by_others.items():
+        bench.blocked(
+            f"strict reverse path filtering of {place.carrier.name} drops what comes from "
+            f"{names_of(bench.fleet, peers)}: the way back leads by another interface",
+            (
+                f"{place.carrier.name}: rp_filter {STRICT} (the larger of it and all)",
+                f"route: {text}",
+            ),
+            f"Have the way back lead by {place.carrier.name} (ip route, or a rule for what is from "
+            f"{place.address}), or set net.ipv4.conf.{place.carrier.name}.rp_filter = 2 (loose)",
             label="network-unreachable",
         )
 

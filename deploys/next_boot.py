@@ -1,7 +1,8 @@
 """The next boot: what would be wrong after it, though it is right now.
 
 Finds what files say about the next boot and what runs now does not: a service that runs and is not started at
-boot (sshd, the batch system, the fabric manager of the GPUs, docker, a service for the clock), another MTU or
+boot (sshd, the network's, the batch system, the fabric manager of the GPUs, docker, a service for the clock), a
+target of systemd's that starts no services (rescue), another MTU or
 address of the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6
 switched off or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not
 be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force, a line of tmpfiles.d,
@@ -26,18 +27,20 @@ systemd-sysctl.service(8).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from remedy.causes import Cause
+from remedy.deploys._boot_services import note_services
+from remedy.deploys._boot_target import note_target
 from remedy.deploys._boot_writes import note_writes
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.deploys._unsearched import AT_BOOT, note_unsearched
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
-from remedy.probe import Firewalls, HostState, Kernel, LoginSession, Mention, Network, Sysctls, Unit
+from remedy.probe import Firewalls, HostState, Kernel, Mention, Network, Sysctls, Unit
 from remedy.spec import SpecSection
 from remedy.values import Fact, Unknown
 
@@ -49,16 +52,6 @@ CAUSE = Cause(
     fix="Change the file, or enable the service.",
     silent="nothing fails before the next boot",
 )
-CLOCKS = ("chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntp.service")
-SSH = ("ssh.service", "sshd.service")
-SERVICES = (
-    *("slurmd.service", "kubelet.service", "openibd.service"),
-    *("nvidia-fabricmanager.service", "nvidia-imex.service"),
-)
-"""Services without which training does not start."""
-ON_DEMAND = ("docker.service",)
-"""Those that some start by hand, when they need them."""
-
 LOST = ("unreachable", "blackhole", "prohibit")
 NETWORK = (
     *("/etc/netplan/", "/etc/network/", "/etc/systemd/network/", "/etc/NetworkManager/"),
@@ -117,7 +110,8 @@ def next_boot(bench: Bench) -> None:
     if not bench.settings.report:
         return
     with bench.part():
-        _note_services(bench, bench.known(bench.host.units))
+        note_services(bench, bench.known(bench.host.units))
+    note_target(bench)
     with bench.part():
         _note_ipv6(bench, bench.known(bench.host.sysctls))
     note_unsearched(bench, "does at boot", under=AT_BOOT)
@@ -132,41 +126,6 @@ def next_boot(bench: Bench) -> None:
     note_writes(bench, mentions, place, bench.settings.accept)
     _note_command_line(bench, mentions)
     _note_modules(bench, mentions)
-
-
-# --- services ----------------------------------------------------------------------------------------------
-
-
-def _note_services(bench: Bench, units: Mapping[str, Unit]) -> None:
-    session = bench.host.session
-    present = session.present if isinstance(session, LoginSession) else frozenset[str]()
-    for names in (SSH, CLOCKS, *((name,) for name in (*SERVICES, *ON_DEMAND))):
-        known = [units[name] for name in names if name in units and units[name].load == "loaded"]
-        running = [unit.name for unit in known if unit.running]
-        if running and not any(_is_started(unit, present) for unit in known):
-            _off(bench, running[0])
-    sysctl = units.get("systemd-sysctl.service")
-    if sysctl is not None and sysctl.load == "masked":
-        bench.blocked(
-            "after the next boot, no setting of /etc/sysctl.d is in force: systemd-sysctl is masked",
-            "systemd-sysctl.service: masked",
-            "Unmask it: systemctl --no-reload unmask systemd-sysctl.service",
-        )
-
-
-def _is_started(unit: Unit, present: Set[str]) -> bool:
-    """Return whether the next boot starts a service, or the socket that starts it."""
-    socket = f"/etc/systemd/system/sockets.target.wants/{unit.name.removesuffix('service')}socket"
-    return unit.enabled in ("enabled", "static") or socket in present
-
-
-def _off(bench: Bench, name: str) -> None:
-    note = bench.report if name in (*ON_DEMAND, *CLOCKS) else bench.blocked
-    note(
-        f"after the next boot, {name} does not run: it runs now, and is not started at boot",
-        f"{name}: active, not enabled",
-        f"Have it started: systemctl --no-reload enable {name}",
-    )
 
 
 # --- IPv6, command line, modules ---------------------------------------------------------------------------

@@ -39,7 +39,7 @@ _PLAIN = frozenset(
 _OF_HOSTS = frozenset(
     (
         *("firewall-ports", "network-unreachable", "mtu-mismatch", "route-to-peer"),
-        *("neighbour-entry", "traffic-control", "ipsec-policy"),
+        *("neighbour-entry", "traffic-control", "ipsec-policy", "kernel-setting"),
     )
 )
 # These are about an interface, or a name: what is wrong with another of its kind does not explain them.

@@ -110,11 +110,14 @@ def _ruleset(sections: Sections) -> NftRuleset:
     chains: dict[tuple[str, str, str], dict[str, Any]] = {}
     rules: dict[tuple[str, str, str], list[NftRule]] = {}
     sets = []
+    dormant: set[tuple[str, str]] = set()  # tables whose chains see no packet (nft(8), TABLES)
     devices = _devices_of_chains(sections)
     for entry in document["nftables"]:
         ((kind, value),) = entry.items()
         if kind == "table":
             tables.append((value["family"], value["name"]))
+            if "dormant" in value.get("flags", ()):
+                dormant.add((value["family"], value["name"]))
         elif kind == "chain":
             chains[value["family"], value["table"], value["name"]] = value
         elif kind == "rule":
@@ -131,7 +134,7 @@ def _ruleset(sections: Sections) -> NftRuleset:
         chains=tuple(
             NftChain(
                 *key,
-                chain.get("hook", ""),
+                "" if key[:2] in dormant else chain.get("hook", ""),
                 int(chain.get("prio", 0)),
                 chain.get("policy", ""),
                 tuple(rules.get(key, ())),

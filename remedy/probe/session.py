@@ -23,6 +23,9 @@ _LIMIT_NAMES = {
     "Max address space": "as",
     "Max msgqueue size": "msgqueue",
     "Max realtime priority": "rtprio",
+    "Max cpu time": "cpu",
+    "Max file size": "fsize",
+    "Max data size": "data",
 }
 
 

@@ -82,6 +82,7 @@ FILES = (
     "/etc/systemd/system.conf.d/*.conf",
     "/usr/lib/systemd/system.conf.d/*.conf",
     "/etc/systemd/system/*.service.d/*remedy*.conf",
+    "/etc/systemd/system/default.target",
     # Ascend (the rank table is made from hccn.conf)
     "/etc/hccn.conf",
     "/etc/ascend_install.info",
@@ -105,6 +106,7 @@ SYSCTLS = (
     "net/ipv4/ip_local_reserved_ports",
     "net/ipv4/ip_unprivileged_port_start",
     "net/ipv4/ip_forward",
+    "net/ipv4/ip_default_ttl",
     "net/ipv4/ip_nonlocal_bind",
     "net/ipv4/tcp_retries2",
     "net/ipv4/tcp_syn_retries",
@@ -122,6 +124,8 @@ SYSCTLS = (
     "net/ipv4/conf/*/arp_announce",
     "net/ipv4/conf/*/arp_filter",
     "net/ipv4/conf/*/accept_local",
+    "net/ipv4/conf/*/proxy_arp",
+    "net/ipv4/conf/*/proxy_arp_pvlan",
     "net/ipv4/neigh/*/mcast_solicit",
     "net/ipv4/neigh/*/ucast_solicit",
     "net/ipv4/neigh/*/app_solicit",
@@ -238,6 +242,9 @@ UNITS = (
     "systemd-resolved.service",
     "systemd-networkd.service",
     "NetworkManager.service",
+    "networking.service",
+    "network.service",
+    "wicked.service",
     "chrony.service",
     "chronyd.service",
     "systemd-timesyncd.service",
@@ -292,6 +299,7 @@ PRESENCE = (
     "/etc/systemd/system/sockets.target.wants/ssh.socket",
     "/etc/systemd/system/sockets.target.wants/sshd.socket",
     "/etc/systemd/system/sockets.target.wants/docker.socket",
+    "/etc/systemd/system/sockets.target.wants/systemd-networkd.socket",
 )
 """Paths whose presence is read, not their content."""
 

@@ -330,7 +330,7 @@ def test_what_the_next_boot_makes_of_the_kernels_limit_counts_too() -> None:
         (MAIN, "* - memlock 64", False),
         (LATER, "%gpu - memlock 64", False),
         (LATER, "* - memlock 4096", False),
-        (LATER, "* - nproc 64", False),
+        (LATER, "* - nproc 4096", False),
     ],
 )
 def test_a_line_that_counts_before_remedys_and_gives_less_is_named(

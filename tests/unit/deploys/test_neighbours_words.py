@@ -204,3 +204,30 @@ def test_an_entry_of_ipv6_is_named_and_stays() -> None:
         (reached_over_ipv6(at="fd00::3"), {}),
     ):
         assert said(planned("neighbours", *states, **settings)) == []
+
+
+@pytest.mark.parametrize(
+    ("live", "key"),
+    [
+        ({"net.ipv4.conf.eth0.proxy_arp_pvlan": "1"}, "net.ipv4.conf.eth0.proxy_arp_pvlan"),
+        (
+            {"net.ipv4.conf.eth0.proxy_arp": "1"},
+            "",
+        ),  # asked for a peer by the way to it, it is silent
+        ({}, ""),
+    ],
+)
+@pytest.mark.parametrize("forwards", ["0", "1"])
+def test_a_host_that_answers_for_its_peers_is_named(
+    live: dict[str, str], key: str, forwards: str
+) -> None:
+    settings = {**live, "net.ipv4.ip_forward": forwards}
+    state = host("a", "10.0.0.1").model_copy(update={"sysctls": record(Sysctls, live=settings)})
+    found = said(planned("neighbours", state, host("b", PEER)))
+    assert len(found) == (1 if key and forwards == "1" else 0)
+    for each in found:
+        assert (
+            each.title == "this host answers by eth0 who asks for the hardware addresses of peers"
+        )
+        assert each.evidence == (f"{key} = 1", "net.ipv4.ip_forward = 1")
+        assert each.fix == f"Switch it off: sysctl -w {key}=0"

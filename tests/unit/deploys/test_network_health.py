@@ -11,6 +11,7 @@ from remedy.probe import Sysctls
 from tests.unit.build import record
 from tests.unit.deploys.links_bench import interface, network
 from tests.unit.deploys.report_bench import LATE, finding_of, findings_of, hosts, says
+from tests.unit.deploys.ways_bench import routing
 
 
 def test_an_mtu_that_differs_is_told_with_interface_and_proof() -> None:
@@ -111,3 +112,22 @@ def test_strict_filtering_is_named_with_its_cause_and_cure() -> None:
         fix=("rp_filter = 2",),
     )
     assert len(finding.evidence) == 2
+
+
+def beyond(route: str, rp_filter: str) -> list[str]:
+    """Return what is said of a host whose peer is beyond a router, reached by this route."""
+    own = network(interface("eno1", "10.0.0.1"), interface("mgmt", "192.0.2.1"))
+    live = {"net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.eno1.rp_filter": rp_filter}
+    facts = {**own, "sysctls": record(Sysctls, live=live), "routing": routing(LINK0, route)}
+    far = network(interface("eno1", "10.9.0.2"))
+    return [f.title for f in findings_of("network_health", hosts(facts, far)) if f.host == "gpu01"]
+
+
+LINK0 = "10.0.0.0/24 dev eno1 proto kernel scope link src 10.0.0.1"
+
+
+def test_strict_filtering_counts_where_the_way_back_leads_elsewhere() -> None:
+    (title,) = beyond("default via 192.0.2.254 dev mgmt", "1")
+    assert title.startswith("strict reverse path filtering of eno1 drops what comes from gpu02")
+    assert beyond("default via 192.0.2.254 dev mgmt", "2") == []
+    assert beyond("default via 10.0.0.254 dev eno1", "1") == []

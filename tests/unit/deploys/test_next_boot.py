@@ -41,6 +41,18 @@ IFCFG = "/etc/sysconfig/network-scripts/ifcfg-eth0"
         ((service("slurmd.service", "disabled"),), (), True),
         ((service("slurmd.service", "disabled", "inactive"),), (), False),
         ((service("docker.service", "disabled"),), ("docker",), False),
+        ((service("ssh.service", "masked"),), (), True),
+        ((service("ssh.service", "masked", "inactive"),), (), False),
+        ((service("systemd-networkd.service", "disabled"),), (), True),
+        ((service("networking.service", "masked"),), (), True),
+        (
+            (
+                service("networking.service", "enabled"),
+                service("systemd-networkd.service", "disabled"),
+            ),
+            (),
+            False,
+        ),
         ((service("nvidia-fabricmanager.service", "disabled"),), (), True),
         ((service("chrony.service", "disabled"),), (), True),
         ((service("systemd-sysctl.service", "masked", "inactive"),), (), True),

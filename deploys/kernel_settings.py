@@ -1,0 +1,267 @@
+"""Kernel settings: what the kernel gives connections, processes and memory of jobs is enough.
+
+Finds: no ports left for new connections, because all are reserved or the range is narrow; a table of tracked
+connections that is full, so that new ones are dropped; launchers' ports that only root may listen on; buffers
+of TCP that are too small to carry data; packets that live for fewer routers than there may be on the way to a
+peer; too few processes or open files for a whole host. What makes jobs slow, or end early, is a report: short
+queues of connections that wait to be taken, connections that are given up after a few losses, few maps of
+memory, memory that is given only where all of it is there.
+
+How it is judged: the values in force, and those that files set at the next boot, each against what no kernel is
+shipped with. A value that is right is accepted by its text. Nothing is changed: whoever set such a value meant
+something by it, and `port_range` looks after the ports of launchers.
+
+Sources: Documentation/networking/ip-sysctl.rst, nf_conntrack-sysctl.rst, admin-guide/sysctl/{kernel,fs,vm}.rst;
+inet_csk_find_open_port() in net/ipv4/inet_connection_sock.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from remedy.causes import Cause
+from remedy.deploys import _frameworks
+from remedy.deploys._peers import Place, place_of
+from remedy.firewall import spans
+from remedy.firewall.ports import RANGE_KEY, RESERVED_KEY, parse_ports, reserved
+from remedy.plan import FindingKind, Workbench, remedy
+from remedy.probe import HostState, Names, Sysctls
+from remedy.spec import SpecSection
+from remedy.text import counted, is_number
+
+CONNECTIONS = Cause(
+    name="kernel-setting",
+    group="Network path",
+    cause="A setting of the kernel leaves no room for new connections, or loses what goes over them.",
+    confirm="`sysctl KEY` of what the finding names; `nstat -az` counts what the kernel drops.",
+    fix="`sysctl -w KEY=VALUE`, and the line in /etc/sysctl.d that sets it.",
+    silent="connections are refused, dropped or stall, as they do behind a firewall",
+)
+RESOURCES = Cause(
+    name="kernel-limit",
+    group="Limits and memory",
+    cause="A setting of the kernel gives a host fewer processes, files or maps of memory than jobs need.",
+    confirm="`sysctl KEY` of what the finding names.",
+    fix="`sysctl -w KEY=VALUE`, and the line in /etc/sysctl.d that sets it.",
+    silent="the texts are those of a session's limits, such as Resource temporarily unavailable",
+)
+FEWEST_PORTS = 100
+USUAL_RANGE = "32768 60999"
+PRIVILEGED = "net.ipv4.ip_unprivileged_port_start"
+TRACKED, MOST_TRACKED = "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"
+HOPS, FEWEST_HOPS = "net.ipv4.ip_default_ttl", 32
+OVERCOMMIT, NEVER = "vm.overcommit_memory", "2"
+
+
+class KernelSettingsSpec(SpecSection):
+    """``accept``: settings that are right as they are, as findings show them."""
+
+    accept: tuple[str, ...] = Field(
+        (), examples=[["net.ipv4.ip_local_reserved_ports = 1024-65535"]]
+    )
+
+
+Bench = Workbench[KernelSettingsSpec]
+
+
+@dataclass(frozen=True)
+class Least:
+    """What a setting has to be at least.
+
+    Args:
+        key: its name.
+        number: the least value.
+        title: what is wrong below it, with "{value}".
+        usual: the value that kernels start with.
+        kind: how bad that is.
+        cause: the cause that it is.
+        at: which of several numbers counts.
+    """
+
+    key: str
+    number: int
+    title: str
+    usual: str
+    kind: FindingKind = FindingKind.BLOCKED
+    cause: Cause = RESOURCES
+    at: int = 0
+
+
+_REPORT = FindingKind.REPORT
+LEAST = (
+    Least(
+        "net.ipv4.tcp_rmem", 65536, "TCP takes {value} bytes at once, so that connections stall",
+        "4096 131072 6291456", cause=CONNECTIONS, at=2,
+    ),
+    Least(
+        "net.ipv4.tcp_wmem", 65536, "TCP sends {value} bytes at once, so that connections stall",
+        "4096 16384 4194304", cause=CONNECTIONS, at=2,
+    ),
+    Least("fs.file-max", 65536, "all processes together may have {value} files open", "9223372036854775807"),
+    Least("kernel.pid_max", 4096, "a host may have {value} processes and threads", "4194304"),
+    Least("kernel.threads-max", 4096, "a host may have {value} threads", "126000"),
+    Least("net.core.somaxconn", 128, "{value} connections may wait to be taken, no more", "4096", _REPORT),
+    Least("net.core.netdev_max_backlog", 100, "{value} packets may wait for a CPU, no more", "1000", _REPORT),
+    Least("net.ipv4.tcp_retries2", 5, "connections are given up after {value} losses in a row", "15", _REPORT),
+    Least("net.ipv4.tcp_syn_retries", 2, "a connection is tried {value} times more", "6", _REPORT),
+    Least("vm.max_map_count", 65530, "a process may have {value} maps of memory", "65530", _REPORT),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A setting that is wrong.
+
+    Args:
+        title: what it does.
+        shown: the settings that do so, the first of which accepts it.
+        fix: what sets it right.
+        kind: how bad that is.
+        cause: the cause that it is.
+    """
+
+    title: str
+    shown: tuple[str, ...]
+    fix: str
+    kind: FindingKind = FindingKind.BLOCKED
+    cause: Cause = CONNECTIONS
+
+
+@remedy("Kernel settings", KernelSettingsSpec, finds=(CONNECTIONS, RESOURCES), order=90)
+def kernel_settings(bench: Bench) -> None:
+    """Look for settings that leave jobs too little, now or after the next boot."""
+    sysctls = bench.known(bench.host.sysctls)
+    place = place_of(bench.fleet, bench.host)
+    known = set()
+    for fault in _faults(bench, sysctls.live, place):
+        known.add(fault.title)
+        _note(bench, fault, "", ())
+    later = _at_boot(sysctls)
+    for fault in _faults(bench, later, place):
+        keys = [shown.partition(" = ")[0] for shown in fault.shown]
+        lines = [line for line in map(sysctls.winner, keys) if line is not None]
+        if fault.title not in known and lines:
+            places = (f"{line.path}:{line.line}: {line.key} = {line.value}" for line in lines)
+            _note(bench, fault, "after the next boot, ", tuple(places))
+
+
+def _at_boot(sysctls: Sysctls) -> dict[str, str]:
+    """Return the settings after the next boot: those of files, and what nobody sets as it is now."""
+    kept = {
+        key: value
+        for key, value in sysctls.live.items()
+        if key not in (RANGE_KEY, RESERVED_KEY, TRACKED)
+    }
+    later = {RANGE_KEY: USUAL_RANGE, RESERVED_KEY: ""} if RANGE_KEY in sysctls.live else {}
+    lines = {key: sysctls.winner(key) for key in (*later, *kept)}
+    return {**later, **kept, **{key: line.value for key, line in lines.items() if line is not None}}
+
+
+def _note(bench: Bench, fault: Fault, when: str, lines: tuple[str, ...]) -> None:
+    if fault.shown[0] in bench.settings.accept:
+        return
+    note = bench.report if fault.kind is _REPORT else bench.blocked
+    fix = f'{fault.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{fault.shown[0]}"'
+    if lines:
+        fix = f"Remove that line, or: {fix}"
+    note(f"{when}{fault.title}", lines or fault.shown, fix, label=fault.cause.name)
+
+
+def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Iterator[Fault]:
+    """Yield what is wrong with some settings."""
+    yield from _ports_left(values)
+    yield from _ports_of_root(bench, values)
+    yield from _table(values)
+    for least in LEAST:
+        yield from _too_little(least, values.get(least.key, ""))
+    hops = values.get(HOPS, "")
+    if place is not None and place.beyond and is_number(hops) and int(hops) < FEWEST_HOPS:
+        title = f"packets of this host live for {counted(int(hops), 'router')}, and peers are beyond one"
+        yield Fault(title, (f"{HOPS} = {hops}",), f"Set it: sysctl -w {HOPS}=64")
+    if values.get(OVERCOMMIT) == NEVER:
+        title = (
+            "memory is given only where all of it is there, and CUDA and shared memory ask for more"
+        )
+        fix = f"Set it: sysctl -w {OVERCOMMIT}=0"
+        yield Fault(title, (f"{OVERCOMMIT} = {NEVER}",), fix, _REPORT, RESOURCES)
+
+
+def _ports_left(values: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield that few ports are left for new connections."""
+    low, _, high = values.get(RANGE_KEY, "").partition(" ")
+    kept = values.get(RESERVED_KEY, "")
+    try:
+        span = parse_ports(f"{low}-{high}")
+    except ValueError:
+        return
+    free = spans.minus((span,), reserved(kept))
+    number = sum(last - first + 1 for first, last in free)
+    if number >= FEWEST_PORTS:
+        return
+    shown = (f"{RESERVED_KEY} = {kept}", f"{RANGE_KEY} = {low} {high}")
+    if span[1] - span[0] + 1 < FEWEST_PORTS:
+        shown = shown[1:] if not kept else shown[::-1]
+    yield Fault(
+        f"{counted(number, 'port') if number else 'no port'} of this host can be given to new connections",
+        shown,
+        f"Reserve fewer ports, or widen the range: sysctl -w {RESERVED_KEY}= {RANGE_KEY}='{USUAL_RANGE}'",
+    )
+
+
+def _ports_of_root(bench: Bench, values: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield that launchers' ports are for root alone."""
+    first = values.get(PRIVILEGED, "")
+    needed = sorted({n.low for n in _frameworks.needs(bench.fleet, bench.host) if n.fixed})
+    closed = [port for port in needed if is_number(first) and port < int(first)]
+    if not closed:
+        return
+    as_root = _user_of(bench.host) in ("", "root")
+    yield Fault(
+        f"only root may listen on {', '.join(map(str, closed))}, which launchers need",
+        (f"{PRIVILEGED} = {first}",),
+        f"Set it: sysctl -w {PRIVILEGED}=1024",
+        _REPORT if as_root else FindingKind.BLOCKED,
+    )
+
+
+def _user_of(host: HostState) -> str:
+    """Return who runs the jobs, as far as it is known."""
+    return host.names.user if isinstance(host.names, Names) else ""
+
+
+def _table(values: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield that the table of tracked connections is full, or nearly."""
+    used, most = values.get(TRACKED, ""), values.get(MOST_TRACKED, "")
+    if is_number(used) and is_number(most) and int(most) and int(used) * 20 >= int(most) * 19:
+        yield Fault(
+            f"the table of tracked connections is full ({used} of {most}), so that new ones are dropped",
+            (f"{MOST_TRACKED} = {most}", f"{TRACKED} = {used}"),
+            f"Make it larger: sysctl -w {MOST_TRACKED}={max(262144, 4 * int(most))}; see whose they are: "
+            "conntrack -L",
+        )
+
+
+def _too_little(least: Least, text: str) -> Iterator[Fault]:
+    """Yield that a setting is below what it has to be."""
+    numbers = text.split()
+    value = numbers[least.at] if len(numbers) > least.at else ""
+    if is_number(value) and int(value) < least.number:
+        yield Fault(
+            least.title.format(value=value),
+            (f"{least.key} = {text}",),
+            f"Set the usual value: sysctl -w {least.key}='{least.usual}'",
+            least.kind,
+            least.cause,
+        )
+
+
+@kernel_settings.breaks
+def no_port_is_left(state: HostState) -> HostState:
+    """Have a kernel that may give no port to anybody."""
+    if not isinstance(state.sysctls, Sysctls):
+        return state
+    live = {**state.sysctls.live, RANGE_KEY: USUAL_RANGE, RESERVED_KEY: "1024-65535"}
+    return state.model_copy(update={"sysctls": state.sysctls.model_copy(update={"live": live})})
