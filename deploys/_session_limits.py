@@ -70,8 +70,8 @@ def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
             bench.blocked(
                 f"a session over ssh has only {words}",
                 f"/proc/self/limits: {item}",
-                "No line of limits.conf says so: see the shell's start-up files (ulimit), and Limit*= of sshd's unit "
-                "(systemctl cat ssh).",
+                "No line of limits.conf says so: see the shell's start-up files (ulimit), and Limit*= of "
+                "sshd's unit (systemctl cat ssh).",
                 label=_label(item),
             )
 

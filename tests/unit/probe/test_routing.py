@@ -93,7 +93,7 @@ def test_routes_come_as_they_are_typed() -> None:
     assert [route.text for route in routing_of(printed()).routes] == [
         "10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.1",
         "10.3.0.0/24 proto boot nexthop via 10.0.0.8 dev eth0",
-        "10.7.0.0/24 dev eth0 proto boot scope link",
+        "10.7.0.0/24 dev eth0 proto boot scope link mtu 1300",
         "blackhole 10.0.0.9 table 7 proto boot",
         "default via 10.0.0.254 dev eth0 proto dhcp metric 100",
     ]
