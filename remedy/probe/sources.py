@@ -15,6 +15,8 @@ FILES = (
     "/etc/host.conf",
     "/etc/gai.conf",
     "/etc",
+    "/tmp",  # noqa: S108 - directories, no files in them
+    "/dev/shm",  # noqa: S108
     "/etc/machine-id",
     "/etc/os-release",
     "/etc/cloud/templates/hosts.*.tmpl",
@@ -90,7 +92,7 @@ FILES = (
 )
 """Files read whole, always. A path without a pattern that is not there is reported as not there."""
 
-FOLDERS = ("/etc",)
+FOLDERS = ("/etc", "/tmp", "/dev/shm")  # noqa: S108
 """Those of them that are directories: their mode is read."""
 
 HOME_FILES = (

@@ -1,0 +1,118 @@
+"""Scratch space: every user can write to /tmp and /dev/shm, and there is room.
+
+Finds: a /tmp or /dev/shm that is open to root alone, mounted read-only, missing, or full, of bytes or of files;
+a root file system without room. Launchers put their sessions, Python and Triton what they compile, and NCCL and
+data loaders what ranks share into these, so that a job ends before it begins, with a text about something else.
+
+How it is measured: the mode of each directory, the mounts, and what stat says of the file systems. What fills
+/dev/shm `shm_leftovers` looks after, how large it is `dev_shm`; nothing is changed here.
+
+Sources: hier(7), tmpfs(5), shm_overview(7); stat(2), statfs(2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from remedy.plan import Workbench, remedy
+from remedy.probe import File, HostState, Mount, Space
+from remedy.probe.space import mount_of
+from remedy.spec import SpecSection
+from remedy.text import amount
+from remedy.values import Unknown
+
+SHARED = ("/tmp", "/dev/shm")  # noqa: S108 - directories, no files in them
+ROOMS = (*SHARED, "/")
+FOR_ALL = 0o003
+"""What lets others make files in a directory."""
+LEAST = 16 << 20
+"""Bytes without which a launcher does not start."""
+
+
+class ScratchSpec(SpecSection):
+    """``least_free``: bytes that have to be free in /tmp, /dev/shm and the root file system."""
+
+    least_free: int = LEAST
+
+
+@remedy("Scratch space", ScratchSpec, finds=("disk-full", "storage-fault"), order=90)
+def scratch(bench: Workbench[ScratchSpec]) -> None:
+    """Look for directories that jobs cannot write to."""
+    host = bench.host
+    mounts = () if isinstance(host.mounts, Unknown) else host.mounts
+    by_point = {mount.point: mount for mount in mounts}
+    for path in SHARED:
+        _note_directory(bench, path, by_point)
+    with bench.part():
+        _note_room(bench, bench.known(host.space))
+
+
+def _note_directory(bench: Workbench[ScratchSpec], path: str, mounts: Mapping[str, Mount]) -> None:
+    """Name a directory in which not everybody can make files."""
+    directory = bench.host.file(path)
+    if isinstance(directory, Unknown):
+        return
+    mount = mount_of(path, mounts)
+    if not directory.exists:
+        title, shown = f"there is no {path}, where jobs put files", f"stat: {path} is not there"
+        fix = f"Make it: mkdir -m 1777 {path}"
+    elif directory.mode & FOR_ALL != FOR_ALL:
+        title = f"{path} is not open to all users: those who are not root cannot make files there"
+        shown = f"stat: {path} has mode {directory.mode:04o}"
+        fix = f"Open it: chmod 1777 {path}"
+    elif mount is not None and mount.read_only:
+        title = f"{path} is mounted read-only, so that jobs cannot make files there"
+        shown = f"{mount.point}: {mount.kind} {mount.options}"
+        fix = f"See why (dmesg), and mount it again: mount -o remount,rw {mount.point}"
+    else:
+        return
+    bench.blocked(title, shown, fix, label="storage-fault")
+
+
+def _note_room(bench: Workbench[ScratchSpec], spaces: Mapping[str, Space]) -> None:
+    """Name file systems that are full, each once."""
+    said = set()
+    for path in ROOMS:
+        space = spaces.get(path)
+        if space is None or not space.size:
+            continue
+        what = _lacking(space, bench.settings.least_free)
+        same = (space.size, space.used, space.inodes_free)
+        if what and same not in said:
+            said.add(same)
+            bench.blocked(
+                f"{path} is full: {what}",
+                f"stat -f: {amount(space.used)} of {amount(space.size)} used, {space.inodes_free} of "
+                f"{space.inodes} files free",
+                f"See what takes it: du -xah {path} | sort -h | tail; df -i {path}",
+                label="disk-full",
+            )
+
+
+def _lacking(space: Space, least: int) -> str:
+    """Return what a file system has no more of; "" where it has enough."""
+    if space.available < min(least, space.size):
+        return f"{amount(space.available)} are free"
+    if space.inodes and not space.inodes_free:
+        return "it can hold no file more"
+    return ""
+
+
+@scratch.breaks
+def nobody_can_write(state: HostState) -> HostState:
+    """Have a /dev/shm that is open to root alone, and little room in /tmp."""
+    if isinstance(state.space, Unknown):
+        return state
+    path, full = SHARED[1], SHARED[0]
+    directory = File(path=path, real_path=path, exists=True, mode=0o755)
+    room = Space(
+        path=full,
+        kind="ext2/ext3",
+        size=1 << 30,
+        used=1 << 30,
+        available=LEAST // 2,
+        inodes=9,
+        inodes_free=1,
+    )
+    more = {"files": {**state.files, path: directory}, "space": {**state.space, full: room}}
+    return state.model_copy(update=more)
