@@ -22,3 +22,20 @@ def remove_ipc(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/systemd/logind.conf.d"])
     host.write("/etc/systemd/logind.conf.d/50-site.conf", b"[Login]\nRemoveIPC=yes\n")
     host.must(["systemctl", "kill", "--signal=HUP", "systemd-logind.service"])
+
+
+@fault("little-cpu-time", "a process of root's is killed after a minute of CPU time")
+def little_cpu_time(host: Host) -> None:
+    host.must(["mkdir", "-p", "/etc/security/limits.d"])
+    host.write("/etc/security/limits.d/60-site.conf", b"root - cpu 1\n")
+
+
+@fault("shm-for-root-only", "only root can make files in /dev/shm; ends with a reboot")
+def shm_for_root_only(host: Host) -> None:
+    host.must(["chmod", "755", "/dev/shm"])
+
+
+@fault("small-buffers", "TCP takes and sends 4 KiB at once; ends with a reboot")
+def small_buffers(host: Host) -> None:
+    sizes = "'4096 4096 4096'"
+    host.must(f"sysctl -qw net.ipv4.tcp_rmem={sizes} net.ipv4.tcp_wmem={sizes}")

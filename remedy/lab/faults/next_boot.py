@@ -80,3 +80,13 @@ def boots_into_ufw(host: Host) -> None:
 def boots_into_firewalld(host: Host) -> None:
     firewall_firewalld(host)
     host.must("systemctl stop firewalld")
+
+
+@fault("boots-into-rescue", "the default target is rescue.target, which starts no services")
+def boots_into_rescue(host: Host) -> None:
+    host.must(["systemctl", "--no-reload", "--quiet", "set-default", "rescue.target"])
+
+
+@fault("boots-with-ssh-masked", "sshd runs, and its unit is masked")
+def boots_with_ssh_masked(host: Host) -> None:
+    host.must(["systemctl", "--quiet", "mask", "ssh.service"])

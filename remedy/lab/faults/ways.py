@@ -90,3 +90,39 @@ def neighbours_unasked(host: Host) -> None:
 def prefix_too_long(host: Host) -> None:
     address, interface = host.record.cluster_address, host.record.cluster_interface
     host.must(f"ip addr flush dev {interface} && ip addr add {address}/32 dev {interface}")
+
+
+@fault("own-address-gone", "the host does not take packets for its own cluster address any more")
+def own_address_gone(host: Host) -> None:
+    own, interface = host.record.cluster_address, host.record.cluster_interface
+    host.must(f"ip route del local {own} dev {interface} table local 2>/dev/null; true")
+
+
+@fault("interface-in-bridge", "the cluster interface is a member of a bridge that is down")
+def interface_in_bridge(host: Host) -> None:
+    host.must(
+        "ip link show br-odd >/dev/null 2>&1 || ip link add br-odd type bridge; "
+        f"ip link set dev {host.record.cluster_interface} master br-odd"
+    )
+
+
+@fault("route-in-parts", "a part of what goes to the first peer leaves by the bridge of containers")
+def route_in_parts(host: Host) -> None:
+    hops = f"nexthop dev {host.record.cluster_interface} nexthop dev docker0"
+    host.must(f"ip link set dev docker0 up; ip route replace {_peer(host)} {hops}")
+
+
+@fault("marked-and-lost", "iptables marks what goes to peers, and a routing rule drops that mark")
+def marked_and_lost(host: Host) -> None:
+    mark = "OUTPUT -p tcp -m tcp --dport 1024:65535 -j MARK --set-mark 7"
+    rule = "fwmark 7 blackhole priority 92"
+    host.must(
+        f"iptables-nft -t mangle -C {mark} 2>/dev/null || iptables-nft -t mangle -A {mark}; "
+        f"ip rule del {rule} 2>/dev/null; ip rule add {rule}"
+    )
+
+
+@fault("queue-short", "the queue of the cluster interface holds 1000 bytes: no large packet")
+def queue_short(host: Host) -> None:
+    words = ["root", "bfifo", "limit", "1000"]
+    host.must(["tc", "qdisc", "replace", "dev", host.record.cluster_interface, *words])
