@@ -47,7 +47,7 @@ DEBUG: Mapping[str, tuple[str, str]] = {
 CONTAINER_DAEMONS = ("dockerd", "containerd")  # no container gets what they have
 _OWN = re.compile(r"IFNAME|NET_DEVICES|_IF_IP|TORCHELASTIC|_RANK")
 _COMPARED = re.compile(
-    r"((TORCH_)?NCCL|TORCH|GLOO|UCX|OMPI_MCA|HCCL)_\w+\Z|LD_LIBRARY_PATH\Z|PYTHONPATH\Z"
+    r"((TORCH_)?NCCL|TORCH|GLOO|UCX|OMPI_MCA|HCCL)_\w+\Z|LD_(LIBRARY_PATH|PRELOAD)\Z|PYTHON(PATH|HOME)\Z"
 )
 
 
@@ -87,6 +87,8 @@ class Surroundings:
         if name in transports.NAMES:
             host = self.bench.host
             return transports.fault_of(name, value, host, self.interface, strict=strict)
+        if name in transports.WAYS:
+            return transports.no_way(name, value, self.bench.host, self.interface)
         if name not in IFNAMES:
             return None
         exact = name != "NCCL_SOCKET_IFNAME"
@@ -158,7 +160,8 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     known = {(setting.name, setting.value) for setting in around.settings}
     known |= set(switched_off(around.bench.host, around.targets))
     for name in sorted(
-        {*wishes, *IFNAMES, *_openmpi.IFNAMES, *transports.NAMES} & environment.keys()
+        {*wishes, *IFNAMES, *_openmpi.IFNAMES, *transports.NAMES, *transports.WAYS}
+        & environment.keys()
     ):
         value = environment[name]
         wish = wishes.get(name)

@@ -231,7 +231,14 @@ _SINGLE = any_of(
             "LOCAL_WORLD_SIZE",
         ),
         *("GROUP_WORLD_SIZE", "POD_IP", "DEVICE_ID", "TRAINING_ROLE"),
-        *("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "HOSTNAME", "MINDSPORE_HCCL_CONFIG_PATH"),
+        *(
+            "LD_LIBRARY_PATH",
+            "LD_PRELOAD",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "HOSTNAME",
+            "MINDSPORE_HCCL_CONFIG_PATH",
+        ),
     )
 )
 VARIABLES = f"{_FAMILIES}_[A-Za-z0-9_]+|{_SINGLE}"
