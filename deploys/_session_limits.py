@@ -11,20 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from remedy.causes import Cause
 from remedy.edit.limits import UNLIMITED, LimitLine
 from remedy.plan import Workbench
 from remedy.probe import HostState, Kernel
 from remedy.text import amount, counted
 from remedy.values import Unknown
 
-CAUSE = Cause(
-    name="session-limit",
-    group="Limits and memory",
-    cause="A limit of sessions ends the processes of jobs, or lets them start too few, or take too little.",
-    confirm="`ulimit -a` in a session of the user who runs the jobs; /etc/security/limits.conf and limits.d.",
-    fix="Remove the line, and log in again.",
-)
+LABEL = "session-limit"
 GIB = 1 << 30
 LARGEST_FILE = 64 * GIB
 """A checkpoint, or a segment in /dev/shm, may be as large."""
@@ -77,7 +70,7 @@ def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
 
 
 def _label(item: str) -> str:
-    return "nofile-limit" if item == "nofile" else CAUSE.name
+    return "nofile-limit" if item == "nofile" else LABEL
 
 
 def _of_session(host: HostState) -> Iterator[tuple[str, str]]:

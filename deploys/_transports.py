@@ -83,16 +83,17 @@ def no_way(name: str, value: str, host: HostState, carrier: Interface) -> str | 
         return "no RDMA port is active here" if value.upper() == "IB" and not active else None
     if name == "NCCL_IB_HCA":
         return _no_device(value, active) if active else None
+    return _no_transport(value, active)
+
+
+def _no_transport(value: str, active: Sequence[RdmaPort]) -> str | None:
+    """Return why a list of Open MPI's or UCX's transports has none that leaves the host."""
     words = {word.strip().lower() for word in value.lstrip("^").split(",")} - {""}
     if value.startswith("^"):
-        return (
-            "it leaves TCP out, and no RDMA port is active here"
-            if "tcp" in words and not active
-            else None
-        )
-    if words and words <= _INSIDE | _OF_GPUS:
-        return "none of these transports leaves the host"
-    return None
+        lacks = "tcp" in words and not active
+        return "it leaves TCP out, and no RDMA port is active here" if lacks else None
+    inside = bool(words) and words <= _INSIDE | _OF_GPUS
+    return "none of these transports leaves the host" if inside else None
 
 
 def _no_device(value: str, active: Sequence[RdmaPort]) -> str | None:

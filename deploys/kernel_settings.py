@@ -112,7 +112,7 @@ LEAST = (
 
 
 @dataclass(frozen=True)
-class Fault:
+class Shortage:
     """A setting that is wrong.
 
     Args:
@@ -136,16 +136,16 @@ def kernel_settings(bench: Bench) -> None:
     sysctls = bench.known(bench.host.sysctls)
     place = place_of(bench.fleet, bench.host)
     known = set()
-    for fault in _faults(bench, sysctls.live, place):
-        known.add(fault.title)
-        _note(bench, fault, "", ())
+    for shortage in _faults(bench, sysctls.live, place):
+        known.add(shortage.title)
+        _note(bench, shortage, "", ())
     later = _at_boot(sysctls)
-    for fault in _faults(bench, later, place):
-        keys = [shown.partition(" = ")[0] for shown in fault.shown]
+    for shortage in _faults(bench, later, place):
+        keys = [shown.partition(" = ")[0] for shown in shortage.shown]
         lines = [line for line in map(sysctls.winner, keys) if line is not None]
-        if fault.title not in known and lines:
+        if shortage.title not in known and lines:
             places = (f"{line.path}:{line.line}: {line.key} = {line.value}" for line in lines)
-            _note(bench, fault, "after the next boot, ", tuple(places))
+            _note(bench, shortage, "after the next boot, ", tuple(places))
 
 
 def _at_boot(sysctls: Sysctls) -> dict[str, str]:
@@ -160,17 +160,17 @@ def _at_boot(sysctls: Sysctls) -> dict[str, str]:
     return {**later, **kept, **{key: line.value for key, line in lines.items() if line is not None}}
 
 
-def _note(bench: Bench, fault: Fault, when: str, lines: tuple[str, ...]) -> None:
-    if fault.shown[0] in bench.settings.accept:
+def _note(bench: Bench, shortage: Shortage, when: str, lines: tuple[str, ...]) -> None:
+    if shortage.shown[0] in bench.settings.accept:
         return
-    note = bench.report if fault.kind is _REPORT else bench.blocked
-    fix = f'{fault.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{fault.shown[0]}"'
+    note = bench.report if shortage.kind is _REPORT else bench.blocked
+    fix = f'{shortage.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{shortage.shown[0]}"'
     if lines:
         fix = f"Remove that line, or: {fix}"
-    note(f"{when}{fault.title}", lines or fault.shown, fix, label=fault.cause.name)
+    note(f"{when}{shortage.title}", lines or shortage.shown, fix, label=shortage.cause.name)
 
 
-def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Iterator[Fault]:
+def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Iterator[Shortage]:
     """Yield what is wrong with some settings."""
     yield from _ports_left(values)
     yield from _ports_of_root(bench, values)
@@ -180,16 +180,16 @@ def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Ite
     hops = values.get(HOPS, "")
     if place is not None and place.beyond and is_number(hops) and int(hops) < FEWEST_HOPS:
         title = f"packets of this host live for {counted(int(hops), 'router')}, and peers are beyond one"
-        yield Fault(title, (f"{HOPS} = {hops}",), f"Set it: sysctl -w {HOPS}=64")
+        yield Shortage(title, (f"{HOPS} = {hops}",), f"Set it: sysctl -w {HOPS}=64")
     if values.get(OVERCOMMIT) == NEVER:
         title = (
             "memory is given only where all of it is there, and CUDA and shared memory ask for more"
         )
         fix = f"Set it: sysctl -w {OVERCOMMIT}=0"
-        yield Fault(title, (f"{OVERCOMMIT} = {NEVER}",), fix, _REPORT, RESOURCES)
+        yield Shortage(title, (f"{OVERCOMMIT} = {NEVER}",), fix, _REPORT, RESOURCES)
 
 
-def _ports_left(values: Mapping[str, str]) -> Iterator[Fault]:
+def _ports_left(values: Mapping[str, str]) -> Iterator[Shortage]:
     """Yield that few ports are left for new connections."""
     low, _, high = values.get(RANGE_KEY, "").partition(" ")
     kept = values.get(RESERVED_KEY, "")
@@ -204,14 +204,14 @@ def _ports_left(values: Mapping[str, str]) -> Iterator[Fault]:
     shown = (f"{RESERVED_KEY} = {kept}", f"{RANGE_KEY} = {low} {high}")
     if span[1] - span[0] + 1 < FEWEST_PORTS:
         shown = shown[1:] if not kept else shown[::-1]
-    yield Fault(
+    yield Shortage(
         f"{counted(number, 'port') if number else 'no port'} of this host can be given to new connections",
         shown,
         f"Reserve fewer ports, or widen the range: sysctl -w {RESERVED_KEY}= {RANGE_KEY}='{USUAL_RANGE}'",
     )
 
 
-def _ports_of_root(bench: Bench, values: Mapping[str, str]) -> Iterator[Fault]:
+def _ports_of_root(bench: Bench, values: Mapping[str, str]) -> Iterator[Shortage]:
     """Yield that launchers' ports are for root alone."""
     first = values.get(PRIVILEGED, "")
     needed = sorted({n.low for n in _frameworks.needs(bench.fleet, bench.host) if n.fixed})
@@ -219,7 +219,7 @@ def _ports_of_root(bench: Bench, values: Mapping[str, str]) -> Iterator[Fault]:
     if not closed:
         return
     as_root = _user_of(bench.host) in ("", "root")
-    yield Fault(
+    yield Shortage(
         f"only root may listen on {', '.join(map(str, closed))}, which launchers need",
         (f"{PRIVILEGED} = {first}",),
         f"Set it: sysctl -w {PRIVILEGED}=1024",
@@ -232,11 +232,11 @@ def _user_of(host: HostState) -> str:
     return host.names.user if isinstance(host.names, Names) else ""
 
 
-def _table(values: Mapping[str, str]) -> Iterator[Fault]:
+def _table(values: Mapping[str, str]) -> Iterator[Shortage]:
     """Yield that the table of tracked connections is full, or nearly."""
     used, most = values.get(TRACKED, ""), values.get(MOST_TRACKED, "")
     if is_number(used) and is_number(most) and int(most) and int(used) * 20 >= int(most) * 19:
-        yield Fault(
+        yield Shortage(
             f"the table of tracked connections is full ({used} of {most}), so that new ones are dropped",
             (f"{MOST_TRACKED} = {most}", f"{TRACKED} = {used}"),
             f"Make it larger: sysctl -w {MOST_TRACKED}={max(262144, 4 * int(most))}; see whose they are: "
@@ -244,12 +244,12 @@ def _table(values: Mapping[str, str]) -> Iterator[Fault]:
         )
 
 
-def _too_little(least: Least, text: str) -> Iterator[Fault]:
+def _too_little(least: Least, text: str) -> Iterator[Shortage]:
     """Yield that a setting is below what it has to be."""
     numbers = text.split()
     value = numbers[least.at] if len(numbers) > least.at else ""
     if is_number(value) and int(value) < least.number:
-        yield Fault(
+        yield Shortage(
             least.title.format(value=value),
             (f"{least.key} = {text}",),
             f"Set the usual value: sysctl -w {least.key}='{least.usual}'",

@@ -23,7 +23,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from remedy.deploys import _interfaces as nic
-from remedy.deploys._session_limits import CAUSE, note_small
+from remedy.deploys._session_limits import LABEL, note_small
 from remedy.deploys._systemd import deciding, runs_systemd
 from remedy.edit.limits import UNLIMITED, LimitLine, at_least, decides, parse_limits_file
 from remedy.plan import Workbench, remedy
@@ -72,7 +72,7 @@ Bench: TypeAlias = Workbench[LimitsSpec]
     "Resource limits",
     LimitsSpec,
     cures=tuple(LABELS.values()),
-    finds=(CAUSE,),
+    finds=(LABEL,),
     order=61,
     reads=(PAM, SYSTEMD),
 )

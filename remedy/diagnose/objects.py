@@ -32,7 +32,7 @@ _PLAIN = frozenset(
         *("clock-skew", "driver-mismatch", "nccl-version-mismatch", "mpi-version-conflict"),
         *("fabricmanager-not-running", "container-gpu-runtime", "memlock-limit", "nofile-limit"),
         *("ib-roce-mixed", "ib-link-fault", "gpu-hardware-xid", "hccl-rank-table"),
-        *("missing-library", "efa-plugin-missing"),
+        *("missing-library", "efa-plugin-missing", "session-limit", "kernel-limit"),
     )
 )
 # These are about the link to a host: a finding on any other host does not explain them.

@@ -42,6 +42,8 @@ def test_the_causes_of_remedies_by_the_names_that_reports_use() -> None:
     assert {(cause.name, cause.group) for cause in OWN} == {
         ("arp-flux", "Network path"),
         ("unit-keeps-from-peers", "Network path"),
+        ("kernel-setting", "Network path"),
+        ("kernel-limit", "Limits and memory"),
         ("change-scheduled", "Launch"),
         ("boot-differs", "Launch"),
     }
