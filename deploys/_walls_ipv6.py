@@ -47,8 +47,9 @@ def _note_dropped(bench: Workbench[Any], wall: Wall, reasons: Reasons) -> None:
     for dropped, what, needed in (
         (wall.incoming, "what the cluster's hosts send to this host", reasons.at_this_host),
         (wall.outgoing, "what this host sends to the cluster's", reasons.in_fleet),
+        (wall.arp, "neighbour discovery (ICMPv6), without which hosts do not find each other", ()),
     ):
-        if dropped:
+        if dropped and not (dropped is wall.arp and (wall.incoming or wall.outgoing)):
             note(bench, f"{wall.name} drops {what}", evidence_of(dropped, needed), fix)
 
 

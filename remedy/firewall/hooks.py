@@ -26,6 +26,7 @@ from remedy.firewall.packets import (
     Flow,
     Part,
     arp,
+    discovery,
 )
 from remedy.firewall.reading import bounds_of
 from remedy.firewall.spans import Spans
@@ -104,7 +105,7 @@ class Gate:
             "ebtables".
         place: the chain, as that tool takes it: "filter INPUT", "inet filter input".
         way: "in" or "out".
-        arp: whether the packets are those of ARP.
+        arp: whether the packets are those of ARP, or of neighbour discovery over IPv6.
         judgement: what it does with them.
         chain: the chain, where it is one of nftables.
     """
@@ -171,7 +172,7 @@ def gates(
             parts = (*judgement.passed, *later)
             yield Gate(step.kind, step.place, way, False, judgement, step.chain)
         untracked[way] = [part for part in parts if part.state == UNTRACKED]
-        yield from _arp_gates(steps, hooks, arp(flow), path, traffic, accepted)
+        yield from _arp_gates(steps, hooks, flow, path, traffic, accepted)
     yield from _answers(steps, path, untracked, traffic, accepted, marks=marks)
 
 
@@ -309,14 +310,41 @@ def _arp_gates(
 ) -> Iterator[Gate]:
     """Yield the base chains that packets of ARP pass: without an answer to them no packet finds its peer."""
     if path.family == "ip6":
-        return  # which asks by ICMPv6
-    ports = spans.ALL_PORTS
+        yield from _discovery_gates(steps, hooks, discovery(flow), path, traffic, accepted)
+        return
+    flow, ports = arp(flow), spans.ALL_PORTS
     parts = tuple(Part(traffic.peers, ports, ports, state) for state in (REQUEST, REPLY))
     for step in _at(steps, hooks):
         family = step.chain.family if step.chain is not None else step.kind
         if family not in ("arp", "arptables", "netdev", "bridge", "ebtables"):
             continue
         narrowed = _narrowed(step, flow, path)
+        if narrowed is not None:
+            judgement = _judged(step, narrowed, parts, accepted, ())
+            yield Gate(step.kind, step.place, flow.way, True, judgement, step.chain)
+
+
+def _discovery_gates(
+    steps: list[_Step],
+    hooks: tuple[str, ...],
+    flow: Flow,
+    path: Path,
+    traffic: Traffic,
+    accepted: frozenset[str],
+) -> Iterator[Gate]:
+    """Yield the base chains that packets of ICMPv6 pass by which hosts find each other, as ARP for IPv4.
+
+    Connection tracking leaves them alone (nf_conntrack_proto_icmpv6.c).
+    """
+    ports = spans.ALL_PORTS
+    parts = tuple(
+        Part(traffic.peers, ports, ports, UNTRACKED, reply=reply) for reply in (False, True)
+    )
+    for step in _at(steps, hooks):
+        family = step.chain.family if step.chain is not None else step.kind
+        narrowed = (
+            None if step.nat or family in ("arp", "arptables") else _narrowed(step, flow, path)
+        )
         if narrowed is not None:
             judgement = _judged(step, narrowed, parts, accepted, ())
             yield Gate(step.kind, step.place, flow.way, True, judgement, step.chain)

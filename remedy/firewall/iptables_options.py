@@ -8,13 +8,24 @@ from functools import reduce
 from operator import or_
 
 from remedy.firewall import spans
-from remedy.firewall.packets import ACK, FIN, PSH, RST, SYN, Condition, Either, Test
+from remedy.firewall.packets import (
+    ACK,
+    ADVERTISES,
+    FIN,
+    PSH,
+    RST,
+    SOLICITS,
+    SYN,
+    Condition,
+    Either,
+    Test,
+)
 from remedy.firewall.spans import Spans
 
 READABLE = frozenset(
     {"tcp", "udp", "icmp", "icmp6", "sctp", "dccp", "udplite", "ah", "esp", "comment", "multiport", "conntrack"}
     | {"state", "addrtype", "mark", "connmark", "set", "iprange", "pkttype", "physdev", "rpfilter", "tcpmss"}
-    | {"rt", "hbh", "dst", "frag", "mh"}
+    | {"rt", "hbh", "dst", "frag", "mh", "hl"}
 )  # fmt: skip
 """Modules of which every option is read, or is found unreadable by itself."""
 
@@ -94,6 +105,17 @@ def _tcp_flags(values: Sequence[str], negated: bool) -> Test:
     return Condition("flags", ((expected, expected),), negated, mask)
 
 
+_DISCOVERY = {
+    **dict.fromkeys(("135", "neighbour-solicitation", "neighbor-solicitation"), SOLICITS),
+    **dict.fromkeys(("136", "neighbour-advertisement", "neighbor-advertisement"), ADVERTISES),
+}
+
+
+def _icmp_type(text: str) -> str:
+    """Return a type of ICMPv6 as nftables has it, of those that matter here."""
+    return _DISCOVERY.get(text.partition("/")[0], text)
+
+
 def mark(name: str, text: str, negated: bool) -> Test:
     number, _, mask = text.partition("/")
     try:
@@ -165,6 +187,13 @@ OPTIONS: Mapping[str, Callable[[Sequence[str], bool], Test]] = {
         "arp-operation", frozenset({_OPERATIONS.get(values[0], values[0].lower())}), negated
     ),
     **dict.fromkeys(("--h-length", "--h-type", "--proto-type"), _is("ethertype", "arp")),
+    **dict.fromkeys(
+        ("--icmpv6-type",),
+        lambda values, negated: Condition(
+            "icmpv6 type", frozenset({_icmp_type(values[0])}), negated
+        ),
+    ),
+    "--hl-eq": _of_words("ip6 hoplimit"),
     "--limit-iface-in": lambda _, negated: Condition("limit-iface-in", None, negated),
     "--limit-iface-out": lambda _, negated: Condition("limit-iface-out", None, negated),
 }

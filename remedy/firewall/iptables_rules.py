@@ -192,7 +192,7 @@ def chains(
 ) -> Mapping[str, Chain]:
     """Return the chains of a table for the packets of a flow within ``bounds``."""
     known = _lines_by_chain(text, table)
-    family = "inet6" if flow.ether == "ip6" else "inet"
+    family = "inet6" if flow.ether in ("ip6", "nd") else "inet"
 
     def make(name: str) -> Chain:
         rules = read_chain(text, table, name, ipsets, family)

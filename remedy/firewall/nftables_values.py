@@ -11,7 +11,18 @@ from operator import or_
 from typing import Any
 
 from remedy.firewall import spans
-from remedy.firewall.packets import ACK, FIN, PSH, RST, SYN, Condition, Either, Test
+from remedy.firewall.packets import (
+    ACK,
+    ADVERTISES,
+    FIN,
+    PSH,
+    RST,
+    SOLICITS,
+    SYN,
+    Condition,
+    Either,
+    Test,
+)
 from remedy.firewall.spans import Spans
 
 _FLAGS = {
@@ -24,6 +35,7 @@ _FLAGS = {
     "ecn": 64,
     "cwr": 128,
 }
+_DISCOVERY = {135: SOLICITS, 136: ADVERTISES}
 _ETHER = {0x0800: "ip", 0x0806: "arp", 0x86DD: "ip6"}
 _OTHERS = frozenset(
     {"udp", "icmp", "icmpv6", "igmp", "sctp", "dccp", "udplite", "ah", "esp", "comp"}
@@ -155,6 +167,8 @@ def _payload(value: Mapping[str, Any]) -> str:
     if protocol == "arp":
         known = {"saddr ip": "arp-saddr", "daddr ip": "arp-daddr", "operation": "arp-operation"}
         return known.get(name, f"arp {name}")
+    if (protocol, name) == ("icmpv6", "type"):
+        return "icmpv6 type"
     return "never" if protocol in _OTHERS else f"{protocol} {name}".strip()
 
 
@@ -272,6 +286,10 @@ def _words(item: Any, name: str) -> tuple[str, ...]:
         return (str(_ETHER.get(number, number)),)
     if name == "direction" and item in (0, 1):
         return ("reply" if item else "original",)
+    if name == "icmpv6 type":
+        return (_DISCOVERY.get(item, str(item)),)
+    if name == "ip6 hoplimit":
+        return (str(_number(item, name)),)
     if isinstance(item, str):
         return (item.replace("unicast", "host"),) if name == "packet-type" else (item,)
     raise OtherFormError

@@ -8,6 +8,7 @@ process.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ from remedy.firewall.spans import Spans
 
 NEW, ESTABLISHED, UNTRACKED, INVALID = "new", "established", "untracked", "invalid"
 REQUEST, REPLY = "request", "reply"
+SOLICITS, ADVERTISES = "nd-neighbor-solicit", "nd-neighbor-advert"
 """States of parts; the last two are operations of ARP."""
 
 PEERS, SPORTS, DPORTS = range(3)
@@ -25,6 +27,7 @@ _ALL = {
     "ip": (spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
     "ip6": (spans.ALL_IPV6_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
     "arp": (spans.ALL_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
+    "nd": (spans.ALL_IPV6_ADDRESSES, spans.ALL_PORTS, spans.ALL_PORTS),
 }
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
@@ -102,7 +105,7 @@ class Flow:
         way: whether peers send them or get them.
         interfaces: by one of which they pass; () where that is not known.
         address: of this host, in the cluster; None where it is not known.
-        ether: what an Ethernet frame carries: "ip", "ip6" or "arp".
+        ether: what an Ethernet frame carries: "ip", "ip6" or "arp"; "nd" is neighbour discovery over IPv6.
         bridged: whether the interface is a bridge, of which ``interfaces`` are the ports.
         bridge: its name.
         symmetric: whether the route back to each peer leads through the same interface; None: not known.
@@ -112,7 +115,7 @@ class Flow:
     way: Literal["in", "out"]
     interfaces: tuple[str, ...] = ()
     address: int | None = None
-    ether: Literal["ip", "ip6", "arp"] = "ip"
+    ether: Literal["ip", "ip6", "arp", "nd"] = "ip"
     bridged: bool = False
     bridge: str = ""
     symmetric: bool | None = None
@@ -125,7 +128,7 @@ Answer: TypeAlias = "tuple[int, Spans] | bool | None"
 FEWEST_HOPS = 32
 """A rule that gives packets as many hops, or more, loses none on the way to a peer."""
 
-OF_PARTS = frozenset({"mark", "state", "direction", "flags", "mss", "arp-operation"})
+OF_PARTS = frozenset({"mark", "state", "direction", "flags", "mss", "arp-operation", "icmpv6 type"})
 """Conditions that hold for some parts and fail for others, see ``check``."""
 
 
@@ -144,8 +147,10 @@ def ask(condition: Condition, flow: Flow) -> Answer:
 
 _CARRIED = {
     **dict.fromkeys(("saddr", "daddr"), ("ip",)),
-    **dict.fromkeys(("saddr6", "daddr6"), ("ip6",)),
-    **dict.fromkeys(("sport", "dport", "l4proto", "flags"), ("ip", "ip6")),
+    **dict.fromkeys(("saddr6", "daddr6"), ("ip6", "nd")),
+    **dict.fromkeys(("sport", "dport", "flags", "mss"), ("ip", "ip6")),
+    "l4proto": ("ip", "ip6", "nd"),
+    "icmpv6 type": ("nd",),
     **dict.fromkeys(("arp-saddr", "arp-daddr", "arp-operation"), ("arp",)),
 }
 _FAMILY = {"ipv4": "ip", "ipv6": "ip6", "arp": "arp"}
@@ -154,7 +159,8 @@ _FAMILY = {"ipv4": "ip", "ipv6": "ip6", "arp": "arp"}
 def _carried(field: str) -> tuple[str, ...]:
     """Return which of the protocols in a frame have what a condition looks at."""
     first = field.partition(" ")[0]  # another field of one of them: "ip ttl"
-    return _CARRIED.get(field) or ((first,) if first in _ALL else tuple(_ALL))
+    frames = ("ip6", "nd") if first == "ip6" else (first,)
+    return _CARRIED.get(field) or (frames if first in _ALL else tuple(_ALL))
 
 
 def _positive(condition: Condition, flow: Flow) -> Answer:
@@ -165,6 +171,8 @@ def _positive(condition: Condition, flow: Flow) -> Answer:
         return (SPORTS if field == "sport" else DPORTS), _numbers(values)
     address = field.removeprefix("arp-").removesuffix("6")
     if address in ("saddr", "daddr"):
+        if flow.ether == "nd" and address == "daddr":
+            return None  # a group that many hosts are in, or whoever has asked (RFC 4861)
         if (address == "saddr") is (flow.way == "in"):
             return PEERS, _numbers(values)
         return None if flow.address is None else spans.holds(_numbers(values), flow.address)
@@ -192,13 +200,24 @@ def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
         return None if flow.bridged else False
     if field == "fragments":
         return False  # of TCP none after the first, while paths are found to be as wide as they are
-    known = {
-        "ethertype": flow.ether,
-        "nfproto": next(name for name, ether in _FAMILY.items() if ether == flow.ether),
-        **dict.fromkeys(("l4proto", "ip protocol", "ip6 nexthdr"), "tcp"),
-        "packet-type": "host",
-    }
-    return known[field] in words if field in known else None
+    if flow.ether == "nd":
+        known = _OF_DISCOVERY
+    else:
+        known = {
+            "ethertype": (flow.ether,),
+            "nfproto": tuple(name for name, ether in _FAMILY.items() if ether == flow.ether),
+            **dict.fromkeys(("l4proto", "ip protocol", "ip6 nexthdr"), ("tcp",)),
+            "packet-type": ("host",),
+        }
+    return not words.isdisjoint(known[field]) if field in known else None
+
+
+_OF_DISCOVERY: Mapping[str, tuple[str, ...]] = {
+    "ethertype": ("ip6",),
+    "nfproto": ("ipv6",),
+    **dict.fromkeys(("l4proto", "ip6 nexthdr"), ("icmpv6", "ipv6-icmp", "58")),
+    "ip6 hoplimit": ("255",),
+}
 
 
 def _by_interface(patterns: frozenset[str], interfaces: tuple[str, ...]) -> bool | None:
@@ -241,6 +260,8 @@ def _checked(condition: Condition, part: Part) -> bool | None:
         return answers.pop() if len(answers) == 1 else None
     if condition.field == "mss":
         return _largest_segment(_numbers(values), part)
+    if condition.field == "icmpv6 type":
+        return (ADVERTISES if part.reply else SOLICITS) in _words(values)
     if condition.field == "direction":
         return ("reply" if part.reply else "original") in _words(values)
     return part.state in _words(values)
@@ -265,6 +286,11 @@ def _flags(part: Part) -> frozenset[int]:
     if part.opens:
         return frozenset({SYN | ACK})
     return _LATER if part.state == ESTABLISHED else _LATER | {SYN, SYN | ACK}
+
+
+def discovery(flow: Flow) -> Flow:
+    """Return the flow of questions for hardware addresses over IPv6, and of the answers."""
+    return replace(flow, ether="nd")
 
 
 def arp(flow: Flow) -> Flow:

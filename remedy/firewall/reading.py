@@ -191,7 +191,7 @@ def _narrowed(conditions: Iterable[Condition], flow: Flow, bounds: Box) -> _Narr
     unread: list[str] = []
     for condition in conditions:
         if condition.field in OF_PARTS and condition.values is not None:
-            if condition.field == "arp-operation" and ask(condition, flow) is False:
+            if ask(condition, flow) is False:
                 return None
             checks.append(condition)
             continue

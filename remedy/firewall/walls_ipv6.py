@@ -6,7 +6,7 @@ those are put right. So rules of IPv6 are judged as the others are, and named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from remedy.firewall import iptables_rules
 from remedy.firewall.boot.armed import PacketQuestion
@@ -27,11 +27,14 @@ def walls_of_ipv6(host: HostState, walls: Firewalls, question: PacketQuestion) -
         walls: its rules.
         question: about packets between addresses of IPv6.
     """
-    now = [_wall(gate) for gate in question.ask(_tables(walls))]
+    groups: dict[tuple[str, str], list[Gate]] = {}
+    for gate in question.ask(_tables(walls)):  # of a connection, and of neighbour discovery
+        groups.setdefault((gate.kind, gate.place), []).append(gate)
+    now = [_wall(group) for group in groups.values()]
     now = [wall for wall in now if wall.drops or wall.doubts or wall.exhausted]
     known = {words for wall in now for words in _words(wall)}
     later = [
-        Wall(later.name, later.incoming, later.outgoing, doubts=later.doubts)
+        Wall(later.name, later.incoming, later.outgoing, later.arp, later.doubts)
         for later in armed_ipv6(host, question)
     ]
     return (*now, *(wall for wall in later if _words(wall) - known))
@@ -76,14 +79,15 @@ def _texts(walls: Firewalls) -> Mapping[str, str]:
     return texts
 
 
-def _wall(gate: Gate) -> Wall:
+def _wall(group: Sequence[Gate]) -> Wall:
     """Return one base chain as a firewall of its own, and the command that lists it."""
+    gate = group[0]
     if gate.kind in _TOOLS:
         table, chain = gate.place.split(" ")
         tool = _TOOLS[gate.kind]
         show = f"{tool} -t {table} -S"
-        return wall_of(f"{tool}, table {table}, chain {chain}", [gate], None, show=show)
+        return wall_of(f"{tool}, table {table}, chain {chain}", group, None, show=show)
     if gate.chain is None:
-        return wall_of(gate.kind, [gate], None, show=f"{gate.kind}-legacy -L")
+        return wall_of(gate.kind, group, None, show=f"{gate.kind}-legacy -L")
     show = f"nft list table {gate.chain.family} {gate.chain.table}"
-    return wall_of(f"nftables ({gate.place})", [gate], None, show=show)
+    return wall_of(f"nftables ({gate.place})", group, None, show=show)

@@ -102,6 +102,10 @@ def test_what_nccl_is_told_decides_too() -> None:
     assert "NCCL_SOCKET_FAMILY" in finding.evidence[-1]
 
 
+DISCOVERY = [
+    f"-A INPUT -p ipv6-icmp -m icmp6 --icmpv6-type {number} -m hl --hl-eq 255 -j ACCEPT"
+    for number in (135, 136)
+]
 CONNTRACK = "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
 
 
@@ -109,12 +113,16 @@ CONNTRACK = "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
     ("rules", "policy", "is_open"),
     [
         (["-A INPUT -m rt --rt-type 0 -j DROP"], "ACCEPT", True),
-        (["-A INPUT -p ipv6-icmp -m icmp6 --icmpv6-type 135 -m hl --hl-eq 255 -j DROP"], "ACCEPT", True),
+        (["-A INPUT -p ipv6-icmp -m icmp6 --icmpv6-type 135 -m hl --hl-eq 255 -j DROP"], "ACCEPT", False),
+        (["-A INPUT -p ipv6-icmp -m icmp6 --icmpv6-type 128 -j DROP"], "ACCEPT", True),
+        (["-A INPUT -p ipv6-icmp -j DROP"], "ACCEPT", False),
         (["-A INPUT -s fd00::/8 -j DROP"], "ACCEPT", True),
         (["-A INPUT ! -s 2001:db8::/64 -j DROP"], "ACCEPT", True),
         (["-A INPUT ! -s fd00::/8 -j REJECT"], "ACCEPT", False),
         ([CONNTRACK], "DROP", False),
-        ([CONNTRACK, "-A INPUT -s 2001:db8::/64 -p tcp -j ACCEPT"], "DROP", True),
+        ([CONNTRACK, "-A INPUT -s 2001:db8::/64 -p tcp -j ACCEPT"], "DROP", False),
+        ([CONNTRACK, "-A INPUT -s 2001:db8::/64 -p tcp -j ACCEPT", *DISCOVERY], "DROP", True),
+        ([CONNTRACK, "-A INPUT -s 2001:db8::/64 -p tcp -j ACCEPT", *DISCOVERY[:1]], "DROP", False),
         (["-A INPUT -m iprange --src-range 2001:db8::1-2001:db8::f -j DROP"], "ACCEPT", False),
     ],
 )  # fmt: skip
@@ -144,6 +152,13 @@ def chains(*expressions: object, hook: str = "input", family: str = "ip6") -> Nf
     return NftRuleset(tables=((family, "t"),), chains=(chain,), sets=())
 
 
+DPORT = {
+    "match": {
+        "op": "==",
+        "left": {"payload": {"protocol": "tcp", "field": "dport"}},
+        "right": 29500,
+    }
+}
 NET = {"prefix": {"addr": PREFIX, "len": 64}}
 L4 = {"match": {"op": "==", "left": {"meta": {"key": "nfproto"}}, "right": "ipv6"}}
 
@@ -160,7 +175,21 @@ L4 = {"match": {"op": "==", "left": {"meta": {"key": "nfproto"}}, "right": "ipv6
         (chains([match("protocol", "tcp", "ip"), {"drop": None}], family="inet"), True),
         (chains([match("saddr", NET, "ip6"), {"drop": None}], family="ip"), True),
         (chains([match("ttl", 1, "ip"), {"drop": None}], family="inet"), True),
-        (chains([match("type", "nd-neighbor-solicit", "icmpv6"), {"drop": None}]), True),
+        (chains([match("type", "nd-neighbor-solicit", "icmpv6"), {"drop": None}]), False),
+        (chains([match("type", 136, "icmpv6"), {"drop": None}]), False),
+        (
+            chains([match("type", "nd-neighbor-advert", "icmpv6"), {"drop": None}], hook="output"),
+            False,
+        ),
+        (chains([match("type", "echo-request", "icmpv6"), {"drop": None}]), True),
+        (chains([match("nexthdr", "icmpv6", "ip6"), {"drop": None}]), False),
+        (
+            chains(
+                [match("nexthdr", "ipv6-icmp", "ip6"), {"accept": None}], [DPORT, {"drop": None}]
+            ),
+            False,
+        ),
+        (chains([match("hoplimit", 255, "ip6"), {"accept": None}]), True),
     ],
 )
 def test_rules_of_nftables(rules: NftRuleset, is_open: bool) -> None:
