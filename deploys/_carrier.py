@@ -10,14 +10,15 @@ net/ipv4/fib_frontend.c (fib_add_ifaddr), Documentation/networking/vrf.rst.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from remedy.deploys._peers import Place
-from remedy.deploys._ways import ways
+from remedy.deploys._peers import Place, names_of
+from remedy.deploys._ways import covered, in_order, length
 from remedy.firewall import spans
+from remedy.firewall.spans import Spans
 from remedy.plan import Workbench, command
-from remedy.probe import Routing
+from remedy.probe import FibRoute, PolicyRule, Routing
 
 LOCAL = "local"
 _VRF = "vrf"
@@ -47,23 +48,67 @@ def note_carrier(bench: Workbench[Any], place: Place, accepted: Collection[str])
 
 
 def note_own_address(bench: Workbench[Any], place: Place, routing: Routing) -> None:
-    """Name the cluster address where the host does not take packets for it."""
+    """Name what keeps the host from taking packets of peers for its cluster address."""
     own = {address.address for each in place.network.interfaces for address in each.addresses}
     if not any(route.kind == LOCAL and route.destination in own for route in routing.routes):
         return  # not read: without any of them nothing reaches the host, the probe neither
-    for way in ways(routing, spans.of_networks([place.address]), None):
-        culprit = way.route or way.rule
-        if way.outcome == LOCAL or not way.certain:
-            continue
-        shown = "no route" if culprit is None else culprit.text
+    for peers, culprit in _not_taken(routing, place):
         words = ["ip", "route", "add", LOCAL, place.address, "dev", place.carrier.name]
         words += ["table", LOCAL, "proto", "kernel", "scope", "host", "src", place.address]
+        fix = f"Add it: {command(words)}"
+        shown = f"no route of the type {LOCAL} for {place.address}"
+        if culprit is not None:
+            kind = "route" if isinstance(culprit, FibRoute) else "routing rule"
+            shown = f"{kind}, before the table {LOCAL}: {culprit.text}"
+            fix = f"Remove it, or have the table {LOCAL} come first: ip rule add lookup {LOCAL} pref 0"
         bench.blocked(
-            f"this host does not take packets for {place.address}, its cluster address",
-            (f"the way to its own address: {shown}", "no route of the type local comes first"),
-            f"Add it: {command(words)}; if a rule comes before the table local, see: ip rule",
+            f"this host does not take packets for {place.address}, its cluster address, from "
+            f"{names_of(bench.fleet, peers)}",
+            shown,
+            fix,
         )
-        return
+
+
+def _not_taken(
+    routing: Routing, place: Place
+) -> Iterator[tuple[Spans, FibRoute | PolicyRule | None]]:
+    """Yield the peers whose packets for the cluster address are lost as they come in, and by what."""
+    rest, own = place.peers, spans.of_networks([place.address])
+    is_late = False  # what comes after the table local loses only what that does not have
+    for rule in routing.rules:
+        part, certain = _of_arriving(rule, place, rest, own)
+        culprit: FibRoute | PolicyRule | None = rule
+        if not part or rule.action == "goto":
+            continue
+        is_late = is_late or (certain and rule.table == LOCAL)
+        if rule.action == "lookup":
+            found = (r for r in in_order(routing.routes, rule.table) if spans.meet(covered(r), own))
+            culprit = next(found, None)
+            if culprit is None or culprit.kind == "throw" or length(culprit) <= rule.suppress:
+                continue
+        is_taken = isinstance(culprit, FibRoute) and culprit.kind == LOCAL
+        if certain:
+            rest = spans.minus(rest, part)
+            if not is_taken:
+                yield part, None if is_late else culprit
+    if rest:
+        yield rest, None
+
+
+def _of_arriving(rule: PolicyRule, place: Place, peers: Spans, own: Spans) -> tuple[Spans, bool]:
+    """Return the peers whose packets a rule is for as they come in, and whether that is certain."""
+    certain, part = True, peers
+    for condition in rule.conditions:
+        key, _, value = condition.partition(" ")
+        if key == "iif":
+            part = part if value == place.carrier.name else ()
+        elif (key, value) not in (("ipproto", "tcp"), ("ipproto", "6")):
+            certain = False
+    if rule.destination != "all" and not spans.meet(own, spans.of_networks([rule.destination])):
+        part = ()
+    if rule.source != "all":
+        part = spans.meet(part, spans.of_networks([rule.source]))
+    return (spans.minus(peers, part) if rule.inverted else part), certain
 
 
 def _note_down(bench: Workbench[Any], place: Place) -> None:

@@ -44,6 +44,8 @@ DEBUG: Mapping[str, tuple[str, str]] = {
     "CUDA_LAUNCH_BLOCKING": ("env-not-propagated", "every kernel is waited for"),
 }
 """Switches for finding faults: left behind they cost speed, or hide what is wrong."""
+SHELL_FILES = frozenset(("BASH_ENV",))
+"""What names a file that each shell reads which runs a command over ssh (bash(1), INVOCATION)."""
 CONTAINER_DAEMONS = ("dockerd", "containerd")  # no container gets what they have
 _OWN = re.compile(r"IFNAME|NET_DEVICES|_IF_IP|TORCHELASTIC|_RANK")
 _COMPARED = re.compile(
@@ -157,6 +159,15 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     environment = around.bench.host.environment
     if isinstance(environment, Unknown):
         return
+    for name in SHELL_FILES & environment.keys():
+        shown = f"{name}={environment[name]}"
+        around.bench.unknown(
+            f"what {environment[name]} sets for jobs is not known: sessions over ssh have {name}",
+            f"{shown}: each bash reads that file",
+            f"Look at the file, and take {name} out of where it is set: /etc/environment, pam_env.conf, SetEnv of "
+            "sshd.",
+            label="env-not-propagated",
+        )
     known = {(setting.name, setting.value) for setting in around.settings}
     known |= set(switched_off(around.bench.host, around.targets))
     for name in sorted(

@@ -1,10 +1,13 @@
-"""Units and the network: systemd lets the processes of jobs talk to the cluster's hosts.
+"""Units and the network: systemd lets jobs talk to the cluster's hosts, and take what they need.
 
 Finds: a unit, or a slice that it is in, whose settings keep packets of its processes from peers, though no
 firewall shows a rule: IPAddressDeny= without an IPAddressAllow= for them, RestrictNetworkInterfaces= without
 the cluster's interface, PrivateNetwork=, RestrictAddressFamilies= without AF_INET; each with file and line. It
 is UNKNOWN what a program decides (IPIngressFilterPath=, IPEgressFilterPath=), which ports SocketBindDeny=
 leaves, and what another network namespace leads to (NetworkNamespacePath=).
+
+So is what leaves jobs too little there: MemoryMax= below half of the memory, TasksMax=, CPUQuota= below a CPU,
+DevicePolicy= on hosts with GPUs, RuntimeMaxSec=.
 
 How it is judged: the files of units and their drop-ins, as systemd adds them up, also those of `systemctl
 set-property`. Looked at are sessions of users (user.slice, user-UID.slice, sessions and user@UID.service),
@@ -31,6 +34,7 @@ from remedy.deploys import _units
 from remedy.deploys._ipv6 import ipv6_peers
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.deploys._systemd import FALSE
+from remedy.deploys._unit_resources import LABEL, too_little
 from remedy.deploys._units import UnitLine
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
@@ -78,7 +82,7 @@ class Jobs:
     units: tuple[str, ...]
 
 
-@remedy("Units and the network", UnitNetworkSpec, finds=(CAUSE,), order=92)
+@remedy("Units and the network", UnitNetworkSpec, finds=(CAUSE, LABEL), order=92)
 def unit_network(bench: Bench) -> None:
     """Look for settings of units that keep jobs from peers."""
     place = place_of(bench.fleet, bench.host)
@@ -93,6 +97,11 @@ def unit_network(bench: Bench) -> None:
             if not said.issuperset(line.text for line in culprits):
                 said |= {line.text for line in culprits}
                 _note(bench, title, culprits)
+        for title, line in too_little(bench.host, jobs.words, lines):
+            if line.text not in said:
+                said.add(line.text)
+                fix = f"Remove it: systemctl edit {line.unit}; if it is right, {_accept(line)}"
+                bench.blocked(title, line.shown, fix, label=LABEL)
         for line in _by_program(lines):
             if line.text not in said:
                 said.add(line.text)

@@ -244,7 +244,7 @@ def _route(entry: Mapping[str, Any]) -> FibRoute:
     if entry.get("metric"):
         words += ["metric", str(entry["metric"])]
     for hop in hops:
-        words += ["nexthop", *(str(x) for x in ("via", hop.get("gateway", "")) if x)]
+        words += ["nexthop", *(("via", str(hop["gateway"])) if hop.get("gateway") else ())]
         words += ["dev", str(hop.get("dev", ""))]
     words += ["encap", str(entry["encap"])] if "encap" in entry else []
     for metric in entry.get("metrics", ()):

@@ -271,6 +271,7 @@ _MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
 _UNIT_KEYS = (
     "Slice|IPAddressAllow|IPAddressDeny|IPIngressFilterPath|IPEgressFilterPath|RestrictNetworkInterfaces"
     "|SocketBindAllow|SocketBindDeny|RestrictAddressFamilies|PrivateNetwork|NetworkNamespacePath"
+    "|MemoryMax|MemoryHigh|MemoryLimit|TasksMax|CPUQuota|DevicePolicy|RuntimeMaxSec"
 )
 _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters"
 

@@ -114,7 +114,7 @@ def route_in_parts(host: Host) -> None:
 
 @fault("marked-and-lost", "iptables marks what goes to peers, and a routing rule drops that mark")
 def marked_and_lost(host: Host) -> None:
-    mark = "OUTPUT -p tcp -m tcp --dport 1024:65535 -j MARK --set-mark 7"
+    mark = f"OUTPUT -d {host.lab.cluster} -p tcp -j MARK --set-mark 7"
     rule = "fwmark 7 blackhole priority 92"
     host.must(
         f"iptables-nft -t mangle -C {mark} 2>/dev/null || iptables-nft -t mangle -A {mark}; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.probe import Firewalls, HostState, Interface, Network, Routing
+from remedy.probe import Firewalls, HostState, Interface, Network, PolicyRule, Routing
 from remedy.probe.routing import _route
 from tests.unit.build import NO_FIREWALL, record
 from tests.unit.deploys.ways_bench import LINK, MAIN, PEER, THIRD, host, routing, rule
@@ -86,10 +86,25 @@ def test_an_address_without_its_route_is_not_the_hosts() -> None:
     assert of(state.model_copy(update={"routing": whole})) == []
 
 
-def test_a_rule_before_the_table_local_takes_the_own_address() -> None:
-    first = rule(1, "blackhole", destination="10.0.0.0/24")
+@pytest.mark.parametrize(
+    ("first", "names"),
+    [
+        (rule(1, "blackhole", destination="10.0.0.0/24"), "b,c"),
+        (rule(1, "blackhole", conditions=("iif eth0",)), "b,c"),
+        (rule(1, "prohibit", source=PEER, conditions=("iif eth0",)), "b"),
+        (rule(1, "blackhole", conditions=("iif mgmt",)), ""),
+        (rule(1, "blackhole", source="192.0.2.0/24"), ""),
+        (rule(1, "blackhole", conditions=("iif eth0", "ipproto udp")), ""),
+    ],
+)
+def test_a_rule_before_the_table_local_takes_what_arrives(first: PolicyRule, names: str) -> None:
     state = host("a", "10.0.0.1", routing(LINK, OWN, rules=(first, rule(2, table="local"), MAIN)))
-    assert "does not take packets for 10.0.0.1" in of(state)[0].title
+    titles = [f.title for f in of(state) if "does not take packets" in f.title]
+    assert titles == (
+        [f"this host does not take packets for 10.0.0.1, its cluster address, from {names}"]
+        if names
+        else []
+    )
 
 
 # ---- several ways, and what a route does to packets

@@ -70,3 +70,10 @@ def with_ipv6(state: HostState) -> HostState:
     )
     network = state.network.model_copy(update={"interfaces": interfaces})
     return state.model_copy(update={"network": network})
+
+
+def test_a_file_that_each_bash_reads_is_not_known() -> None:
+    state = host(environment={"BASH_ENV": "/etc/site.sh"})
+    (finding,) = findings(state, FindingKind.UNKNOWN)
+    assert finding.title.startswith("what /etc/site.sh sets for jobs is not known")
+    assert finding.evidence == ("BASH_ENV=/etc/site.sh: each bash reads that file",)

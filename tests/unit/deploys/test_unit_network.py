@@ -69,3 +69,33 @@ def test_a_line_is_accepted_by_its_text() -> None:
     path = f"{ETC}/user.slice.d/x.conf"
     assert said((path, DENY), accept=(f"{path}: {DENY}",)) == []
     assert said((path, "IPAddressDeny=10.0.0.0/8"), accept=(f"{path}: {DENY}",))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        ("user-.slice.d/x.conf", "MemoryMax=100M", "sessions of users have 100.0 MiB of memory together"),
+        ("user.slice.d/x.conf", "MemoryHigh=10%", "sessions of users have 10% of the memory together"),
+        ("user-.slice.d/x.conf", "TasksMax=12", "have 12 processes and threads together"),
+        ("system.slice.d/x.conf", "CPUQuota=20%", "containers and services use 20% of a CPU together"),
+        ("slurmd.service.d/x.conf", "RuntimeMaxSec=1h", "slurmd.service run for 1h, and ends them then"),
+        ("user-.slice.d/x.conf", "MemoryMax=90%", ""),
+        ("user-.slice.d/x.conf", "MemoryMax=infinity", ""),
+        ("user-.slice.d/x.conf", "MemoryMax=60G", ""),
+        ("user-.slice.d/10-defaults.conf", "TasksMax=33%", ""),
+        ("user-.slice.d/x.conf", "TasksMax=infinity", ""),
+        ("user-.slice.d/x.conf", "CPUQuota=800%", ""),
+        ("user-.slice.d/x.conf", "DevicePolicy=closed", ""),  # the host has no GPU
+        ("slurmd.service.d/x.conf", "RuntimeMaxSec=infinity", ""),
+    ],
+)  # fmt: skip
+def test_what_leaves_jobs_too_little_is_named(path: str, text: str, words: str) -> None:
+    place = f"{ETC}/{path}"
+    found = said((place, text), memory=64 << 30)
+    assert len(found) == bool(words)
+    for finding in found:
+        assert finding.kind is FindingKind.BLOCKED
+        assert finding.label == "session-limit"
+        assert words in finding.title
+        assert finding.evidence == (f"{place}:1: {text}",)
+        assert said((place, text), memory=64 << 30, accept=(f"{place}: {text}",)) == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from remedy.deploys.unit_network import UnitNetworkSpec
 from remedy.plan import Finding, make_plan
-from remedy.probe import HostState, Mention, Unit
-from tests.unit.build import WHEN, fleet, host_state, with_section
+from remedy.probe import HostState, Kernel, Mention, Unit
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 ETC, RUN, USR = "/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"
 SERVICES = ("slurmd.service", "kubelet.service")
@@ -20,9 +20,12 @@ def host(*lines: tuple[str, str]) -> HostState:
     return host_state("a", "10.0.0.1").model_copy(update={"mentions": mentions, "units": units})
 
 
-def said(*lines: tuple[str, str], accept: tuple[str, ...] = ()) -> list[Finding]:
+def said(*lines: tuple[str, str], accept: tuple[str, ...] = (), memory: int = 0) -> list[Finding]:
     spec = with_section("unit_network", UnitNetworkSpec(accept=accept))
-    hosts = fleet(host(*lines), host_state("b", "10.0.0.2"), host_state("c", "10.0.0.3"), spec=spec)
+    state = host(*lines)
+    if memory:
+        state = state.model_copy(update={"kernel": record(Kernel, memory=memory)})
+    hosts = fleet(state, host_state("b", "10.0.0.2"), host_state("c", "10.0.0.3"), spec=spec)
     plan = make_plan(hosts, WHEN, only="unit_network")
     assert plan.changes == ()
     return [finding for finding in plan.findings if finding.host == "a"]

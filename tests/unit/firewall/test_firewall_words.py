@@ -68,7 +68,7 @@ def test_a_flag_of_tcp_is_its_bit(flag: str, bit: int) -> None:
             ("ether", "type", "ethertype"), ("arp", "saddr ip", "arp-saddr"), ("arp", "daddr ip", "arp-daddr"),
             ("arp", "operation", "arp-operation"), ("arp", "htype", "arp htype"), ("ip", "ttl", "ip ttl"),
             ("tcp", "window", "tcp window"), ("udp", "dport", "never"), ("icmp", "type", "never"),
-            ("icmpv6", "type", "never"), ("igmp", "type", "never"), ("sctp", "dport", "never"),
+            ("icmpv6", "type", "icmpv6 type"), ("igmp", "type", "never"), ("sctp", "dport", "never"),
             ("dccp", "dport", "never"), ("udplite", "dport", "never"), ("ah", "spi", "never"),
             ("esp", "spi", "never"), ("comp", "cpi", "never"),
         ]),
