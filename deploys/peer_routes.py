@@ -35,6 +35,7 @@ from remedy.deploys._losses import Loss, losses
 from remedy.deploys._marks import marks_of
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.deploys._prefixes import note_prefix
+from remedy.deploys._sources import note_source
 from remedy.deploys._ways import (
     LOST,
     covered,
@@ -80,6 +81,7 @@ def peer_routes(bench: Bench) -> None:
     routing = bench.need(bench.host.routing, "the routes and routing rules")
     note_own_address(bench, place, routing)
     note_prefix(bench, place, routing)
+    note_source(bench, place, routing)
     missing = _missing_route(routing, place)
     after = routing if missing is None else with_one(routing, missing)
     stuck: list[Loss] = []

@@ -100,7 +100,10 @@ def unit_network(bench: Bench) -> None:
         for title, line in too_little(bench.host, jobs.words, lines):
             if line.text not in said:
                 said.add(line.text)
-                fix = f"Remove it: systemctl edit {line.unit}; if it is right, {_accept(line)}"
+                fix = (
+                    f"Remove line {line.number} of {line.path}, then: systemctl daemon-reload. If it is right, "
+                    f"{_accept(line)}"
+                )
                 bench.blocked(title, line.shown, fix, label=LABEL)
         for line in _by_program(lines):
             if line.text not in said:

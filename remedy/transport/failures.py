@@ -58,6 +58,13 @@ def explain_no_start(node: Node, output: str) -> RemedyError:
         output: what the shell printed, of both streams.
     """
     lines = [line for line in output.splitlines() if line.strip()]
+    if "Password change required" in output:
+        return UnreachableError(
+            f"{at_host(node)}: the login was accepted, and the user's password has to be changed first: "
+            f"{_shown(lines[-1].strip())}",
+            next_step="Change it by hand (ssh with a terminal), or, where only keys are used, on its console: "
+            "chage -d $(date +%F) USER",
+        )
     printed = f"; it printed: {_shown(lines[-1].strip())}" if lines else ", and printed nothing"
     return UnreachableError(
         f"{at_host(node)}: the login was accepted, and the login shell ended before the command began{printed}",
@@ -94,11 +101,30 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
             f"{at}: there is no ssh key to log in with: {_shown(text)}",
             next_step="Set ssh_key in the inventory, or load a key into the ssh agent (ssh-add -l).",
         )
+    if "Authentication" in text and ("saw EOF" in text or "shut down" in text):
+        return UnreachableError(
+            f"{at}: sshd closed the connection as it was to let us in: {_shown(text)}",
+            next_step="PAM's account part refuses: an expired or locked account (chage -l USER), /etc/nologin, "
+            f"/etc/security/access.conf. On its console: {SSHD_LOG}",
+        )
     if "Authentication" in text:
         return UnreachableError(
             f"{at}: the host refused to log us in: {_shown(text)}",
-            next_step="Check ssh_user and ssh_key of the inventory, and the key in the host's "
-            "~/.ssh/authorized_keys.",
+            next_step="Check ssh_user and ssh_key of the inventory, the key in the host's "
+            "~/.ssh/authorized_keys, and AllowUsers, DenyUsers and PermitRootLogin in its sshd_config. Which it "
+            f"was, on its console: {SSHD_LOG}",
+        )
+    if "protocol banner" in text:
+        return UnreachableError(
+            f"{at}: the connection was taken, and closed before sshd's greeting: {_shown(text)}",
+            next_step="It refuses this machine, or too many at once: /etc/hosts.deny, MaxStartups, "
+            f"PerSourceMaxStartups, fail2ban. On its console: {SSHD_LOG}",
+        )
+    if "Incompatible ssh" in text:
+        return UnreachableError(
+            f"{at}: its sshd has no algorithm in common with remedy: {_shown(text)}",
+            next_step="Allow one more in its sshd_config, such as curve25519-sha256 or aes256-ctr. What it has, "
+            "on its console: sshd -T | grep -E 'algorithms|ciphers|macs'",
         )
     if "resolve" in text:
         return UnreachableError(

@@ -188,3 +188,28 @@ def test_a_rule_for_packets_without_a_mark_is_for_those_of_jobs() -> None:
     (found, *_) = of(host("a", "10.0.0.1", routing(LINK, rules=(unmarked, MAIN))))
     assert found.kind == "blocked"
     assert "drops what this host sends to b,c" in found.title
+
+
+# ---- the source
+
+
+CLOSED = "*filter\n:INPUT ACCEPT\n-A INPUT -s 192.0.2.1 -j DROP\nCOMMIT\n"
+
+
+@pytest.mark.parametrize(("rules", "kind"), [("", "report"), (CLOSED, "blocked")])
+def test_a_host_that_connects_from_another_address_is_named(rules: str, kind: str) -> None:
+    other = "10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.99"
+    state = host("a", "10.0.0.1", routing(other))
+    assert isinstance(state.network, Network)
+    own = state.network.interfaces[0]
+    addresses = (*own.addresses, *with_address("10.0.0.99"))
+    network = state.network.model_copy(
+        update={"interfaces": (own.model_copy(update={"addresses": addresses}),)}
+    )
+    walled = host("b", PEER).model_copy(update={"firewalls": marking(rules)})
+    changed = state.model_copy(update={"network": network})
+    (found,) = said(planned("peer_routes", changed, walled))
+    assert found.kind == kind
+    assert found.title.startswith("this host connects from 10.0.0.99, and not from 10.0.0.1")
+    assert found.evidence[0] == f"route: {other}"
+    assert "ip route change 10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.1" in found.fix

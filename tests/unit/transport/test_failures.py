@@ -66,6 +66,14 @@ def test_every_stage_has_a_deadline_of_the_settings_but_the_script() -> None:
     [
         ("Authentication error (username=x) (Authentication failed.)", UnreachableError,
          "refused to log us in", "authorized_keys"),
+        ("Authentication error (username=x) (Authentication failed.)", UnreachableError,
+         "refused to log us in", "AllowUsers"),
+        ("Authentication error (username=x) (Authentication failed: transport shut down or saw EOF)",
+         UnreachableError, "sshd closed the connection as it was to let us in", "/etc/nologin"),
+        ("SSH error (Error reading SSH protocol banner[Errno 104] Connection reset by peer)",
+         UnreachableError, "closed before sshd's greeting", "/etc/hosts.deny"),
+        ("SSH error (Incompatible ssh peer (no acceptable kex algorithm))", UnreachableError,
+         "no algorithm in common", "sshd -T"),
         ("SSH error (No authentication methods available)", UnreachableError,
          "no ssh key to log in with", "ssh-add -l"),
         ("PyinfraError: Private key file (k) is encrypted, set ssh_key_password to use this key",
@@ -159,6 +167,9 @@ def test_a_login_shell_that_ends_is_no_refused_key() -> None:
     assert "This account is currently not available." in error.message
     assert "/etc/passwd" in error.next_step
     assert "printed nothing" in explain_no_start(NODE, " \n").message
+    due = explain_no_start(NODE, "Password change required but no TTY available.\n")
+    assert "password has to be changed first" in due.message
+    assert "chage -d" in due.next_step
 
 
 def test_a_session_that_is_refused_is_no_broken_connection() -> None:
