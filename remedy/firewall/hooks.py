@@ -157,6 +157,7 @@ def gates(
     marks = any(map(iptables_rules.marks_connections, tables.of(path.family).values()))
     marks = marks or nftables_rules.marks_connections(tables.nft)
     untracked: dict[str, list[Part]] = {}
+    zoned: dict[str, list[Part]] = {}
     for way, hooks in _WAYS:
         flow = _flow(way, path, marks=marks)
         parts = _parts(way, traffic)
@@ -172,8 +173,9 @@ def gates(
             parts = (*judgement.passed, *later)
             yield Gate(step.kind, step.place, way, False, judgement, step.chain)
         untracked[way] = [part for part in parts if part.state == UNTRACKED]
+        zoned[way] = [part for part in parts if part.zoned and part.state != UNTRACKED]
         yield from _arp_gates(steps, hooks, flow, path, traffic, accepted)
-    yield from _answers(steps, path, untracked, traffic, accepted, marks=marks)
+    yield from _answers(steps, path, untracked, zoned, traffic, accepted, marks=marks)
 
 
 def _steps(tables: Tables, family: str) -> Iterator[_Step]:
@@ -354,6 +356,7 @@ def _answers(
     steps: list[_Step],
     path: Path,
     untracked: Mapping[str, list[Part]],
+    zoned: Mapping[str, list[Part]],
     traffic: Traffic,
     accepted: frozenset[str],
     *,
@@ -361,14 +364,19 @@ def _answers(
 ) -> Iterator[Gate]:
     """Yield the base chains once more for the answers to packets that no connection is known of.
 
-    Where one way is untracked and the other is not, connection tracking calls the answers invalid.
+    Where one way is untracked and the other is not, connection tracking calls the answers invalid; where one
+    way has a zone of its own, all but the first packet of a connection.
     """
     for way, hooks in _WAYS:
-        opposite = untracked["out" if way == "in" else "in"]
+        back: Way = "out" if way == "in" else "in"
+        opposite = [*untracked[back], *(zoned[back] if not zoned[way] else ())]
         parts = tuple(
             Part(part.peers, part.dports, part.sports, INVALID, not part.reply, why=part.why)
             for part in opposite
         )
+        if not zoned[back]:
+            apart = (part for part in zoned[way] if part.state == ESTABLISHED)
+            parts = (*parts, *(part._replace(state=INVALID) for part in apart))
         if not parts or untracked[way]:
             continue
         flow = _flow(way, path, marks=marks)

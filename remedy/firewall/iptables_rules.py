@@ -67,6 +67,7 @@ class _Line:
     connection_mark: bool = False
     restores_mark: bool = False
     source: Spans = ()
+    zones: bool = False
 
     def plus(self, test: Test) -> _Line:
         """Return the line with a condition more."""
@@ -277,6 +278,7 @@ def read_rule(line: str, ipsets: str | None = None, family: str = "inet") -> Rea
         rule.connection_mark,
         rule.restores_mark,
         rule.source,
+        rule.zones,
     )
 
 
@@ -316,6 +318,8 @@ def _read_option(
             return _with_mark(rule, option, value)
         if option == "--notrack":
             return replace(rule, untracks=True)
+        if option.startswith("--zone"):
+            return replace(rule, zones=value != "0")
         if _keeps_hops(option, value):
             return replace(rule, action="pass", unread=())
         if option == "--to-source":

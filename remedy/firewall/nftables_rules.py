@@ -81,6 +81,7 @@ class _Statements:
     unread: tuple[str, ...] = ()
     mark: tuple[int, int | None] | None = None
     untracks: bool = False
+    zones: bool = False
     connection_mark: bool = False
     fills: bool = False
     passing: frozenset[bool] = frozenset()
@@ -177,6 +178,7 @@ def _rule(read: _Statements, words: str, action: str, target: str) -> ReadRule:
         read.mark,
         read.untracks,
         read.connection_mark,
+        zones=read.zones,
     )
 
 
@@ -264,6 +266,8 @@ def _mangled(read: _Statements, value: Mapping[str, Any]) -> _Statements:
         return replace(read, mark=mark_change(value["value"]))
     if key == {"ct": {"key": "mark"}}:
         return replace(read, connection_mark=True)
+    if isinstance(key, dict) and key.get("ct", {}).get("key") == "zone":
+        return replace(read, zones=value.get("value") != 0)
     name, _ = field_of(key)
     if _survives(key, name, value.get("value")):
         return read

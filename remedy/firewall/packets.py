@@ -51,7 +51,8 @@ class Part(NamedTuple):
     ``state``: what connection tracking says of them; of ARP the operation. ``reply``: whether they answer, so
     that ``sports`` are the ports of the service. ``mark``: None where it is not known. ``why``: the rule on
     which it depends whether they get here at all; "" where they do. ``opens``: whether they
-    are the first answer of a connection.
+    are the first answer of a connection. ``zoned``: whether connection tracking has them in a zone of
+    their own.
     """
 
     peers: Spans
@@ -62,6 +63,7 @@ class Part(NamedTuple):
     mark: int | None = 0
     why: str = ""
     opens: bool = False
+    zoned: bool = False
 
     @property
     def ports(self) -> Spans:

@@ -41,7 +41,7 @@ class ReadRule:
         target: the chain of a jump or goto.
         unread: what in it nobody can answer, in a word or two each.
         mark: as in ``Rule``.
-        untracks: as in ``Rule``.
+        untracks: as in ``Rule``; ``zones``, too.
         connection_mark: whether it gives connections a mark.
         restores_mark: whether the mark that it gives is that of the connection.
         source: the addresses of IPv4 that it gives packets as their source; () for none, or its interface's.
@@ -57,11 +57,12 @@ class ReadRule:
     connection_mark: bool = False
     restores_mark: bool = False
     source: Spans = ()
+    zones: bool = False
 
     @property
     def matters(self) -> bool:
         """Whether it does anything to packets."""
-        return self.action != "pass" or self.mark is not None or self.untracks
+        return self.action != "pass" or self.mark is not None or self.untracks or self.zones
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ def _rule(
         unless=unless,
         mark=(0, 0) if rule.restores_mark and not flow.connection_marks else rule.mark,
         untracks=rule.untracks,
+        zones=rule.zones,
         unread=tuple(dict.fromkeys(reasons)),
     )
 

@@ -47,6 +47,7 @@ class Rule:
         mark: which bits of the mark it keeps, and which it flips then; None: it leaves the mark alone; bits to
             flip that are None: not known.
         untracks: whether it takes the packets out of connection tracking.
+        zones: whether it gives them a zone of connection tracking of their own.
         unread: what makes it uncertain, in a word or two each.
     """
 
@@ -59,6 +60,7 @@ class Rule:
     unless: tuple[Box, ...] = ()
     mark: tuple[int, int | None] | None = None
     untracks: bool = False
+    zones: bool = False
     unread: tuple[str, ...] = ()
 
 
@@ -257,6 +259,8 @@ def _altered(part: Part, rule: Rule) -> Part:
     """Return packets as a rule leaves them."""
     if rule.untracks:
         part = part._replace(state=UNTRACKED)
+    if rule.zones:
+        part = part._replace(zoned=True)
     if rule.mark is None:
         return part
     keep, flip = rule.mark
@@ -353,8 +357,10 @@ def _named_once(walk: _Walk) -> tuple[Doubt, ...]:
 
 def _unsplit(before: list[Part], after: Iterable[Part]) -> tuple[Part, ...]:
     """Return packets as they leave a chain; as they came, where nothing but their grouping has changed."""
-    known = {(part.state, part.mark) for part in before}
-    leaving = [part for part in after if not part.why or (part.state, part.mark) not in known]
-    if all((part.state, part.mark) in known for part in leaving):
+    known = {(part.state, part.mark, part.zoned) for part in before}
+    leaving = [
+        part for part in after if not part.why or (part.state, part.mark, part.zoned) not in known
+    ]
+    if all((part.state, part.mark, part.zoned) in known for part in leaving):
         return tuple(before)
     return tuple(_several(leaving))

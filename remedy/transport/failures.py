@@ -111,8 +111,8 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         return UnreachableError(
             f"{at}: the host refused to log us in: {_shown(text)}",
             next_step="Check ssh_user and ssh_key of the inventory, the key in the host's "
-            "~/.ssh/authorized_keys, and AllowUsers, DenyUsers and PermitRootLogin in its sshd_config. Which it "
-            f"was, on its console: {SSHD_LOG}",
+            "~/.ssh/authorized_keys, and AllowUsers, DenyUsers and PermitRootLogin in its sshd_config. Which "
+            f"it was, on its console: {SSHD_LOG}",
         )
     if "protocol banner" in text:
         return UnreachableError(
@@ -123,8 +123,8 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
     if "Incompatible ssh" in text:
         return UnreachableError(
             f"{at}: its sshd has no algorithm in common with remedy: {_shown(text)}",
-            next_step="Allow one more in its sshd_config, such as curve25519-sha256 or aes256-ctr. What it has, "
-            "on its console: sshd -T | grep -E 'algorithms|ciphers|macs'",
+            next_step="Allow one more in its sshd_config, such as curve25519-sha256 or aes256-ctr. What it "
+            "has, on its console: sshd -T | grep -E 'algorithms|ciphers|macs'",
         )
     if "resolve" in text:
         return UnreachableError(

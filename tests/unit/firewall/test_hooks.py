@@ -208,3 +208,32 @@ def test_five_thousand_rules_are_judged() -> None:
         found = list(gates(Tables(NO_NFT, {"nft": text}), TRAFFIC, WAY))
         assert not any(gate.judgement.exhausted for gate in found), name
         assert any(gate.judgement.dropped for gate in found), name
+
+
+ZONE = {"mangle": {"key": {"ct": {"key": "zone"}}, "value": 5}}
+INVALID = {"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": "invalid"}}
+
+
+def test_a_zone_of_connection_tracking_for_one_way_loses_what_is_invalid_then() -> None:
+    drops = chain("inet", "input", [INVALID, {"drop": None}])
+    incoming = chain("inet", "prerouting", [ZONE], priority=-300)
+    outgoing = chain("inet", "output", [ZONE], priority=-300)
+    assert any(gate.judgement.dropped for gate in passed(drops, incoming))
+    assert any(gate.judgement.dropped for gate in passed(drops, outgoing))
+    assert not any(gate.judgement.dropped for gate in passed(drops, incoming, outgoing))
+    assert not any(gate.judgement.dropped for gate in passed(incoming))
+    elsewhere = chain(
+        "inet", "prerouting", [match("ip", "saddr", "192.0.2.1"), ZONE], priority=-300
+    )
+    assert not any(gate.judgement.dropped for gate in passed(drops, elsewhere))
+
+
+@pytest.mark.parametrize(("zone", "is_lost"), [("--zone 5", True), ("--zone 0", False)])
+def test_a_zone_of_iptables_is_one(zone: str, is_lost: bool) -> None:
+    text = (
+        f"*raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\n-A PREROUTING -p tcp -j CT {zone}\nCOMMIT\n"
+        "*filter\n:INPUT ACCEPT\n:OUTPUT ACCEPT\n"
+        "-A INPUT -m conntrack --ctstate INVALID -j DROP\nCOMMIT\n"
+    )
+    found = list(gates(Tables(NO_NFT, {"nft": text}), TRAFFIC, WAY))
+    assert any(gate.judgement.dropped for gate in found) is is_lost

@@ -92,7 +92,7 @@ def test_what_a_rule_does_with_what_it_matches(target: str, action: str, chain: 
     "target",
     [
         "-j LOG --log-prefix x --log-level 4", "-j NFLOG --nflog-group 2", "-j ULOG", "-j AUDIT --type accept",
-        "-j TRACE", "-j TCPMSS --clamp-mss-to-pmtu", "-j CT --helper ftp", "-j CT --zone 3",
+        "-j TRACE", "-j TCPMSS --clamp-mss-to-pmtu", "-j CT --helper ftp", "-j CT --zone 0",
         "-j CONNMARK --save-mark --nfmask 0xffffffff --ctmask 0xffffffff", "-j SET --add-set seen src",
         "-j CLASSIFY --set-class 1:1", "-j TTL --ttl-inc 1", "-j TTL --ttl-set 64",
         "-j DSCP --set-dscp 0x2e", "",
