@@ -201,7 +201,7 @@ def _ports_left(values: Mapping[str, str]) -> Iterator[Shortage]:
     number = sum(last - first + 1 for first, last in free)
     if number >= FEWEST_PORTS:
         return
-    shown = (f"{RESERVED_KEY} = {kept}", f"{RANGE_KEY} = {low} {high}")
+    shown: tuple[str, ...] = (f"{RESERVED_KEY} = {kept}", f"{RANGE_KEY} = {low} {high}")
     if span[1] - span[0] + 1 < FEWEST_PORTS:
         shown = shown[1:] if not kept else shown[::-1]
     yield Shortage(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from remedy.probe import Firewalls, HostState, Interface, Network, PolicyRule, Routing
@@ -17,7 +19,7 @@ MARKED = rule(9, table="7", conditions=("fwmark 0x1",))
 LOST = "blackhole default table 7"
 
 
-def of(state: HostState, **settings: object) -> list[Said]:
+def of(state: HostState, **settings: Any) -> list[Said]:
     return said(planned("peer_routes", state, host("b", PEER), host("c", THIRD), **settings))
 
 

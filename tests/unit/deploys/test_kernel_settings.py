@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from remedy.probe import HostState, Names, Sysctls, SysctlSetting
@@ -48,7 +50,7 @@ def host(
     )
 
 
-def of(state: HostState, **settings: object) -> list[Said]:
+def of(state: HostState, **settings: Any) -> list[Said]:
     return said(planned("kernel_settings", state, host_state("b", "10.0.0.2"), **settings))
 
 

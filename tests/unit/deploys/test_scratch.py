@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from remedy.probe import File, HostState, Mount, Space
@@ -42,7 +44,7 @@ def host(
     return state.model_copy(update={"mounts": mounts, "space": rooms})
 
 
-def of(state: HostState, **settings: object) -> list[Said]:
+def of(state: HostState, **settings: Any) -> list[Said]:
     return said(planned("scratch", state, host_state("b", "10.0.0.2"), **settings))
 
 
