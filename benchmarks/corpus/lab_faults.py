@@ -28,6 +28,8 @@ WITHOUT_A_LOG = {
     "node-replaced": "the fresh disk has no program that could print anything",
     "stale-launch-variables": "all ranks wait, and no launcher prints a word",
     "wrong-mpi-interface": "its words are those of mpi-interface.log",
+    "little-cpu-time": "a job runs as before for a minute; then the shell says CPU time limit exceeded",
+    "shm-for-root-only": "the jobs are root's, who may write there",
     "unconfirmed-change": "a job runs as before; it is remedy that must wait",
 }
 WITHOUT_A_LOG |= dict.fromkeys(
@@ -57,6 +59,7 @@ WITHOUT_A_LOG |= dict.fromkeys(
         *("boots-into-nftables", "boots-into-iptables", "boots-into-ufw", "boots-into-firewalld"),
         *("boots-with-other-ports", "boots-without-a-peer", "boots-without-ssh"),
         *("boots-with-another-name", "boots-into-a-script"),
+        *("boots-into-rescue", "boots-with-ssh-masked"),
     ),
     "a job runs as before; it is the next boot that is wrong",
 )
@@ -65,6 +68,8 @@ WITHOUT_A_LOG |= dict.fromkeys(
         *("route-unreachable", "route-elsewhere", "route-gone", "rule-prohibits", "ipsec-blocks"),
         *("rule-for-some-ports", "neighbour-wrong", "interface-without-arp", "queue-blackhole"),
         *("filter-redirects", "neighbours-unasked", "prefix-too-long"),
+        *("own-address-gone", "interface-in-bridge", "route-in-parts", "marked-and-lost"),
+        *("queue-short", "small-buffers"),
         *("firewall-arp", "firewall-ingress", "firewall-notrack", "firewall-raw"),
         *("firewall-firewalld-direct", "firewall-firewalld-outgoing", "firewall-iptables-outgoing"),
         *("firewall-nftables-outgoing", "firewall-ufw-outgoing"),
