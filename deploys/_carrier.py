@@ -22,6 +22,7 @@ from remedy.probe import FibRoute, PolicyRule, Routing
 
 LOCAL = "local"
 _VRF = "vrf"
+_OF_TCP = (("ipproto", "tcp"), ("ipproto", "6"))
 
 
 def note_carrier(bench: Workbench[Any], place: Place, accepted: Collection[str]) -> bool:
@@ -76,39 +77,43 @@ def _not_taken(
     rest, own = place.peers, spans.of_networks([place.address])
     is_late = False  # what comes after the table local loses only what that does not have
     for rule in routing.rules:
-        part, certain = _of_arriving(rule, place, rest, own)
-        culprit: FibRoute | PolicyRule | None = rule
+        part = _arriving_by(rule, place, rest, own)
         if not part or rule.action == "goto":
             continue
-        is_late = is_late or (certain and rule.table == LOCAL)
-        if rule.action == "lookup":
-            found = (r for r in in_order(routing.routes, rule.table) if spans.meet(covered(r), own))
-            culprit = next(found, None)
-            if culprit is None or culprit.kind == "throw" or length(culprit) <= rule.suppress:
-                continue
-        is_taken = isinstance(culprit, FibRoute) and culprit.kind == LOCAL
-        if certain:
-            rest = spans.minus(rest, part)
-            if not is_taken:
-                yield part, None if is_late else culprit
+        is_late = is_late or rule.table == LOCAL
+        culprit = _found(routing, rule, own) if rule.action == "lookup" else rule
+        if culprit is None:
+            continue
+        rest = spans.minus(rest, part)
+        if not (isinstance(culprit, FibRoute) and culprit.kind == LOCAL):
+            yield part, None if is_late else culprit
     if rest:
         yield rest, None
 
 
-def _of_arriving(rule: PolicyRule, place: Place, peers: Spans, own: Spans) -> tuple[Spans, bool]:
-    """Return the peers whose packets a rule is for as they come in, and whether that is certain."""
-    certain, part = True, peers
+def _found(routing: Routing, rule: PolicyRule, own: Spans) -> FibRoute | None:
+    """Return the route of a rule's table that an address takes; None where the next rule is asked."""
+    found = (r for r in in_order(routing.routes, rule.table) if spans.meet(covered(r), own))
+    route = next(found, None)
+    if route is None or route.kind == "throw" or length(route) <= rule.suppress:
+        return None
+    return route
+
+
+def _arriving_by(rule: PolicyRule, place: Place, peers: Spans, own: Spans) -> Spans:
+    """Return the peers whose packets a rule is for as they come in; () where that is not certain."""
+    part = peers
     for condition in rule.conditions:
         key, _, value = condition.partition(" ")
         if key == "iif":
             part = part if value == place.carrier.name else ()
-        elif (key, value) not in (("ipproto", "tcp"), ("ipproto", "6")):
-            certain = False
+        elif (key, value) not in _OF_TCP:
+            return ()
     if rule.destination != "all" and not spans.meet(own, spans.of_networks([rule.destination])):
         part = ()
     if rule.source != "all":
         part = spans.meet(part, spans.of_networks([rule.source]))
-    return (spans.minus(peers, part) if rule.inverted else part), certain
+    return spans.minus(peers, part) if rule.inverted else part
 
 
 def _note_down(bench: Workbench[Any], place: Place) -> None:

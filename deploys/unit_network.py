@@ -97,14 +97,7 @@ def unit_network(bench: Bench) -> None:
             if not said.issuperset(line.text for line in culprits):
                 said |= {line.text for line in culprits}
                 _note(bench, title, culprits)
-        for title, line in too_little(bench.host, jobs.words, lines):
-            if line.text not in said:
-                said.add(line.text)
-                fix = (
-                    f"Remove line {line.number} of {line.path}, then: systemctl daemon-reload. If it is right, "
-                    f"{_accept(line)}"
-                )
-                bench.blocked(title, line.shown, fix, label=LABEL)
+        _note_too_little(bench, jobs, lines, said)
         for line in _by_program(lines):
             if line.text not in said:
                 said.add(line.text)
@@ -218,6 +211,17 @@ def _note(bench: Bench, title: str, lines: tuple[UnitLine, ...]) -> None:
         f"{_accept(lines[0])}"
     )
     bench.blocked(title, (line.shown for line in lines), fix)
+
+
+def _note_too_little(bench: Bench, jobs: Jobs, lines: Lines, said: set[str]) -> None:
+    for title, line in too_little(bench.host, jobs.words, lines):
+        if line.text not in said:
+            said.add(line.text)
+            fix = (
+                f"Remove line {line.number} of {line.path}, then: systemctl daemon-reload. If it is right, "
+                f"{_accept(line)}"
+            )
+            bench.blocked(title, line.shown, fix, label=LABEL)
 
 
 def _accept(line: UnitLine) -> str:
