@@ -31,11 +31,27 @@ def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
         help="The bus bandwidth that the largest size has to reach: in GB/s, or such as 60% as a share of the "
         "capacity of the links.",
     )
+    @click.option(
+        "--divide",
+        metavar="GROUPS|NUMBER",
+        help="Sum in groups, side by side, and then across them: groups of the inventory, such as rack*, or at "
+        "most so many neighbours each.",
+    )
     @wraps(function)
     def command(
-        *, engine: str | None, launcher: str | None, min_busbw: str | None, **options: Any
+        *,
+        engine: str | None,
+        launcher: str | None,
+        min_busbw: str | None,
+        divide: str | None,
+        **options: Any,
     ) -> Any:
-        proof = {"engine": engine, "launcher": launcher, "min_busbw": min_busbw}
+        proof = {
+            "engine": engine,
+            "launcher": launcher,
+            "min_busbw": min_busbw,
+            "divide": divide,
+        }
         return function(proof=proof, **options)
 
     return command

@@ -23,7 +23,7 @@ from remedy.transport import HostEvent
 from remedy.values import Unknown
 from remedy.verify.hosts import Participant, Participants
 from remedy.verify.ladder import climb
-from remedy.verify.last import increment, load, save
+from remedy.verify.last import Proved, increment, load, save
 from remedy.verify.look.compare import HostView
 from remedy.verify.look.run import MOST, CloseLook
 from remedy.verify.verdict import Rung, Verdict, not_launched
@@ -148,7 +148,8 @@ def _pairs(
     session: Session, fingerprints: Mapping[str, str], section: VerifySpec
 ) -> tuple[tuple[str, str], ...]:
     """Return the pairs that are tested in place of the whole ladder; none where it has to be the whole."""
-    less = increment(load(session.home), fingerprints, section.engine, section.launcher)
+    how = Proved(section.engine, section.launcher, whole=section.divide is None)
+    less = increment(load(session.home), fingerprints, how)
     if isinstance(less, str):
         rung = Rung(name="new hosts", passed=None, message=f"the whole ladder: {less}")
         session.progress.rung(rung)
@@ -216,7 +217,8 @@ def _participants(
     for change in scene.plan.changes:
         known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
     curable = frozenset(change.host for change in scene.plan.changes)
-    return Participants(tested, scene.fleet.states, known, curable, quoted(inventory.path))
+    typed, groups = quoted(inventory.path), inventory.groups
+    return Participants(tested, scene.fleet.states, known, curable, typed, groups)
 
 
 def _participant(inventory: Inventory, name: str, fleet: Fleet) -> Participant | None:

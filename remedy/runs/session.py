@@ -126,9 +126,14 @@ class Session:
         """Find out whether ranks can be started as the settings ask, before anything else is done.
 
         Raises:
-            UsageError: there is no allocation here, or it lacks selected hosts.
+            UsageError: there is no allocation here, or it lacks selected hosts; or they cannot be divided so.
             LaunchError: the allocation cannot be used.
         """
+        section = self.spec.section("verify", VerifySpec)
+        if section.divide is not None:
+            from remedy.verify.allreduce.division import divide
+
+            divide(section, self.hosts, self.inventory.groups)
         _ = self.launcher
 
     def stories(self) -> dict[str, Story]:

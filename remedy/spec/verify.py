@@ -32,6 +32,22 @@ def _busbw(value: object) -> object:
     return text if text.endswith("%") else number
 
 
+_DIVIDE = "give groups of the inventory, such as rack*, or how many hosts a group has, 2 or more"
+
+
+def _divide(value: object) -> object:
+    """Return what the fleet is divided by: a number of hosts, or a text that names groups."""
+    if value is None:
+        return None
+    text = str(value).strip()
+    is_number = text.isdecimal()
+    if isinstance(value, bool) or not isinstance(value, int | str) or not text.strip("-"):
+        raise ValueError(_DIVIDE)
+    if text.startswith("-") or (is_number and int(text) < 2):
+        raise ValueError(_DIVIDE)
+    return int(text) if is_number else text
+
+
 class VerifySpec(SpecSection):
     """How the proof by all-reduce is made, and what it has to reach.
 
@@ -46,6 +62,10 @@ class VerifySpec(SpecSection):
         sizes: bytes to measure; null fits them to the device.
         min_busbw: what the largest size must reach: GB/s, or as "80%" a share of what the network cards and
             links can carry; null only reports.
+        divide: the all-reduce in groups, side by side, and then across them: groups of the inventory, as
+            "rack*", or at most so many neighbours each; null is one all-reduce of all hosts.
+        across: where it is divided, who sums across the groups: "every" host, with those at the same place of
+            the other groups, or "one" of each group.
         reach: whether every pair of hosts is tried before torch is started; if not, that is done only where
             the all-reduce fails.
         isolate: whether the culprits are looked for by more tests when the all-reduce fails.
@@ -62,6 +82,8 @@ class VerifySpec(SpecSection):
     port: int | None = Field(default=None, ge=1, le=65535)
     sizes: tuple[int, ...] | None = Field(default=None)
     min_busbw: Annotated[float | str | None, BeforeValidator(_busbw)] = None
+    divide: Annotated[int | str | None, BeforeValidator(_divide)] = None
+    across: Literal["every", "one"] = "every"
     reach: bool = True
     isolate: bool = True
     isolate_seconds: float = Field(default=600, ge=10)

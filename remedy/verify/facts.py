@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
@@ -38,16 +38,17 @@ class Facts:
     unknown: tuple[str, ...] = ()
 
 
-def compare(states: Mapping[str, HostState], plan: RankPlan) -> Facts:
+def compare(states: Mapping[str, HostState], plan: RankPlan, meeting: Sequence[str] = ()) -> Facts:
     """Compare the hosts.
 
     Args:
         states: of all hosts that take part.
         plan: of the all-reduce over all of them.
+        meeting: the hosts at which ranks meet, where that is not the first of the plan alone.
     """
     addresses = {host.name: host.address for host in plan.hosts}
     nameless = dict(_nameless(states, addresses))
-    culprits = [*_same_names(states), *_clocks(states), *_held(states, plan)]
+    culprits = [*_same_names(states), *_clocks(states), *_held(states, plan, meeting)]
     by_host = limits.limits(states, plan.hosts, plan.backend)
     known = [limit for limit in by_host.values() if limit]
     return Facts(
@@ -115,21 +116,21 @@ def _clocks(states: Mapping[str, HostState]) -> Iterator[Culprit]:
             )
 
 
-def _held(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[Culprit]:
-    first = plan.hosts[0].name
-    listeners = states[first].listeners
-    if isinstance(listeners, Unknown):
-        return
-    for listener in listeners:
-        if listener.port == plan.port:
+def _held(
+    states: Mapping[str, HostState], plan: RankPlan, meeting: Sequence[str]
+) -> Iterator[Culprit]:
+    for host in meeting or (plan.hosts[0].name,):
+        listeners = states[host].listeners
+        holding = [] if isinstance(listeners, Unknown) else listeners
+        listener = next((entry for entry in holding if entry.port == plan.port), None)
+        if listener is not None:
             holder = f"process {', '.join(map(str, listener.holders))}" if listener.holders else ""
             yield Culprit(
-                name=first,
-                hosts=(first,),
-                reason=f"the rendezvous port {plan.port} on {first} is held by "
+                name=host,
+                hosts=(host,),
+                reason=f"the rendezvous port {plan.port} on {host} is held by "
                 f"{holder or 'a process of another user'}",
             )
-            return
 
 
 def _joined(states: Mapping[str, HostState], plan: RankPlan) -> Iterator[str]:

@@ -34,6 +34,7 @@ class Participants:
         known: by host, what is known to be wrong with it, in words.
         curable: hosts that a plan would change.
         inventory: its file's name, for the commands that are recommended.
+        groups: the hosts of each group of the inventory.
     """
 
     hosts: Sequence[Participant]
@@ -41,6 +42,7 @@ class Participants:
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     curable: frozenset[str] = frozenset()
     inventory: str = "INVENTORY"
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def known_states(self) -> dict[str, HostState]:

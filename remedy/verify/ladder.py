@@ -2,7 +2,8 @@
 
 A rung is climbed only when the one below it is green, but for facts and reachability: both are cheap, and
 together they show a fleet's faults at once. The rungs inside each host and over the whole fleet share one
-launch, because what takes longest there is importing torch.
+launch, because what takes longest there is importing torch. Where the fleet is divided, its groups take the
+place of the whole fleet, and after them the all-reduces across the groups.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from collections.abc import Callable, Sequence
 from remedy.spec import VerifySpec
 from remedy.text import counted, listed
 from remedy.verify.allreduce import preflight
+from remedy.verify.allreduce.divided import PartRuns, between_groups, combined, parts_rung
+from remedy.verify.allreduce.division import Division, HostGroup, divide
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.judge import impossible
-from remedy.verify.allreduce.plan import part, plan_ranks
+from remedy.verify.allreduce.plan import default_deadline, group, part, plan_ranks
 from remedy.verify.allreduce.run import TOO_FEW, GroupRun, launch
 from remedy.verify.facts import Facts, compare
 from remedy.verify.hosts import Participants
@@ -82,6 +85,7 @@ class _Climb:
         run, participants, spec, on_rung, job: as for ``climb``.
 
     Attributes:
+        division: the groups that sum by themselves; None for one all-reduce of all hosts.
         facts: what the probes of all hosts show together.
         ranks: the plan of the all-reduce over all of them.
         rungs: those that were climbed.
@@ -100,9 +104,12 @@ class _Climb:
         self.spec = spec
         self.on_rung = on_rung
         self.rungs: list[Rung] = []
+        names = [host.name for host in participants.hosts]
+        self.division = divide(spec, names, participants.groups)
+        meeting = self.division.meeting if self.division else ()
         plan = plan_ranks(participants.hosts, spec.model_copy(update={"min_busbw": None}))
         states = participants.known_states
-        self.facts = compare(states, plan) if states else Facts()
+        self.facts = compare(states, plan, meeting) if states else Facts()
         ranks = plan_ranks(participants.hosts, spec, self.facts.limit, self.facts.unknown)
         self.ranks = ranks.model_copy(update={"port": plan.port, "job": job})
 
@@ -122,14 +129,16 @@ class _Climb:
             return self._ended(culprits, links)
         if pairs and (culprits := self._new_hosts(pairs)):
             return self._ended(culprits, links)
-        fleet = self._whole_fleet()
+        fleet, parts = self._divided(self.division) if self.division else self._whole_fleet()
         if not (fleet.verdict.passed or links.attempts or len(self.participants.hosts) < 2):
             # A group of gloo ranks connects in one direction only, by the order of the addresses: what the
             # other direction does, the tests of an isolation would not show.
             links = self._links(tried=True)
             if not links.passed:
                 return self._ended(links.culprits, links)
-        verdict = self._isolated(fleet) if self._can_isolate(fleet.verdict) else fleet.verdict
+        verdict = fleet.verdict
+        if self._can_isolate(verdict) and not all(part.verdict.passed for part in parts):
+            verdict = self._isolated(fleet, parts)
         evidence = (*verdict.evidence, *self.facts.warnings)
         return verdict.model_copy(update={"rungs": tuple(self.rungs), "evidence": evidence})
 
@@ -185,22 +194,54 @@ class _Climb:
             Culprit(
                 name=new,
                 hosts=(new,),
-                reason=f"{new} does not work with {old}: {group.verdict.reason}",
+                reason=f"{new} does not work with {old}: {test.verdict.reason}",
             )
-            for (new, old), group in zip(pairs, launch(plans, self.run), strict=True)
-            if not group.verdict.passed
+            for (new, old), test in zip(pairs, launch(plans, self.run), strict=True)
+            if not test.verdict.passed
         ]
         good = listed(f"{new} with {old}" for new, old in pairs)
         message = "; ".join(culprit.reason for culprit in failed) or good
         self._reached(Rung(name="new hosts", passed=not failed, message=message))
         return failed
 
-    def _whole_fleet(self) -> GroupRun:
-        """One launch, which is two rungs."""
+    def _whole_fleet(self) -> tuple[GroupRun, Sequence[GroupRun]]:
+        """One launch, which is two rungs; returns it, and the runs in which culprits are looked for."""
         (fleet,) = launch([self.ranks], self.run)
-        for rung in _rungs_of(fleet):
-            self._reached(rung)
-        return fleet
+        inside = _inside([fleet])
+        self._reached(inside)
+        verdict = fleet.verdict
+        if inside.passed is False:
+            bad = listed(_bad_inside(fleet))
+            whole = Rung(name="whole fleet", passed=None, message=f"not climbed because of {bad}")
+        else:
+            passed, reason, seconds = verdict.passed, verdict.reason, verdict.seconds
+            whole = Rung(name="whole fleet", passed=passed, message=reason, seconds=seconds)
+        self._reached(whole)
+        return fleet, (fleet,)
+
+    def _divided(self, division: Division) -> tuple[GroupRun, Sequence[GroupRun]]:
+        """The groups, side by side, and what sums across them; returns values as ``_whole_fleet``."""
+        groups = self._side_by_side(division.groups)
+        self._reached(_inside([*groups.values()]))
+        runs = PartRuns(groups, {})
+        self._reached(parts_rung("each group", groups))
+        if not runs.failed:
+            runs = PartRuns(groups, self._side_by_side(division.crossings))
+        self._reached(parts_rung("across groups", runs.crossings))
+        ready = {host: seconds for run in runs.all for host, seconds in run.ready.items()}
+        late = frozenset(host for run in runs.failed for host in run.late)
+        fleet = GroupRun(combined(self.ranks, division, runs), ready=ready, late=late)
+        return fleet, tuple((runs.crossings or groups).values())
+
+    def _side_by_side(self, parts: Sequence[HostGroup]) -> dict[str, GroupRun]:
+        """Run all-reduces that have no host in common; a part of one rank has none."""
+        plans = {}
+        for members in parts:
+            seconds = self.spec.deadline or default_deadline(len(members.hosts))
+            plan = group(self.ranks, members.hosts, seconds)
+            if plan.world > 1:
+                plans[members.name] = plan
+        return dict(zip(plans, launch([*plans.values()], self.run), strict=True))
 
     def _can_isolate(self, verdict: Verdict) -> bool:
         """Whether tests of groups can find who is broken: only what can be distinguished from good."""
@@ -208,11 +249,17 @@ class _Climb:
         applies = self.spec.isolate and len(self.participants.hosts) > 2
         return applies and not verdict.passed and verdict.possible and not unjudged
 
-    def _isolated(self, fleet: GroupRun) -> Verdict:
-        """Look for the culprits by tests of groups."""
+    def _isolated(self, fleet: GroupRun, parts: Sequence[GroupRun]) -> Verdict:
+        """Look for the culprits by tests of groups, in each part that failed."""
         hosts = {host.name: host for host in self._reach_hosts()}
         search = Search(self.run, self.ranks, hosts, self.spec.isolate_seconds)
-        verdict = search.explain(fleet)
+        verdict = search.explain(fleet, parts)
+        if (
+            self.division
+            and self.rungs[-1].name == "across groups"
+            and self.rungs[-1].passed is False
+        ):
+            verdict = between_groups(verdict, self.division)
         self._reached(search.rung(verdict))
         return verdict
 
@@ -246,26 +293,28 @@ class _Climb:
         )
 
 
-def _rungs_of(fleet: GroupRun) -> tuple[Rung, Rung]:
-    """The two rungs of one launch."""
-    verdict = fleet.verdict
-    bad = [
+def _bad_inside(run: GroupRun) -> list[str]:
+    """The hosts whose own ranks do not sum."""
+    return [
         host.host
-        for host in verdict.outcomes
+        for host in run.verdict.outcomes
         if host.outcome == "fail" and "inside this host" in host.reason
     ]
-    if bad:
-        return (
-            Rung(name="inside each host", passed=False, message=verdict.reason),
-            Rung(name="whole fleet", passed=None, message=f"not climbed because of {listed(bad)}"),
-        )
-    whole = Rung(
-        name="whole fleet", passed=verdict.passed, message=verdict.reason, seconds=verdict.seconds
-    )
-    if not ENGINES[verdict.engine].inside:
-        why = f"the engine {verdict.engine} tries all hosts at once"
-        return Rung(name="inside each host", passed=None, message=why), whole
-    if verdict.passed or verdict.world_size > 0 or not fleet.missing:
-        return Rung(name="inside each host", passed=True), whole
-    message = f"not everywhere: {listed(sorted(fleet.missing))}"
-    return Rung(name="inside each host", passed=None, message=message), whole
+
+
+def _inside(runs: Sequence[GroupRun]) -> Rung:
+    """What launches show of the ranks inside each host."""
+    missing: set[str] = set()
+    for run in runs:
+        verdict = run.verdict
+        if _bad_inside(run):
+            return Rung(name="inside each host", passed=False, message=verdict.reason)
+        if not ENGINES[verdict.engine].inside:
+            why = f"the engine {verdict.engine} tries all hosts at once"
+            return Rung(name="inside each host", passed=None, message=why)
+        if not (verdict.passed or verdict.world_size > 0):
+            missing |= run.missing
+    if not missing:
+        return Rung(name="inside each host", passed=True)
+    message = f"not everywhere: {listed(sorted(missing))}"
+    return Rung(name="inside each host", passed=None, message=message)

@@ -42,28 +42,36 @@ def load(home: Path) -> Verdict | str:
         return f"the last verdict cannot be read ({str(error).splitlines()[0]})"
 
 
-def increment(
-    last: Verdict | str, now: Mapping[str, str], engine: str, launcher: str = "ssh"
-) -> Increment | str:
+@dataclass(frozen=True)
+class Proved:
+    """How a proof is to be made: by which engine and launcher, and whether of all hosts in one all-reduce."""
+
+    engine: str
+    launcher: str = "ssh"
+    whole: bool = True
+
+
+def increment(last: Verdict | str, now: Mapping[str, str], how: Proved) -> Increment | str:
     """Decide what is left to be tested.
 
     Args:
         last: the last verdict.
         now: the fingerprint of every host that takes part.
-        engine: what is to prove it.
-        launcher: what is to start it.
+        how: the proof that is wanted.
 
     Returns:
         the tests, or why it has to be the whole ladder.
     """
     if isinstance(last, str):
         return last
-    if last.engine != engine:
+    if last.engine != how.engine:
         return f"the last verdict is of the engine {last.engine}"
-    if last.launcher != launcher:
+    if last.launcher != how.launcher:
         return f"the last verdict is of ranks that {last.launcher} started"
     if not last.passed:
         return "the last verification failed"
+    if last.divided is not None and how.whole:
+        return "the last verification was of groups of hosts"
     unchanged = [
         host for host, fingerprint in now.items() if last.fingerprints.get(host) == fingerprint
     ]

@@ -72,6 +72,8 @@ class Rung(Record):
         "new hosts",
         "inside each host",
         "whole fleet",
+        "each group",
+        "across groups",
         "isolation",
     ]
     passed: bool | None
@@ -148,6 +150,36 @@ class GroupTest(Record):
     seconds: float = 0.0
 
 
+class PartVerdict(Record):
+    """One all-reduce of a proof in parts; ``passed`` is None where it was not run, for the reason given."""
+
+    name: str
+    hosts: tuple[str, ...]
+    passed: bool | None
+    reason: str = ""
+    busbw_gbps: float | None = None
+
+
+class DividedProof(Record):
+    """What was summed together where the all-reduce was divided, and what that leaves open.
+
+    Args:
+        by: groups of the inventory, or a number of hosts, as the user wrote it.
+        groups: each by itself, side by side.
+        crossings: across the groups.
+        pairs: how many pairs of hosts there are.
+        together: how many of them were in one all-reduce.
+        unproved: what this does not prove, in a sentence.
+    """
+
+    by: str
+    groups: tuple[PartVerdict, ...]
+    crossings: tuple[PartVerdict, ...]
+    pairs: int
+    together: int
+    unproved: str
+
+
 class Verdict(Record):
     """What one verification proved.
 
@@ -179,6 +211,7 @@ class Verdict(Record):
         dead_count: how many there are in all.
         links_sampled: whether some links were not tried.
         tests: what the search for the culprits tested.
+        divided: its parts, where it was not one all-reduce of all hosts; bandwidth is that of the slowest part.
         logs: what the processes of a failed run printed, by name; not kept with the verdict.
     """
 
@@ -214,6 +247,7 @@ class Verdict(Record):
     dead_count: int = 0
     links_sampled: bool = False
     tests: tuple[GroupTest, ...] = ()
+    divided: DividedProof | None = None
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
 
     @property

@@ -205,6 +205,7 @@ PATTERNS = {
     "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
     "remedy/transport/slurm/failures.py": "our own table of what Slurm prints",
     "remedy/inventory/selection.py": "what the user types behind --limit",
+    "remedy/verify/allreduce/division.py": "what the user types behind --divide",
     "deploys/_places.py": "our own table of files",
     "deploys/shm_leftovers.py": "the user's spec",
 }

@@ -175,17 +175,19 @@ def part(plan: RankPlan, members: Collection[str], seconds: float) -> RankPlan:
         seconds: that torch may take, never more than the fleet had; other engines get what they need beyond
             that.
     """
-    names = set(members)
-    deadline = min(seconds + ENGINES[plan.engine].patience, plan.deadline)
     # A single size shows what is asked; the largest only where slowness is what may fail.
     sizes = plan.sizes or (None if plan.min_busbw else (65_536,))
+    # What cannot be judged of the whole says nothing of its parts.
+    return group(plan, members, seconds).model_copy(update={"sizes": sizes, "unjudged": ""})
+
+
+def group(plan: RankPlan, members: Collection[str], seconds: float) -> RankPlan:
+    """Plan the same proof for a group of a fleet; arguments as for ``part``."""
+    names = set(members)
     return plan.model_copy(
         update={
             "nonce": secrets.token_hex(8),
             "hosts": tuple(host for host in plan.hosts if host.name in names),
-            "deadline": deadline,
-            "sizes": sizes,
-            # What cannot be judged of the whole says nothing of its parts.
-            "unjudged": "",
+            "deadline": min(seconds + ENGINES[plan.engine].patience, plan.deadline),
         }
     )

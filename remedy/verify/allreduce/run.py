@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remedy.verify.allreduce.answers import AgentReport, read_reports
@@ -28,6 +28,8 @@ class GroupRun:
         unanswered: links on which a host got no answer.
         ready: seconds until all ranks of a host could meet others, of the hosts that came as far.
         late: hosts that were only slow, as far as can be seen; where there are any, a failure proves little.
+        hosts: that took part.
+        machines: the boot-id of each rank that gave one, with the name of its host.
     """
 
     verdict: Verdict
@@ -35,6 +37,8 @@ class GroupRun:
     unanswered: frozenset[tuple[str, str]] = frozenset()
     ready: Mapping[str, float] = field(default_factory=dict)
     late: frozenset[str] = frozenset()
+    hosts: tuple[str, ...] = ()
+    machines: tuple[tuple[str, str], ...] = ()
 
 
 def verify(run: Run, plan: RankPlan) -> Verdict:
@@ -60,16 +64,27 @@ def launch(plans: Sequence[RankPlan], run: Run) -> list[GroupRun]:
     seconds = round(time.monotonic() - started, 3)
     runs = []
     for plan in plans:
+        names = tuple(host.name for host in plan.hosts)
         if plan.world < 2:
-            runs.append(GroupRun(impossible(plan, TOO_FEW)))
+            runs.append(GroupRun(impossible(plan, TOO_FEW), hosts=names))
             continue
         reports = read_reports(plan, outputs)
         case = FailedRun(plan, reports)
         verdict = judge_reports(plan, reports, seconds)
         late = frozenset[str]() if verdict.passed else late_hosts(case)
         hints = missing_hosts(case), unanswered_links(case)
-        runs.append(GroupRun(verdict, *hints, _ready(reports), late))
+        machines = tuple(_machines(reports))
+        runs.append(GroupRun(verdict, *hints, _ready(reports), late, names, machines))
     return runs
+
+
+def _machines(reports: Mapping[str, AgentReport]) -> Iterator[tuple[str, str]]:
+    """The boot-id that each rank gave, with its host."""
+    for name, report in reports.items():
+        for rank in report.ranks:
+            identity = rank.result.identity if rank.result else rank.process
+            if identity is not None:
+                yield name, identity.boot_id
 
 
 def _ready(reports: Mapping[str, AgentReport]) -> dict[str, float]:

@@ -7,7 +7,8 @@ disjoint hosts.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import median
 
 from remedy.text import counted, listed
@@ -35,6 +36,8 @@ BASE, PER_HOST, MOST = 25.0, 0.2, 90.0
 STARTS, REST = 2.0, 15.0
 # So many times as long has a group with a host that was only late before: it gets one second chance.
 MORE = 2.0
+# Hosts of a group that worked which are partners in one that failed: its own may all be in doubt.
+LENT = 4
 
 
 def patience(members: Collection[str], ready: Mapping[str, float]) -> float:
@@ -72,24 +75,33 @@ class Search:
         self.late: set[str] = set()
         self.tests: list[GroupTest] = []
         self.reasons: dict[frozenset[str], str] = {}
-        self.isolation = Isolation([host.name for host in plan.hosts])
+        self.isolations = [Isolation([host.name for host in plan.hosts])]
 
-    def explain(self, fleet: GroupRun) -> Verdict:
-        """Find the faults, and return the fleet's verdict with them."""
+    def explain(self, fleet: GroupRun, groups: Sequence[GroupRun] = ()) -> Verdict:
+        """Find the faults, and return the fleet's verdict with them.
+
+        Args:
+            fleet: the run that failed.
+            groups: its parts, where it was divided. Each that failed is searched by itself, all side by side.
+        """
         end = time.monotonic() + self.budget
-        (first,) = self.isolation.next_round()
         self.ready = fleet.ready
         self.late.update(fleet.late)
-        self.isolation.take([TestResult(first, False, fleet.missing, fleet.unanswered)])
-        while not self.isolation.unexplained and time.monotonic() < end:
-            tests = self.isolation.next_round()
-            if not tests:
-                break
-            self.isolation.take(self._round(tests))
+        if groups:
+            self.isolations = [*_begun(groups)]
         else:
-            self.isolation.unexplained = self.isolation.unexplained or (
-                f"the time for it, {self.budget:.0f} s, was not enough"
-            )
+            _begin(self.isolations[0], fleet)
+        searching = [isolation for isolation in self.isolations if not isolation.unexplained]
+        while searching and time.monotonic() < end:
+            asked = {isolation: isolation.next_round() for isolation in searching}
+            searching = [isolation for isolation in searching if asked[isolation]]
+            results = self._round([*chain.from_iterable(asked.values())]) if searching else []
+            for isolation in searching:
+                tests = set(asked[isolation])
+                isolation.take([result for result in results if result.test in tests])
+            searching = [isolation for isolation in searching if not isolation.unexplained]
+        for isolation in searching:
+            isolation.unexplained = f"the time for it, {self.budget:.0f} s, was not enough"
         return self._verdict(fleet.verdict)
 
     def rung(self, verdict: Verdict) -> Rung:
@@ -97,18 +109,24 @@ class Search:
         culprits = listed(culprit.name for culprit in verdict.culprits) or "no culprit found"
         slow = self.late.difference(*(culprit.hosts for culprit in verdict.culprits))
         more = f"; {listed(sorted(slow))} started slowly and got more time" if slow else ""
-        more += f"; {self.isolation.unexplained}" if self.isolation.unexplained else ""
-        rounds = counted(self.isolation.rounds - 1, "round")
+        unexplained = listed(filter(None, (one.unexplained for one in self.isolations)))
+        more += f"; {unexplained}" if unexplained else ""
+        rounds = counted(self._rounds - 1, "round")
         return Rung(
             name="isolation",
-            passed=bool(verdict.culprits) and not self.isolation.unexplained,
+            passed=bool(verdict.culprits) and not unexplained,
             message=f"{culprits}, by {counted(len(self.tests), 'test')} in {rounds}{more}",
             seconds=round(sum({test.round: test.seconds for test in self.tests}.values()), 3),
         )
 
+    @property
+    def _rounds(self) -> int:
+        """The rounds so far, the run that failed among them."""
+        return max((isolation.rounds for isolation in self.isolations), default=0)
+
     def _round(self, tests: Sequence[Test]) -> list[TestResult]:
         """Run the tests of a round."""
-        began = time.monotonic()
+        began, number = time.monotonic(), self._rounds
         dead = self._dead_links([test for test in tests if test.purpose == "links"])
         # Where connections are good it is the pair itself that has to be tried.
         groups = [test for test in tests if not dead.get(test)]
@@ -125,7 +143,7 @@ class Search:
         seconds = round(time.monotonic() - began, 3)
         self.tests += [
             GroupTest(
-                round=self.isolation.rounds,
+                round=number,
                 purpose=result.test.purpose,
                 hosts=result.test.hosts,
                 passed=result.passed,
@@ -169,9 +187,10 @@ class Search:
 
     def _verdict(self, verdict: Verdict) -> Verdict:
         """The fleet's verdict with the culprits."""
-        culprits = tuple(map(self._culprit, self.isolation.faults))
+        faults = chain.from_iterable(isolation.faults for isolation in self.isolations)
+        culprits = tuple(map(self._culprit, faults))
         reasons = accused(culprits)
-        untested = set(self.isolation.untested)
+        untested = {*chain.from_iterable(isolation.untested for isolation in self.isolations)}
         update: dict[str, object] = {"culprits": culprits, "tests": tuple(self.tests)}
         if culprits:
             update["reason"] = summary(culprits)
@@ -201,3 +220,24 @@ class Search:
             text = f"{fault}: these two do not work together, and each does with others"
         reason = f"{text}: {closest}" if closest else text
         return Culprit(name=str(fault), hosts=fault.hosts, reason=reason)
+
+
+def _begun(groups: Sequence[GroupRun]) -> Iterator[Isolation]:
+    """Begin an isolation for each group that failed; hosts of groups that worked are lent to it as partners."""
+    working = [list(group.hosts) for group in groups if group.verdict.passed]
+    for group in groups:
+        if group.verdict.passed:
+            continue
+        lending = max(working, key=len, default=[])
+        lent = tuple(lending[:LENT]) if len(lending) > 1 else ()
+        del lending[: len(lent)]
+        isolation = Isolation([*group.hosts, *lent])
+        _begin(isolation, group, lent)
+        yield isolation
+
+
+def _begin(isolation: Isolation, group: GroupRun, lent: tuple[str, ...] = ()) -> None:
+    """Give an isolation the run that failed as its first test; hosts that are lent to it worked together."""
+    (first,) = isolation.next_round()
+    failed = TestResult(first, False, group.missing, group.unanswered)
+    isolation.take([failed, *([TestResult(Test(lent, "rest"), True)] if lent else [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,16 +42,22 @@ def make_plan(hosts: int = 3, gpus: int = 0, **spec: Any) -> RankPlan:
     )
 
 
-def good_records(plan: RankPlan) -> Records:
-    """What the hosts print when all is well, worked out without the code under test."""
+def good_records(plan: RankPlan, boots: Mapping[str, str] | None = None) -> Records:
+    """What the hosts print when all is well, worked out without the code under test.
+
+    Args:
+        plan: of the run.
+        boots: the boot-id of hosts that are not machines of their own.
+    """
+    boot_ids = {host.name: f"boot-{host.name}" for host in plan.hosts} | dict(boots or {})
     backend: Literal["nccl", "gloo"] = "nccl" if plan.backend == "nccl" else "gloo"
     places = [
         (node, host, local) for node, host in enumerate(plan.hosts) for local in range(host.ranks)
     ]
-    members = [[n, host.name, f"boot-{node}"] for n, (node, host, _) in enumerate(places)]
+    members = [[n, host.name, boot_ids[host.name]] for n, (_, host, _) in enumerate(places)]
     seen = hashlib.sha256(json.dumps(members).encode()).hexdigest()
     records: Records = {host.name: [] for host in plan.hosts}
-    for number, (node, host, local) in enumerate(places):
+    for number, (_, host, local) in enumerate(places):
         result = {
             "nonce": plan.nonce,
             "rank": number,
@@ -60,7 +67,7 @@ def good_records(plan: RankPlan) -> Records:
             "unusable": {},
             "identity": {
                 "hostname": host.name,
-                "boot_id": f"boot-{node}",
+                "boot_id": boot_ids[host.name],
                 "torch": "2.13.0",
                 "nccl": "2.30.7" if backend == "nccl" else "",
                 "device": "cpu",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.verify.last import Increment, increment, load, save
+from remedy.verify.last import Increment, Proved, increment, load, save
 from remedy.verify.verdict import Culprit, DeadLink, HostVerdict, Rung, Verdict
 from tests.unit.report.pages.samples import proof_page
 
@@ -36,7 +36,7 @@ def test_what_cannot_be_read_is_no_verdict(tmp_path: Path, text: str | None) -> 
 
 @given(st.sets(st.sampled_from(sorted(OLD)), min_size=1, max_size=4))
 def test_each_new_host_has_a_proved_partner_of_its_own(changed: set[str]) -> None:
-    found = increment(proved(), {**OLD, **dict.fromkeys(changed, "another")}, "torch")
+    found = increment(proved(), {**OLD, **dict.fromkeys(changed, "another")}, Proved("torch"))
     assert isinstance(found, Increment)
     assert {new for new, _ in found.pairs} == changed
     partners = [old for _, old in found.pairs]
@@ -46,7 +46,7 @@ def test_each_new_host_has_a_proved_partner_of_its_own(changed: set[str]) -> Non
 
 def test_a_host_that_is_gone_needs_no_test_of_its_own() -> None:
     now = {host: mark for host, mark in OLD.items() if host != "gpu03"} | {"gpu09": "new"}
-    found = increment(proved(), now, "torch")
+    found = increment(proved(), now, Proved("torch"))
     assert isinstance(found, Increment)
     assert [new for new, _ in found.pairs] == ["gpu09"]
 
@@ -64,7 +64,7 @@ def test_a_host_that_is_gone_needs_no_test_of_its_own() -> None:
 def test_where_it_cannot_be_built_on_it_says_why(
     last: Verdict | str, now: dict[str, str], why: str
 ) -> None:
-    found = increment(last, now, "torch")
+    found = increment(last, now, Proved("torch"))
     assert isinstance(found, str)
     assert why in found
 

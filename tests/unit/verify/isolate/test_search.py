@@ -228,7 +228,7 @@ def test_every_test_is_kept_with_its_round(monkeypatch: pytest.MonkeyPatch) -> N
     assert sorted(c.name for c in verdict.culprits) == ["c", "e <-> h"]
     rounds = [test.round for test in verdict.tests]
     assert rounds == sorted(rounds)
-    assert (min(rounds), max(rounds)) == (1, search.isolation.rounds - 1)
+    assert (min(rounds), max(rounds)) == (1, search.isolations[0].rounds - 1)
     assert all(test.seconds >= 0 for test in verdict.tests)
     assert verdict.tests == tuple(search.tests)
     seconds = {test.round: test.seconds for test in verdict.tests}
@@ -303,7 +303,7 @@ def test_where_nothing_works_no_host_is_called_sound(monkeypatch: pytest.MonkeyP
     search = play.search()
     verdict = search.explain(failed())
     assert outcomes(verdict) == dict.fromkeys(HOSTS, "fail")
-    assert search.isolation.unexplained == ""
+    assert search.isolations[0].unexplained == ""
 
 
 def test_a_fleet_that_fails_only_as_a_whole_is_not_explained(
@@ -312,7 +312,7 @@ def test_a_fleet_that_fails_only_as_a_whole_is_not_explained(
     play = Play(monkeypatch)
     search = play.search()
     verdict = search.explain(failed())
-    assert search.isolation.unexplained == COMES_AND_GOES
+    assert search.isolations[0].unexplained == COMES_AND_GOES
     assert (verdict.culprits, verdict.reason) == ((), "the whole fleet failed")
     rung = search.rung(verdict)
     assert rung.passed is False
@@ -326,7 +326,7 @@ def test_what_the_tests_contradict_is_said_also_where_no_time_is_left(
 ) -> None:
     play = Play(monkeypatch, Fault(("c",)))
     search = play.search(budget)
-    search.isolation.unexplained = "groups fail now and work then"
+    search.isolations[0].unexplained = "groups fail now and work then"
     verdict = search.explain(failed())
     assert play.launched == []
     rung = search.rung(verdict)
@@ -351,7 +351,7 @@ def test_culprits_that_are_known_when_the_time_is_over_are_said_to_be_perhaps_no
         assert (f"; the time for it, {budget} s" in rung.message) is not rung.passed
         assert (", ".join(known) or "no culprit found") in rung.message
         assert (verdict.outcomes == ()) is (known == [])
-        assert rung.seconds == pytest.approx(search.isolation.rounds - 1)
+        assert rung.seconds == pytest.approx(search.isolations[0].rounds - 1)
     assert {(0, False), (1, False), (2, True)} <= ends
     assert not {(0, True), (1, True)} & ends
 
