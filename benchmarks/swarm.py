@@ -12,7 +12,8 @@ RECORDED is a decoded answer of the probe (tests/unit/data/probe/lab-idle.txt). 
 of the probe: it prints the marks of its command line, takes the script, finds the nonce in it and answers as a
 healthy host whose name and hosts file are right, so that there is nothing to do there; ``--broken`` is the
 share of hosts that have no peers in their hosts file, until a script of changes comes, which a host says it has
-made. Any other script gets no answer. Endpoints cost one
+made. A script of the verification is answered by ``benchmarks/ranks.py``: calls between hosts, and ranks that
+meet. Any other script gets no answer. Endpoints cost one
 exchange of keys and some text each, on the cores of the controller: seconds on the wall say little, and nothing
 is said about the work of a host.
 """
@@ -34,6 +35,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ranks import Meetings, Member, config_of
 from deploys._hosts_block import HostsBlock, HostsEntry
 from remedy.edit.block import END
 from remedy.edit.hosts import BEGIN
@@ -84,6 +86,10 @@ class Swarm:
         """The cluster address of a host."""
         return f"10.{_numbered(1, number)}"
 
+    def member(self, number: int) -> Member:
+        """Who a host is, as its ranks say it."""
+        return Member(self.name(number), f"{number:08x}-0000-4000-8000-000000000000")
+
     @cached_property
     def block(self) -> str:
         """The block of a hosts file that is right."""
@@ -115,7 +121,7 @@ class Swarm:
                 raise ValueError(f"the recorded answer has no facts of {path}")
         text = text.replace("/proc/sys/kernel/hostname:node", f"/proc/sys/kernel/hostname:{name}")
         text = re.sub(r"/etc/machine-id:[0-9a-f]{32}", f"/etc/machine-id:{number + 1:032x}", text)
-        boot = f"boot_id:{number:08x}-0000-4000-8000-000000000000"
+        boot = f"boot_id:{self.member(number).boot_id}"
         text = re.sub(r"boot_id:[0-9a-f-]{36}", boot, text)
         card = f"02:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:02:01"
         text = text.replace("02:4c:41:42:02:01", card)
@@ -201,6 +207,7 @@ async def serve(swarm: Swarm, folder: Path) -> None:
     write_files(swarm, folder, host_key.export_public_key().decode().strip())
     numbers = {swarm.door(number): number for number in range(swarm.count)}
 
+    meetings = Meetings()
     traffic = {"commands": 0, "asked": 0, "answered": 0}
 
     async def handle(process: Any) -> None:
@@ -214,7 +221,11 @@ async def serve(swarm: Swarm, folder: Path) -> None:
         process.stderr.write(f"\n{shell}\n")
         process.stdout.write(f"\n{shell}\n{script}\n")
         asked = await process.stdin.read()
-        answered = swarm.answer(number, asked)
+        config = config_of(asked)
+        if config is None:
+            answered = swarm.answer(number, asked)
+        else:
+            answered = await meetings.answer(config, swarm.member(number))
         process.stdout.write(answered)
         process.exit(0)
         for what, count in (("commands", 1), ("asked", len(asked)), ("answered", len(answered))):
