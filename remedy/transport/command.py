@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,10 @@ from remedy.transport.watch import Watch
 from remedy.transport.wrapper import CommandInput, Flood, Marks, Stream
 
 _CHUNK = 1 << 15
-# A command may leave a process behind that keeps its output open: after its end, and so long without a byte,
-# nothing is waited for.
-_LEFT_OPEN = 3
+# A command may leave a process behind that keeps its output open: after its end, and so many seconds without a
+# byte, nothing is waited for. In parts: a controller that is busy with thousands of hosts comes back to each of
+# them late, and what has arrived meanwhile is read between two parts.
+_LEFT_OPEN, _PARTS = 3.0, 6
 # The watch ends what takes too long: paramiko's own limit is an hour.
 _NEVER = 86_400.0
 _SIGN_OF_LIFE = "keepalive@openssh.com"
@@ -92,14 +94,20 @@ def execute(
         # While the input is written the outputs are read, so that neither side waits for the other with a
         # full pipe. A command that ends does not read the rest of its input.
         answer.code = channel.recv_exit_status()
-        came = -1
-        while came != (came := answer.size) and len(gevent.joinall(jobs[:2], _LEFT_OPEN)) < 2:
-            pass
+        _read_on(jobs[:2], answer)
     finally:
         gevent.killall(jobs, block=False)
     if not transport.is_active():
         raise EOFError("the connection broke")
     channel.close()
+
+
+def _read_on(readers: Sequence[Any], answer: CommandAnswer) -> None:
+    """Wait until both outputs are closed, or nothing has come any more for some time."""
+    came, silent = answer.size, 0
+    while silent < _PARTS and len(gevent.joinall(readers, _LEFT_OPEN / _PARTS)) < len(readers):
+        silent = silent + 1 if came == answer.size else 0
+        came = answer.size
 
 
 def marked(marks: Marks) -> CommandAnswer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from gevent.subprocess import PIPE, Popen
 
 from remedy.spec import SshSpec
+from remedy.transport import command as module
 from remedy.transport.command import CommandAnswer, execute, marked
 from remedy.transport.script import Root, Script
 from remedy.transport.watch import AwakeClock, Watch
@@ -78,6 +80,22 @@ class Wire:
         return
 
 
+class LateWire(Wire):
+    """A connection whose output is on its way when the command ends, and a controller that is busy."""
+
+    def recv(self, size: int) -> bytes:
+        gevent.sleep(0.05)
+        for _ in range(4):  # from the socket through the queues of a connection
+            gevent.sleep(0)
+        return super().recv(size)
+
+    def recv_exit_status(self) -> int:
+        status = super().recv_exit_status()
+        # As thousands of hosts do together that answer at the same time.
+        gevent.spawn(time.sleep, 0.5)
+        return status
+
+
 def sent_to(
     tools: Path,
     sudo: str,
@@ -86,6 +104,7 @@ def sent_to(
     *,
     user: str = "1000",
     is_root: bool = False,
+    wires: type[Wire] = Wire,
 ) -> tuple[bytes, CommandAnswer]:
     """Return what a host is sent whose sudo is this program, and what it answers."""
     for name, text in (("sudo", sudo), ("id", f"echo {user}")):
@@ -95,7 +114,7 @@ def sent_to(
     marks = Marks()
     answer = marked(marks)
     command = command_line(Script(TEXT, 20, root), marks, is_root=is_root, password=password)
-    wire = Wire(tools)
+    wire = wires(tools)
     with gevent.Timeout(20):
         execute(wire, Watch("host", SshSpec(), AwakeClock()), command, answer, 20)
     return wire.sent, answer
@@ -148,3 +167,11 @@ def test_without_a_password_nothing_is_waited_for(tools: Path, sudo: str) -> Non
     """A shell that says nothing before it has read all of its input, gets it."""
     sent, _ = sent_to(tools, sudo, password=None)
     assert sent == TEXT.encode()
+
+
+def test_a_busy_controller_reads_what_has_come_by_the_end_of_a_command(
+    tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEFT_OPEN", 0.3)
+    _, answer = sent_to(tools, FREE, wires=LateWire)
+    assert (answer.out.text, answer.code) == ("out\n1000", 0)
