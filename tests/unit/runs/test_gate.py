@@ -11,6 +11,7 @@ import pytest
 
 from remedy.apply.carrier import Then
 from remedy.apply.report import ChangeResult, ChangeStatus, HostReport
+from remedy.apply.waves import waves
 from remedy.audit.agreement import Agreement, plan_path
 from remedy.audit.journal import FILE_NAME, read_records
 from remedy.errors import RefusedError
@@ -37,6 +38,7 @@ class Hosts:
     calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     keepers: list[str] = field(default_factory=list)
+    report: HostReport = DONE
 
     def make(self, plan: Plan, run: str, *, then: Then, **_: Any) -> None:
         self._carry("make", plan, run, then)
@@ -53,7 +55,7 @@ class Hosts:
         self.calls.append((what, plan.hosts))
         self.events = events(self.journal)
         for name in reversed(plan.hosts):
-            then(name, DONE)
+            then(name, self.report)
 
 
 def events(journal: Path) -> list[str]:
@@ -144,6 +146,40 @@ def test_the_end_is_recorded_and_kept_by_three_of_the_hosts(tmp_path: Path) -> N
     assert ended["hosts"] == dict.fromkeys(HOSTS, "changed")
     assert ended["boots"] == {"gpu01": "boot"}
     assert hosts.keepers == list(HOSTS[:3])
+
+
+def of_ten_changes(failed: int) -> HostReport:
+    """The report of a host with ten changes; those after the one that failed were not tried."""
+    results = {}
+    for number in range(1, 11):
+        status = ChangeStatus.DONE if number < failed else ChangeStatus.SKIPPED
+        detail = ""
+        if number == failed:
+            status = ChangeStatus.FAILED
+            detail = "sysctl: setting key net.ipv4.ip_local_port_range: Read-only file system " * 4
+        change = f"{number:02}-port-range-gpu0001-sysctl"
+        results[change] = ChangeResult(id=change, status=status, detail=detail)
+    return HostReport("", results, finished=True)
+
+
+@pytest.mark.parametrize("failed", [11, 4], ids=["all done", "the fourth failed"])
+def test_a_run_in_waves_leaves_two_kilobytes_a_host_in_the_journal_at_most(
+    tmp_path: Path, failed: int
+) -> None:
+    opened, hosts = session(tmp_path)
+    names = tuple(f"gpu{number:05}.rack1.example" for number in range(400))
+    hosts.report = of_ten_changes(failed)
+    target = plan(*names)
+    steps = waves(names, "1,1%,10%,100%")
+    work = begin(opened, proposal(target), agree, waves=len(steps), sizes="1,1%,10%,100%")
+    outcomes = {}
+    for wave in steps:
+        reports = work.carry(target.restricted(wave))
+        outcomes |= {name: reported(name, report) for name, report in reports.items()}
+    boots = dict.fromkeys(names, "6f1c7a52-9a35-4a4c-9a62-3f1df0f6a1c9")
+    work.end(RunOutcome("apply", work.run, "inventory.py", outcomes, target), boots)
+    assert events(hosts.journal) == ["planned", *["began", "changed"] * len(steps), "ended"]
+    assert hosts.journal.stat().st_size <= 2048 * len(names)
 
 
 @pytest.mark.parametrize(("required", "minimum"), [(1, 0), (0, 2)])
