@@ -21,13 +21,16 @@ from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
 from remedy.verify.onhost.knock import MARK
 from remedy.verify.packing import KNOCK, start
-from remedy.verify.reach.calls import Calls
+from remedy.verify.reach.calls import GROUP, Calls
 from remedy.verify.scripts import INTERPRETERS, interpreter_text, interpreter_word
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
 # Seconds: interpreters start, the last SYN is lost, and a few hundred calls a second are made.
 BASE, PER_HOST, MOST = 9.0, 0.08, 120.0
+# More for each host above ``GROUP``: the controller opens sessions and sends scripts one after the other, and
+# the first hosts have to be there still when the last ones begin.
+STARTING = 0.02
 
 
 _TEST = "import sys; print('fit' if sys.version_info >= (3, 8) else 'old')"
@@ -158,7 +161,7 @@ def plan_reach(hosts: Sequence[ReachHost], launcher: int = PORTS[0]) -> ReachPla
     """Plan to try the links between hosts."""
     nonce = secrets.token_hex(8)
     busiest = len(Calls(len(hosts), nonce).order(0)) + 1
-    seconds = min(BASE + PER_HOST * busiest, MOST)
+    seconds = min(BASE + PER_HOST * busiest, MOST) + STARTING * max(0, len(hosts) - GROUP)
     return ReachPlan(nonce=nonce, hosts=tuple(hosts), seconds=seconds, launcher=launcher)
 
 

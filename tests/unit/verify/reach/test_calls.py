@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remedy.verify.reach.answers import judge_links
 from remedy.verify.reach.calls import ALL, FEWEST, GROUP, Calls
-from remedy.verify.reach.plan import script
+from remedy.verify.reach.plan import script, script_deadline
 from tests.unit.verify.reach.reach_bench import PORTS, answers, make_plan
 
 LARGE = st.integers(ALL + 1, 1300)
@@ -79,6 +79,14 @@ def test_the_chance_to_overlook_a_link_is_that_of_those_between_groups() -> None
 def test_what_is_sent_to_a_host_does_not_grow_with_the_fleet() -> None:
     sizes = [len(script(make_plan(hosts), 3)) for hosts in (700, 2100)]
     assert max(sizes) < 1.15 * min(sizes)
+
+
+def test_the_first_hosts_wait_for_the_last_ones_of_a_very_large_fleet() -> None:
+    assert make_plan(128).seconds == pytest.approx(9 + 0.08 * 128)
+    # A host calls no more than in a fleet of 700, and the controller takes longer to start them all.
+    few, many = make_plan(700), make_plan(2100)
+    assert many.seconds - few.seconds == pytest.approx(0.02 * 1400, abs=3)
+    assert script_deadline(many) > many.seconds
 
 
 # --- what is said of it ---------------------------------------------------------------------------------------
