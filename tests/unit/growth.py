@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from benchmarks.swarm import RECORDED, Swarm
 from remedy.inventory import Inventory, Node
@@ -48,3 +51,19 @@ def swarm_of(count: int, broken: float) -> Swarm:
     """Return new endpoints, of which none was repaired."""
     text = RECORDED.read_text(encoding="utf-8", errors="surrogateescape")
     return Swarm(count, text, broken=broken)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Return how many functions are called, and how often a generator goes on."""
+    number = 0
+
+    def count(_frame: Any, event: str, _value: object) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return number

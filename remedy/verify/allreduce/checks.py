@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from remedy.text import listed
 from remedy.verify.allreduce.answers import AgentReport, Measurement, RankReport, RankResult
@@ -39,19 +40,19 @@ def bus_bandwidth(row: Measurement, world: int) -> float:
 
 def flaws(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culprit]:
     """Yield everything that keeps the run from being a proof, but for its speed."""
-    first = 0
+    first, expected = 0, _expected(plan)
     for host in plan.hosts:
         report = reports[host.name]
         yield from bad_ends(host.name, report)
         ranks = {rank.local_rank: rank for rank in report.ranks}
         for local in range(host.ranks):
-            if lack := _lack(plan, ranks.get(local), first + local, local):
+            if lack := _lack(expected, ranks.get(local), first + local, local):
                 yield culprit(f"{host.name}: {lack}")
         if set(ranks) - set(range(host.ranks)):
             yield culprit(f"{host.name}: ranks that were not asked for", host.name)
         first += host.ranks
     results = complete_results(plan, reports)
-    if len(results) == plan.world:
+    if len(results) == expected.world:
         yield from _strange_members(results)
         yield from shared_machines(plan, ((name, r.identity.boot_id) for name, r in results))
         yield from _mixtures(results)
@@ -77,11 +78,11 @@ def speed_flaw(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Culprit | 
 def complete_results(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Results:
     """Collect the results of the ranks that lack nothing."""
     results: Results = []
-    first = 0
+    first, expected = 0, _expected(plan)
     for host in plan.hosts:
         for rank in reports[host.name].ranks:
             known = rank.local_rank < host.ranks
-            if known and not _lack(plan, rank, first + rank.local_rank, rank.local_rank):
+            if known and not _lack(expected, rank, first + rank.local_rank, rank.local_rank):
                 assert rank.result is not None
                 results.append((host.name, rank.result))
         first += host.ranks
@@ -134,7 +135,21 @@ def outside_the_job(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Itera
             )
 
 
-def _lack(plan: RankPlan, rank: RankReport | None, number: int, local: int) -> str:
+class _Expected(NamedTuple):
+    """What every rank of a run has to report; worked out once, and not for each of thousands."""
+
+    nonce: str
+    world: int
+    digest: str
+    engine_check: bool
+
+
+def _expected(plan: RankPlan) -> _Expected:
+    checked = ENGINES[plan.engine].engine_check
+    return _Expected(plan.nonce, plan.world, expected_sum(plan), checked)
+
+
+def _lack(expected: _Expected, rank: RankReport | None, number: int, local: int) -> str:
     """What one rank's report lacks, or an empty text."""
     if rank is None:
         return f"no report of local rank {local}"
@@ -142,13 +157,14 @@ def _lack(plan: RankPlan, rank: RankReport | None, number: int, local: int) -> s
     if result is None:
         return f"rank {number} came to {rank.phase or 'nothing'!r}, not to a result"
     checks = {
-        "the nonce is from a different run": result.nonce != plan.nonce,
+        "the nonce is from a different run": result.nonce != expected.nonce,
         f"it is rank {result.rank}, expected {number}": result.rank != number,
-        f"its world has {result.world} ranks, expected {plan.world}": result.world != plan.world,
-        "the sum is not exact": result.sum.digest != expected_sum(plan) or bool(result.sum.missing),
+        f"its world has {result.world} ranks, expected {expected.world}": (
+            result.world != expected.world
+        ),
+        "the sum is not exact": result.sum.digest != expected.digest or bool(result.sum.missing),
         "nothing was measured": not result.sweep,
-        "the engine's own check is missing": ENGINES[plan.engine].engine_check
-        and not result.engine_check,
+        "the engine's own check is missing": expected.engine_check and not result.engine_check,
         "a measured sum is wrong": not all(row.exact and row.seconds > 0 for row in result.sweep),
     }
     return "; ".join(text for text, is_so in checks.items() if is_so)

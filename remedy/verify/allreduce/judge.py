@@ -94,7 +94,8 @@ def _measured(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Verdict:
     """The figures of a run whose ranks leave results."""
     results = [result for report in reports.values() for result in report.results]
     rows = results[0].sweep if results else ()
-    exact = [result for result in results if result.sum.digest == expected_sum(plan)]
+    digest, world = expected_sum(plan), plan.world
+    exact = [result for result in results if result.sum.digest == digest]
     pace = pace_of(plan, results)
     return Verdict(
         passed=False,
@@ -102,12 +103,12 @@ def _measured(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Verdict:
         engine=plan.engine,
         backend=results[0].backend if results else None,
         world_size=len({result.rank for result in exact}),
-        expected_world_size=plan.world,
+        expected_world_size=world,
         hosts=len({result.identity.boot_id for result in exact}),
         expected_hosts=len(plan.hosts),
         sum_exact=bool(results) and len(exact) == len(results),
-        bandwidth=tuple(_bandwidth(row, plan.world) for row in rows if row.seconds > 0),
-        busbw_gbps=bus_bandwidth(rows[-1], plan.world) if rows else None,
+        bandwidth=tuple(_bandwidth(row, world) for row in rows if row.seconds > 0),
+        busbw_gbps=bus_bandwidth(rows[-1], world) if rows else None,
         torch=_versions(results, "torch"),
         software=_versions(results, "software"),
         nccl=_versions(results, "nccl"),

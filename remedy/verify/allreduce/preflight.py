@@ -13,7 +13,7 @@ from remedy.verify.allreduce.answers import AgentReport, read_reports
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.judge import impossible
 from remedy.verify.allreduce.plan import RankPlan
-from remedy.verify.allreduce.script import script
+from remedy.verify.allreduce.script import scripts
 from remedy.verify.scripts import Run, run_texts
 from remedy.verify.verdict import Culprit, Rung, Verdict
 
@@ -24,10 +24,7 @@ def lacks(run: Run, plan: RankPlan) -> dict[str, str]:
     """Ask what keeps each host from taking part, in words; empty where nothing does."""
     if ENGINES[plan.engine].name == "torch":
         return {}
-    texts = {
-        host.name: (script(plan, node, only_look=True), SECONDS)
-        for node, host in enumerate(plan.hosts)
-    }
+    texts = {host: (text, SECONDS) for host, text in scripts(plan, only_look=True).items()}
     reports = read_reports(plan, run_texts(run, texts))
     return {name: lack for name, report in reports.items() if (lack := _lack(report))}
 

@@ -11,7 +11,7 @@ from remedy.verify.allreduce.blame import FailedRun, missing_hosts, unanswered_l
 from remedy.verify.allreduce.judge import impossible, judge_reports
 from remedy.verify.allreduce.late import late_hosts
 from remedy.verify.allreduce.plan import RankPlan
-from remedy.verify.allreduce.script import script, script_deadline
+from remedy.verify.allreduce.script import script_deadline, scripts
 from remedy.verify.scripts import Run, run_texts
 from remedy.verify.verdict import Verdict
 
@@ -55,10 +55,10 @@ def launch(plans: Sequence[RankPlan], run: Run) -> list[GroupRun]:
     """
     started = time.monotonic()
     texts = {
-        host.name: (script(plan, node), script_deadline(plan))
+        host: (text, script_deadline(plan))
         for plan in plans
         if plan.world > 1
-        for node, host in enumerate(plan.hosts)
+        for host, text in scripts(plan).items()
     }
     outputs = run_texts(run, texts)
     seconds = round(time.monotonic() - started, 3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from typing import get_args
 
 from remedy.verify.allreduce.engines import ENGINES
@@ -21,16 +22,33 @@ from remedy.verify.verdict import Backend
 MARGIN = 15.0 + GRACE
 
 
-def config(plan: RankPlan, node: int) -> dict[str, object]:
-    """Make the configuration of one host's agent and ranks; all times in seconds."""
+def config(
+    plan: RankPlan, node: int, shared: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Make the configuration of one host's agent and ranks; all times in seconds.
+
+    Args:
+        plan: the whole run.
+        node: the host's place in ``plan.hosts``.
+        shared: from ``shared_config``, where scripts of many hosts are made.
+    """
     me = plan.hosts[node]
     return {
-        "nonce": plan.nonce,
+        **(shared_config(plan) if shared is None else shared),
         "node": node,
-        "nodes": len(plan.hosts),
         "ranks": me.ranks,
-        "alike": len({host.ranks for host in plan.hosts}) == 1,
         "address": me.address,
+        # For the host that starts the others.
+        "hosts": [[host.address, host.ranks] for host in plan.hosts] if node == 0 else [],
+    }
+
+
+def shared_config(plan: RankPlan) -> dict[str, object]:
+    """Make the part of the configuration that all hosts of a run have alike."""
+    return {
+        "nonce": plan.nonce,
+        "nodes": len(plan.hosts),
+        "alike": len({host.ranks for host in plan.hosts}) == 1,
         "master": plan.hosts[0].address,
         "port": plan.port,
         "engine": ENGINES[plan.engine].module,
@@ -38,8 +56,6 @@ def config(plan: RankPlan, node: int) -> dict[str, object]:
         "secret": plan.secret,
         "all_reduce_perf": plan.all_reduce_perf,
         "world": plan.world,
-        # For the host that starts the others.
-        "hosts": [[host.address, host.ranks] for host in plan.hosts] if node == 0 else [],
         "backend": plan.backend,
         # The ranks agree on the backend only when they have met.
         "sizes": {name: plan.sizes_on(name) for name in get_args(Backend)},
@@ -70,18 +86,34 @@ print(found)
 """
 
 
-def script(plan: RankPlan, node: int, *, only_look: bool = False) -> str:
+def scripts(plan: RankPlan, *, only_look: bool = False) -> dict[str, str]:
+    """Render the texts of all hosts of a run, by name; ``only_look`` as for ``script``."""
+    shared = shared_config(plan)
+    return {
+        host.name: script(plan, node, only_look=only_look, shared=shared)
+        for node, host in enumerate(plan.hosts)
+    }
+
+
+def script(
+    plan: RankPlan,
+    node: int,
+    *,
+    only_look: bool = False,
+    shared: Mapping[str, object] | None = None,
+) -> str:
     """Render the POSIX sh text of one host.
 
     Args:
         plan: the whole run.
         node: the host's place in ``plan.hosts``.
         only_look: whether the host only says if it could take part.
+        shared: as for ``config``.
     """
     host = plan.hosts[node]
     engine = ENGINES[plan.engine]
     end = f"REMEDY_{plan.nonce}"
-    python = start(engine.cargo, {**config(plan, node), "only_look": only_look})
+    python = start(engine.cargo, {**config(plan, node, shared), "only_look": only_look})
     word = engine.needs[0] if engine.needs else "bare"
     probe = _PROBE.format(needs=engine.needs, word=word)
     # ``why`` is put in by the shell: it holds no character that JSON reads as more than a letter.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -15,25 +14,9 @@ from remedy.plan.identities import claims
 from remedy.probe import HostState, Identity, Names, Resolved, fingerprint
 from remedy.probe.files import File
 from remedy.probe.resolved import Answers
-from tests.unit.growth import FEW, MANY, fleet, states
+from tests.unit.growth import FEW, MANY, calls, fleet, states
 
 WHEN = Origin(created="2026-11-23T00:00:00+00:00", author="me@here")
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Return how many functions are called, and how often a generator goes on."""
-    number = 0
-
-    def count(_frame: Any, event: str, _value: object) -> None:
-        nonlocal number
-        number += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return number
 
 
 def each(count: int, broken: float) -> float:
