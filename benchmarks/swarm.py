@@ -227,6 +227,8 @@ async def serve(swarm: Swarm, folder: Path) -> None:
         else:
             answered = await meetings.answer(config, swarm.member(number))
         process.stdout.write(answered)
+        # The exit code would overtake what waits for its window.
+        await process.stdout.drain()
         process.exit(0)
         for what, count in (("commands", 1), ("asked", len(asked)), ("answered", len(answered))):
             traffic[what] += count

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from remedy.probe import HostState
+from remedy.probe import HostState, Resolved
+from remedy.probe.resolved import Answers
 from remedy.text import listed
 from remedy.values import Unknown
 from remedy.verify.allreduce import limits
@@ -77,18 +78,36 @@ def _same_names(states: Mapping[str, HostState]) -> Iterator[Culprit]:
 def _nameless(
     states: Mapping[str, HostState], addresses: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, str], str]]:
+    wrong_alike: dict[int, list[str]] = {}
     for source, state in states.items():
         if isinstance(state.names, Unknown):
             continue
-        for target, address in addresses.items():
-            resolved = state.names.peers.get(target)
-            # A name that was not asked for, or could not be asked in time, shows nothing here.
-            if target == source or resolved is None or ":" in address or resolved[:1] == (address,):
-                continue
-            yield (
-                (source, target),
-                f"{target} is {', '.join(resolved)}" if resolved else "does not resolve",
-            )
+        peers = state.names.peers
+        # What thousands of hosts answer alike is compared once.
+        targets: Iterable[str] = addresses
+        table = peers.alike if isinstance(peers, Resolved) else peers
+        if isinstance(table, Answers):
+            alike = wrong_alike.get(id(table))
+            if alike is None:
+                alike = [name for name in addresses if _is_wrong(table, name, addresses)]
+                wrong_alike[id(table)] = alike
+            own = peers.otherwise if isinstance(peers, Resolved) else {}
+            targets = dict.fromkeys([*alike, *(name for name in own if name in addresses)])
+        for target in targets:
+            if target != source and _is_wrong(peers, target, addresses):
+                resolved = peers[target]
+                yield (
+                    (source, target),
+                    f"{target} is {', '.join(resolved)}" if resolved else "does not resolve",
+                )
+
+
+def _is_wrong(
+    peers: Mapping[str, tuple[str, ...]], target: str, addresses: Mapping[str, str]
+) -> bool:
+    """Whether a name has another address first; one that was not asked for in time shows nothing here."""
+    resolved, address = peers.get(target), addresses[target]
+    return resolved is not None and ":" not in address and resolved[:1] != (address,)
 
 
 def _clocks(states: Mapping[str, HostState]) -> Iterator[Culprit]:

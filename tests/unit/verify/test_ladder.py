@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from remedy.probe import Clock, Gpus, HostState, RdmaPort
+from remedy.probe import Clock, Gpus, HostState, RdmaPort, Resolved
+from remedy.probe.resolved import Answers
 from remedy.spec import VerifySpec
 from remedy.values import Unknown
 from remedy.verify.allreduce.plan import plan_ranks
@@ -236,3 +237,21 @@ def test_a_host_cut_off_in_both_directions_is_one_culprit() -> None:
     closed = tuple((a, b) for a in NAMES for b in NAMES if a != b and "gpu04" in (a, b))
     verdict = go(Paper(closed=closed))
     assert [cause.name for cause in verdict.culprits] == ["gpu04"]
+
+
+def test_names_are_compared_once_for_hosts_that_answer_alike() -> None:
+    """Those of a host that answers otherwise are its own, right ones among them."""
+    alike = Answers({**RESOLVED, "gpu04": ("127.0.1.1",)})
+    found = {
+        name: host_state(
+            name,
+            ADDRESSES[name],
+            peers=Resolved(
+                alike, {"gpu04": RESOLVED["gpu04"], "gpu05": ()} if name == "gpu06" else {}
+            ),
+        )
+        for name in NAMES
+    }
+    wrong = {("gpu06", "gpu05"): "does not resolve"}
+    wrong |= {(name, "gpu04"): "gpu04 is 127.0.1.1" for name in NAMES[:5] if name != "gpu04"}
+    assert look(found).nameless == wrong
