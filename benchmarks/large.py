@@ -6,8 +6,9 @@
 verdict on what simulated hosts answer, whose making is not counted; no connection is opened. The other parts
 run commands against the endpoints of ``benchmarks/swarm.py``, over ssh: each rank waits until all others have
 come, so every session is open at the same time; ``meeting`` is without the calls between hosts. The endpoints
-share the cores, so seconds of the wall say less there, and the time limits of ssh are long. ``waves`` changes every host in waves of 1, 1 %, 10 % and 100 %, and counts
-the bytes of the journal. Each figure takes its place in ``results/large.json``; ``large.md`` is made of that.
+share the cores, so seconds of the wall say less there, and the time limits of ssh are long. ``waves`` changes
+every host in waves of 1, 1 %, 10 % and 100 %, and counts the bytes of the journal. Each figure takes its place
+in ``results/large.json``; ``large.md`` is made of that.
 """
 
 from __future__ import annotations
@@ -240,7 +241,6 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     given = parser.parse_args()
     data = RESULTS / "large.json"
-    known = json.loads(data.read_text()) if data.exists() else {}
     words = ["git", "rev-parse", "--short", "HEAD"]
     head = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for part in given.parts:
@@ -252,9 +252,10 @@ def main() -> None:
             print(part, count, figures, flush=True)
             day = datetime.now(timezone.utc).date().isoformat()
             figures |= {"commit": head.strip(), "day": day, "machine": describe()}
+            known = json.loads(data.read_text()) if data.exists() else {}
             known.setdefault(part, {})[str(count)] = figures
             data.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-    (RESULTS / "large.md").write_text(page(known))
+    (RESULTS / "large.md").write_text(page(json.loads(data.read_text())))
 
 
 if __name__ == "__main__":

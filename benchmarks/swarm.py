@@ -3,18 +3,19 @@
     python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE] [--port 2222]
     python -m benchmarks.swarm cost FOLDER COMMAND...
 
-``serve`` makes N hosts on 127.x.y.z port 2222 (or REMEDY_SWARM_PORT), writes inventory.py, remedy.yaml and
-known_hosts into FOLDER, prints "ready" and answers until it is ended. ``cost`` runs a command in FOLDER and
+``serve`` makes N hosts on 127.x.y.z port 2222 (or --port, REMEDY_SWARM_PORT), writes inventory.py, remedy.yaml
+and known_hosts into FOLDER, prints "ready" and answers until it is ended. ``cost`` runs a command in FOLDER and
 prints its wall seconds, its own CPU seconds and its peak memory as JSON. When ``serve`` is ended it leaves the
-bytes that it was asked and that it answered in FOLDER/traffic.json. ``benchmarks/scale.py`` does all of it for fleets of several sizes.
+bytes that it was asked and that it answered in FOLDER/traffic.json. ``benchmarks/scale.py`` does all of it for
+fleets of several sizes.
 
 RECORDED is a decoded answer of the probe (tests/unit/data/probe/lab-idle.txt). An endpoint follows the protocol
 of the probe: it prints the marks of its command line, takes the script, finds the nonce in it and answers as a
 healthy host whose name and hosts file are right, so that there is nothing to do there; ``--broken`` is the
 share of hosts that have no peers in their hosts file, until a script of changes comes, which a host says it has
 made. A script of the verification is answered by ``benchmarks/ranks.py``: calls between hosts, and ranks that
-meet. Any other script gets no answer. Endpoints cost one exchange of keys and some text each, on the cores of the controller: seconds on the wall say little, and nothing
-is said about the work of a host.
+meet. Any other script gets no answer. Endpoints cost one exchange of keys and some text each, on the cores of
+the controller: seconds on the wall say little, and nothing is said about the work of a host.
 """
 
 from __future__ import annotations
