@@ -46,7 +46,10 @@ def _state(story: Story) -> tuple[str, str]:
         return end, "part"
     if story.exit_code is None:
         return "not ended", "bad"
-    if story.proved is not None:
-        return ("proved", "good") if story.proved else ("not proved", "bad")
+    if story.proved is False:
+        return "not proved", "bad"
+    if story.proved:
+        part = f"proved, but exit code {story.exit_code}", "part"  # some hosts had no part in it
+        return part if story.exit_code != OK else ("proved", "good")
     look = "part" if story.exit_code in (OK, PENDING) else "bad"
     return f"ended with exit code {story.exit_code}, not verified", look
