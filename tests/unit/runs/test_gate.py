@@ -19,7 +19,7 @@ from remedy.inventory import Inventory
 from remedy.plan import Change, CommandAction, Plan, section_models
 from remedy.runs.gate import Consent, Proposal, begin, require_approval
 from remedy.runs.host import reported
-from remedy.runs.outcome import RunOutcome
+from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.session import Session
 from remedy.spec import load_spec
 from remedy.transport.connections import Transport
@@ -172,7 +172,7 @@ def test_a_run_in_waves_leaves_two_kilobytes_a_host_in_the_journal_at_most(
     target = plan(*names)
     steps = waves(names, "1,1%,10%,100%")
     work = begin(opened, proposal(target), agree, waves=len(steps), sizes="1,1%,10%,100%")
-    outcomes = {}
+    outcomes: dict[str, HostOutcome] = {}
     for wave in steps:
         reports = work.carry(target.restricted(wave))
         outcomes |= {name: reported(name, report) for name, report in reports.items()}
