@@ -26,6 +26,7 @@ from remedy.plan import (
     section_models,
     write_plan,
 )
+from remedy.plan.shared import LARGE, LARGE_FORMAT
 from remedy.spec import load_spec
 from remedy.transport.reader import load_inventory
 from tests.pipelines import RECIPES, GitHub, GitLab, Runner, StepResult
@@ -132,6 +133,18 @@ def test_the_steps_of_githubs_plan(runner: Runner, plan: Plan) -> None:
     assert shown.code == 0, shown
     assert plan.digest[:12] in github.summary
     assert all(line.startswith("    ") for line in github.summary.splitlines())
+
+
+def test_a_large_plan_is_judged_as_any_other_though_its_file_has_another_format(
+    runner: Runner,
+) -> None:
+    large = make_plan(first_look(LARGE + 1), WHEN)
+    assert large.format_version == LARGE_FORMAT
+    runner.artefacts.mkdir(parents=True)
+    write_plan(large, runner.artefacts / "plan.json")
+    judged = GitHub(runner).run("plan", only="Policy")
+    assert judged is not None
+    assert (judged.code, judged.stdout) == (1, "65 hosts would be changed, and 8 may be\n"), judged
 
 
 @needs("jq")
