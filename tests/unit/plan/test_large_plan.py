@@ -88,6 +88,18 @@ def test_a_large_plan_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.hosts == large.hosts
 
 
+def test_a_large_plan_with_each_change_by_itself_has_the_digest_of_its_file(tmp_path: Path) -> None:
+    large = plan()
+    apart = {**large.model_dump(mode="json"), "format_version": FORMAT}  # as `show --json` prints it
+    path = tmp_path / "shown.json"
+    path.write_text(json.dumps({"digest": large.digest, "plan": apart}))
+    assert read_plan(path) == large
+    apart["changes"][0]["title"] = "harmless"
+    path.write_text(json.dumps({"digest": large.digest, "plan": apart}))
+    with pytest.raises(PlanFileError, match="its digest does not match"):
+        read_plan(path)
+
+
 def test_findings_come_back_host_after_host_and_the_digest_does_not_ask_for_their_order(
     tmp_path: Path,
 ) -> None:
