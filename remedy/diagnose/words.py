@@ -24,7 +24,8 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     Args:
         scans: logs in which no entry of the catalogue decides.
     """
-    for scan in scans:
+    # What was not read of a log may hold the failure.
+    for scan in filter(lambda scan: scan.is_whole, scans):
         for after, text in _last_lines(scan):
             meaning = meaning_of(text)
             if meaning is None:
