@@ -234,7 +234,7 @@ def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis |
             evidence=(lead,),
         )
         others = tuple(c.candidate() for c in ranked((), events.signs)[:SHOWN])
-        if cause.weight < LEAST:
+        if cause.weight < LEAST or not scan.is_whole:
             return Diagnosis(label=UNKNOWN, lead=lead, candidates=others, **sure(0.0))
         return Diagnosis(
             label=cause.label, lead=lead, candidates=(candidate, *others), **sure(candidate.score)
