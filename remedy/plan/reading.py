@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,25 +158,30 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
     for digest, content in plan.blobs.items():
         if sha256(content) != digest:
             yield f"the content {digest:.12} has a different digest"
-    by_host: dict[str, list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        by_host[change.host].append(change)
-    for host, changes in by_host.items():
-        yield from _numbering_faults(host, changes, of_journal=of_journal)
-    for of_hosts in plan.shared_changes:
-        change = of_hosts.item
-        faults_of = _change_faults(change, plan, of_journal=of_journal)
-        yield from (f"{change.host}: {change.id}: {fault}" for fault in faults_of)
-    for known in plan.shared_findings:
-        for name in known.hosts:
-            if name is not None and not _HOST.fullmatch(name):
-                yield f"a finding is about {name!r:.80}, which is no host name"
-        yield from _finding_faults(known.item)
+    yield from _faults_of_changes(plan, of_journal=of_journal)
+    yield from _faults_of_findings(plan)
     if not of_journal and (spare := plan.blobs.keys() - set(_used(plan.changes))):
         yield f"no change uses the content {min(spare):.12}"
     named = {*plan.observed, *plan.machines, *(place.partition(" ")[0] for place in plan.secrets)}
-    if not of_journal and (strange := named - by_host.keys()):
+    if not of_journal and (strange := named.difference(plan.hosts)):
         yield f"it knows a state or a secret of {min(strange)!r}, which it does not change"
+
+
+def _faults_of_changes(plan: Plan, *, of_journal: bool) -> Iterator[str]:
+    for host in plan.hosts:
+        yield from _numbering_faults(host, plan.for_host(host), of_journal=of_journal)
+    for shared in plan.shared_changes:
+        change = shared.item
+        faults_of = _change_faults(change, plan, of_journal=of_journal)
+        yield from (f"{change.host}: {change.id}: {fault}" for fault in faults_of)
+
+
+def _faults_of_findings(plan: Plan) -> Iterator[str]:
+    for shared in plan.shared_findings:
+        for host in shared.hosts:
+            if host is not None and not _HOST.fullmatch(host):
+                yield f"a finding is about {host!r:.80}, which is no host name"
+        yield from _finding_faults(shared.item)
 
 
 def _text(path: Path) -> bytes:
@@ -200,7 +204,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _numbering_faults(host: str, changes: list[Change], *, of_journal: bool) -> Iterator[str]:
+def _numbering_faults(host: str, changes: Sequence[Change], *, of_journal: bool) -> Iterator[str]:
     """Yield what is wrong with a host's name and with the ids of its changes, which become names of files."""
     if not _HOST.fullmatch(host):
         yield f"{host!r:.80} is no host name"

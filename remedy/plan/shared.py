@@ -108,10 +108,17 @@ def unfolded(items: Sequence[OfHost], order: Sequence[str]) -> tuple[OfHost, ...
         for host in hosts:
             if host not in by_host or not isinstance(host, str | None):
                 raise ValueError(str(host))
-            by_host[host].append(
-                plain if host == item.host else plain.model_copy(update={"host": host})
-            )
+            by_host[host].append(plain if host == item.host else _of(host, plain))
     return tuple(item for known in by_host.values() for item in known)
+
+
+def _of(host: str | None, item: OfHost) -> OfHost:
+    """Return an item as another host has it; what ``model_copy`` copies besides takes ten times as long."""
+    copy = type(item).__new__(type(item))
+    object.__setattr__(copy, "__dict__", {**item.__dict__, "host": host})
+    for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(copy, name, getattr(item, name))
+    return copy
 
 
 def laid_out(document: Mapping[str, Any]) -> str:

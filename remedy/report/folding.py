@@ -10,9 +10,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from remedy.text import fold
 
@@ -68,16 +68,16 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
     A text that several hosts have is compared as it is: in a list of all hosts one's own name is one of many.
     """
     every = list(parts)
-    owners: dict[tuple[object, ...], str] = {}
-    shared = {
-        key
-        for part in every
-        for place, text in enumerate(part.texts)
-        if owners.setdefault(key := (part.shape, place, text), part.host) != part.host
-    }
+    first: dict[tuple[object, ...], str] = {}
+    same: dict[tuple[object, ...], tuple[str, ...]] = {}
+    for part in every:
+        whole = (part.shape, part.texts)
+        if first.setdefault(whole, part.host) != part.host and whole not in same:
+            same[whole] = tuple(blurred(text, ()) for text in part.texts)
+    shared = _shared(first, same)
     groups: dict[tuple[object, ...], list[Specimen[T]]] = {}
     for part in every:
-        texts = tuple(
+        texts = same.get((part.shape, part.texts)) or tuple(
             blurred(text, () if (part.shape, place, text) in shared else words.get(part.host, ()))
             for place, text in enumerate(part.texts)
         )
@@ -86,6 +86,26 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
         Fold(tuple(group), all(part.texts == group[0].texts for part in group))
         for group in groups.values()
     ]
+
+
+def _shared(
+    first: Mapping[tuple[Any, ...], str], same: Container[tuple[Any, ...]]
+) -> set[tuple[Any, ...]]:
+    """Return the texts that several hosts have at a place.
+
+    Args:
+        first: of each shape with its texts, the first host that has it.
+        same: those that several hosts have as a whole.
+    """
+    owners: dict[tuple[Any, ...], str] = {}
+    shared = set()
+    for whole, host in first.items():
+        shape, texts = whole
+        for place, text in enumerate(texts):
+            key = (shape, place, text)
+            if owners.setdefault(key, host) != host or whole in same:
+                shared.add(key)
+    return shared
 
 
 def by_text(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
