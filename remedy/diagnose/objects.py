@@ -199,10 +199,12 @@ def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
         return True
     if label in _OF_PORTS:
         return quotes.shares_port(seen)
-    shared = quotes.words & seen.words
-    # What a host says of others is about these: of a link to someone else it says nothing.
     others = seen.hosts - {finding.host}
-    return bool(shared or (label in _OF_HOSTS and quotes.hosts & (others or seen.hosts)))
+    if label in _OF_HOSTS and others and quotes.hosts:
+        # What a host says of others is about these: of a link to someone else it says nothing.
+        return bool(quotes.hosts & others)
+    shared = quotes.words & seen.words
+    return bool(shared or (label in _OF_HOSTS and quotes.hosts & seen.hosts))
 
 
 def _is_about_another(label: str, quotes: Named, seen: Named) -> bool:

@@ -60,8 +60,8 @@ class Rule:
     unless: tuple[Box, ...] = ()
     mark: tuple[int, int | None] | None = None
     untracks: bool = False
-    zones: bool = False
     unread: tuple[str, ...] = ()
+    zones: bool = False
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,16 @@ CASES = {
         ),
         OPEN,
     ),
+    "a peer of the link that did not answer": (
+        LINK,
+        finding("neighbour-entry", REPORT, "gpu01", "gpu02 did not answer when this host asked"),
+        CONFIRMED,
+    ),
+    "a third host that did not answer": (
+        LINK,
+        finding("neighbour-entry", REPORT, "gpu01", "gpu03 did not answer when this host asked"),
+        REFUTED,
+    ),
     "an orphan on the port": (TAKEN, orphan(29500), CONFIRMED),
     "a live process on the port": (TAKEN, orphan(29500, REPORT), CONFIRMED),
     "an orphan on another port": (TAKEN, orphan(29400), OPEN),
