@@ -199,7 +199,7 @@ def explains(finding: Finding, quotes: Named, hosts: frozenset[str]) -> bool:
         return True
     if label in _OF_PORTS:
         return quotes.shares_port(seen)
-    others = seen.hosts - {finding.host}
+    others = (seen.names & hosts) - {finding.host}
     if label in _OF_HOSTS and others and quotes.hosts:
         # What a host says of others is about these: of a link to someone else it says nothing.
         return bool(quotes.hosts & others)
