@@ -199,7 +199,7 @@ def test_a_firewall_of_ipv6_is_named_by_its_chain(
     ("made", "whole"),
     [
         (ReadRule("x"), ReadRule("x", (), "pass", "", (), None, False, False, False, ())),
-        (Rule("drop"), Rule("drop", "", Rule("x").box, True, "", (), (), None, False, False, ())),
+        (Rule("drop"), Rule("drop", "", Rule("x").box, True, "", (), (), None, False, (), False)),
         (Chain(()), Chain((), "")),
         (Condition("x"), Condition("x", None, False, 2**32 - 1)),
         (Doubt("x"), Doubt("x", (), "")),

@@ -90,7 +90,10 @@ def test_a_large_plan_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_large_plan_with_each_change_by_itself_has_the_digest_of_its_file(tmp_path: Path) -> None:
     large = plan()
-    apart = {**large.model_dump(mode="json"), "format_version": FORMAT}  # as `show --json` prints it
+    apart = {
+        **large.model_dump(mode="json"),
+        "format_version": FORMAT,
+    }  # as `show --json` prints it
     path = tmp_path / "shown.json"
     path.write_text(json.dumps({"digest": large.digest, "plan": apart}))
     assert read_plan(path) == large
