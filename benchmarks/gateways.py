@@ -192,7 +192,8 @@ def main() -> None:
     RESULT.write_text(
         "# Behind gateways, and from here\n\n"
         f"`remedy check` of hosts that need nothing, by `{command}`, one round each; what is counted, and what "
-        "stands\nin for ssh, is in the module's docstring; ten million\nadditions in Python are as of [scale.md](scale.md).\n\n"
+        "stands\nin for ssh, is in the module's docstring; ten million additions in Python are as of "
+        "[scale.md](scale.md).\n\n"
         f"{describe()}. Other work went on beside.\n\n"
         f"| {head} |\n| --- {'| ---: ' * 6}|\n" + "\n".join(rows) + "\n"
     )

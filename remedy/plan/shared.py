@@ -78,8 +78,8 @@ def folded(shared: Iterable[Shared[Any]], written: Callable[[Any], dict[str, Any
         written: returns one item as JSON has it.
     """
     return [
-        {**written(one.item), **({"hosts": list(one.hosts)} if len(one.hosts) > 1 else {})}
-        for one in shared
+        {**written(part.item), **({"hosts": list(part.hosts)} if len(part.hosts) > 1 else {})}
+        for part in shared
     ]
 
 
