@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -78,13 +78,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
             findings += bench.findings
             of_host += bench.changes
             whole.update(bench.contents)
-        lean, parts = spliced(
-            (
-                change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
-                for number, change in enumerate(of_host, 1)
-            ),
-            whole,
-        )
+        lean, parts = spliced(_numbered(of_host), whole)
         changes += lean
         blobs.update(parts)
         # Of a large fleet not all are kept: what is shown of a change are mostly its first host's.
@@ -108,6 +102,12 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         only=fleet.choice.only,
         skip=fleet.choice.skip,
     )
+
+
+def _numbered(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield the changes of a host with their ids."""
+    for number, change in enumerate(changes, 1):
+        yield change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
 
 
 def _own_addresses(fleet: Fleet) -> dict[str, tuple[str, ...]]:
