@@ -106,6 +106,8 @@ def _read_on(readers: Sequence[Any], answer: CommandAnswer) -> None:
     """Wait until both outputs are closed, or nothing has come any more for some time."""
     came, silent = answer.size, 0
     while silent < _PARTS and len(gevent.joinall(readers, _LEFT_OPEN / _PARTS)) < len(readers):
+        # A timer overtakes the queue of those who are to be woken, the readers among them: get in line.
+        gevent.sleep(0)
         silent = silent + 1 if came == answer.size else 0
         came = answer.size
 

@@ -91,9 +91,17 @@ class LateWire(Wire):
 
     def recv_exit_status(self) -> int:
         status = super().recv_exit_status()
-        # As thousands of hosts do together that answer at the same time.
+        # As thousands of hosts that answer at the same time: one blow, and a long queue for a while.
         gevent.spawn(time.sleep, 0.5)
+        for _ in range(300):
+            gevent.spawn(_busy, time.monotonic() + 3)
         return status
+
+
+def _busy(until: float) -> None:
+    while time.monotonic() < until:
+        time.sleep(0.001)
+        gevent.sleep(0)
 
 
 def sent_to(
