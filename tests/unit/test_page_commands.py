@@ -37,6 +37,7 @@ hosts = [
     (f"gpu00{n}", {"ssh_hostname": f"127.0.0.{n}", "ssh_port": 1, "cluster_address": f"10.214.4.{n}"})
     for n in (1, 2)
 ]
+rack1, rack2 = ["gpu001"], ["gpu002"]
 """
 LOG = "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\n"
 # What stands for something on the pages, and what it is in the folder.
