@@ -85,9 +85,8 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         if room > 0:
             contents.update(whole)
             room -= sum(map(len, whole.values()))
-    about = {*(c.host for c in changes), *(f.host for f in findings)}
     return Plan(
-        format_version=format_for(len(about)),
+        format_version=format_for(len({*(c.host for c in changes), *(f.host for f in findings)})),
         tool_version=__version__,
         created=origin.created,
         author=origin.author,
