@@ -37,6 +37,7 @@ HARMLESS = {
     "same-machine-id": "no other host has it here",
     "shell-chatters": "what it prints is left out",
     "small-dev-shm": "the host has no GPU, and dev_shm.size is not set",
+    "small-memlock": "the host has neither GPU nor RDMA, and 512 files are enough for its ranks",
     "stale-shm-files": "they are younger than shm_leftovers.min_age_minutes",
     "stale-sysv-segment": "it is younger than sysv_ipc.min_age_minutes",
     "sudo-requires-tty": "the login is root's",
