@@ -86,7 +86,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
             contents.update(whole)
             room -= sum(map(len, whole.values()))
     return Plan(
-        format_version=format_for(len({*(c.host for c in changes), *(f.host for f in findings)})),
+        format_version=format_for(len({item.host for item in (*changes, *findings) if item.host})),
         tool_version=__version__,
         created=origin.created,
         author=origin.author,

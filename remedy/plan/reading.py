@@ -18,7 +18,7 @@ from remedy.errors import PlanFileError
 from remedy.files import STANDARD, name_of, read_regular, read_standard
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
 from remedy.plan.plan import Plan
-from remedy.plan.shared import FORMAT, LARGE_FORMAT, unfolded
+from remedy.plan.shared import FORMAT, LARGE_FORMAT, format_for, unfolded
 from remedy.text import quoted
 
 # A plan of 10,000 hosts with a dozen changes each is smaller.
@@ -160,6 +160,8 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
             yield f"the content {digest:.12} has a different digest"
     yield from _faults_of_changes(plan, of_journal=of_journal)
     yield from _faults_of_findings(plan)
+    if not of_journal and plan.format_version != format_for(len(plan.order)):
+        yield f"it is of format {plan.format_version}, which a plan of so many hosts has not"
     if not of_journal and (spare := plan.blobs.keys() - set(_used(plan.changes))):
         yield f"no change uses the content {min(spare):.12}"
     named = {*plan.observed, *plan.machines, *(place.partition(" ")[0] for place in plan.secrets)}

@@ -56,10 +56,21 @@ NOT_CURED = {
     "boots-without-ssh": "enable ssh",
     "boots-with-another-name": "/etc/hostname",
     "boots-into-a-script": "rc.local",
+    "boots-into-rescue": "set-default",
+    "boots-with-ssh-masked": "unmask ssh",
     "scheduled-change": "nft flush ruleset",
     "scheduled-reboot": "a reboot is scheduled",
     "prefix-too-long": "/32",
     "neighbours-unasked": "mcast_solicit",
+    "interface-in-bridge": "is a member of the bridge",
+    "marked-and-lost": "fwmark 0x7",
+    "own-address-gone": "no route of the type local",
+    "queue-short": "bfifo",
+    "route-in-parts": "ip -4 route del",
+    # Limits that somebody wrote, and what is gone with the next boot.
+    "little-cpu-time": "Remove line",
+    "shm-for-root-only": "chmod 1777 /dev/shm",
+    "small-buffers": "net.ipv4.tcp_rmem",
     # The address of a device is the network's affair.
     "wrong-hccn-conf": "hccn_tool",
 }
