@@ -279,7 +279,7 @@ class Sweep:
         victim = self.site.hosts[0]
         for number in points:
             self.site.fresh()
-            victim.run(["sh", "-c", SLOW.format(seconds=0.2)])
+            victim.run(["sh", "-c", SLOW.format(seconds=0.5)])
             run = self.site.start(str(REMEDY), *APPLY)
             end = time.monotonic() + QUIET_SECONDS
             while victim.run("test -e /var/lib/remedy/lock").returncode != 0:
