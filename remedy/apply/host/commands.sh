@@ -11,7 +11,11 @@ command_check() { # id observe before after
     printf %s "$now" >"$DIR/pre/$1"
 }
 
+# Whether a command was run: it may have changed the mode of a file whose new content is prepared already.
+COMMANDS=
+
 command_do() { # id observe before after do
+    COMMANDS=1
     error=$(eval "$5" 2>&1 </dev/null 9>&-) || {
         say "$1" failed "${error:-the command ended with status $? and printed nothing}"
         return 1

@@ -112,6 +112,11 @@ put_here() { # real mode content digest [before]
     # Each of the folders, not the last one alone as with -m: the others would be for root only.
     [ -d "${folder:-/}" ] || (umask 022 && mkdir -p -- "$folder") || return 1
     prepared "$1"
+    if [ -n "$temp" ] && [ -n "$COMMANDS" ] && [ -e "$1" ] &&
+        ! cp --attributes-only --preserve=all --no-preserve=timestamps -- "$1" "$temp" 2>/dev/null; then
+        rm -f -- "$temp"
+        temp=
+    fi
     if [ -z "$temp" ]; then
         prepare "$1" "$2" "$3" || return 1
         flush "$temp"

@@ -106,6 +106,20 @@ def test_a_new_content_that_cannot_be_read_back_is_put_nowhere(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("bench", BOTH_SHELLS, indirect=True)
+def test_what_a_command_made_of_a_file_stays_when_the_file_is_written(bench: Bench) -> None:
+    path = bench.root / "hosts"
+    bench.command(f"stat -c %a {path}", "600", "644", f"chmod 644 {path}", f"chmod 600 {path}")
+    bench.file("hosts", b"old", b"new")
+    path.chmod(0o600)
+    os.utime(path, (1, 1))
+    assert statuses(bench.apply()) == ["done", "done"]
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o644)
+    assert path.stat().st_mtime > 1
+    assert statuses(bench.undo()) == ["done", "done"]
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"old", 0o600)
+
+
+@pytest.mark.parametrize("bench", BOTH_SHELLS, indirect=True)
 def test_a_command_runs_between_two_looks(bench: Bench) -> None:
     flag = bench.root / "flag"
     flag.write_text("off")
