@@ -15,7 +15,7 @@ from remedy.audit.presence import is_at_work
 from remedy.audit.story import TOUCHED, Story
 from remedy.errors import RemedyError, StaleError
 from remedy.files import flush_folder, is_shared, kept_mode, make_folder, write_whole
-from remedy.plan import Change, Origin, Plan, inverse, read_plan, write_plan
+from remedy.plan import EVERY, Change, Choice, Origin, Plan, inverse, read_plan, write_plan
 from remedy.plan.reading import ROLLBACK
 from remedy.plan.shared import format_for
 
@@ -157,16 +157,18 @@ def read_agreed(home: Path, story: Story) -> Plan:
     return plan
 
 
-def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
+def undoing(plan: Plan, story: Story, origin: Origin, choice: Choice = EVERY) -> Plan:
     """Return the plan that takes a run back: the changes that it made, or may have made, last one first.
 
     What was right before, or was never tried, is not taken back; nor is what cannot be.
+
+    Args:
+        plan: what the run carried out.
+        story: the run.
+        origin: who takes it back, and when.
+        choice: the remedies whose changes are taken back; those of others stay, and the plan says so.
     """
-    changes = tuple(
-        change
-        for change in plan.changes
-        if story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
-    )
+    changes = tuple(change for change in touched(plan, story) if change.remedy in choice)
     hosts: dict[str, list[Change]] = {}
     for change in changes:
         hosts.setdefault(change.host, []).append(change)
@@ -184,20 +186,24 @@ def undoing(plan: Plan, story: Story, origin: Origin) -> Plan:
             "machines": {},
             "secrets": {},
             "sealed_by": "",
-            "only": (),
-            "skip": (),
+            "only": choice.only,
+            "skip": choice.skip,
         }
     )
 
 
-def irreversible(plan: Plan, story: Story) -> tuple[Change, ...]:
-    """Return the changes that a run made, or may have made, and that nothing takes back."""
+def touched(plan: Plan, story: Story) -> tuple[Change, ...]:
+    """Return the changes of a plan that its run made, or may have made."""
     return tuple(
         change
         for change in plan.changes
-        if not change.reversible
-        and story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
+        if story.results.get(change.host, {}).get(change.id, "lost") in TOUCHED
     )
+
+
+def irreversible(plan: Plan, story: Story, choice: Choice = EVERY) -> tuple[Change, ...]:
+    """Return the changes that a run made, or may have made, and that nothing takes back; those of ``choice``."""
+    return tuple(c for c in touched(plan, story) if not c.reversible and c.remedy in choice)
 
 
 def _copy(signature: Path, path: Path) -> None:

@@ -33,13 +33,17 @@ def to_take_back(stories: Iterable[Story]) -> Story:
     """Return the newest apply that came to a host.
 
     Raises:
-        UsageError: there is none, or it was taken back already; further back goes only who names a run.
+        UsageError: there is none, or it was taken back already as a whole; further back goes only who names a run.
     """
     known = list(stories)
     story = latest(
         known, "no apply that changed hosts", lambda s: s.mode == "apply" and bool(s.began)
     )
-    back = [s for s in known if s.mode == "rollback" and s.of == story.run and s.began]
+    back = [
+        s
+        for s in known
+        if s.mode == "rollback" and s.of == story.run and s.began and not (s.only or s.skip)
+    ]
     if back:
         raise UsageError(
             f"{LATEST}: run {story.run} was taken back already, by run {back[-1].run}",

@@ -25,6 +25,8 @@ class Story:
         digest: of the plan that was agreed to.
         of: the run that it takes back, "" for none; ``resumes`` the run that it resumes.
         approvals: who signed the plan.
+        only: the remedies that decided, or whose changes were taken back, where it was not all; ``skip``: those
+            that were left out.
         planned: for each host the titles of its changes, in order.
         began: the hosts on which the plan was carried out, or begun.
         results: for each host and change how it ended.
@@ -50,6 +52,8 @@ class Story:
     of: str = ""
     resumes: str = ""
     approvals: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
     planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
     began: set[str] = field(default_factory=set)
     results: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -147,6 +151,8 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.proved = data.get("passed")
         story.reason = str(data.get("reason", ""))
     elif event == "ended":
+        if "only" in data or "skip" in data:
+            _add_choice(story, data)
         story.by = story.by or str(data.get("by", ""))
         story.exit_code = data.get("exit_code")
         story.hosts = dict(data.get("hosts", {}))
@@ -173,12 +179,19 @@ def _add_plan(story: Story, data: Mapping[str, Any]) -> None:
     story.of = str(data.get("of", ""))
     story.resumes = str(data.get("resumes", ""))
     story.approvals = tuple(approval["principal"] for approval in data.get("approvals", ()))
+    _add_choice(story, data)
     changes = data.get("changes") or {}
     story.planned = {host: tuple(titles) for host, titles in changes.items()}
     story.exit_code = data.get("exit_code")
     story.sizes = str(data.get("sizes", ""))
     waves = int(data.get("waves") or 1)
     story.unproved = waves if waves > 1 and data.get("prove_waves") is False else 0
+
+
+def _add_choice(story: Story, data: Mapping[str, Any]) -> None:
+    story.only, story.skip = (
+        tuple(map(str, data.get(option) or ())) for option in ("only", "skip")
+    )
 
 
 def _add_reports(story: Story, reports: Mapping[str, Any]) -> None:

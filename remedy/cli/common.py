@@ -87,16 +87,30 @@ def host_options(function: F) -> F:
 
 def remedy_options(function: F) -> F:
     """Add to a command that plans the options that choose remedies, and that say which findings count."""
-    function = click.option(
-        "--strict", is_flag=True, help="Exit with 1 where a remedy only reports something, too."
-    )(function)
-    for name, text in (
-        ("--skip", "Leave these remedies out."),
-        ("--only", "Decide by these remedies alone, such as hostname,limits."),
-    ):
-        option = click.option(name, multiple=True, metavar="REMEDY", help=text)
-        function = option(function)
-    return function
+    return choice_options(
+        only="Decide by these remedies alone, such as hostname,limits.",
+        skip="Leave these remedies out.",
+    )(STRICT_OPTION(function))
+
+
+def choice_options(*, only: str, skip: str) -> Callable[[F], F]:
+    """Return what adds the options that choose remedies.
+
+    Args:
+        only: what the first means for the command, for its help; ``skip``: what the second does.
+    """
+
+    def add(function: F) -> F:
+        for name, text in (("--skip", skip), ("--only", only)):
+            function = click.option(name, multiple=True, metavar="REMEDY", help=text)(function)
+        return function
+
+    return add
+
+
+STRICT_OPTION = click.option(
+    "--strict", is_flag=True, help="Exit with 1 where a remedy only reports something, too."
+)
 
 
 COMMANDS_OPTION = click.option(

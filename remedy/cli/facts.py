@@ -30,6 +30,7 @@ def facts(groups: tuple[str, ...], **options: Any) -> None:
 
     A FACT is a group such as kernel, network or sysctls; without one all are printed, and with --json all
     are there. Contents of files are digests, and secrets are left out. Hosts with the same value share a line.
+    No remedy decides here, so there is no --only or --skip.
     """
     opts = Options(**options)
     with opened(opts, *MODULES, first=partial(_check, groups)) as (session, _):

@@ -51,6 +51,29 @@ REFUSED = 4
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
+# Commands on hosts that have no --only and --skip, with the reason; others name no host or no remedy.
+WITHOUT_CHOICE = {
+    "unlock": "a lock is of a run as a whole, whichever remedies changed the host",
+    "facts": "facts are what the probe read before any remedy decides; name the facts instead",
+    "diagnose": "each cause is compared with what all remedies find: without its remedy it would seem refuted",
+    "trust": "it reads host keys, and no remedy decides about these",
+    "audit": "the journal holds runs as a whole",
+    "show": "a run or a plan is shown as it is on record",
+    "history": "runs are listed as they are on record",
+}
+
+
+def _with_reason(error: click.ClickException, message: str) -> str:
+    """Return the message of an error; where a command has no ``--only`` and ``--skip``, with the reason."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return message
+    words = error.ctx.command_path.split()[1:2]
+    reason = WITHOUT_CHOICE.get(words[0]) if words else None
+    if error.option_name not in ("--only", "--skip") or reason is None:
+        return message
+    return f"{message.rstrip('.')}: {reason}."
+
+
 def _say(text: str) -> None:
     with suppress(OSError):
         plain.say(text, err=True)
@@ -126,7 +149,7 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except click.ClickException as error:
             # The name of a file can be in it; click fills it in once.
-            error.message = visible(error.message)  # type: ignore[misc]
+            error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
             self.misuse = error.exit_code
             command = (
                 error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""

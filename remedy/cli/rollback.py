@@ -7,14 +7,26 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, host_options, make_room_for, opened
+from remedy.cli.common import (
+    Options,
+    check_output,
+    choice_options,
+    host_options,
+    make_room_for,
+    opened,
+)
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
+from remedy.cli.pages import check_page, html_option, with_page, write_page
 from remedy.text import quoted
 
 
 @click.command()
 @click.argument("run")
 @host_options
+@choice_options(
+    only="Take back the changes of these remedies alone, such as hosts_file,limits; the others stay.",
+    skip="Leave the changes of these remedies as the run made them.",
+)
 @YES_OPTION
 @click.option(
     "-o",
@@ -25,16 +37,32 @@ from remedy.text import quoted
 @click.option(
     "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
 )
+@html_option("what was taken back and how each host ended; with -o the plan, to the last byte")
 def rollback(
-    run: str, yes: bool, output: Path | None, plan_file: Path | None, **options: Any
+    run: str,
+    yes: bool,
+    output: Path | None,
+    plan_file: Path | None,
+    html: Path | None,
+    **options: Any,
 ) -> None:
     """Take RUN back on the hosts of INVENTORY, from the pre-images that it left there.
 
     Shows the plan for it, and what prevents it: an object that somebody changed since is left alone, and its
     host with it. A rollback is a run of its own, which can be taken back. `remedy history` lists the runs;
     RUN may be `latest`, the last apply.
+
+    With --only and --skip the changes of some remedies are taken back, in the same order and under the same
+    guards; the others stay as they are, also where one of them was made to an object later: then it is left alone.
+    The record says which. What waits for a confirmation is taken back in any case, as by a full rollback.
     """
-    with opened(Options(**options)) as (session, terminal):
+    opts = Options(**options)
+
+    def check() -> None:
+        check_output(output, as_json=opts.as_json)
+        check_page(html, output, plan_file)
+
+    with opened(opts, first=check) as (session, terminal):
         make_room_for(output, terminal)
         from remedy.audit.latest import LATEST, to_take_back
         from remedy.report.audit import run_line
@@ -49,8 +77,14 @@ def rollback(
         proposal = rollback.propose(session, run, plan_file=plan_file, saving=saving)
         terminal.show(render_proposal(proposal))
         if output is not None:
-            rollback.save(session, proposal, output)
+            saved = rollback.save(session, proposal, output)
             terminal.show(f"written to {output}; have it approved: remedy approve {quoted(output)}")
+            if html is not None:
+                from remedy.report.pages.plan import plan_file_page
+
+                for problem in write_page(html, plan_file_page(saved)):
+                    terminal.show(problem)
             return
         consent = consent_to(hosts_question("Take the run back on"), yes=yes, show=terminal.insist)
-        terminal.finish(rollback.rollback(session, proposal, consent=consent), proposal.unread)
+        outcome = rollback.rollback(session, proposal, consent=consent)
+        terminal.finish(with_page(outcome, html), proposal.unread)

@@ -33,7 +33,7 @@ def unlock(
 
     A dead process's lock is released by the next run. The lock of a run that is at work is only taken with
     --force: the change in progress is finished, and no further one is started. RUN may be `latest`, the last
-    apply or rollback of the journal.
+    apply or rollback of the journal. A lock is of the run as a whole, so there is no --only or --skip.
     """
     with opened(Options(**options)) as (session, terminal):
         make_room_for(output, terminal)

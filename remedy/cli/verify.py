@@ -8,13 +8,18 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import Options, host_options, opened
+from remedy.cli.common import STRICT_OPTION, Options, choice_options, host_options, opened
 from remedy.cli.pages import check_page, html_option, with_page
 from remedy.cli.proof import proof_options
 
 
 @click.command()
 @host_options
+@choice_options(
+    only="Report and count the findings of these remedies alone; the verdict and its cause rest on all.",
+    skip="Neither report nor count the findings of these remedies.",
+)
+@STRICT_OPTION
 @proof_options
 @click.option(
     "--incremental",
@@ -37,7 +42,8 @@ def verify(
     """Run an all-reduce across the hosts of INVENTORY and report what it proved; change nothing.
 
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; where that fails, the
-    hosts or the links between two hosts that cause it.
+    hosts or the links between two hosts that cause it. The verdict and its cause rest on all remedies; --only and
+    --skip choose whose findings are reported beside it and count for the exit code.
     """
     check = partial(check_page, html)
     with opened(Options(**options), "remedy.runs.verify", first=check, verify=proof) as (

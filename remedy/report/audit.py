@@ -11,7 +11,7 @@ from rich.text import Text
 
 from remedy.apply.report import RELEASED
 from remedy.audit.story import Story
-from remedy.plan import Plan
+from remedy.plan import Choice, Plan
 from remedy.report.folding import by_text
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
@@ -46,11 +46,14 @@ def run_line(story: Story) -> str:
     ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
     proved = READ_ONLY.get(story.mode, PROVED[story.proved])
     line = f"{story.run}  {story.mode:<10}{changes:<13}{ended:<11}{proved:<13}{story.by}"
-    if story.of:
-        line += f"  (of {story.of})"
-    elif story.resumes:
-        line += f"  (resumes {story.resumes})"
-    return line.rstrip()
+    relation = f"of {story.of}" if story.of else f"resumes {story.resumes}" * bool(story.resumes)
+    notes = ", ".join(filter(None, (relation, choice_of(story))))
+    return f"{line}  ({notes})" if notes else line.rstrip()
+
+
+def choice_of(story: Story) -> str:
+    """Return the options that chose the remedies of a run; "" where all of them took part."""
+    return Choice(story.only, story.skip).words
 
 
 def own_end(story: Story) -> str:
@@ -98,6 +101,8 @@ def _head(story: Story) -> Iterator[Text]:
         yield Text(f"takes back run {story.of}")
     if story.resumes:
         yield Text(f"resumes run {story.resumes}")
+    if words := choice_of(story):
+        yield Text(f"not all remedies: {words}")
     if story.approvals:
         yield Text(f"approved by {', '.join(story.approvals)}")
 

@@ -24,10 +24,20 @@ class PlannedChange(Change):
 
 
 class PlanSummary(Document):
-    """The plan of a run: its digest, that of its changes alone (for comparing plans), and the changes."""
+    """The plan of a run.
+
+    Args:
+        digest: of the plan as a whole.
+        content_digest: of its changes alone, for comparing plans.
+        only: the remedies that decided, or whose changes are taken back, where it was not all; ``skip``: those
+            that were left out.
+        changes: in their order.
+    """
 
     digest: str
     content_digest: str
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
     changes: tuple[PlannedChange, ...]
 
 
@@ -147,6 +157,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
     return {
         "digest": plan.digest,
         "content_digest": plan.content_digest,
+        "only": list(plan.only),
+        "skip": list(plan.skip),
         "changes": [_change(change) for change in plan.changes],
     }
 

@@ -13,7 +13,7 @@ from remedy.report.plan import render_plan
 from remedy.report.results import problem_lines
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
 from remedy.runs.gate import Proposal
-from remedy.text import fold
+from remedy.runs.rollback import final_words
 
 
 def render_proposal(proposal: Proposal, *, commands: bool = False) -> RenderableType:
@@ -27,19 +27,11 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
         *_plan(proposal, len(proposal.unread), commands=commands),
-        *_final(proposal),
+        *(Text(words, style="red") for words in final_words(proposal.irreversible)),
         *error_lines(unread),
         *problem_lines(proposal.obstacles, proposal.plan),
     )
 
-
-def _final(proposal: Proposal) -> Iterator[Text]:
-    """Yield what nothing takes back, each once with its hosts."""
-    hosts: dict[str, list[str]] = {}
-    for change in proposal.irreversible:
-        hosts.setdefault(change.title, []).append(change.host)
-    for title, names in hosts.items():
-        yield Text(f"{fold(names)}: CANNOT be taken back: {title}", style="red")
 
 
 def render_own(plan: Plan, unread: int, *, commands: bool) -> RenderableType:

@@ -76,6 +76,8 @@ class StoryDocument(Headed):
         digest: of its plan.
         of: the run that it takes back; ``resumes``: that it resumes; "" for none.
         approvals: who signed the plan.
+        only: the remedies that decided, or whose changes were taken back, where it was not all; ``skip``: those
+            that were left out.
         planned: by host, the titles of its changes.
         results: by host and change, how it ended; ``words``: the host's own words.
         refused: hosts that refused the run, with the reason.
@@ -93,6 +95,8 @@ class StoryDocument(Headed):
     of: str
     resumes: str
     approvals: tuple[str, ...]
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
     planned: Mapping[str, tuple[str, ...]]
     results: Mapping[str, Mapping[str, str]]
     words: Mapping[str, Mapping[str, str]]

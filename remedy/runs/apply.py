@@ -18,7 +18,7 @@ from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.partners import ground_of, with_pair
 from remedy.runs.probe import ProbeResult, Reading, probe
-from remedy.runs.saved import changed_since, check_machines, read_saved, resumed
+from remedy.runs.saved import changed_since, check_machines, read_saved, refuse_choice, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, SettledHosts, settle
 from remedy.text import counted
@@ -63,11 +63,7 @@ def propose(
     else:
         require_approval(session, None, None, approvals)
     if agreement is not None:
-        if session.choice:
-            raise UsageError(
-                f"{session.choice.words}: a plan that was made before has its own remedies",
-                next_step="Leave the option out, or make a new plan with it: remedy plan",
-            )
+        refuse_choice(session, "remedy plan")
         session = replace(session, choice=agreement.plan.choice)
     purpose = Purpose.READ if rehearsing else Purpose.APPLY
     settled = settle(

@@ -135,5 +135,6 @@ class RunOutcome:
 
 def most_severe(codes: Iterable[int]) -> int:
     """Return the exit code that wins over the others; 0 when none is bad."""
-    present = set(codes)
-    return next((code for code in PRECEDENCE if code in present), OK)
+    present = set(codes) - {OK}
+    # A code without a rank is an error too, such as a setting that one host alone cannot use.
+    return next((code for code in PRECEDENCE if code in present), min(present, default=OK))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from remedy.apply.start import origin
-from remedy.audit import agreement
+from remedy.audit import Story, agreement
 from remedy.errors import RemedyError, StaleError, UsageError
-from remedy.plan import Plan, read_plan, write_plan
+from remedy.plan import Change, Choice, Plan, read_plan, write_plan
 from remedy.plan.identities import Claim, findings, in_words
 from remedy.plan.reading import ROLLBACK
 from remedy.runs import host
 from remedy.runs.gate import Consent, Proposal, begin, require_approval
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult, probe
-from remedy.runs.saved import check_bonds
+from remedy.runs.saved import check_bonds, refuse_choice
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
-from remedy.text import counted, quoted
+from remedy.text import counted, fold, quoted
 
 
 def propose(
@@ -34,7 +35,7 @@ def propose(
         saving: whether the plan is only made, to be approved.
 
     Raises:
-        UsageError: there is no such run, or it changed no host.
+        UsageError: there is no such run, it changed no host, or no change of it is of the chosen remedies.
         PlanFileError: its plan is not here or cannot be read.
         StaleError: its plan is not the one that the journal names.
     """
@@ -45,8 +46,12 @@ def propose(
             f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
             next_step="List the runs: remedy history INVENTORY",
         )
+    if plan_file is not None:
+        refuse_choice(session, f"remedy rollback {run}")
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
     approved = None if plan_file is None else _approved(session, run, plan_file)
+    choice = session.choice if approved is None else approved.plan.choice
+    _refuse_nothing(run, carried_out, story, choice)
     if plan_file is None and not saving:
         how = f"remedy rollback {run} {quoted(session.inventory.path)} -o plan.json"
         require_approval(session, None, None, 0, how)
@@ -54,9 +59,10 @@ def propose(
     settled = settle(session, probe(session), purpose)
     result = settled.result
     local = carried_out.restricted(host for host in session.hosts if host in result.fleet.states)
-    plan = agreement.undoing(local, story, origin())
+    plan = agreement.undoing(local, story, origin(), choice)
     if approved is not None:
-        plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan)
+        again = f"remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(plan_file)}"
+        plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan, again)
     concerned = set(carried_out.hosts)
     claims = tuple(claim for claim in result.claims if claim.host in concerned)
     unread = {name: error for name, error in result.errors.items() if name in concerned}
@@ -64,11 +70,15 @@ def propose(
         "rollback",
         agreement.Agreement(plan, of=run) if approved is None else replace(approved, of=run),
         plan,
-        notes=(*settled.notes, *_notes(session, result, claims)),
+        notes=(
+            *settled.notes,
+            *_notes(session, result, claims),
+            *_staying(agreement.touched(local, story), choice),
+        ),
         obstacles=_obstacles(session, plan, run, unread),
         claims=claims,
         intervened=settled.intervened,
-        irreversible=agreement.irreversible(local, story),
+        irreversible=agreement.irreversible(local, story, choice),
         authorship=None if approved is None else {(c.host, c.id): True for c in plan.changes},
     )
 
@@ -92,20 +102,61 @@ def _notes(session: Session, result: ProbeResult, claims: Iterable[Claim]) -> It
     yield from map(in_words, findings(session.inventory, claims))
 
 
-def save(session: Session, proposal: Proposal, path: Path) -> None:
-    """Write the plan that takes a run back, to be approved.
+def _refuse_nothing(run: str, plan: Plan, story: Story, choice: Choice) -> None:
+    """Refuse a choice of remedies by which a run changed nothing.
+
+    Raises:
+        UsageError: it did not.
+    """
+    by_remedy = _counts(agreement.touched(plan, story))
+    if choice and by_remedy and not any(name in choice for name in by_remedy):
+        raise UsageError(
+            f"{choice.words}: run {run} made no change of these remedies",
+            next_step=f"Its changes are of: {_in_numbers(by_remedy)}. They are shown by: remedy show {run}",
+        )
+
+
+def _staying(changes: Iterable[Change], choice: Choice) -> Iterator[str]:
+    """Yield what is left as the run made it, where not all remedies are taken back."""
+    staying = _counts(change for change in changes if change.remedy not in choice)
+    if staying:
+        yield f"{choice.words}: what the run did by other remedies stays: {_in_numbers(staying)}"
+
+
+def final_words(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield what nothing takes back, each once with its hosts."""
+    hosts: dict[str, list[str]] = {}
+    for change in changes:
+        hosts.setdefault(change.title, []).append(change.host)
+    for title, names in hosts.items():
+        yield f"{fold(names)}: CANNOT be taken back: {title}"
+
+
+def _counts(changes: Iterable[Change]) -> Counter[str]:
+    return Counter(change.remedy for change in changes)
+
+
+def _in_numbers(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({counted(count, 'change')})" for name, count in counts.items())
+
+
+def save(session: Session, proposal: Proposal, path: Path) -> Plan:
+    """Write the plan that takes a run back, to be approved, and return it.
 
     Raises:
         UsageError: there is nothing to take back.
         RemedyError: it cannot be written.
     """
     if not proposal.plan.changes:
-        raise UsageError("nothing is to be taken back", next_step="See why: remedy show RUN")
+        of = proposal.agreement.of
+        raise UsageError("nothing is to be taken back", next_step=f"See why: remedy show {of}")
     digests = {
         "inventory_digest": session.inventory.digest,
         "spec_digest": session.spec.digest,
     }
-    write_plan(proposal.plan.model_copy(update=digests), path)
+    plan = proposal.plan.model_copy(update=digests)
+    write_plan(plan, path)
+    return plan
 
 
 def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:
@@ -117,24 +168,31 @@ def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:
         RefusedError: signatures are missing.
     """
     plan = read_plan(path)
+    how = f"remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(path)}"
     if plan.purpose != f"{ROLLBACK}{run}":
         raise UsageError(
             f"{path} does not take run {run} back, but is for: {plan.purpose or 'an apply'}",
-            next_step=f"Make one: remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(path)}",
+            next_step=f"Make one: {how}",
         )
-    check_bonds(session, path, plan)
+    how = " ".join(filter(None, (how, plan.choice.words)))
+    check_bonds(session, path, plan, how)
     if any(story.digest == plan.digest for story in session.stories().values()):
         raise StaleError(
             f"{path} was carried out before; a plan is used once",
-            next_step=f"Make a new one: remedy rollback {run} {quoted(session.inventory.path)} "
-            f"-o {quoted(path)}",
+            next_step=f"Make a new one: {how}",
         )
     planner, valid = require_approval(session, plan, path, 0)
     return agreement.Agreement(plan, valid, planner, by=origin().author)
 
 
-def _same(path: Path | None, approved: Plan, current: Plan) -> Plan:
+def _same(path: Path | None, approved: Plan, current: Plan, again: str) -> Plan:
     """Return the approved plan, where it is what takes the run back by the records of the run.
+
+    Args:
+        path: its file.
+        approved: the plan.
+        current: what takes the run back now.
+        again: the command that makes such a plan.
 
     Raises:
         StaleError: it is not.
@@ -142,7 +200,7 @@ def _same(path: Path | None, approved: Plan, current: Plan) -> Plan:
     if approved.changes != current.changes:
         raise StaleError(
             f"{path} is not what takes the run back by the records of the run and its plan",
-            next_step="Make it again: remedy rollback RUN INVENTORY -o FILE",
+            next_step=f"Make it again: {again}",
         )
     return approved
 
@@ -170,5 +228,6 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
             },
             plan=plan,
             of=proposal.agreement.of,
+            warnings=tuple(final_words(proposal.irreversible)),
         )
         return work.end(outcome)

@@ -30,11 +30,11 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
     check_bonds(session, path, plan)
     used = hosts_of_plan(session.home / FILE_NAME, plan.digest) & set(session.hosts)
     if used & set(plan.hosts):
-        inventory = session.inventory.path
+        inventory, run = session.inventory.path, _last_run_of(session, plan)
         raise StaleError(
             f"{path} was carried out before on {fold(sorted(used))}; a plan is used once",
             next_step=f"Make a new one: remedy plan {quoted(inventory)} -o {quoted(path)}. "
-            f"To resume a run that stopped: remedy apply {quoted(inventory)} --resume RUN.",
+            f"To resume a run that stopped: remedy apply {quoted(inventory)} --resume {run}",
         )
     if plan.purpose:
         raise UsageError(
@@ -43,6 +43,24 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
         )
     planner, valid = require_approval(session, plan, path, approvals)
     return Agreement(plan, valid, planner, by=origin().author)
+
+
+def refuse_choice(session: Session, command: str) -> None:
+    """Refuse ``--only`` and ``--skip`` beside a plan that was made before.
+
+    Args:
+        session: with the remedies that the command line chooses.
+        command: what makes such a plan, up to the inventory.
+
+    Raises:
+        UsageError: it chooses some.
+    """
+    if session.choice:
+        inventory, words = quoted(session.inventory.path), session.choice.words
+        raise UsageError(
+            f"{words}: a plan that was made before has its own remedies",
+            next_step=f"Leave the option out, or make a new plan with it: {command} {inventory} {words} -o FILE",
+        )
 
 
 def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tuple[str, ...]]:
@@ -56,12 +74,19 @@ def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tupl
     plan, remaining = unfinished(session, run)
     _refuse_red(session, plan)
     path = plan_path(session.home, run)
-    check_bonds(session, path, plan)
+    # The file is the journal's: a new plan is made beside it, and not in its place.
+    check_bonds(session, path, plan, f"remedy apply {quoted(session.inventory.path)}")
     planner, valid = require_approval(session, plan, path, approvals)
     hosts = tuple(host for host in remaining if host in session.hosts)
     sizes = session.story(run).sizes
     agreement = Agreement(plan, valid, planner, resumes=run, by=origin().author, sizes=sizes)
     return agreement, hosts
+
+
+def _last_run_of(session: Session, plan: Plan) -> str:
+    """Return the last run that carried a plan out."""
+    stories = session.stories().values()
+    return [s.run for s in stories if s.mode == "apply" and s.digest == plan.digest][-1]
 
 
 def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
@@ -144,20 +169,28 @@ def _seal(session: Session) -> Seal | None:
         return None
 
 
-def check_bonds(session: Session, path: Path, plan: Plan) -> None:
+def check_bonds(session: Session, path: Path, plan: Plan, again: str = "") -> None:
     """Refuse a plan of a different inventory, or of different settings.
+
+    Args:
+        session: with the inventory and the settings that hold now.
+        path: the plan's file.
+        plan: the plan.
+        again: the command that makes such a plan; "" for that of an apply.
 
     Raises:
         StaleError: it is of such.
     """
     inventory = session.inventory
+    options = "".join(f" {words}" for words in (plan.choice.words,) if words)
+    again = again or f"remedy plan {quoted(inventory.path)}{options} -o {quoted(path)}"
     strangers = [host for host in plan.hosts if host not in inventory]
     if plan.inventory_digest == inventory.digest and not strangers:
         if plan.spec_digest == session.spec.digest:
             return
         raise StaleError(
             f"{path} was made with different settings, or before remedy.yaml was edited",
-            next_step=f"Make it again: remedy plan {quoted(inventory.path)} -o {quoted(path)}",
+            next_step=f"Make it again: {again}",
         )
     departures = [host for host in plan.hosts if host not in inventory]
     reason = (
@@ -167,5 +200,5 @@ def check_bonds(session: Session, path: Path, plan: Plan) -> None:
     )
     raise StaleError(
         f"{path} was made for a different inventory, or before this one was edited{reason}",
-        next_step=f"Make it again: remedy plan {quoted(inventory.path)} -o {quoted(path)}",
+        next_step=f"Make it again: {again}",
     )

@@ -74,12 +74,15 @@ def _approve(session: Session, run: str, path: Path | None) -> dict[str, object]
         StaleError: it is of a different inventory or settings.
         RefusedError: signatures are missing.
     """
-    how = f"remedy unlock {run} {quoted(session.inventory.path)} --force -o plan.json"
+    file = "plan.json" if path is None else quoted(path)
+    how = f"remedy unlock {run} {quoted(session.inventory.path)} --force -o {file}"
     plan = None if path is None else read_plan(path)
     if plan is not None and path is not None:
         if plan.purpose != _purpose(session, run):
-            raise UsageError(f"{path} is for: {plan.purpose or 'an apply'}", next_step=how)
-        check_bonds(session, path, plan)
+            raise UsageError(
+                f"{path} is for: {plan.purpose or 'an apply'}", next_step=f"Make one: {how}"
+            )
+        check_bonds(session, path, plan, how)
     _, valid = require_approval(session, plan, path, 0, how)
     return {"approvals": [approval.principal for approval in valid]} if valid else {}
 

@@ -45,6 +45,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         ("begun", f"{circumstances.began} by {circumstances.by}"),
         ("run", outcome.run),
         ("takes back or resumes", outcome.of),
+        ("remedies", outcome.plan.choice.words if outcome.plan is not None else ""),
         ("hosts", str(len(outcome.hosts))),
         ("plan", outcome.plan.digest if outcome.plan is not None and outcome.plan.changes else ""),
         ("proof", " · ".join(ground(verdict)) if verdict is not None else ""),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
-from remedy.report.audit import own_end, render_run
+from remedy.report.audit import choice_of, own_end, render_run
 from remedy.report.pages.sheet import Sheet, lines_of
 from remedy.report.whole import render_body
 from remedy.runs.outcome import OK, PENDING
@@ -23,6 +23,7 @@ def story_page(story: Story, plan: Plan | None, problem: str, receipts: Mapping[
         ("approved by", ", ".join(story.approvals)),
         ("takes back", story.of),
         ("resumes", story.resumes),
+        ("remedies", choice_of(story)),
         ("plan", story.digest),
         ("exit code", end),
     ]
