@@ -29,6 +29,9 @@ TRACE_START_UP = (
     """bash --norc -xc 'PS4="+\\$BASH_SOURCE:\\$LINENO "; . ~/.bashrc' </dev/null"""
 )
 
+# What stands for the inventory in the commands of a message.
+_INVENTORY = re.compile(r"\bINVENTORY\b")
+
 # What may be part of a folded name. ClusterShell reads more as operators, and expands what is in brackets.
 _FOLDABLE = re.compile(r"(?!.*[0-9]{19})[A-Za-z0-9._-]{1,255}")
 # Letters and symbols that show nothing: the fillers of Hangul, the empty pattern of Braille.
@@ -172,6 +175,16 @@ def limited(names: Iterable[str]) -> str:
 def quoted(value: object) -> str:
     """Return a path or a word of a command as it is typed, quoted for a shell where it has to be."""
     return shlex.quote(str(value))
+
+
+def to_paste(text: str, inventory: str) -> str:
+    """Return a next step whose commands can be typed as they are.
+
+    Args:
+        text: where it was made no inventory is known, so that ``INVENTORY`` stands for it.
+        inventory: as it is typed, quoted; "" where it is not known here either.
+    """
+    return _INVENTORY.sub(lambda _: inventory, text) if inventory else text
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import secrets
 import socket
 import time
@@ -15,6 +16,15 @@ from remedy.spec import Spec
 
 # A probe that finds everything broken (dead DNS, hanging tools) ends within this; a healthy one in < 1 s.
 PROBE_SECONDS = 45
+
+
+RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
+
+
+def run_named(text: str) -> str:
+    """Return the id of the first run that a host's words name, for a command; "" where they name none."""
+    match = RUN_ID.search(text)
+    return "" if match is None else match[0]
 
 
 def new_run_id() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from remedy import __version__
+from remedy.apply.start import RUN_ID
 from remedy.audit.approval import Approval, planner_file
 from remedy.audit.presence import is_at_work
 from remedy.audit.story import TOUCHED, Story
@@ -20,8 +20,6 @@ from remedy.plan.reading import ROLLBACK
 from remedy.plan.shared import format_for
 
 PLAN_NAME = "plan.json"
-# An id begins with the time of its run, in UTC (apply/start.py).
-_RUN = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def forget(home: Path, days: int | None, now: datetime) -> None:
         return
     limit = f"{now - timedelta(days=days):%Y%m%dT%H%M%SZ}"
     for folder in (home / "runs").iterdir():
-        is_run = _RUN.fullmatch(folder.name) is not None
+        is_run = RUN_ID.fullmatch(folder.name) is not None  # it begins with the run's time, in UTC
         if is_run and folder.name < limit and not is_at_work(home, folder.name):
             shutil.rmtree(folder, ignore_errors=True)
 

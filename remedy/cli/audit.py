@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.document import print_document
 from remedy.cli.plain import print_csv
 from remedy.cli.terminal import err, out
+from remedy.errors import RemedyError
 from remedy.text import counted
 
 
@@ -30,39 +31,62 @@ def verify(hosts: bool, **options: Any) -> None:
     """Check that no record of INVENTORY's journal was edited, removed, moved or cut off.
 
     With --hosts it is also compared with the records that each host has kept since it was changed: a journal
-    that was rewritten as a whole does not have them. Exit code 1 where anything is wrong.
+    that was rewritten as a whole does not have them. Exit code 1 where anything is wrong, else 5 where a host
+    could not be reached, so that it was not compared.
     """
     opts = Options(**options)
     with errors_shown(verbose=opts.verbose):
         from remedy.audit.journal import FILE_NAME, files_of, verify_chain
 
         path = home_of(opts.inventory) / FILE_NAME
-        problems: list[str] = []
-        known: list[tuple[str, str]] = []
         count, problem = verify_chain(path)
-        if problem:
-            problems.append(f"{path}: {problem}; {counted(count, 'record')} before it valid")
-        witnesses: dict[str, str] = {}
+        of_chain = (
+            [f"{path}: {problem}; {counted(count, 'record')} before it valid"] if problem else []
+        )
+        witnesses: Mapping[str, str] = {}
+        errors: Mapping[str, RemedyError] = {}
         if hosts:
             from remedy.runs.journal import compare_journal
 
             with opened(opts) as (session, _):
-                witnesses = compare_journal(session)
-            known = [(host, text) for host, text in witnesses.items() if text]
-            problems += [f"{host}: {text}" for host, text in known]
+                compared = compare_journal(session)
+            witnesses, errors = compared.words, compared.errors
+        known = [(host, text) for host, text in witnesses.items() if text]
+        code = _code(errors, failed=bool(of_chain) or any(host not in errors for host, _ in known))
         if opts.as_json:
+            problems = [*of_chain, *(f"{host}: {text}" for host, text in known)]
             body = {"records": count, "problems": problems, "hosts": sorted(witnesses)}
-            print_document("audit", {**body, "exit_code": 1 if problems else 0})
-        else:
-            for line in [*problems[: len(problems) - len(known)], *_folded(known)]:
-                out.print(line)
-            if not problems and not files_of(path):
-                out.print(f"no journal {path}: nothing was recorded yet")
-            elif not problems:
-                hosts_agree = f"; {counted(len(witnesses), 'host')} agree" if witnesses else ""
-                records = counted(count, "record")
-                out.print(f"{path}: {records}, the chain is whole{hosts_agree}")
-    sys.exit(1 if problems else 0)
+            print_document("audit", {**body, "exit_code": code})
+            sys.exit(code)
+        for line in [*of_chain, *_folded((h, text) for h, text in known if h not in errors)]:
+            out.print(line)
+        if not (of_chain or files_of(path)):
+            out.print(f"no journal {path}: nothing was recorded yet")
+        elif not of_chain:
+            agreeing = [host for host, text in witnesses.items() if not text]
+            agree = "agrees" if len(agreeing) == 1 else "agree"
+            hosts_agree = f"; {counted(len(agreeing), 'host')} {agree}" if agreeing else ""
+            out.print(f"{path}: {counted(count, 'record')}, the chain is whole{hosts_agree}")
+        _print_errors(errors, out.print)
+    sys.exit(code)
+
+
+def _code(errors: Mapping[str, RemedyError], *, failed: bool = False) -> int:
+    """Return the exit code of a command: of what is wrong, and of hosts that could not be asked."""
+    if not (errors or failed):
+        return 0
+    from remedy.runs.outcome import FAILED, most_severe
+
+    return most_severe([FAILED] * failed + [error.exit_code for error in errors.values()])
+
+
+def _print_errors(errors: Mapping[str, RemedyError], show: Callable[[Any], None]) -> None:
+    """Print why hosts could not be asked, each reason once with its next step."""
+    if errors:
+        from remedy.report.failures import error_lines
+
+        for line in error_lines(errors):
+            show(line)
 
 
 def _folded(texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -79,7 +103,8 @@ def accept(yes: bool, **options: Any) -> None:
     """Go on with INVENTORY's journal as it is, where hosts remember another, or more of it.
 
     For a journal that was begun anew on purpose, or whose end is lost. What the hosts remember is shown, asked
-    about, and recorded; they keep it, and `remedy audit verify --hosts` still names it.
+    about, and recorded; they keep it, and `remedy audit verify --hosts` still names it. Exit code 5 where a host
+    could not be reached, so that it is not known what it remembers.
     """
     opts = Options(**options)
     with errors_shown(verbose=opts.verbose):
@@ -91,20 +116,21 @@ def accept(yes: bool, **options: Any) -> None:
             show = err.print if opts.as_json else out.print
             for line in _folded(result.forgotten.items()):
                 show(line)
-            if not result.forgotten:
+            # What a host that is about to change remembers is known all the same.
+            errors = {n: e for n, e in result.errors.items() if n not in result.unsettled}
+            _print_errors(errors, show)
+            if result.forgotten:
+                ask(f"Go on without that on {counted(len(result.forgotten), 'host')}?", yes=yes)
+                unkept = accept_journal(session, result.forgotten)
+                _print_errors(unkept, show)
+                errors |= unkept
+            elif result.fleet.states or result.unsettled:
                 show("no host that was read remembers more than the journal has")
-                if opts.as_json:
-                    print_document("accept", {"forgotten": {}, "errors": {}, "exit_code": 0})
-                return
-            ask(f"Go on without that on {counted(len(result.forgotten), 'host')}?", yes=yes)
-            errors = accept_journal(session, result.forgotten)
-            for error in errors.values():
-                show(error.message)
             if opts.as_json:
                 messages = {name: error.message for name, error in errors.items()}
                 body = {"forgotten": dict(result.forgotten), "errors": messages}
-                print_document("accept", {**body, "exit_code": 1 if errors else 0})
-    sys.exit(1 if errors else 0)
+                print_document("accept", {**body, "exit_code": _code(errors)})
+    sys.exit(_code(errors))
 
 
 @audit.command()

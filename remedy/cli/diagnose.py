@@ -11,6 +11,7 @@ import click
 from remedy.cli.common import Options, errors_shown, opened
 from remedy.cli.document import print_document
 from remedy.cli.terminal import err, out
+from remedy.text import quoted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis, Explanation
@@ -83,7 +84,8 @@ def diagnose(
             from remedy.report.diagnosis import render_diagnosis
 
             # On a terminal sentences are folded, and a command to copy stays one line however long.
-            rendered = render_diagnosis(explanation, everything=show_all)
+            typed = "" if inventory is None else quoted(inventory)
+            rendered = render_diagnosis(explanation, everything=show_all, inventory=typed)
             out.print(rendered, soft_wrap=not out.is_terminal, crop=False)
     sys.exit(exit_code(explanation.diagnosis, explanation.remedy))
 

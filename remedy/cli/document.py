@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +13,12 @@ from typing import Any
 
 from remedy import __version__
 from remedy.cli.plain import print_json
-from remedy.text import quoted
+from remedy.text import quoted, to_paste
 
 # What the command is about, as far as it is known: what a document has in its head.
 _subject: dict[str, str | None] = {"inventory": None, "run": None}
 _state = {"began": time.time(), "wanted": False, "printed": False}
-# What stands for an inventory in a command of a message, and as what the user typed it.
-_NAME = re.compile(r"\bINVENTORY\b")
+# The inventory as the user typed it.
 _typed: dict[str, Path] = {}
 
 
@@ -59,7 +57,7 @@ def began() -> str:
 def to_copy(text: str) -> str:
     """Return what a user is to do next, with the inventory of the command where its text only names one."""
     path = _typed.get("inventory")
-    return text if path is None else _NAME.sub(lambda _: quoted(path), text)
+    return to_paste(text, "" if path is None else quoted(path))
 
 
 def head(kind: str) -> dict[str, Any]:

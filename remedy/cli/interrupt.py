@@ -13,6 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from remedy.cli.progress import is_ready
+from remedy.text import visible
 
 # What a shell reports of a process that a signal ended: 128 and the signal's number.
 NAMES: Mapping[int, str] = {
@@ -97,10 +98,10 @@ def _leave_at_once(number: int) -> NoReturn:
     """Exit without what is known of hosts: the command does not come to that, or nobody reads it."""
     with suppress(OSError):
         if is_ready(2):  # a terminal that was stopped, or a full pipe, would keep it
-            os.write(
-                2,
-                b"\nended at once; the runs and what is known of them: remedy history INVENTORY\n",
-            )
+            from remedy.cli.document import to_copy
+
+            words = "ended at once; the runs and what is known of them: remedy history INVENTORY"
+            os.write(2, f"\n{visible(to_copy(words))}\n".encode())
     os._exit(128 + number)
 
 

@@ -104,6 +104,12 @@ def lab_hosts() -> list[str]:
         return []
 
 
+def inventory_of(home: Path) -> Path | None:
+    """Return the inventory that a folder of a journal is of; None where there are several, or none is known."""
+    known = [home.parent / name for name in _cache(home) if Path(name).name == name]
+    return known[0] if len(known) == 1 and known[0].is_file() else None
+
+
 def plain(names: Iterable[object]) -> list[str]:
     """Return the names that a shell takes as they are; others are left out."""
     known = (name for name in names if isinstance(name, str) and PLAIN.fullmatch(name))

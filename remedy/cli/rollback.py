@@ -53,8 +53,8 @@ def rollback(
     RUN may be `latest`, the last apply.
 
     With --only and --skip the changes of some remedies are taken back, in the same order and under the same
-    guards; the others stay as they are, also where one of them was made to an object later: then it is left alone.
-    The record says which. What waits for a confirmation is taken back in any case, as by a full rollback.
+    guards; the others stay. An object that one of the others changed as well, and later, is left alone, and its
+    host with it. The record says which remedies. What still waits for a confirmation is taken back in any case.
     """
     opts = Options(**options)
 

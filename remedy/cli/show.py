@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from remedy.cli import document, names
 from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.document import print_document
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
-from remedy.errors import PlanFileError, UsageError
+from remedy.errors import PlanFileError, RemedyError, UsageError
 from remedy.files import STANDARD
+from remedy.text import quoted
 
 if TYPE_CHECKING:
     from remedy.audit import Story
@@ -52,7 +55,8 @@ def show(
 ) -> None:
     """Render a plan file, or a run by its id or as `latest`: what was planned, by whom, and the results.
 
-    Old and stale plans, and plans of any inventory, are shown too. No host is contacted without --inventory.
+    Old and stale plans, and plans of any inventory, are shown too. No host is contacted without --inventory; with
+    it the exit code is 5 where a host could not be reached.
     """
     with errors_shown():
         path = Path(plan_or_run)
@@ -108,6 +112,9 @@ def _show_run(
     from remedy.audit.story import read_stories
     from remedy.report.audit import render_run
 
+    known = None if options is not None else names.inventory_of(home)
+    if known is not None:
+        document.about(inventory=known)
     stories = read_stories(home / FILE_NAME)
     story = stories.get(run)
     if run == LATEST:
@@ -118,7 +125,7 @@ def _show_run(
             f"{run} is neither a plan file nor a run in {home}",
             next_step="List the runs: remedy history INVENTORY. A journal in a different folder: --home FOLDER",
         )
-    receipts = _receipts(options, story)
+    receipts, errors = _receipts(options, story)
     plan, problem = _plan_of(story, home)
     if html is not None:
         from remedy.report.pages.story import story_page
@@ -128,8 +135,13 @@ def _show_run(
         from remedy.report.records import story_body
 
         print_document("story", story_body(story, receipts))
-        return
-    out.print(render_run(story, plan, problem, receipts))
+    else:
+        typed = "" if known is None else quoted(known)
+        out.print(render_run(story, plan, problem, receipts, typed))
+    if errors:
+        from remedy.runs.outcome import most_severe
+
+        sys.exit(most_severe(error.exit_code for error in errors.values()))
 
 
 def _plan_of(story: Story, home: Path) -> tuple[Plan | None, str]:
@@ -149,11 +161,14 @@ def _plan_of(story: Story, home: Path) -> tuple[Plan | None, str]:
     return plan, ""
 
 
-def _receipts(options: Options | None, story: Story) -> Mapping[str, str]:
-    """Return what the hosts noted of a run; nothing where no host is to be asked."""
+def _receipts(
+    options: Options | None, story: Story
+) -> tuple[Mapping[str, str], Mapping[str, RemedyError]]:
+    """Return what the hosts noted of a run, and why some could not be asked; nothing where none is to be asked."""
     if options is None:
-        return {}
+        return {}, {}
     with opened(options) as (session, _):
         from remedy.runs.journal import ask_receipts
 
-        return ask_receipts(session, story)
+        answers = ask_receipts(session, story)
+        return answers.words, answers.errors

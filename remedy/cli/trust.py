@@ -48,7 +48,9 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         _refuse(hosts, replaced, inventory)
     errors = [host.error for host in hosts if host.error is not None]
     if errors:
-        sys.exit(min((error.exit_code for error in errors), key=(4, 5, 1, 2).index))
+        from remedy.runs.outcome import most_severe
+
+        sys.exit(most_severe(error.exit_code for error in errors))
 
 
 def _recorded(

@@ -48,6 +48,7 @@ class Plan(Document):
         only: the remedies that decided, where it was not all; ``skip``: those that did not.
         contents: whole files before and after, by digest: only where the plan was made, never in its file.
         addresses: each host's own, in the same order for all: only where the plan was made, never in its file.
+        inventory_argument: the inventory as it is typed in a command; it is as little in the file.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -71,6 +72,7 @@ class Plan(Document):
     skip: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)
     addresses: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True, repr=False)
+    inventory_argument: str = Field(default="", exclude=True, repr=False)
 
     @cached_property
     def digest(self) -> str:

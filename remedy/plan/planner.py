@@ -17,6 +17,7 @@ from remedy.plan.shared import format_for
 from remedy.plan.splice import spliced
 from remedy.plan.workbench import Workbench
 from remedy.probe import HostState
+from remedy.text import quoted
 
 SECONDS = 20.0
 """What the decisions about one host may take; usually it is some milliseconds."""
@@ -98,6 +99,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         blobs=blobs,
         contents=contents,
         addresses=_own_addresses(fleet),
+        inventory_argument=quoted(fleet.inventory.path),
         only=fleet.choice.only,
         skip=fleet.choice.skip,
     )

@@ -74,7 +74,7 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
             next_step="Use the remedy that made it, or make a new plan with this one.",
         )
     try:
-        for key in {"contents", "addresses"} & set(body):
+        for key in {"contents", "addresses", "inventory_argument"} & set(body):
             raise PlanFileError(
                 f"{name}: {key}: only where it was made is that known", next_step=again
             )

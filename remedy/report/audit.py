@@ -15,7 +15,7 @@ from remedy.plan import Choice, Plan
 from remedy.report.folding import by_text
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
-from remedy.text import counted, fold
+from remedy.text import counted, fold, to_paste
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
 NO_ANSWER = "begun, and the journal has no answer"
@@ -68,6 +68,7 @@ def render_run(
     plan: Plan | None,
     problem: str,
     receipts: Mapping[str, str] = MappingProxyType({}),
+    inventory: str = "",
 ) -> RenderableType:
     """Return a run for reading: who began it, what was planned, the results, and whether it was proved.
 
@@ -76,13 +77,14 @@ def render_run(
         plan: what was carried out, None where it is no longer kept.
         problem: what is wrong with the plan that is kept, "" for nothing.
         receipts: by host, what it noted of the run itself, in words; empty where no host was asked.
+        inventory: as it is typed; "" where it is not known.
     """
     parts: list[RenderableType] = [*_head(story)]
     if problem:
         parts.append(Text(problem, style="red"))
     if plan is not None:
         parts += [Text(""), render_steps(plan.restricted(story.planned))]
-    parts += [Text(""), Text("Result", style="bold"), *_results(story, plan, receipts)]
+    parts += [Text(""), Text("Result", style="bold"), *_results(story, plan, receipts, inventory)]
     if end := own_end(story):
         parts.append(Text(f"  {end}"))
     elif story.exit_code is None:
@@ -107,8 +109,11 @@ def _head(story: Story) -> Iterator[Text]:
         yield Text(f"approved by {', '.join(story.approvals)}")
 
 
-def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> Iterator[Text]:
+def _results(
+    story: Story, plan: Plan | None, receipts: Mapping[str, str], inventory: str
+) -> Iterator[Text]:
     """Yield the results of the changes, hosts that share one together; then where the hosts ended."""
+    ask = to_paste(ASK, inventory)
     results = [
         HostResult(host, change, status, story.words.get(host, {}).get(change, ""))
         for host, statuses in story.results.items()
@@ -118,7 +123,7 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
     for names, reason in by_text(story.refused.items()):
         yield Text(f"  {'refused':<12}{names}: {reason}", style="red")
     # The receipts of a host that was asked are below.
-    for names, words in by_text((n, "" if n in receipts else f"; {ASK}") for n in story.not_known):
+    for names, words in by_text((n, "" if n in receipts else f"; {ask}") for n in story.not_known):
         yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
     if story.mode in ("apply", "rollback") and (rest := story.not_begun):
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")

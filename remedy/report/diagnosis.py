@@ -18,7 +18,7 @@ from remedy.diagnose.diagnosis import (
     Quote,
 )
 from remedy.plan import all_causes
-from remedy.text import counted, fold
+from remedy.text import counted, fold, to_paste
 
 MOMENT = 100  # characters of a line that the timeline shows
 WIDTH = 200  # of a line of a log that is shown
@@ -75,12 +75,15 @@ class Folded:
             yield (head if number == 0 else Text(" " * hang)) + line
 
 
-def render_diagnosis(explanation: Explanation, *, everything: bool) -> RenderableType:
+def render_diagnosis(
+    explanation: Explanation, *, everything: bool, inventory: str = ""
+) -> RenderableType:
     """Return a diagnosis for reading: cause, evidence, other candidates, what to do.
 
     Args:
         explanation: the diagnosis, compared with the hosts where they were probed.
         everything: every candidate, with all its lines.
+        inventory: of these hosts, as it is typed; "" where none was given.
     """
     diagnosis = explanation.diagnosis
     parts: list[RenderableType] = [_head(diagnosis)]
@@ -98,7 +101,7 @@ def render_diagnosis(explanation: Explanation, *, everything: bool) -> Renderabl
     if everything:
         dim = "dim"
         parts += [Folded(Text("Aside: ", dim), Text(aside, dim)) for aside in diagnosis.asides]
-    parts += [Text(""), *_fix(explanation)]
+    parts += [Text(""), *_fix(explanation, inventory)]
     return Group(*parts)
 
 
@@ -225,13 +228,13 @@ def _confirmation(confirmation: Confirmation) -> Text:
     return text
 
 
-def _fix(explanation: Explanation) -> list[RenderableType]:
+def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     """Return what to do, and what to run."""
     label = explanation.diagnosis.label
     if label == "healthy":
         return []
     if label == "unknown":
-        return [Folded(Text("Next: ", style="bold"), Text(NEXT))]
+        return [Folded(Text("Next: ", style="bold"), Text(to_paste(NEXT, inventory)))]
     parts: list[RenderableType] = []
     if label == APPLICATION:
         parts.append(Folded(Text(""), Text("Not a host-state problem: change the program.")))

@@ -12,6 +12,7 @@ from remedy.audit.survival import Boot, Survival
 from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, Finding, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.text import to_paste
 from remedy.values import Document, Headed
 from remedy.verify.look.compare import HostView
 from remedy.verify.verdict import Verdict
@@ -114,13 +115,14 @@ def run_document(outcome: RunOutcome) -> dict[str, Any]:
     """Return the document of a run as ``RunDocument`` has it, but for what the command knows of itself."""
     explanation = outcome.explanation
     findings = () if outcome.plan is None else outcome.plan.findings
+    typed = "" if outcome.plan is None else outcome.plan.inventory_argument
     return {
         "mode": outcome.mode,
         "run": outcome.run or None,
         "of": outcome.of or None,
         "inventory": outcome.inventory,
-        "hosts": {name: _host(host) for name, host in outcome.hosts.items()},
-        "findings": [_finding(finding) for finding in findings if finding.host is None],
+        "hosts": {name: _host(host, typed) for name, host in outcome.hosts.items()},
+        "findings": [_finding(finding, typed) for finding in findings if finding.host is None],
         "plan": None if outcome.plan is None else _plan(outcome.plan),
         "converged": outcome.converged,
         "verdict": None if outcome.verdict is None else verdict_document(outcome.verdict),
@@ -138,11 +140,11 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
     return verdict.model_dump(mode="json")
 
 
-def _host(host: HostOutcome) -> dict[str, Any]:
+def _host(host: HostOutcome, typed: str) -> dict[str, Any]:
     return {
         "status": host.status.value,
         "changes": [result.model_dump(mode="json") for result in host.results],
-        "findings": [_finding(finding) for finding in host.findings],
+        "findings": [_finding(finding, typed) for finding in host.findings],
         "message": host.message or None,
         "error": None if host.error is None else host.error.message,
         "next_step": None if host.error is None else host.error.next_step,
@@ -163,8 +165,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    return finding.model_dump(mode="json")
+def _finding(finding: Finding, typed: str) -> dict[str, Any]:
+    return {**finding.model_dump(mode="json"), "fix": to_paste(finding.fix, typed)}
 
 
 def _change(change: Change) -> dict[str, Any]:

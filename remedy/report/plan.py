@@ -23,7 +23,7 @@ from remedy.report import folding
 from remedy.report.folding import Specimen, Words
 from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
 from remedy.secret import may_hold_secret
-from remedy.text import clipped, counted, fold, listed
+from remedy.text import clipped, counted, fold, listed, to_paste
 
 DIFF_LINES = 12
 CONTEXT = 2
@@ -158,7 +158,8 @@ def _unchanged(plan: Plan, findings: Sequence[Finding]) -> Iterator[RenderableTy
         yield line.append(_label(first), style="dim")
         yield from _evidence(group.items, "            ")
         if first.fix:
-            yield Text(f"            {first.fix}", style="cyan")
+            step = to_paste(first.fix, plan.inventory_argument)
+            yield Text(f"            {step}", style="cyan")
     yield Text("")
 
 

@@ -74,5 +74,6 @@ def _own_part(
             "findings": tuple(f for f, is_own in zip(plan.findings, known, strict=True) if is_own),
             "contents": current.contents,
             "addresses": current.addresses,
+            "inventory_argument": current.inventory_argument,
         }
     )

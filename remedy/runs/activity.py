@@ -41,7 +41,7 @@ class Activity:
     Args:
         mode: of the run, "" where none has begun that is recorded.
         run: its id.
-        of: the run that it takes back, "" for none.
+        of: the run that it takes back, "" for none; ``choice`` are the options that choose the remedies for that.
         planned: the hosts that the run is to change.
         at_work: those whose changes were begun, and whose results are not recorded yet.
         unproved: those of a wave that was changed, and whose proof has not ended.
@@ -60,6 +60,7 @@ class Activity:
     mode: str = ""
     run: str = ""
     of: str = ""
+    choice: str = ""
     planned: tuple[str, ...] = ()
     at_work: tuple[str, ...] = ()
     unproved: tuple[str, ...] = ()
@@ -97,11 +98,15 @@ class Activity:
             if name in self.at_work
             else "failed"
             if name in self.taken_back
-            else host.reported(name, self.reports[name]).status.value
+            else self._ended(name)
             if name in self.reports
             else "not reached"
             for name in self.planned
         }
+
+    def _ended(self, name: str) -> str:
+        """Return where a host ended that has reported, in a word."""
+        return host.reported(name, self.reports[name], inventory="").status.value
 
     def _of(self, name: str) -> str:
         if name in self.at_work:
@@ -109,7 +114,7 @@ class Activity:
         if name in self.taken_back:
             return RED.format(run=self.taken_back[name])
         if name in self.reports:
-            status = host.reported(name, self.reports[name]).status.value
+            status = self._ended(name)
             return f"{status}; {NOT_PROVED}" if name in self.unproved else status
         return "not begun"
 
@@ -194,7 +199,8 @@ def _commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]
     if activity.taken_back:
         return (show, ("see what is left", f"remedy check {inventory}"), back)
     if activity.of:
-        return (show, (GO_ON, f"remedy rollback {activity.of} {inventory}"), back)
+        words = f"remedy rollback {activity.of} {inventory} {activity.choice}".rstrip()
+        return (show, (GO_ON, words), back)
     if activity.at_work or set(activity.planned) - set(activity.reports):
         go_on = (GO_ON, f"remedy apply {inventory} --resume {run}")
         # What was not proved is proved before more hosts are changed in the same way.

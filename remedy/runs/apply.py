@@ -161,7 +161,7 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
                 result = proofs.prove(work.journal, result, hosts, wave)
                 if proofs.red is not None:
                     break
-        outcome = _waves(_outcome(session, work, proposal, result), proofs, sizes)
+        outcome = _waves(session, _outcome(session, work, proposal, result), proofs, sizes)
         if prove and (proofs is None or proofs.red is None):
             outcome = _prove(session, work, outcome, result)
         outcome = work.end(outcome, _boots(result))
@@ -171,7 +171,9 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         return replace(outcome, warnings=tuple(warnings))
 
 
-def _waves(outcome: RunOutcome, proofs: Waves | None, sizes: Sequence[Sequence[str]]) -> RunOutcome:
+def _waves(
+    session: Session, outcome: RunOutcome, proofs: Waves | None, sizes: Sequence[Sequence[str]]
+) -> RunOutcome:
     """Return an outcome with what is known of its waves; a red one ends as failed, as those after it do."""
     if proofs is None:
         words = "waves: changed without a proof of each (--no-prove-waves, or --no-verify)"
@@ -183,7 +185,7 @@ def _waves(outcome: RunOutcome, proofs: Waves | None, sizes: Sequence[Sequence[s
     for name, error in proofs.errors.items():
         hosts[name] = replace(hosts[name], status=HostStatus.FAILED, error=error)
     for name in (n for n, o in hosts.items() if o.status is HostStatus.NOT_REACHED):
-        hosts[name] = replace(hosts[name], error=host.after_red_wave(name, outcome.run))
+        hosts[name] = replace(hosts[name], error=host.after_red_wave(name, session.show_command(outcome.run)))
     proof = red.proof
     return replace(
         outcome,
@@ -208,7 +210,7 @@ def _too_many_failures(session: Session, work: ChangeRun, result: ProbeResult) -
     failed = set(result.errors)
     for name, report in work.reports.items():
         if name in result.fleet.states:
-            status = host.changed(name, report, result.plan).status
+            status = host.changed(name, report, result.plan, session.typed).status
             failed |= {name} if status is HostStatus.FAILED else set()
     if len(failed) <= limit:
         return False
@@ -231,10 +233,10 @@ def _outcome(
         hosts[name] = (
             host.probed(name, result.plan)
             if report is None
-            else host.changed(name, report, result.plan)
+            else host.changed(name, report, result.plan, session.typed)
         )
     hosts |= {
-        name: host.not_reached(name, work.run)
+        name: host.not_reached(name, work.run, session.typed)
         for name in proposal.plan.hosts
         if name not in work.reports
     }

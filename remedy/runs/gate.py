@@ -178,6 +178,7 @@ class ChangeRun:
         self._activity = session.activity
         self._activity.mode, self._activity.run = proposal.mode, run
         self._activity.of = proposal.agreement.of
+        self._activity.choice = proposal.agreement.plan.choice.words
         self._activity.planned = (proposal.scope or proposal.plan).hosts
         self._activity.reports = self.reports
 

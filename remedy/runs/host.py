@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from remedy.apply.report import ChangeStatus, HostReport
+from remedy.apply.start import run_named
 from remedy.errors import LockedError, RefusedError, RemedyError, StaleError
 from remedy.plan import Finding, FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.text import counted
+from remedy.text import counted, to_paste
 
 GOOD = frozenset((ChangeStatus.DONE, ChangeStatus.ALREADY))
 BAD = frozenset((ChangeStatus.STALE, ChangeStatus.FAILED, ChangeStatus.LOST))
@@ -41,20 +42,20 @@ def unread_after(error: RemedyError, report: HostReport) -> HostOutcome:
     return HostOutcome(_status(error), results, error=whole)
 
 
-def not_reached(name: str, run: str) -> HostOutcome:
-    """Return the outcome of a host whose turn never came in ``run``."""
+def not_reached(name: str, run: str, inventory: str) -> HostOutcome:
+    """Return the outcome of a host whose turn never came in ``run``; ``inventory`` as it is typed."""
     error = RemedyError(
         f"{name}: not reached, because more hosts failed before it than apply.max_failures allows",
-        next_step=f"Repair those, then resume this plan: remedy apply INVENTORY --resume {run}",
+        next_step=f"Repair those, then resume this plan: remedy apply {inventory} --resume {run}",
     )
     return HostOutcome(HostStatus.NOT_REACHED, error=error)
 
 
-def after_red_wave(name: str, run: str) -> RemedyError:
-    """Return why a host was not changed after a wave whose proof failed."""
+def after_red_wave(name: str, show: str) -> RemedyError:
+    """Return why a host was not changed after a wave whose proof failed; ``show`` shows the run."""
     return RemedyError(
         f"{name}: not reached, because the proof of an earlier wave failed; nothing was changed here",
-        next_step=f"See which change is suspected: remedy show {run}",
+        next_step=f"See which change is suspected: {show}",
     )
 
 
@@ -64,13 +65,14 @@ def probed(name: str, plan: Plan) -> HostOutcome:
     return _with_findings(name, plan, HostOutcome(status))
 
 
-def changed(name: str, report: HostReport, remaining: Plan) -> HostOutcome:
+def changed(name: str, report: HostReport, remaining: Plan, inventory: str) -> HostOutcome:
     """Return the outcome of a host that was changed and probed again.
 
     Args:
         name: the host.
         report: what it reported of its changes.
         remaining: what the second probe still finds there.
+        inventory: as it is typed.
     """
     results = tuple(report.results.values())
     failed = bool(
@@ -81,18 +83,24 @@ def changed(name: str, report: HostReport, remaining: Plan) -> HostOutcome:
     )
     is_changed = any(result.status is ChangeStatus.DONE for result in results)
     status = HostStatus.FAILED if failed else HostStatus.CHANGED if is_changed else HostStatus.OK
-    error = refusal(name, report)
+    error = refusal(name, report, inventory)
     if error is None and report.error is not None:
         # The host could be probed afterwards: what failed is the change, not the connection.
         error = RemedyError(report.error.message, next_step=report.error.next_step)
     return _with_findings(name, remaining, HostOutcome(status, results, error=error))
 
 
-def reported(name: str, report: HostReport) -> HostOutcome:
-    """Return the outcome of a host from its report alone, where no second probe follows."""
+def reported(name: str, report: HostReport, inventory: str) -> HostOutcome:
+    """Return the outcome of a host from its report alone, where no second probe follows.
+
+    Args:
+        name: the host.
+        report: what it reported of its changes.
+        inventory: as it is typed.
+    """
     results = tuple(report.results.values())
     statuses = {result.status for result in results}
-    error = refusal(name, report) or report.error
+    error = refusal(name, report, inventory) or report.error
     if error is not None:
         status = HostStatus.FAILED if statuses & (GOOD | BAD) else _status(error)
     elif statuses & BAD:
@@ -122,8 +130,14 @@ def with_claims(
     return hosts
 
 
-def refusal(name: str, report: HostReport) -> RemedyError | None:
-    """Return why a host refused or took back its changes as a whole; None where it did not."""
+def refusal(name: str, report: HostReport, inventory: str) -> RemedyError | None:
+    """Return why a host refused or took back its changes as a whole; None where it did not.
+
+    Args:
+        name: the host.
+        report: what it reported.
+        inventory: as it is typed.
+    """
     if report.reverted:
         return RemedyError(
             f"{name}: a change cut the connection, so the host took it back by itself: {report.reverted}",
@@ -133,17 +147,20 @@ def refusal(name: str, report: HostReport) -> RemedyError | None:
     if not report.refused:
         return None
     if report.refused.startswith("LOCKED"):
+        holder = report.refused.removeprefix("LOCKED ")
+        run = run_named(holder)
+        unlock = f" If it does not end: remedy unlock {run} {inventory}" if run else ""
         return LockedError(
-            f"{name}: locked by another run: {report.refused.removeprefix('LOCKED ')}",
-            next_step="Wait until it ends, then run the command again. If it does not end: remedy unlock RUN "
-            "INVENTORY, with the run named here.",
+            f"{name}: locked by another run: {holder}",
+            next_step=f"Wait until it ends, then run the command again.{unlock}",
         )
     if report.refused.startswith("USED "):
-        run = report.refused.removeprefix("USED ")
+        words = report.refused.removeprefix("USED ")
+        run = run_named(words)
+        resume = f" To resume that run: remedy apply {inventory} --resume {run}" if run else ""
         return StaleError(
-            f"{name}: this plan was carried out here before, by run {run}; a plan is used once",
-            next_step="Make a new one: remedy plan INVENTORY -o FILE. To resume a run that stopped: "
-            "remedy apply INVENTORY --resume RUN.",
+            f"{name}: this plan was carried out here before, by run {words}; a plan is used once",
+            next_step=f"Make a new one: remedy plan {inventory} -o plan.json{'.' * bool(resume)}{resume}",
         )
     return RemedyError(
         f"{name}: nothing was changed: {report.refused}",
@@ -176,6 +193,7 @@ def _with_findings(name: str, plan: Plan, outcome: HostOutcome) -> HostOutcome:
         reason = f": {blocked[0].evidence[0]}" if blocked[0].evidence else ""
         error = error or RemedyError(
             f"{name}: {blocked[0].title}{reason}",
-            next_step=blocked[0].fix or "Repair that on the host, then run the command again.",
+            next_step=to_paste(blocked[0].fix, plan.inventory_argument)
+            or "Repair that on the host, then run the command again.",
         )
     return HostOutcome(status, outcome.results, findings, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from remedy.apply.receipts import Receipts
 from remedy.apply.start import new_run_id, origin
@@ -14,7 +15,20 @@ from remedy.runs.session import Session
 from remedy.text import counted
 
 
-def ask_receipts(session: Session, story: Story) -> dict[str, str]:
+@dataclass(frozen=True)
+class HostWords:
+    """What hosts of a session say of a run or of the journal.
+
+    Args:
+        words: by host, also of those that could not be asked.
+        errors: why those could not be asked.
+    """
+
+    words: Mapping[str, str]
+    errors: Mapping[str, RemedyError]
+
+
+def ask_receipts(session: Session, story: Story) -> HostWords:
     """Return, in words, what each host of a session noted of a run that was to change it.
 
     Args:
@@ -25,7 +39,12 @@ def ask_receipts(session: Session, story: Story) -> dict[str, str]:
     with session.progress.stage(f"Asking {counted(len(runs), 'host')}"):
         answers = session.carrier.receipts(runs)
     machines = _machines(session, story)
-    return {name: _in_words(answer, machines.get(name, "")) for name, answer in answers.items()}
+    words = {name: _in_words(answer, machines.get(name, "")) for name, answer in answers.items()}
+    return HostWords(words, _errors(answers))
+
+
+def _errors(answers: Mapping[str, object]) -> dict[str, RemedyError]:
+    return {name: answer for name, answer in answers.items() if isinstance(answer, RemedyError)}
 
 
 def _in_words(answer: Receipts | RemedyError, machine: str) -> str:
@@ -68,11 +87,11 @@ def _machines(session: Session, story: Story) -> Mapping[str, str]:
     return {}
 
 
-def compare_journal(session: Session) -> dict[str, str]:
+def compare_journal(session: Session) -> HostWords:
     """Ask each host of a session which records of the journal it keeps.
 
     Returns:
-        for each host what does not agree, "" where everything does.
+        for each host what does not agree, "" where everything does; and why some were not compared.
     """
     path = session.home / FILE_NAME
     known, location = witness.hashes(path), witness.place(session.home)
@@ -86,7 +105,7 @@ def compare_journal(session: Session) -> dict[str, str]:
             continue
         runs = [s.run for s in stories if "done" in s.results.get(name, {}).values()]
         problems[name] = witness.judge(heads, known, location, runs)
-    return problems
+    return HostWords(problems, _errors(heads_by_host))
 
 
 def accept_journal(session: Session, forgotten: Mapping[str, str]) -> dict[str, RemedyError]:

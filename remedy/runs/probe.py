@@ -26,7 +26,7 @@ from remedy.probe import (
 from remedy.runs import machines, sight
 from remedy.runs.activity import AGAIN
 from remedy.runs.session import Session
-from remedy.text import counted, fold
+from remedy.text import counted, fold, limited, quoted
 from remedy.transport import Output, Root, Script
 from remedy.values import Unknown
 
@@ -87,7 +87,9 @@ class ProbeResult:
         remarks = [f"{error.message}. {error.next_step}" for _, error in errors[:MOST_REMARKS]]
         if errors[MOST_REMARKS:]:
             rest = fold(name for name, _ in errors[MOST_REMARKS:])
-            remarks.append(f"{rest}: not read either. See why: remedy check INVENTORY")
+            typed = quoted(self.fleet.inventory.path)
+            limit = limited(name for name, _ in errors[MOST_REMARKS:])
+            remarks.append(f"{rest}: not read either. See why: remedy check {typed} --limit {limit}")
         found = identities.findings(self.fleet.inventory, self.claims)
         return (*remarks, *map(identities.in_words, found))
 
@@ -195,7 +197,7 @@ class Reading:
         }
         for name, state in unsettled.items():
             assert isinstance(state.guards, Guards)
-            errors[name] = about_to_change(name, state.guards)
+            errors[name] = about_to_change(name, state.guards, session.typed)
         settled = {name: state for name, state in states.items() if name not in unsettled}
         # The journal is read after the hosts: a run that goes on meanwhile has written there first.
         heads = {n: s.guards.head for n, s in states.items() if isinstance(s.guards, Guards)}
@@ -221,15 +223,21 @@ def _parsed(output: Output, request: ProbeRequest) -> HostState | RemedyError:
         )
 
 
-def about_to_change(name: str, guards: Guards) -> LockedError:
-    """Return why a host must not be judged: it is about to change by itself."""
+def about_to_change(name: str, guards: Guards, inventory: str) -> LockedError:
+    """Return why a host must not be judged: it is about to change by itself.
+
+    Args:
+        name: the host.
+        guards: what is about to change it.
+        inventory: as it is typed.
+    """
     if guards.at_work is not None:
         run = guards.at_work
         return LockedError(
             f"{name}: about to change: run {run.run} by {run.by or 'unknown'} is at work there since "
             f"{run.since}",
             next_step="Wait until it ends, then run the command again. If it does not end: remedy unlock "
-            f"{run.run} INVENTORY --force",
+            f"{run.run} {inventory} --force",
         )
     guard = guards.pending
     assert guard is not None, "a host is unsettled by a run or by a guard"
@@ -243,8 +251,8 @@ def about_to_change(name: str, guards: Guards) -> LockedError:
     return LockedError(
         f"{name}: about to change: the changes of run {guard.run} wait for a confirmation, else the host "
         f"takes them back ({when}): {changes}",
-        next_step="remedy apply INVENTORY confirms them or has them taken back first. To have them taken back "
-        f"now: remedy unlock {guard.run} INVENTORY --force",
+        next_step=f"To have them confirmed where they are right, and taken back otherwise: remedy apply {inventory}"
+        f". To have them taken back now: remedy unlock {guard.run} {inventory} --force",
     )
 
 

@@ -32,7 +32,7 @@ def rehearse(session: Session, proposal: Proposal) -> RunOutcome:
         reports = _with_foreign(proposal, reports, foreign.values())
     errors = {} if proposal.probe is None else proposal.probe.errors
     hosts = {name: host.unread(error) for name, error in errors.items()}
-    hosts |= {name: host.reported(name, report) for name, report in reports.items()}
+    hosts |= {name: host.reported(name, report, session.typed) for name, report in reports.items()}
     hosts = host.with_claims(hosts, identities.findings(session.inventory, proposal.claims))
     outcome = RunOutcome(
         mode="rehearsal",

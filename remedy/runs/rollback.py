@@ -44,14 +44,14 @@ def propose(
         article = "an" if story.mode[0] in "aeiou" else "a"
         raise UsageError(
             f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
-            next_step="List the runs: remedy history INVENTORY",
+            next_step=f"List the runs: remedy history {session.typed}",
         )
     if plan_file is not None:
         refuse_choice(session, f"remedy rollback {run}")
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
     approved = None if plan_file is None else _approved(session, run, plan_file)
     choice = session.choice if approved is None else approved.plan.choice
-    _refuse_nothing(run, carried_out, story, choice)
+    _refuse_nothing(session, carried_out, story, choice)
     if plan_file is None and not saving:
         how = f"remedy rollback {run} {quoted(session.inventory.path)} -o plan.json"
         require_approval(session, None, None, 0, how)
@@ -91,7 +91,7 @@ def _obstacles(
     if plan.changes:
         with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
             reports = session.carrier.look(plan, of=run)
-        obstacles |= {name: host.reported(name, report) for name, report in reports.items()}
+        obstacles |= {name: host.reported(name, report, session.typed) for name, report in reports.items()}
     return obstacles
 
 
@@ -102,17 +102,18 @@ def _notes(session: Session, result: ProbeResult, claims: Iterable[Claim]) -> It
     yield from map(in_words, findings(session.inventory, claims))
 
 
-def _refuse_nothing(run: str, plan: Plan, story: Story, choice: Choice) -> None:
-    """Refuse a choice of remedies by which a run changed nothing.
+def _refuse_nothing(session: Session, plan: Plan, story: Story, choice: Choice) -> None:
+    """Refuse a choice of remedies that leaves nothing of what a run changed to be taken back.
 
     Raises:
-        UsageError: it did not.
+        UsageError: it leaves nothing.
     """
     by_remedy = _counts(agreement.touched(plan, story))
     if choice and by_remedy and not any(name in choice for name in by_remedy):
         raise UsageError(
-            f"{choice.words}: run {run} made no change of these remedies",
-            next_step=f"Its changes are of: {_in_numbers(by_remedy)}. They are shown by: remedy show {run}",
+            f"{choice.words}: run {story.run} made no change that this chooses",
+            next_step=f"Its changes are of: {_in_numbers(by_remedy)}. See them: "
+            f"{session.show_command(story.run)}",
         )
 
 
@@ -148,8 +149,8 @@ def save(session: Session, proposal: Proposal, path: Path) -> Plan:
         RemedyError: it cannot be written.
     """
     if not proposal.plan.changes:
-        of = proposal.agreement.of
-        raise UsageError("nothing is to be taken back", next_step=f"See why: remedy show {of}")
+        why = session.show_command(proposal.agreement.of)
+        raise UsageError("nothing is to be taken back", next_step=f"See why: {why}")
     digests = {
         "inventory_digest": session.inventory.digest,
         "spec_digest": session.spec.digest,
@@ -224,7 +225,7 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
             inventory=session.inventory.path.name,
             hosts={
                 **{n: o for n, o in proposal.obstacles.items() if n not in reports},
-                **{name: host.reported(name, report) for name, report in reports.items()},
+                **{name: host.reported(name, report, session.typed) for name, report in reports.items()},
             },
             plan=plan,
             of=proposal.agreement.of,

@@ -100,7 +100,7 @@ def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
     if story.mode != "apply":
         raise UsageError(
             f"{run} is a {story.mode}, and only an apply can be resumed",
-            next_step="List the runs: remedy history INVENTORY",
+            next_step=f"List the runs: remedy history {session.typed}",
         )
     plan = read_agreed(session.home, story)
     settled = {
@@ -125,8 +125,8 @@ def _refuse_red(session: Session, plan: Plan) -> None:
             raise RefusedError(
                 f"run {story.run} stopped because the proof of its wave {red[0].get('wave')} failed: this plan "
                 "is not carried out on further hosts",
-                next_step=f"See what was taken back, and which change is suspected: remedy show {story.run}. "
-                f"Then make a new plan: remedy plan {quoted(session.inventory.path)}",
+                next_step="See what was taken back, and which change is suspected: "
+                f"{session.show_command(story.run)}. Then make a new plan: remedy plan {session.typed}",
             )
 
 

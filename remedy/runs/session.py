@@ -14,6 +14,7 @@ from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.spec import FILE_NAME as SPEC_NAME
 from remedy.spec import SECTIONS, Spec, SpecSection, VerifySpec, load_spec, read_document
+from remedy.text import quoted
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
 from remedy.transport.reader import load_inventory
@@ -98,6 +99,17 @@ class Session:
         """The folder of the journal."""
         return self.inventory.home
 
+    @property
+    def typed(self) -> str:
+        """The inventory as it is typed in a command."""
+        return quoted(self.inventory.path)
+
+    def show_command(self, run: str) -> str:
+        """Return the command that shows a run, from the folder in which this command was typed."""
+        folder = self.inventory.path.parent
+        home = "" if folder == Path() else f" --home {quoted(folder / self.home.name)}"
+        return f"remedy show {run}{home}"
+
     @cached_property
     def carrier(self) -> Carrier:
         """Brings changes to the hosts."""
@@ -153,7 +165,7 @@ class Session:
         if story is None:
             raise UsageError(
                 f"the journal of {self.inventory.path.name} has no run {run!r}",
-                next_step="List the runs: remedy history INVENTORY",
+                next_step=f"List the runs: remedy history {self.typed}",
             )
         return story
 

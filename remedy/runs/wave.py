@@ -178,7 +178,7 @@ def take_back(
     agreed = Agreement(back, agreement.approvals, agreement.planner, of=run)
     work = begin(session, Proposal("rollback", agreed, back), lambda _: None)
     reports = work.carry(back) if back.changes else {}
-    outcomes = {name: host.reported(name, report) for name, report in reports.items()}
+    outcomes = {name: host.reported(name, report, session.typed) for name, report in reports.items()}
     work.end(RunOutcome("rollback", work.run, session.inventory.path.name, outcomes, back, of=run))
     vars(session.activity).update(vars(activity))  # the run of the wave goes on to its own end
     session.activity.taken_back = dict.fromkeys(wave, work.run)
@@ -281,7 +281,8 @@ class Waves:
         journal.write(
             "red", wave=number, reason=proof.reason, suspects=records, **restored.record()
         )
-        self.lines += _red_words(number, proof, restored, named, self.run)
+        show = self.session.show_command(self.run)
+        self.lines += _red_words(number, proof, restored, named, show)
         if blameless:
             self.lines.append(f"wave {number}: {NOT_BY_THESE}")
         more = "Which changes are suspected, and everything else"
@@ -289,7 +290,7 @@ class Waves:
             words = "as it was before" if name in restored.as_before else restored.failed[name]
             self.errors[name] = RemedyError(
                 f"{name}: taken back, because the proof of its wave failed: {proof.reason}; now: {words}",
-                next_step=f"{more}: remedy show {self.run}",
+                next_step=f"{more}: {self.session.show_command(self.run)}",
             )
         return restored.result
 
@@ -321,9 +322,9 @@ def _words(proof: WaveProof) -> str:
 
 
 def _red_words(
-    number: int, proof: WaveProof, taken: TakenBack, named: Sequence[Suspect], run: str
+    number: int, proof: WaveProof, taken: TakenBack, named: Sequence[Suspect], show: str
 ) -> Iterator[str]:
-    """Yield what happened to a red wave, in words."""
+    """Yield what happened to a red wave, in words; ``show`` is the command that shows its run."""
     yield f"wave {number}: NOT PROVED with {fold(proof.partners) or 'nobody'}: {proof.reason}"
     yield f"wave {number}: taken back by run {taken.run}"
     if taken.as_before:
@@ -337,4 +338,4 @@ def _red_words(
     for suspect in named[:SHOWN]:
         yield f"suspected: {suspect.host}: {suspect.change.id} ({suspect.change.title}): {suspect.reason}"
     if len(named) > SHOWN:
-        yield f"suspected: and {len(named) - SHOWN} more: remedy show {run}"
+        yield f"suspected: and {len(named) - SHOWN} more: {show}"

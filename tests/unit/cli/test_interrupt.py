@@ -194,7 +194,7 @@ def test_a_command_that_does_not_heed_a_signal_is_ended_by_the_next(
     assert process.poll() is None
     process.send_signal(number)
     code, text = ended(process)
-    assert (code, "remedy history INVENTORY" in text) == (CODES[number], True), text
+    assert (code, f"remedy history {inventory}" in text) == (CODES[number], True), text
 
 
 def test_a_signal_that_a_library_drops_comes_again(tmp_path: Path) -> None:

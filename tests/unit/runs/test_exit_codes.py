@@ -138,7 +138,7 @@ def report(
     ],
 )
 def test_how_a_rollback_ended_is_its_exit_code(expected: int, reports: list[HostReport]) -> None:
-    outcomes = [reported("gpu01", report) for report in reports]
+    outcomes = [reported("gpu01", report, "inventory.py") for report in reports]
     assert most_severe(outcome.exit_code for outcome in outcomes) == expected
 
 
@@ -147,12 +147,12 @@ def test_what_is_unknown_or_blocked_is_not_fine(kind: FindingKind) -> None:
     finding = Finding(host="0", remedy="r", kind=kind, label="l", title="could not be read")
     plan = record(Plan, findings=(finding,))
     done = HostReport("", {}, finished=True)
-    for outcome in (probed("0", plan), changed("0", done, plan)):
+    for outcome in (probed("0", plan), changed("0", done, plan, "inventory.py")):
         assert outcome.status is HostStatus.FAILED
         assert outcome.error is not None
         assert "could not be read" in outcome.error.message
         assert code(OK, outcome) == 1
-    assert code(probed("0", record(Plan)), changed("0", done, record(Plan))) == 0
+    assert code(probed("0", record(Plan)), changed("0", done, record(Plan), "inventory.py")) == 0
 
 
 def run(*words: str | Path) -> int:

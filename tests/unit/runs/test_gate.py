@@ -138,7 +138,7 @@ def test_the_end_is_recorded_and_kept_by_three_of_the_hosts(tmp_path: Path) -> N
     target = plan(*HOSTS)
     work = begin(opened, proposal(target), agree)
     reports = work.carry(target)
-    outcomes = {name: reported(name, report) for name, report in reports.items()}
+    outcomes = {name: reported(name, report, "inventory.py") for name, report in reports.items()}
     outcome = RunOutcome("apply", work.run, "inventory.py", outcomes, target, converged=True)
     assert work.end(outcome, {"gpu01": "boot"}) is outcome
     ended = last(hosts.journal)
@@ -175,7 +175,7 @@ def test_a_run_in_waves_leaves_two_kilobytes_a_host_in_the_journal_at_most(
     outcomes: dict[str, HostOutcome] = {}
     for wave in steps:
         reports = work.carry(target.restricted(wave))
-        outcomes |= {name: reported(name, report) for name, report in reports.items()}
+        outcomes |= {name: reported(name, report, "inventory.py") for name, report in reports.items()}
     boots = dict.fromkeys(names, "6f1c7a52-9a35-4a4c-9a62-3f1df0f6a1c9")
     work.end(RunOutcome("apply", work.run, "inventory.py", outcomes, target), boots)
     assert events(hosts.journal) == ["planned", *["began", "changed"] * len(steps), "ended"]

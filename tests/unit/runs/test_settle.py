@@ -82,10 +82,10 @@ def test_each_case_has_one_way(expected: Means, case: Case) -> None:
 
 @pytest.mark.parametrize("guards", [waiting(), waiting(None), waiting(attended=False), working()])
 def test_a_host_that_is_about_to_change_is_neither_ok_nor_pending(guards: Guards) -> None:
-    error = about_to_change("gpu01", guards)
+    error = about_to_change("gpu01", guards, "'my hosts.py'")
     assert isinstance(error, LockedError)
     assert error.message.startswith("gpu01: about to change")
-    assert "remedy unlock r1 INVENTORY --force" in error.next_step
+    assert "remedy unlock r1 'my hosts.py' --force" in error.next_step
     outcome = host.unread(error)
     assert (outcome.status, outcome.exit_code) == (HostStatus.UNSETTLED, 4)
 
