@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remedy.errors import InventoryError
+from remedy.inventory.arguments import check_arguments
 from remedy.inventory.hosts import Inventory, Node
 from remedy.inventory.keys import check_keys, check_literals, check_values
 from remedy.inventory.names import is_legal_name
@@ -47,6 +48,7 @@ def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> 
     _check(path, nodes)
     if pyinfra_keys:
         check_keys(path, nodes, pyinfra_keys)
+        check_arguments(path, nodes, pyinfra_keys)
     return Inventory(path=path, nodes=nodes, source=source)
 
 
