@@ -100,9 +100,9 @@ def _folded(texts: Iterable[tuple[str, str]]) -> list[str]:
 @host_options
 @YES_OPTION
 def accept(yes: bool, **options: Any) -> None:
-    """Go on with INVENTORY's journal as it is, where hosts remember another, or more of it.
+    """Continue INVENTORY's journal as it is, where hosts remember a different one, or more of it.
 
-    For a journal that was begun anew on purpose, or whose end is lost. What the hosts remember is shown, asked
+    For a journal that was restarted on purpose, or whose end is lost. What the hosts remember is shown, asked
     about, and recorded; they keep it, and `remedy audit verify --hosts` still names it. Exit code 5 where a host
     could not be reached, so that it is not known what it remembers.
     """

@@ -51,7 +51,7 @@ def consent_to(
             words = claimed(proposal)
             questions.insert(
                 0,
-                f"{words[0].upper()}{words[1:]}. Is the inventory right, and the machines are to change?",
+                f"{words[0].upper()}{words[1:]}. Is the inventory right, and are the machines to be changed?",
             )
         if proposal.plan.changes and proposal.unseen:
             questions.insert(0, sight_question(proposal.unseen))

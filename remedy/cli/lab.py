@@ -76,7 +76,7 @@ def lab(context: click.Context, name: str | None) -> None:
     flag_value="slurm",
     help="Hosts that are a Slurm cluster: slurmctld on the first of them, slurmd on every one.",
 )
-@click.option("--release", default="", metavar="NAME", help="Hosts of another release (bullseye).")
+@click.option("--release", default="", metavar="NAME", help="Hosts of a different release, such as bullseye.")
 @click.pass_obj
 def up(
     lab: Lab,
@@ -189,7 +189,7 @@ def shell(lab: Lab, host: str, command: tuple[str, ...], user: str) -> None:
     try:
         os.execvp(words[0], words)  # noqa: S606 (there is nothing left for this process to do)
     except OSError as error:
-        raise LabError(f"ssh could not be started: {error}.") from error
+        raise LabError(f"ssh could not be started: {error.strerror}") from error
 
 
 @lab.command()

@@ -55,7 +55,7 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 WITHOUT_CHOICE = {
     "unlock": "a lock is of a run as a whole, whichever remedies changed the host",
     "facts": "facts are what the probe read before any remedy decides; name the facts instead",
-    "diagnose": "each cause is compared with what all remedies find: without its remedy it would seem refuted",
+    "diagnose": "a cause is compared with what all remedies find, and without its remedy it would seem refuted",
     "trust": "it reads host keys, and no remedy decides about these",
     "audit": "the journal holds runs as a whole",
     "show": "a run or a plan is shown as it is on record",

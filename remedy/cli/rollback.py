@@ -17,7 +17,6 @@ from remedy.cli.common import (
 )
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.pages import check_page, html_option, with_page, write_page
-from remedy.text import quoted
 
 
 @click.command()
@@ -78,7 +77,7 @@ def rollback(
         terminal.show(render_proposal(proposal))
         if output is not None:
             saved = rollback.save(session, proposal, output)
-            terminal.show(f"written to {output}; have it approved: remedy approve {quoted(output)}")
+            terminal.saved(saved, output)
             if html is not None:
                 from remedy.report.pages.plan import plan_file_page
 

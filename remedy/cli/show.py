@@ -79,7 +79,6 @@ def _write(html: Path, text: str) -> None:
 def _show_plan(path: Path, html: Path | None = None, *, as_json: bool) -> None:
     from remedy.apply.waves import TAKEN_BACK
     from remedy.plan import read_plan
-    from remedy.plan.shared import FORMAT
     from remedy.report.whole import render_whole
 
     plan = read_plan(path)
@@ -88,11 +87,9 @@ def _show_plan(path: Path, html: Path | None = None, *, as_json: bool) -> None:
 
         _write(html, plan_file_page(plan))
     if as_json:
-        digests = {"digest": plan.digest, "content_digest": plan.content_digest}
-        # Each change by itself, also of a large plan, whose file has it once for many hosts.
-        whole = {**plan.model_dump(mode="json"), "format_version": FORMAT}
-        body = {**digests, "inventory": plan.inventory, "plan": whole}
-        print_document("plan", body)
+        from remedy.report.document import plan_body
+
+        print_document("plan", plan_body(plan))
         return
     out.print(render_whole(plan))
     if plan.changes:

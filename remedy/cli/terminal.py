@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from signal import SIGPIPE
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
@@ -20,12 +21,13 @@ from remedy.cli.interrupt import NAMES
 from remedy.cli.plain import written
 from remedy.cli.progress import StandardError
 from remedy.report.console import VisibleConsole
-from remedy.text import counted, fold
+from remedy.text import counted, fold, quoted
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from remedy.errors import RemedyError
+    from remedy.plan import Plan
     from remedy.runs.activity import Interruption
     from remedy.runs.outcome import RunOutcome
     from remedy.transport import HostEvent
@@ -114,6 +116,14 @@ class Terminal:
 
             self.show(render_outcome(outcome, shown or {}))
         sys.exit(outcome.exit_code)
+
+    def saved(self, plan: Plan, path: Path) -> None:
+        """Show that a plan was written that has to be approved, and how; with --json the plan is the document."""
+        self.show(f"written to {path}; have it approved: remedy approve {quoted(path)}")
+        if self.as_json:
+            from remedy.report.document import plan_body
+
+            print_document("plan", plan_body(plan))
 
     def selected(self, hosts: Sequence[str], number: int) -> None:
         """Show which hosts ``--limit`` selects, before anything is done with them.

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from remedy.cli.common import Options, host_options, make_room_for, opened
-from remedy.text import quoted
 
 
 @click.command()
@@ -46,7 +45,8 @@ def unlock(
         if output is not None:
             from remedy.plan import write_plan
 
-            write_plan(proposed(session, run), output)
-            terminal.show(f"written to {output}; have it approved: remedy approve {quoted(output)}")
+            plan = proposed(session, run)
+            write_plan(plan, output)
+            terminal.saved(plan, output)
             return
         terminal.finish(unlock(session, run, force=force, plan_file=plan_file))

@@ -30,7 +30,7 @@ from remedy.cli.proof import proof_options
     "--explain",
     "closer",
     is_flag=True,
-    help="Look at each host closely before and after: what moved, what it says, and where it "
+    help="Check each host closely before and after: what moved, what it logged, and where it "
     "differs from the others. For a few hosts: --limit.",
 )
 @html_option(

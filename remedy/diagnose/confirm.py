@@ -264,7 +264,7 @@ def _open_evidence(
         return (f"no sign of it on {counted(number, 'host')}: it may be between them",)
     unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
     ports = tuple(
-        f"port {port} is no launcher's usual one, and was not looked at: ss -ltnp 'sport = :{port}'"
+        f"port {port} is no launcher's usual one, and was not checked: ss -ltnp 'sport = :{port}'"
         for port in unseen[:3]
     )
     return (*(_sentence(finding) for finding in others[:3]), *ports)

@@ -11,6 +11,7 @@ from remedy.apply.report import ChangeResult
 from remedy.audit.survival import Boot, Survival
 from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, Finding, Plan
+from remedy.plan.shared import FORMAT
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.text import to_paste
 from remedy.values import Document, Headed
@@ -109,6 +110,16 @@ class RunDocument(Headed):
     waves: tuple[str, ...]
     warnings: tuple[str, ...]
     exit_code: int
+
+
+def plan_body(plan: Plan) -> dict[str, Any]:
+    """Return the document of a plan: each change by itself, also of a large one, whose file has it once."""
+    return {
+        "digest": plan.digest,
+        "content_digest": plan.content_digest,
+        "inventory": plan.inventory,
+        "plan": {**plan.model_dump(mode="json"), "format_version": FORMAT},
+    }
 
 
 def run_document(outcome: RunOutcome) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def render_views(views: Sequence[HostView]) -> RenderableType:
 def _view(view: HostView) -> Iterator[Text]:
     yield Text(f"closer       {view.host}", style="bold")
     if view.failure:
-        yield Text(f"             could not be looked at: {view.failure}", style="red")
+        yield Text(f"             not checked: {view.failure}", style="red")
     for title, lines in (
         ("moved while it was tried", view.moved),
         ("stands still", view.stopped),

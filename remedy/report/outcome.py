@@ -113,8 +113,10 @@ def _convergence(outcome: RunOutcome) -> Text:
     if bad:
         return Text(f"not right    {fold(bad)}: see above for the reason and the fix", style="red")
     if by_status[HostStatus.UNSETTLED]:
-        hosts = fold(by_status[HostStatus.UNSETTLED])
-        return Text(f"not all      {hosts}: about to change by itself, so not judged", style="red")
+        names = by_status[HostStatus.UNSETTLED]
+        itself = "itself" if len(names) == 1 else "themselves"
+        words = f"{fold(names)}: about to change by {itself}, so not judged"
+        return Text(f"not all      {words}", style="red")
     if by_status[HostStatus.UNREACHABLE]:
         unread = [outcome.hosts[name].error for name in by_status[HostStatus.UNREACHABLE]]
         words = unread_words(error for error in unread if error is not None)

@@ -62,4 +62,6 @@ def refuse_doubles(proposal: Proposal) -> None:
 def claimed(proposal: Proposal) -> str:
     """Return in words at the addresses of which hosts the machines of other entries answer."""
     hosts = fold(claim.host for claim in proposal.claims)
+    if len(proposal.claims) == 1:
+        return f"at the address of {hosts} answers the machine of another entry, as shown above"
     return f"at the addresses of {hosts} answer the machines of other entries, as shown above"

@@ -58,8 +58,8 @@ def _in_words(answer: Receipts | RemedyError, machine: str) -> str:
         return f"not read: {answer.message}"
     if machine and answer.machine and answer.machine != machine:
         return (
-            "not read: another machine answers there now than the one that this run was to change (it has "
-            "another machine-id); only that one has the receipts"
+            "not read: a different machine answers there now than the one that this run was to change (it has "
+            "a different machine-id); only that one has the receipts"
         )
     if not (machine and answer.machine):
         return (

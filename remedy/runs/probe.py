@@ -291,7 +291,7 @@ def _forgotten(name: str, what: str) -> Finding:
         label="",
         title="the journal does not have what this host remembers of it",
         evidence=(what,),
-        fix="Bring the folder .remedy back from where it is kept safe. If it was begun anew on purpose: "
+        fix="Bring the folder .remedy back from where it is kept safe. If it was restarted on purpose: "
         "remedy audit accept INVENTORY",
     )
 

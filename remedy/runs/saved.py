@@ -140,7 +140,7 @@ def check_machines(plan: Plan, result: ProbeResult) -> None:
     strangers = [host for host, mark in current.items() if plan.machines.get(host, mark) != mark]
     if strangers:
         raise StaleError(
-            f"{fold(strangers)}: another machine answers there than the one that the plan was made for",
+            f"{fold(strangers)}: a different machine answers there than the one that the plan was made for",
             next_step="Make a new plan, or leave these hosts out with --limit.",
         )
 

@@ -24,7 +24,7 @@ class ApplySpec(SpecSection):
             connection confirms it within this time.
         without_systemd: on a host without systemd the timer does not survive a reboot; "refuse" then refuses
             such changes, "fallback" makes them.
-        waves: how many hosts are changed at a time, such as "1,10%,100%"; each wave is looked at again before
+        waves: how many hosts are changed at a time, such as "1,10%,100%"; each wave is probed again before
             the next.
         prove_waves: each of several waves is proved by an all-reduce, with hosts whose last proof still holds;
             where that fails the wave is taken back and the run stops.

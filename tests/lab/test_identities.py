@@ -15,7 +15,7 @@ from tests.lab.terminal import on_a_terminal
 pytestmark = pytest.mark.lab
 
 APPLY = ("--no-verify", "--json")
-QUESTION = "Is the inventory right, and the machines are to change?"
+QUESTION = "Is the inventory right, and are the machines to be changed?"
 
 
 @fault("called-like-a-peer", "the host carries the name of the first of its peers")

@@ -85,5 +85,5 @@ def test_show_asks_the_hosts_what_the_journal_does_not_have(cluster: Cluster) ->
     # A new disk, or another machine at its address: what that one noted is nothing about this run.
     cluster.host("gpu01").must("head -c16 /dev/urandom | od -An -tx1 | tr -d ' ' >/etc/machine-id")
     stranger = site.show(run)
-    assert "receipts    gpu01: not read: another machine answers there now" in stranger.stdout
+    assert "receipts    gpu01: not read: a different machine answers there now" in stranger.stdout
     assert "made 01-" not in stranger.stdout

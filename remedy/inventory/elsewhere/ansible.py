@@ -76,7 +76,7 @@ def _list(source: str) -> str:
             ["ansible-inventory", "--list", f"--inventory={source}"], SECONDS, settings
         )
     except FileNotFoundError as error:
-        raise UsageError("ansible-inventory is not here", next_step=_MISSING) from error
+        raise UsageError("ansible-inventory is not installed here", next_step=_MISSING) from error
     if result.code != 0:
         lines = result.err.split("\n")
         reason = next((line for line in lines if "ERROR" in line or "Failed" in line), lines[0])
@@ -139,6 +139,9 @@ def _add(collector: Collector, host: str, variables: Mapping[str, Any]) -> str |
             collector.note(
                 shown, f"ansible_become_method={text_shown(method)}, and remedy has only sudo"
             )
+        user = str(variables.get("ansible_become_user") or "root")
+        if user != "root":
+            collector.note(shown, f"ansible_become_user={text_shown(user)}, and remedy becomes root")
     for variable, step in ((v, step) for vs, step in _NOT_COPIED.items() for v in vs.split()):
         if variables.get(variable):
             collector.note(shown, f"{variable} is not copied; {step}")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from remedy.inventory.elsewhere.listing import Collector, address_of, hosts_of, text_shown
+from remedy.inventory.elsewhere.listing import Collector, address_of, hosts_of, terms, text_shown
 from remedy.text import BracketError, is_number
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//)|#")
@@ -67,9 +67,6 @@ def _entries(collector: Collector, where: str, line: str) -> list[tuple[str, str
         collector.drop(shown, reason)
         return []
     user, _, place = word.rpartition("@")
-    count = place.partition(":")[2] if address_of(place) is None else ""
-    if is_number(count) and int(count) > _MOST_PROCESSES:
-        collector.note(f"{where}: :{count}", f"a number of processes; a port is port={count}")
     data = {"ssh_user": user} if user else {}
     for key, value in _OPTION.findall(rest):
         if key.lower() in _USER:
@@ -81,12 +78,23 @@ def _entries(collector: Collector, where: str, line: str) -> list[tuple[str, str
     if _OPTION.sub("", rest).strip():
         collector.note(shown, "words behind the host that are no options; only the host is taken")
     try:
-        return [(where, name, data) for name in _hosts(place)]
+        names = [name for term in terms(place) for name in _hosts(collector, where, term)]
     except BracketError as error:
         collector.drop(f"{where}: {error}", "cannot be read")
         return []
+    return [(where, name, data) for name in names]
 
 
-def _hosts(place: str) -> list[str]:
-    """Return the names that a word stands for, without the number of processes behind its colon."""
-    return [place] if address_of(place) is not None else hosts_of(place.partition(":")[0])
+def _hosts(collector: Collector, where: str, term: str) -> list[str]:
+    """Return the names that a part of a word stands for, without the number of processes behind its colon."""
+    if address_of(term) is not None:
+        return [term]
+    name, colon, count = term.partition(":")
+    shown = f"{where}: :{text_shown(count)}"
+    if not name:
+        collector.drop(f"{where}: {text_shown(term)}", "no host before the colon")
+    elif colon and not is_number(count):
+        collector.note(shown, "no number of processes; only the host is taken")
+    elif colon and int(count) > _MOST_PROCESSES:
+        collector.note(shown, f"a number of processes; a port is port={count}")
+    return hosts_of(name)

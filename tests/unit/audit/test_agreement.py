@@ -20,7 +20,7 @@ from remedy.audit.agreement import (
 )
 from remedy.audit.approval import Approval
 from remedy.errors import PlanFileError, RemedyError, StaleError
-from remedy.plan import CommandAction, read_plan
+from remedy.plan import Choice, CommandAction, Plan, read_plan
 from remedy.plan.shared import FORMAT
 from tests.unit.audit.agreement_bench import WHEN, change, plan, story
 
@@ -132,6 +132,42 @@ def test_what_was_made_or_may_have_been_made_is_taken_back_last_one_first() -> N
         ("d", "undo-01-hostname"),
     ]
     assert all(isinstance(c.action, CommandAction) and c.action.do == "back" for c in back.changes)
+
+
+def of_two_remedies() -> Plan:
+    """Changes of two remedies on each host, one of them between two of the other."""
+    hosts_file = {"remedy": "hosts_file", "id": "02-hosts_file"}
+    steps = {host: [change(host, n) for n in (1, 2, 3)] for host in ("a", "b")}
+    mixed = (
+        (first, second.model_copy(update=hosts_file), third)
+        for first, second, third in steps.values()
+    )
+    return plan(*(step for of_host in mixed for step in of_host))
+
+
+@pytest.mark.parametrize(
+    ("choice", "ids"),
+    [
+        (Choice(only=("hosts_file",)), ["undo-02-hosts_file"]),
+        (Choice(skip=("hosts_file",)), ["undo-03-hostname", "undo-01-hostname"]),
+        (Choice(), ["undo-03-hostname", "undo-02-hosts_file", "undo-01-hostname"]),
+        (Choice(only=("limits",)), []),
+    ],
+)
+def test_only_what_chosen_remedies_made_is_taken_back_in_the_same_order(
+    choice: Choice, ids: list[str]
+) -> None:
+    back = undoing(of_two_remedies(), story({}), WHEN, choice)
+    assert [(c.host, c.id) for c in back.changes] == [(h, i) for h in ("a", "b") for i in ids]
+    record = Agreement(back, of="r1").record(back, waves=1)
+    assert {k: record[k] for k in ("only", "skip") if k in record} == choice.record
+    assert (back.digest == undoing(of_two_remedies(), story({}), WHEN).digest) is not bool(choice)
+
+
+def test_what_nothing_takes_back_is_named_of_chosen_remedies_alone() -> None:
+    whole = plan(change("a", 1, undo=""), change("b", 1, undo=""))
+    assert len(irreversible(whole, story({}), Choice(only=("hostname",)))) == 2
+    assert irreversible(whole, story({}), Choice(skip=("hostname",))) == ()
 
 
 def test_a_run_of_which_nothing_was_heard_is_taken_back_as_a_whole() -> None:

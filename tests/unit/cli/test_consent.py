@@ -109,7 +109,7 @@ def test_another_entrys_machine_is_asked_for_first_and_yes_does_not_cover_it(
     asked: list[str],
 ) -> None:
     with pytest.raises(
-        RefusedError, match=r"at the addresses of gpu01 .* --yes does not cover"
+        RefusedError, match=r"at the address of gpu01 .* --yes does not cover"
     ) as no:
         consent_to(hosts_question("Change"), yes=True)(CLAIMED)
     assert "Correct the addresses" in no.value.next_step
@@ -117,7 +117,7 @@ def test_another_entrys_machine_is_asked_for_first_and_yes_does_not_cover_it(
     with pytest.raises(RefusedError, match="not confirmed"):
         consent_to(hosts_question("Change"), yes=False)(CLAIMED)
     assert len(asked) == 2
-    assert "Is the inventory right, and the machines are to change?" in asked[0]
+    assert "Is the inventory right, and are the machines to be changed?" in asked[0]
     assert asked[1] == "Change 1 host?"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -105,10 +106,15 @@ def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
     with pytest.raises(UsageError, match="run a1 was taken back already, by run b1") as error:
         to_take_back(read())
     assert "remedy rollback b1" in error.value.next_step
+    part = Journal(home, run="b2", mode="rollback")
+    part.write("planned", by="ann@ops", of="a1", digest="g", changes=CHANGES, only=["limits"])
+    part.write("began", hosts=["gpu01"])
+    with pytest.raises(UsageError, match="by run b1"):
+        to_take_back(read())
     later = Journal(home, run="a2", mode="apply")
     later.write("planned", by="ann@ops", digest="f", changes=CHANGES)
     assert to_resume(read()).run == "a2"
-    assert to_unlock(read()).run == "b1", "a2 came to no host, so it holds no lock"
+    assert to_unlock(read()).run == "b2", "a2 came to no host, so it holds no lock"
     later.write("began", hosts=["gpu01"])
     assert to_take_back(read()).run == to_unlock(read()).run == "a2"
 
@@ -122,6 +128,20 @@ def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
         to_unlock([])
     with pytest.raises(UsageError, match=re.escape("latest: no run")):
         latest([], "no run", lambda _: True)
+
+
+def test_what_was_taken_back_in_part_is_still_the_latest(inventory: Path) -> None:
+    home = inventory.parent / ".remedy"
+    part = Journal(home, run="b2", mode="rollback")
+    part.write("planned", by="ann@ops", of="a1", digest="g", changes=CHANGES, skip=["limits"])
+    part.write("began", hosts=["gpu01"])
+    assert to_take_back(read_stories(home / FILE_NAME).values()).run == "a1"
+    line = CliRunner().invoke(main, ["history", str(inventory), "-n", "1"]).output.strip()
+    assert line.endswith("(of a1, --skip limits)")
+    shown = CliRunner().invoke(main, ["show", "b2", "--home", str(home)])
+    assert "not all remedies: --skip limits" in shown.output
+    document = CliRunner().invoke(main, ["show", "b2", "--home", str(home), "--json"]).stdout
+    assert (json.loads(document)["only"], json.loads(document)["skip"]) == ([], ["limits"])
 
 
 def test_unlock_takes_the_latest_for_a_run_and_not_for_a_name(inventory: Path) -> None:

@@ -15,7 +15,7 @@ from tests.unit.inventory.elsewhere import data_of, listing_of, loaded, names_of
 INI = """
 [gpus]
 gpu01 ansible_host=10.0.0.1 ansible_port=2222
-gpu[02:03] ansible_user=ops ansible_become=true  # a range
+gpu[02:03] ansible_user=ops ansible_become=true ansible_become_user=adm  # a range
 gpu_04 ansible_host=10.0.0.4
 win1 ansible_connection=winrm
 -oProxyCommand=reboot
@@ -25,13 +25,14 @@ gpu01
 ansible_ssh_private_key_file=~/.ssh/id_x
 ansible_password=geheim
 """
+BECOMING = {"ansible_become": "true", "ansible_user": "ops", "ansible_become_user": "adm"}
 # What ansible-core 2.19 printed of the text above; the program itself reads it below.
 PRINTED = {
     "_meta": {
         "hostvars": {
             "gpu01": {"ansible_host": "10.0.0.1", "ansible_port": 2222},
-            "gpu02": {"ansible_become": "true", "ansible_user": "ops"},
-            "gpu03": {"ansible_become": "true", "ansible_user": "ops"},
+            "gpu02": BECOMING,
+            "gpu03": BECOMING,
             "gpu_04": {"ansible_host": "10.0.0.4"},
             "win1": {"ansible_connection": "winrm"},
             "-oProxyCommand=reboot": {},
@@ -65,6 +66,7 @@ def judge(tmp_path: Path, listing: Listing) -> None:
     assert "gpu_04, -oProxyCommand=reboot: left out, no host name" in notes
     assert "win1: left out, ansible_connection=winrm" in notes
     assert "ansible_password is not copied" in notes
+    assert "gpu[02-03]: ansible_become_user=adm, and remedy becomes root" in notes
     assert "geheim" not in notes + repr(listing.hosts)
 
 
@@ -112,7 +114,7 @@ def test_where_ansible_is_missing_the_message_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="ansible-inventory is not here") as caught:
+    with pytest.raises(UsageError, match="ansible-inventory is not installed here") as caught:
         listing_of(tmp_path, "ansible", INI)
     assert "pipx install ansible-core" in caught.value.next_step
     assert "ansible-inventory -i INVENTORY --list" in caught.value.next_step

@@ -45,6 +45,7 @@ RANKS = "rank 0=gpu01 slot=0:0-7\nrank 1=ops@gpu02 slot=1\nrank 2=gpu01 slot=1\n
         (RANKS, "gpu[01-02]"),
         ("worker-1 slots=4\nworker-2 slots=4\n", "worker-[1-2]"),  # DeepSpeed
         ("gpu[01-16] slots=8\nlogin1,login2\n", "gpu[01-16],login[1-2]"),
+        ("gpu01:8,gpu02:8,rack[1-2]n[1-2]:4\n", "gpu[01-02],rack[1-2]n[1-2]"),  # as after mpirun -H
         ("n1\nn1\nn1\nn2\n", "n[1-2]"),  # PBS, LSF: a line a process
         ("[gpus]\ngpu01 ansible_host=10.0.0.1\n-oProxyCommand=x\n--hostfile\n", "gpu01"),
         ("gpu1\r\ngpu2\r\n", "gpu[1-2]"),
@@ -86,6 +87,8 @@ def test_users_and_ports_come_along(tmp_path: Path) -> None:
         ("gpu1\n8\n", "line 2: 8: left out"),
         ("gpu1:2222\n", "line 1: :2222: a number of processes; a port is port=2222"),
         ("gpu1 and more words\n", "words behind the host"),
+        ("gpu1:x2\n", "line 1: :x2: no number of processes"),
+        ("gpu1,:8\n", "line 1: :8: left out, no host before the colon"),
         ("gpu1\n$(reboot)\n", "$(reboot)"),
     ],
 )  # fmt: skip
