@@ -106,9 +106,7 @@ class Session:
 
     def show_command(self, run: str) -> str:
         """Return the command that shows a run, from the folder in which this command was typed."""
-        folder = self.inventory.path.parent
-        home = "" if folder == Path() else f" --home {quoted(folder / self.home.name)}"
-        return f"remedy show {run}{home}"
+        return show_command(run, self.inventory.path)
 
     @cached_property
     def carrier(self) -> Carrier:
@@ -168,6 +166,13 @@ class Session:
                 next_step=f"List the runs: remedy history {self.typed}",
             )
         return story
+
+
+def show_command(run: str, inventory: Path) -> str:
+    """Return the command that shows a run of an inventory, from the folder from which that is typed so."""
+    folder = inventory.parent
+    home = "" if folder == Path() else f" --home {quoted(folder / '.remedy')}"
+    return f"remedy show {run}{home}"
 
 
 def _activity() -> Activity:

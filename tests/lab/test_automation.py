@@ -58,6 +58,48 @@ def test_only_what_is_chosen_is_planned_changed_and_looked_for_again(site: Site)
     assert titles(site.remedy("plan", "--json").document) == everything - chosen
 
 
+def test_changes_of_some_remedies_are_taken_back_and_the_rest_later(site: Site) -> None:
+    site.cluster.fault("gpu04", "loopback-name", "duplicate-hostname")
+    before = site.names("gpu04")
+    done = site.remedy("apply", "--limit", "gpu04", "--yes", "--no-verify", "--json")
+    assert done.code == 0, done.text
+    run, right = done.document["run"], site.names("gpu04")
+    assert {"hosts_file", "hostname"} <= {remedy for _, remedy in titles(done.document)}
+
+    page = site.folder / "back.html"
+    chosen = ("--only", "hosts_file", "--yes", "--limit", "gpu04")
+    part = site.remedy("rollback", run, *chosen, "--html", str(page), "--json")
+    assert (part.code, part.document["plan"]["only"]) == (0, ["hosts_file"]), part.text
+    assert "what the run did by other remedies stays: hostname (" in part.stderr
+    now = site.names("gpu04")
+    assert (now.hosts, now.running, now.static) == (before.hosts, right.running, right.static)
+    assert "take back: write the cluster" in page.read_text()
+    assert "not all remedies: --only hosts_file" in site.show(part.document["run"]).stdout
+
+    nothing = site.remedy("rollback", run, "--only", "docker_shm", "--yes")
+    assert (nothing.code, "made no change that this chooses" in nothing.text) == (2, True)
+    rest = site.remedy("rollback", "latest", "--yes", "--limit", "gpu04")
+    assert rest.code == 0, rest.text
+    assert site.names("gpu04") == before
+    again = site.remedy("rollback", "latest", "--yes")
+    assert (again.code, "was taken back already" in again.text) == (2, True)
+
+
+def test_a_choice_of_remedies_says_what_counts_beside_a_verdict_and_not_the_verdict(
+    site: Site,
+) -> None:
+    whole = site.remedy("verify", "--json").document
+    part = site.remedy("verify", "--only", "limits", "--json").document
+    assert (whole["hosts"]["gpu04"]["status"], part["hosts"]["gpu04"]["status"]) == ("pending", "ok")
+    found = {finding["remedy"] for host in part["hosts"].values() for finding in host["findings"]}
+    assert found <= {"limits"}
+    assert part["verdict"]["passed"] is whole["verdict"]["passed"]
+    assert part["plan"]["only"] == ["limits"]
+    shown = site.show(part["run"]).stdout
+    assert "not all remedies: --only limits" in shown
+    assert site.remedy("apply", "--limit", "gpu04", "--yes", "--no-verify").code == 0
+
+
 def test_the_example_of_the_page_about_the_api(site: Site) -> None:
     example = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
     (site.folder / "train.log").write_text(LOG, encoding="utf-8")

@@ -16,9 +16,7 @@ from remedy.report.plan import render_plan
 from remedy.runs.host import not_reached, probed, reported
 from remedy.runs.outcome import RunOutcome
 from remedy.runs.probe import ProbeResult
-from remedy.runs.session import Session
-from remedy.spec import Spec
-from remedy.transport.connections import Transport
+from remedy.runs.session import show_command
 from tests.unit.build import record
 from tests.unit.report.first import first_look, lines
 
@@ -90,6 +88,4 @@ def test_a_plan_of_a_file_names_no_inventory() -> None:
     ],
 )
 def test_a_run_is_shown_by_a_command_from_where_one_is(path: str, command: str) -> None:
-    inventory = replace(first_look(1).inventory, path=Path(path))
-    session = Session(inventory, Spec({}), Transport.__new__(Transport), inventory.names)
-    assert session.show_command(RUN) == command
+    assert show_command(RUN, Path(path)) == command
