@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import remedy.transport.cooperative  # noqa: F401  # isort: skip (before whatever else uses sockets)
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from remedy.runs.diagnose import with_hosts
 from remedy.runs.gate import Consent, Proposal
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.session import Progress, Session, open_session
+from remedy.text import to_paste
 
 __all__ = [
     "Consent",
@@ -96,7 +98,8 @@ def load(
 
 def check(session: Session) -> RunOutcome:
     """Read the hosts and return what is wrong, as ``remedy check``; nothing is changed but the journal."""
-    return _check.check(session, pending_counts=False, after_reboot=False)
+    with _typed(session):
+        return _check.check(session, pending_counts=False, after_reboot=False)
 
 
 def plan(session: Session, output: str | Path | None = None) -> RunOutcome:
@@ -107,7 +110,8 @@ def plan(session: Session, output: str | Path | None = None) -> RunOutcome:
         output: where the plan is saved, to be approved or applied later; None for nowhere.
     """
     file = None if output is None else Path(output)
-    return _plan.plan(session, output=file, pending_counts=False)
+    with _typed(session):
+        return _plan.plan(session, output=file, pending_counts=False)
 
 
 def apply(
@@ -123,13 +127,15 @@ def apply(
         prove: whether to run the all-reduce afterwards.
     """
     file = None if plan is None else Path(plan)
-    proposal = _apply.propose(session, plan_file=file)
-    return _apply.apply(session, proposal, consent=consent, prove=prove)
+    with _typed(session):
+        proposal = _apply.propose(session, plan_file=file)
+        return _apply.apply(session, proposal, consent=consent, prove=prove)
 
 
 def verify(session: Session) -> RunOutcome:
     """Prove the hosts as they are, as ``remedy verify``: the outcome's ``verdict``; nothing is changed."""
-    return _verify.verify(session, incremental=False)
+    with _typed(session):
+        return _verify.verify(session, incremental=False)
 
 
 def diagnose(logs: Iterable[str | Path], session: Session | None = None) -> Explanation:
@@ -142,6 +148,16 @@ def diagnose(logs: Iterable[str | Path], session: Session | None = None) -> Expl
     paths = tuple(map(Path, logs))
     diagnosis = diagnose_paths(paths)
     return explain_alone(diagnosis, paths) if session is None else with_hosts(diagnosis, session)
+
+
+@contextmanager
+def _typed(session: Session) -> Iterator[None]:
+    """Have the next step of an error name the inventory as it was given."""
+    try:
+        yield
+    except RemedyError as error:
+        error.next_step = to_paste(error.next_step, session.typed)
+        raise
 
 
 def document(outcome: RunOutcome) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from remedy.report.plan import render_plan
 from remedy.report.results import problem_lines
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
 from remedy.runs.gate import Proposal
-from remedy.runs.rollback import final_words
 
 
 def render_proposal(proposal: Proposal, *, commands: bool = False) -> RenderableType:
@@ -27,7 +26,7 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
     return Group(
         *(Text(note, style="yellow") for note in proposal.notes),
         *_plan(proposal, len(proposal.unread), commands=commands),
-        *(Text(words, style="red") for words in final_words(proposal.irreversible)),
+        *(Text(words, style="red") for words in proposal.final_words),
         *error_lines(unread),
         *problem_lines(proposal.obstacles, proposal.plan),
     )

@@ -28,7 +28,7 @@ from remedy.plan.identities import Claim
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
-from remedy.text import counted, quoted
+from remedy.text import counted, fold, quoted
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,16 @@ class Proposal:
         if self.probe is not None:
             return self.probe.errors
         return {name: host.error for name, host in self.obstacles.items() if host.error is not None}
+
+    @property
+    def final_words(self) -> tuple[str, ...]:
+        """What nothing takes back of the run that is to be taken back, each once with its hosts."""
+        hosts: dict[str, list[str]] = {}
+        for change in self.irreversible:
+            hosts.setdefault(change.title, []).append(change.host)
+        return tuple(
+            f"{fold(names)}: CANNOT be taken back: {title}" for title, names in hosts.items()
+        )
 
     @property
     def high_risk(self) -> tuple[Change, ...]:

@@ -20,7 +20,7 @@ from remedy.runs.probe import ProbeResult, probe
 from remedy.runs.saved import check_bonds, refuse_choice
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
-from remedy.text import counted, fold, quoted
+from remedy.text import counted, quoted
 
 
 def propose(
@@ -124,14 +124,6 @@ def _staying(changes: Iterable[Change], choice: Choice) -> Iterator[str]:
         yield f"{choice.words}: what the run did by other remedies stays: {_in_numbers(staying)}"
 
 
-def final_words(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield what nothing takes back, each once with its hosts."""
-    hosts: dict[str, list[str]] = {}
-    for change in changes:
-        hosts.setdefault(change.title, []).append(change.host)
-    for title, names in hosts.items():
-        yield f"{fold(names)}: CANNOT be taken back: {title}"
-
 
 def _counts(changes: Iterable[Change]) -> Counter[str]:
     return Counter(change.remedy for change in changes)
@@ -229,6 +221,6 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
             },
             plan=plan,
             of=proposal.agreement.of,
-            warnings=tuple(final_words(proposal.irreversible)),
+            warnings=proposal.final_words,
         )
         return work.end(outcome)

@@ -51,6 +51,15 @@ print(explanation.diagnosis.label, explanation.command)
 """
 
 
+TYPED = """
+with api.load("inventory.py") as session:
+    try:
+        api.apply(session, plan="broken.json", consent=api.agree)
+    except api.RemedyError as error:
+        print(error.next_step)
+"""
+
+
 def run(folder: Path, text: str) -> str:
     program = [sys.executable, "-c", "from remedy import api\n" + text]
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder)
@@ -81,6 +90,13 @@ def test_the_sessions_options_are_those_of_the_command(tmp_path: Path) -> None:
         "hosts = [(f'gpu0{n}', {'ssh_hostname': f'127.0.0.{n}'}) for n in (1, 2)]\n"
     )
     assert "gpu09" in run(tmp_path, LOAD)
+
+
+def test_the_next_step_of_an_error_has_the_inventory_that_was_given(tmp_path: Path) -> None:
+    (tmp_path / "inventory.py").write_text("hosts = ['gpu01']\n")
+    (tmp_path / "broken.json").write_text("{}")
+    step = run(tmp_path, TYPED).strip()
+    assert step.endswith("Make a new one: remedy plan inventory.py -o broken.json")
 
 
 def test_logs_alone_are_diagnosed_without_a_host(tmp_path: Path) -> None:
