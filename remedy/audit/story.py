@@ -163,7 +163,10 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.red, story.proved = data, False
         story.reason = str(data.get("reason", ""))
     elif event == "settled":
+        story.by = story.by or str(data.get("by", ""))
         story.settled |= dict(data.get("hosts", {}))
+    elif event == "accepted":
+        story.by = str(data.get("by", ""))
     elif event == "unlocked":
         story.by = story.by or str(data.get("by", ""))
         if (

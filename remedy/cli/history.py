@@ -17,7 +17,7 @@ from remedy.text import counted
 if TYPE_CHECKING:
     from remedy.audit import Story
 
-MODES = ("check", "plan", "apply", "rehearsal", "rollback", "verify", "unlock")
+MODES = ("check", "plan", "apply", "rehearsal", "rollback", "verify", "unlock", "settle", "accept")
 VERDICTS = {"proved": True, "not-proved": False, "none": None}
 
 

@@ -24,7 +24,7 @@ ASK = "the hosts have receipts: --inventory INVENTORY"
 READ_ONLY = {"check": "checked", "rehearsal": "rehearsed"}
 
 # A command of one record or two, which has no end of its own.
-WITHOUT_END = {"plan": "saved", "settle": "settled"}
+WITHOUT_END = {"plan": "saved", "settle": "settled", "accept": "accepted"}
 # What hosts answered that were asked to open a lock.
 LOCKS = {
     "free": "not locked",

@@ -65,6 +65,18 @@ def test_history_lists_the_runs_that_fit(
     assert listed(inventory, *options) == runs
 
 
+def test_what_ends_with_one_record_has_ended_and_has_somebody(inventory: Path) -> None:
+    home = inventory.parent / ".remedy"
+    Journal(home, run="n1", mode="accept").write("accepted", by="bob@ops", hosts={"gpu01": "more"})
+    Journal(home, run="n2", mode="settle").write("settled", by="eve@ops", hosts={"gpu01": "gone"})
+    for mode, words in (("accept", ["accepted", "bob@ops"]), ("settle", ["settled", "eve@ops"])):
+        result = CliRunner().invoke(main, ["history", str(inventory), "--command", mode])
+        assert result.output.split()[-2:] == words
+        shown = CliRunner().invoke(main, ["show", result.output.split()[0], "--home", str(home)])
+        assert "not ended" not in shown.output
+        assert words[1] in shown.output
+
+
 def test_show_latest_is_the_newest_run(inventory: Path) -> None:
     home = str(inventory.parent / ".remedy")
     result = CliRunner().invoke(main, ["show", "latest", "--home", home])
