@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Node
-from remedy.text import SSHD_LOG, TRACE_START_UP
+from remedy.text import SSHD_LOG, TRACE_START_UP, quoted
 from remedy.transport.stages import Stage, Stuck
 from remedy.transport.wrapper import NO_SUDO
 
@@ -38,7 +38,7 @@ def explain_loss(node: Node, stage: Stage | None, text: str) -> RemedyError:
         )
     return UnreachableError(
         f"{at_host(node)}: the connection broke while the script ran: {_shown(text)}",
-        next_step=f"Check the host's console and network, then run the command again: ssh {node.name}.",
+        next_step=f"Check the host's console and network, then run the command again: {ssh_command(node)}",
     )
 
 
@@ -46,7 +46,7 @@ def explain_flood(node: Node, text: str) -> RemedyError:
     """Return the error of a host that prints without end."""
     return RemedyError(
         f"{node.name}: {text}",
-        next_step="Log in with ssh and look at what is printed: ssh HOST true | head.",
+        next_step=f"Log in and check what is printed: {ssh_command(node)} true | head",
     )
 
 
@@ -85,7 +85,7 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         proxy: the last words of the ProxyCommand that ended.
     """
     at = at_host(node, via)
-    typed = via or f"-p {node.ssh_port} {node.ssh_address}"
+    typed = f"ssh {quoted(via)}" if via else ssh_command(node)
     if proxy:
         return UnreachableError(
             f"{at}: no connection: its ProxyCommand ended: {_shown(proxy)}",
@@ -133,7 +133,7 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         )
     return UnreachableError(
         f"{at}: no connection: {_shown(text)}",
-        next_step=f"Is the host up and its sshd reachable from here? ssh {typed}",
+        next_step=f"Is the host up and its sshd reachable from here? {typed}",
     )
 
 
@@ -144,10 +144,10 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     not run them.
     """
     if "incorrect password" in stderr or "Sorry, try again" in stderr:
-        return RemedyError(
-            f"{node.name}: sudo did not accept the password",
-            next_step="Type it again; all hosts of a run must share it.",
-        )
+        step = "Type it again; a host with a different one needs _sudo_password in the inventory."
+        if node.data.get("_sudo_password"):
+            step = f"Correct _sudo_password of {node.name} in the inventory."
+        return RemedyError(f"{node.name}: sudo did not accept the password", next_step=step)
     if "must have a tty" in stderr:
         return RemedyError(
             f"{node.name}: sudo refuses to run without a terminal (requiretty in sudoers)",
@@ -184,6 +184,13 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
             next_step="Log in with ssh and try `sh -s` there.",
         )
     return None
+
+
+def ssh_command(node: Node) -> str:
+    """Return how a user logs in to a host: what the inventory does not say is left to ssh_config."""
+    port, user = node.data.get("ssh_port"), node.data.get("ssh_user")
+    options = [f"-p {node.ssh_port}"] * bool(port) + [f"-l {quoted(user)}"] * bool(user)
+    return " ".join(("ssh", *options, quoted(node.ssh_address)))
 
 
 def at_host(node: Node, via: str = "") -> str:

@@ -187,3 +187,33 @@ def test_a_session_that_is_refused_is_no_broken_connection() -> None:
 def test_a_flood_is_a_failed_host_and_long_text_is_cut() -> None:
     assert explain_flood(NODE, "the script printed more than 32 MiB").exit_code == 1
     assert len(explain_no_start(NODE, "x" * 5000).message) < 400
+
+
+@pytest.mark.parametrize(
+    ("data", "command"),
+    [
+        ({}, "ssh 192.0.2.12"),
+        ({"ssh_port": 2222}, "ssh -p 2222 192.0.2.12"),
+        ({"ssh_port": 2222, "ssh_user": "a b"}, "ssh -p 2222 -l 'a b' 192.0.2.12"),
+    ],
+)
+def test_the_way_in_by_hand_is_that_of_the_inventory(data: dict[str, object], command: str) -> None:
+    node = Node("gpu02", "192.0.2.12", 2222, data=data)
+    down = explain_connect_error(node, "Could not connect ([Errno 111] Connection refused)")
+    assert down.next_step.endswith(f"? {command}")
+    assert explain_flood(node, "more").next_step.endswith(f": {command} true | head")
+    assert explain_loss(node, Stage.OUTPUT, "EOFError").next_step.endswith(f": {command}")
+    jump = explain_connect_error(node, "Could not connect", via="head node")
+    assert jump.next_step.endswith("? ssh 'head node'")
+
+
+def test_a_wrong_password_is_corrected_where_it_is() -> None:
+    refusal = "remedy: sudo: 1 incorrect password attempt"
+    typed, own = (
+        explain_exit(Node("gpu02", "192.0.2.12", data=data), "", refusal)
+        for data in ({}, {"_sudo_password": "geheim"})
+    )
+    assert typed is not None
+    assert own is not None
+    assert "Type it again" in typed.next_step
+    assert own.next_step == "Correct _sudo_password of gpu02 in the inventory."
