@@ -200,7 +200,7 @@ def touched(plan: Plan, story: Story) -> tuple[Change, ...]:
 
 
 def irreversible(plan: Plan, story: Story, choice: Choice = EVERY) -> tuple[Change, ...]:
-    """Return the changes that a run made, or may have made, and that nothing takes back; those of ``choice``."""
+    """Return the changes of a choice that a run made, or may have made, and that nothing takes back."""
     return tuple(c for c in touched(plan, story) if not c.reversible and c.remedy in choice)
 
 

@@ -174,7 +174,9 @@ def verify_chain(path: Path) -> tuple[int, str]:
             f"the file {HEAD_NAME}, which names the last record, is gone or cannot be read",
         )
     if head is not None and head.seq >= number:
-        lost = f"record {number} is" if head.seq == number else f"records {number} to {head.seq} are"
+        lost = (
+            f"record {number} is" if head.seq == number else f"records {number} to {head.seq} are"
+        )
         return number, f"{lost} missing at the end"
     return number, ""
 

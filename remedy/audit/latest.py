@@ -33,7 +33,7 @@ def to_take_back(stories: Iterable[Story]) -> Story:
     """Return the newest apply that came to a host.
 
     Raises:
-        UsageError: there is none, or it was taken back already as a whole; further back goes only who names a run.
+        UsageError: there is none, or it was taken back already as a whole; further back goes who names a run.
     """
     known = list(stories)
     story = latest(

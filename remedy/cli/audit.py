@@ -103,8 +103,8 @@ def accept(yes: bool, **options: Any) -> None:
     """Continue INVENTORY's journal as it is, where hosts remember a different one, or more of it.
 
     For a journal that was restarted on purpose, or whose end is lost. What the hosts remember is shown, asked
-    about, and recorded; they keep it, and `remedy audit verify --hosts` still names it. Exit code 5 where a host
-    could not be reached, so that it is not known what it remembers.
+    about, and recorded; they keep it, and `remedy audit verify --hosts` still names it. The exit code is 5
+    where a host could not be reached, so that it is not known what it remembers.
     """
     opts = Options(**options)
     with errors_shown(verbose=opts.verbose):

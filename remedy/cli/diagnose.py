@@ -49,8 +49,8 @@ def diagnose(
     """Name the cause of a failed run from its LOGS: files, folders of per-rank logs, - for standard input.
 
     Compressed logs (.gz, .bz2, .xz, .zst) are read as they are. Give the logs of all ranks together: the first
-    failure decides, and most ranks only print its consequences. With --inventory all remedies are asked, and there
-    is no --only or --skip: a cause whose remedy is left out would seem refuted.
+    failure decides, and most ranks only print its consequences. With --inventory all remedies are asked, and
+    there is no --only or --skip: a cause whose remedy is left out would seem refuted.
 
     \b
     Exit codes: 0 a cause was found (or nothing is wrong)

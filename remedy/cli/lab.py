@@ -76,7 +76,9 @@ def lab(context: click.Context, name: str | None) -> None:
     flag_value="slurm",
     help="Hosts that are a Slurm cluster: slurmctld on the first of them, slurmd on every one.",
 )
-@click.option("--release", default="", metavar="NAME", help="Hosts of a different release, such as bullseye.")
+@click.option(
+    "--release", default="", metavar="NAME", help="Hosts of a different release, such as bullseye."
+)
 @click.pass_obj
 def up(
     lab: Lab,

@@ -55,8 +55,8 @@ def show(
 ) -> None:
     """Render a plan file, or a run by its id or as `latest`: what was planned, by whom, and the results.
 
-    Old and stale plans, and plans of any inventory, are shown too. No host is contacted without --inventory; with
-    it the exit code is 5 where a host could not be reached.
+    Old and stale plans, and plans of any inventory, are shown too. No host is contacted without --inventory;
+    with it the exit code is 5 where a host could not be reached.
     """
     with errors_shown():
         path = Path(plan_or_run)
@@ -161,7 +161,7 @@ def _plan_of(story: Story, home: Path) -> tuple[Plan | None, str]:
 def _receipts(
     options: Options | None, story: Story
 ) -> tuple[Mapping[str, str], Mapping[str, RemedyError]]:
-    """Return what the hosts noted of a run, and why some could not be asked; nothing where none is to be asked."""
+    """Return what hosts noted of a run, and why some could not be asked; nothing where none is to be."""
     if options is None:
         return {}, {}
     with opened(options) as (session, _):

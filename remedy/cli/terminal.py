@@ -118,7 +118,7 @@ class Terminal:
         sys.exit(outcome.exit_code)
 
     def saved(self, plan: Plan, path: Path) -> None:
-        """Show that a plan was written that has to be approved, and how; with --json the plan is the document."""
+        """Show that a plan was written that has to be approved, and how; with --json it is the document."""
         self.show(f"written to {path}; have it approved: remedy approve {quoted(path)}")
         if self.as_json:
             from remedy.report.document import plan_body

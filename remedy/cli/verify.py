@@ -42,8 +42,8 @@ def verify(
     """Run an all-reduce across the hosts of INVENTORY and report what it proved; change nothing.
 
     The ladder: facts, reachability of every pair, inside each host, the whole fleet; where that fails, the
-    hosts or the links between two hosts that cause it. The verdict and its cause rest on all remedies; --only and
-    --skip choose whose findings are reported beside it and count for the exit code.
+    hosts or the links between two hosts that cause it. The verdict and its cause rest on all remedies; --only
+    and --skip choose whose findings are reported beside it and count for the exit code.
     """
     check = partial(check_page, html)
     with opened(Options(**options), "remedy.runs.verify", first=check, verify=proof) as (

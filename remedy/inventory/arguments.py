@@ -1,4 +1,4 @@
-"""pyinfra's arguments in the data of hosts: those that remedy would not use are refused, and none is passed over."""
+"""pyinfra's arguments in the data of hosts: one that remedy would not use is refused, and none passed over."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _ANYWAY: Mapping[str, tuple[object, ...]] = {
     "_sudo_user": ("root",),
     "_success_exit_codes": ([0], (0,)),
 }
-_ROOT = "Connect as root (ssh_user), or let the user have sudo: _sudo, and _sudo_password where it asks for one."
-_OPERATIONS = (
-    "Leave it out here: give it to the operations of your own deploys, or keep an inventory for these."
+_ROOT = (
+    "Connect as root (ssh_user), or let the user have sudo: _sudo, and _sudo_password where it asks "
+    "for a password."
 )
+_OPERATIONS = "Leave it out here: give it to the operations of your own deploys, or keep an inventory for these."
 # By the start of a key: why it is not used, and what to do.
 _REASONS: Mapping[str, tuple[str, str]] = {
     "_su_": ("remedy becomes root by sudo, not by su", _ROOT),
@@ -92,7 +93,8 @@ def _reason(key: str) -> tuple[str, str]:
     """Return why a key is not used, and what to do."""
     if key == "_sudo":
         return "what needs root runs by sudo, unless ssh_user is root", (
-            "Connect as root (ssh_user), or leave it out: without a right to sudo a host is read as far as it goes."
+            "Connect as root (ssh_user), or leave it out: without a right to sudo a host is read as far as it "
+            "goes."
         )
     if key == "ssh_paramiko_connect_kwargs":
         return _REASONS["_timeout"]

@@ -32,7 +32,6 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
     )
 
 
-
 def render_own(plan: Plan, unread: int, *, commands: bool) -> RenderableType:
     """Return a plan that remedy just made: in words, or with ``commands`` to the last byte."""
     return (render_commands if commands else render_plan)(plan, unread)

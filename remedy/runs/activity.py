@@ -41,7 +41,7 @@ class Activity:
     Args:
         mode: of the run, "" where none has begun that is recorded.
         run: its id.
-        of: the run that it takes back, "" for none; ``choice`` are the options that choose the remedies for that.
+        of: the run that it takes back, "" for none.
         planned: the hosts that the run is to change.
         at_work: those whose changes were begun, and whose results are not recorded yet.
         unproved: those of a wave that was changed, and whose proof has not ended.
@@ -55,12 +55,12 @@ class Activity:
         taken_back: hosts of a wave whose proof failed, with the run that took them back.
         tested: hosts on which a verification is at work.
         outer: the run that this one is a part of: it takes a wave of that run back. None for no such run.
+        choice: the options that choose the remedies whose changes are taken back; "" for all.
     """
 
     mode: str = ""
     run: str = ""
     of: str = ""
-    choice: str = ""
     planned: tuple[str, ...] = ()
     at_work: tuple[str, ...] = ()
     unproved: tuple[str, ...] = ()
@@ -73,6 +73,7 @@ class Activity:
     taken_back: dict[str, str] = field(default_factory=dict)
     tested: tuple[str, ...] = ()
     outer: Activity | None = None
+    choice: str = ""
 
     def hear(self, event: HostEvent) -> None:
         """Take the next step of one host; where something began, a new connection takes nothing back."""

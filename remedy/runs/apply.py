@@ -185,7 +185,9 @@ def _waves(
     for name, error in proofs.errors.items():
         hosts[name] = replace(hosts[name], status=HostStatus.FAILED, error=error)
     for name in (n for n, o in hosts.items() if o.status is HostStatus.NOT_REACHED):
-        hosts[name] = replace(hosts[name], error=host.after_red_wave(name, session.show_command(outcome.run)))
+        hosts[name] = replace(
+            hosts[name], error=host.after_red_wave(name, session.show_command(outcome.run))
+        )
     proof = red.proof
     return replace(
         outcome,

@@ -89,7 +89,9 @@ class ProbeResult:
             rest = fold(name for name, _ in errors[MOST_REMARKS:])
             typed = quoted(self.fleet.inventory.path)
             limit = limited(name for name, _ in errors[MOST_REMARKS:])
-            remarks.append(f"{rest}: not read either. See why: remedy check {typed} --limit {limit}")
+            remarks.append(
+                f"{rest}: not read either. See why: remedy check {typed} --limit {limit}"
+            )
         found = identities.findings(self.fleet.inventory, self.claims)
         return (*remarks, *map(identities.in_words, found))
 
@@ -251,8 +253,8 @@ def about_to_change(name: str, guards: Guards, inventory: str) -> LockedError:
     return LockedError(
         f"{name}: about to change: the changes of run {guard.run} wait for a confirmation, else the host "
         f"takes them back ({when}): {changes}",
-        next_step=f"To have them confirmed where they are right, and taken back otherwise: remedy apply {inventory}"
-        f". To have them taken back now: remedy unlock {guard.run} {inventory} --force",
+        next_step="To have them confirmed where they are right, and taken back otherwise: remedy apply "
+        f"{inventory}. To have them taken back now: remedy unlock {guard.run} {inventory} --force",
     )
 
 

@@ -91,7 +91,9 @@ def _obstacles(
     if plan.changes:
         with session.progress.stage(f"Checking {counted(len(plan.hosts), 'host')}"):
             reports = session.carrier.look(plan, of=run)
-        obstacles |= {name: host.reported(name, report, session.typed) for name, report in reports.items()}
+        obstacles |= {
+            name: host.reported(name, report, session.typed) for name, report in reports.items()
+        }
     return obstacles
 
 
@@ -122,7 +124,6 @@ def _staying(changes: Iterable[Change], choice: Choice) -> Iterator[str]:
     staying = _counts(change for change in changes if change.remedy not in choice)
     if staying:
         yield f"{choice.words}: what the run did by other remedies stays: {_in_numbers(staying)}"
-
 
 
 def _counts(changes: Iterable[Change]) -> Counter[str]:
@@ -217,7 +218,10 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
             inventory=session.inventory.path.name,
             hosts={
                 **{n: o for n, o in proposal.obstacles.items() if n not in reports},
-                **{name: host.reported(name, report, session.typed) for name, report in reports.items()},
+                **{
+                    name: host.reported(name, report, session.typed)
+                    for name, report in reports.items()
+                },
             },
             plan=plan,
             of=proposal.agreement.of,

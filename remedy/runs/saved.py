@@ -59,7 +59,8 @@ def refuse_choice(session: Session, command: str) -> None:
         inventory, words = quoted(session.inventory.path), session.choice.words
         raise UsageError(
             f"{words}: a plan that was made before has its own remedies",
-            next_step=f"Leave the option out, or make a new plan with it: {command} {inventory} {words} -o plan.json",
+            next_step=f"Leave the option out, or make a new plan with it: {command} {inventory} {words} -o "
+            "plan.json",
         )
 
 

@@ -178,7 +178,9 @@ def take_back(
     agreed = Agreement(back, agreement.approvals, agreement.planner, of=run)
     work = begin(session, Proposal("rollback", agreed, back), lambda _: None)
     reports = work.carry(back) if back.changes else {}
-    outcomes = {name: host.reported(name, report, session.typed) for name, report in reports.items()}
+    outcomes = {
+        name: host.reported(name, report, session.typed) for name, report in reports.items()
+    }
     work.end(RunOutcome("rollback", work.run, session.inventory.path.name, outcomes, back, of=run))
     vars(session.activity).update(vars(activity))  # the run of the wave goes on to its own end
     session.activity.taken_back = dict.fromkeys(wave, work.run)

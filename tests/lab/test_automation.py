@@ -76,6 +76,13 @@ def test_changes_of_some_remedies_are_taken_back_and_the_rest_later(site: Site) 
     assert "take back: write the cluster" in page.read_text()
     assert "not all remedies: --only hosts_file" in site.show(part.document["run"]).stdout
 
+    file, page = str(site.folder / "back.json"), site.folder / "plan.html"
+    saving = ("--skip", "hosts_file", "-o", file, "--html", str(page), "--json")
+    saved = site.remedy("rollback", run, "--limit", "gpu04", *saving)
+    assert (saved.code, saved.document["plan"]["skip"]) == (0, ["hosts_file"]), saved.text
+    assert saved.document["digest"] in page.read_text()
+    mixed = site.remedy("rollback", run, "--plan", file, "--only", "hostname", "--yes")
+    assert (mixed.code, "has its own remedies" in mixed.text) == (2, True)
     nothing = site.remedy("rollback", run, "--only", "docker_shm", "--yes")
     assert (nothing.code, "made no change that this chooses" in nothing.text) == (2, True)
     rest = site.remedy("rollback", "latest", "--yes", "--limit", "gpu04")
@@ -90,7 +97,10 @@ def test_a_choice_of_remedies_says_what_counts_beside_a_verdict_and_not_the_verd
 ) -> None:
     whole = site.remedy("verify", "--json").document
     part = site.remedy("verify", "--only", "limits", "--json").document
-    assert (whole["hosts"]["gpu04"]["status"], part["hosts"]["gpu04"]["status"]) == ("pending", "ok")
+    assert (whole["hosts"]["gpu04"]["status"], part["hosts"]["gpu04"]["status"]) == (
+        "pending",
+        "ok",
+    )
     found = {finding["remedy"] for host in part["hosts"].values() for finding in host["findings"]}
     assert found <= {"limits"}
     assert part["verdict"]["passed"] is whole["verdict"]["passed"]

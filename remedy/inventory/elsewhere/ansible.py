@@ -141,7 +141,9 @@ def _add(collector: Collector, host: str, variables: Mapping[str, Any]) -> str |
             )
         user = str(variables.get("ansible_become_user") or "root")
         if user != "root":
-            collector.note(shown, f"ansible_become_user={text_shown(user)}, and remedy becomes root")
+            collector.note(
+                shown, f"ansible_become_user={text_shown(user)}, and remedy becomes root"
+            )
     for variable, step in ((v, step) for vs, step in _NOT_COPIED.items() for v in vs.split()):
         if variables.get(variable):
             collector.note(shown, f"{variable} is not copied; {step}")

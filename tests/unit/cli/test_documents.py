@@ -150,6 +150,15 @@ def test_what_is_not_on_record_names_no_run(folder: Path, monkeypatch: pytest.Mo
     assert "not recorded" in document["warnings"][0]
 
 
+def test_a_plan_that_is_to_be_approved_is_the_document(folder: Path) -> None:
+    file = str(folder / "unlock.json")
+    words = ("unlock", "r1", str(folder / "inventory.py"), "--force", "-o", file, "--json")
+    code, document = run(*words)
+    assert_headed(document, "plan")
+    assert (code, document["inventory"]) == (0, "inventory.py")
+    assert document["digest"] == run("show", file, "--json")[1]["digest"]
+
+
 def test_a_plan_is_a_document_that_can_be_read_again(folder: Path) -> None:
     _, document = run("show", str(folder / "plan.json"), "--json")
     assert conforms(document, schema_of("plan"), schema_of("plan"))

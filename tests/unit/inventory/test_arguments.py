@@ -23,7 +23,11 @@ def load(folder: Path, data: dict[str, object], of_group: str = "{}") -> Invento
 @pytest.mark.parametrize(
     ("data", "words", "step"),
     [
-        ({"_su_user": "root"}, "_su_user ('root') is not used: remedy becomes root by sudo", "_sudo"),
+        (
+            {"_su_user": "root"},
+            "_su_user ('root') is not used: remedy becomes root by sudo",
+            "_sudo",
+        ),
         ({"_su_password": "geheim"}, "_su_password (a secret)", "Connect as root (ssh_user)"),
         ({"_use_su_login": True}, "by sudo, not by su", "ssh_user"),
         ({"_preserve_su_env": True}, "by sudo, not by su", "ssh_user"),

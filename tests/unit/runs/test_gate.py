@@ -175,7 +175,9 @@ def test_a_run_in_waves_leaves_two_kilobytes_a_host_in_the_journal_at_most(
     outcomes: dict[str, HostOutcome] = {}
     for wave in steps:
         reports = work.carry(target.restricted(wave))
-        outcomes |= {name: reported(name, report, "inventory.py") for name, report in reports.items()}
+        outcomes |= {
+            name: reported(name, report, "inventory.py") for name, report in reports.items()
+        }
     boots = dict.fromkeys(names, "6f1c7a52-9a35-4a4c-9a62-3f1df0f6a1c9")
     work.end(RunOutcome("apply", work.run, "inventory.py", outcomes, target), boots)
     assert events(hosts.journal) == ["planned", *["began", "changed"] * len(steps), "ended"]

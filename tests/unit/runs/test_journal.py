@@ -1,4 +1,4 @@
-"""Commands that ask hosts about the journal end with the code of what is wrong, and of who could not be asked."""
+"""Commands that ask hosts about the journal end with the code of what is wrong, or of who is silent."""
 
 from __future__ import annotations
 
