@@ -22,7 +22,7 @@ _ROOT = (
     "Connect as root (ssh_user), or let the user have sudo: _sudo, and _sudo_password where it asks "
     "for a password."
 )
-_OPERATIONS = "Leave it out here: give it to the operations of your own deploys, or keep an inventory for these."
+_OPERATIONS = "Leave it out here, and give it to the operations of your own deploys."
 # By the start of a key: why it is not used, and what to do.
 _REASONS: Mapping[str, tuple[str, str]] = {
     "_su_": ("remedy becomes root by sudo, not by su", _ROOT),

@@ -124,7 +124,7 @@ def test_another_entrys_machine_is_asked_for_first_and_yes_does_not_cover_it(
 def test_it_is_asked_for_where_nothing_is_to_be_changed_either(asked: list[str]) -> None:
     consent_to(hosts_question("Change"), yes=False)(replace(CLAIMED, plan=record(Plan, changes=())))
     assert len(asked) == 1
-    assert "machines of other entries" in asked[0]
+    assert "the machine of another entry" in asked[0]
 
 
 @pytest.mark.parametrize("yes", [True, False])
