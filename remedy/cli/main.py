@@ -71,6 +71,7 @@ def _with_reason(error: click.ClickException, message: str) -> str:
     reason = WITHOUT_CHOICE.get(words[0]) if words else None
     if error.option_name not in ("--only", "--skip") or reason is None:
         return message
+    error.possibilities = None  # type: ignore[misc]  # no other option is meant
     return f"{message.rstrip('.')}: {reason}."
 
 

@@ -188,8 +188,9 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
 
 def ssh_command(node: Node) -> str:
     """Return how a user logs in to a host: what the inventory does not say is left to ssh_config."""
-    port, user = node.data.get("ssh_port"), node.data.get("ssh_user")
-    options = [f"-p {node.ssh_port}"] * bool(port) + [f"-l {quoted(user)}"] * bool(user)
+    has_port = node.ssh_port != 22 or bool(node.data.get("ssh_port"))
+    user = node.data.get("ssh_user")
+    options = [f"-p {node.ssh_port}"] * has_port + [f"-l {quoted(user)}"] * bool(user)
     return " ".join(("ssh", *options, quoted(node.ssh_address)))
 
 

@@ -86,7 +86,7 @@ I = "FOLDER/inventory.py"  # noqa: E741 - it stands for every inventory below
         (f"rollback r1 {I} -o FOLDER/plan --html FOLDER/plan", "", "would be written twice"),
         (f"rollback r1 {I} -o - --json", "", "both write to standard output"),
         (f"verify {I} --skip hostnam", "", "Did you mean hostname"),
-        (f"unlock r1 {I} --only hostname", "", "a lock is of a run as a whole"),
+        (f"unlock r1 {I} --only hostname", "", "whichever remedies changed the host.\n"),
         (f"facts {I} --skip=hostname", "", "before any remedy decides"),
         (f"diagnose x.log --inventory {I} --only hostname", "", "it would seem refuted"),
         (f"trust {I} --only hostname", "", "no remedy decides about these"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_every_stage_has_a_deadline_of_the_settings_but_the_script() -> None:
         ("Could not resolve hostname ([Errno -2] Name or service not known)", UnreachableError,
          "cannot resolve '192.0.2.12'", "ssh_hostname"),
         ("Could not connect ([Errno 111] Connection refused)", UnreachableError,
-         "no connection", "-p 2222 192.0.2.12"),
+         "no connection", "ssh -p 2222 -l trainer 192.0.2.12"),
     ],
 )  # fmt: skip
 def test_a_connection_that_failed(
@@ -193,12 +194,12 @@ def test_a_flood_is_a_failed_host_and_long_text_is_cut() -> None:
     ("data", "command"),
     [
         ({}, "ssh 192.0.2.12"),
-        ({"ssh_port": 2222}, "ssh -p 2222 192.0.2.12"),
+        ({"ssh_port": 22}, "ssh -p 22 192.0.2.12"),
         ({"ssh_port": 2222, "ssh_user": "a b"}, "ssh -p 2222 -l 'a b' 192.0.2.12"),
     ],
 )
-def test_the_way_in_by_hand_is_that_of_the_inventory(data: dict[str, object], command: str) -> None:
-    node = Node("gpu02", "192.0.2.12", 2222, data=data)
+def test_the_way_in_by_hand_is_that_of_the_inventory(data: dict[str, Any], command: str) -> None:
+    node = Node("gpu02", "192.0.2.12", data.get("ssh_port", 22), data=data)
     down = explain_connect_error(node, "Could not connect ([Errno 111] Connection refused)")
     assert down.next_step.endswith(f"? {command}")
     assert explain_flood(node, "more").next_step.endswith(f": {command} true | head")
