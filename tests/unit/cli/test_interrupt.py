@@ -335,6 +335,12 @@ def test_a_run_that_had_begun_says_what_is_known_of_each_host(tmp_path: Path) ->
     assert story.hosts == {"gpu01": "changed", "gpu02": "not known", "gpu03": "not known"}
 
 
+def test_a_rollback_of_some_remedies_goes_on_with_these(tmp_path: Path) -> None:
+    state = activity(tmp_path, mode="rollback", of="r0")
+    state.at_work, state.choice = ("gpu02",), "--only hosts_file"
+    assert "go on: remedy rollback r0 inventory.py --only hosts_file" in words_of(state).split("\n")
+
+
 def test_a_wave_whose_proof_did_not_end_is_proved_before_the_run_goes_on(tmp_path: Path) -> None:
     state = activity(tmp_path)
     state.reports, state.unproved = {"gpu01": DONE}, ("gpu01",)
