@@ -122,19 +122,20 @@ def _show_run(
             f"{run} is neither a plan file nor a run in {home}",
             next_step="List the runs: remedy history INVENTORY. A journal in a different folder: --home FOLDER",
         )
-    receipts, errors = _receipts(options, story)
+    words, errors = _receipts(options, story)
+    receipts = {name: text for name, text in words.items() if name not in errors}
     plan, problem = _plan_of(story, home)
     if html is not None:
         from remedy.report.pages.story import story_page
 
-        _write(html, story_page(story, plan, problem, receipts))
+        _write(html, story_page(story, plan, problem, receipts, errors))
     if as_json:
         from remedy.report.records import story_body
 
-        print_document("story", story_body(story, receipts))
+        print_document("story", story_body(story, words))
     else:
         typed = "" if known is None else quoted(known)
-        out.print(render_run(story, plan, problem, receipts, typed))
+        out.print(render_run(story, plan, problem, receipts, typed, errors))
     if errors:
         from remedy.runs.outcome import most_severe
 

@@ -11,7 +11,9 @@ from rich.text import Text
 
 from remedy.apply.report import RELEASED
 from remedy.audit.story import Story
+from remedy.errors import RemedyError
 from remedy.plan import Choice, Plan
+from remedy.report.failures import error_lines
 from remedy.report.folding import by_text
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
@@ -69,6 +71,7 @@ def render_run(
     problem: str,
     receipts: Mapping[str, str] = MappingProxyType({}),
     inventory: str = "",
+    errors: Mapping[str, RemedyError] = MappingProxyType({}),
 ) -> RenderableType:
     """Return a run for reading: who began it, what was planned, the results, and whether it was proved.
 
@@ -78,13 +81,18 @@ def render_run(
         problem: what is wrong with the plan that is kept, "" for nothing.
         receipts: by host, what it noted of the run itself, in words; empty where no host was asked.
         inventory: as it is typed; "" where it is not known.
+        errors: why hosts could not be asked for what they noted.
     """
     parts: list[RenderableType] = [*_head(story)]
     if problem:
         parts.append(Text(problem, style="red"))
     if plan is not None:
         parts += [Text(""), render_steps(plan.restricted(story.planned))]
-    parts += [Text(""), Text("Result", style="bold"), *_results(story, plan, receipts, inventory)]
+    parts += [
+        Text(""),
+        Text("Result", style="bold"),
+        *_results(story, plan, receipts, inventory, errors),
+    ]
     if end := own_end(story):
         parts.append(Text(f"  {end}"))
     elif story.exit_code is None:
@@ -110,7 +118,11 @@ def _head(story: Story) -> Iterator[Text]:
 
 
 def _results(
-    story: Story, plan: Plan | None, receipts: Mapping[str, str], inventory: str
+    story: Story,
+    plan: Plan | None,
+    receipts: Mapping[str, str],
+    inventory: str,
+    errors: Mapping[str, RemedyError],
 ) -> Iterator[Text]:
     """Yield the results of the changes, hosts that share one together; then where the hosts ended."""
     ask = to_paste(ASK, inventory)
@@ -123,7 +135,8 @@ def _results(
     for names, reason in by_text(story.refused.items()):
         yield Text(f"  {'refused':<12}{names}: {reason}", style="red")
     # The receipts of a host that was asked are below.
-    for names, words in by_text((n, "" if n in receipts else f"; {ask}") for n in story.not_known):
+    asked = receipts.keys() | errors.keys()
+    for names, words in by_text((n, "" if n in asked else f"; {ask}") for n in story.not_known):
         yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
     if story.mode in ("apply", "rollback") and (rest := story.not_begun):
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
@@ -133,6 +146,9 @@ def _results(
         yield Text(f"  {word:<12}{names}: what waited for a confirmation, by a later command")
     for names, words in by_text(receipts.items()):
         yield Text(f"  {'receipts':<12}{names}: {words}")
+    if errors:
+        yield Text(f"  {'not asked':<12}{fold(errors)}: what they noted is not known")
+        yield from error_lines(errors)
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():
         by_status[LOCKS.get(status, status) if story.mode == "unlock" else status].append(host)

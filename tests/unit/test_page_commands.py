@@ -58,6 +58,7 @@ CODES: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(("check", "plan", "facts", "trust", "rollback", "unlock"), (5,)),
     **dict.fromkeys(("apply", "verify"), (3, 5)),  # nothing is proved; a rehearsal proves nothing
     "audit": (0, 1, 5),  # no host was compared
+    "show": (0, 5),
 }
 
 LAB = "boots, breaks or ends hosts; tests/lab/test_lab.py"

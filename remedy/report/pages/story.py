@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from remedy.audit.story import Story
+from remedy.errors import RemedyError
 from remedy.plan import Plan
 from remedy.report.audit import choice_of, own_end, render_run
 from remedy.report.pages.sheet import Sheet, lines_of
@@ -13,7 +15,13 @@ from remedy.runs.outcome import OK, PENDING
 from remedy.templating import render_page
 
 
-def story_page(story: Story, plan: Plan | None, problem: str, receipts: Mapping[str, str]) -> str:
+def story_page(
+    story: Story,
+    plan: Plan | None,
+    problem: str,
+    receipts: Mapping[str, str],
+    errors: Mapping[str, RemedyError] = MappingProxyType({}),
+) -> str:
     """Return the page; the arguments are those of ``render_run``."""
     state, look = _state(story)
     end = "" if story.exit_code is None else str(story.exit_code)
@@ -36,7 +44,7 @@ def story_page(story: Story, plan: Plan | None, problem: str, receipts: Mapping[
             reason=story.reason,
             rows=tuple((key, value) for key, value in rows if value),
         ),
-        story=lines_of(render_run(story, plan, problem, receipts)),
+        story=lines_of(render_run(story, plan, problem, receipts, errors=errors)),
         whole=lines_of(render_body(plan)) if plan is not None else (),
     )
 
