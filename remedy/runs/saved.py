@@ -142,7 +142,8 @@ def check_machines(plan: Plan, result: ProbeResult) -> None:
     if strangers:
         raise StaleError(
             f"{fold(strangers)}: a different machine answers there than the one that the plan was made for",
-            next_step="Make a new plan, or leave these hosts out with --limit.",
+            next_step=f"Make a new one: remedy plan {quoted(result.fleet.inventory.path)} -o plan.json. Or "
+            f"leave these hosts out: --limit {quoted(f'*!{fold(strangers)}')}",
         )
 
 

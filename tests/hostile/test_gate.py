@@ -225,5 +225,6 @@ def test_a_plan_is_for_the_machines_that_it_was_made_for() -> None:
     made = before.marked(changes)
     check_machines(made, before)
     check_machines(made, read(""))  # what cannot be read is compared object by object
-    with pytest.raises(StaleError, match="gpu01: another machine answers"):
+    with pytest.raises(StaleError, match="gpu01: a different machine answers") as refusal:
         check_machines(made, read("b" * 32))
+    assert refusal.value.next_step.endswith("--limit '*!gpu01'")
