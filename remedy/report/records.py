@@ -49,6 +49,7 @@ class HistoryRun(Document):
         exit_code: None where it did not end.
         proved: None where nothing was verified.
         of: the run that it takes back or resumes, "" for none.
+        only: the remedies that took part, where it was not all; ``skip``: those that were left out.
     """
 
     run: str
@@ -59,6 +60,8 @@ class HistoryRun(Document):
     exit_code: int | None
     proved: bool | None
     of: str
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
 
 
 class HistoryDocument(Headed):
@@ -160,6 +163,8 @@ def history_body(runs: Iterable[Story]) -> dict[str, Any]:
                 "exit_code": story.exit_code,
                 "proved": story.proved,
                 "of": story.of or story.resumes,
+                "only": list(story.only),
+                "skip": list(story.skip),
             }
             for story in runs
         ]

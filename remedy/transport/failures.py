@@ -5,6 +5,8 @@ Pure: texts of paramiko, sudo and the shell go in, errors come out.
 
 from __future__ import annotations
 
+import ipaddress
+
 from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.text import SSHD_LOG, TRACE_START_UP, quoted
@@ -196,8 +198,23 @@ def ssh_command(node: Node) -> str:
 
 def at_host(node: Node, via: str = "") -> str:
     """Return which host, and where on the way to it."""
-    place = f"{node.name} ({node.ssh_address}:{node.ssh_port})"
-    return f"{place}, at its jump host {via}" if via else place
+    name, address = node.name, node.ssh_address
+    if _has_port(node):
+        name = f"{name} ({address}:{node.ssh_port})"
+    elif address != name:
+        name = f"{name} ({address})"
+    return f"{name}, at its jump host {via}" if via else name
+
+
+def _has_port(node: Node) -> bool:
+    """Say whether the port is known here: that of a name alone is what ssh_config says of it."""
+    if node.ssh_port != 22 or node.data.get("ssh_port"):
+        return True
+    try:
+        ipaddress.ip_address(node.ssh_address)
+    except ValueError:
+        return False
+    return True
 
 
 def _shown(text: str) -> str:

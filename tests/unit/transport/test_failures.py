@@ -208,6 +208,21 @@ def test_the_way_in_by_hand_is_that_of_the_inventory(data: dict[str, Any], comma
     assert jump.next_step.endswith("? ssh 'head node'")
 
 
+@pytest.mark.parametrize(
+    ("node", "place"),
+    [
+        (Node("gpu02", "192.0.2.12"), "gpu02 (192.0.2.12:22)"),
+        (Node("gpu02", "gpu02"), "gpu02"),
+        (Node("gpu02", "alias"), "gpu02 (alias)"),
+        (Node("gpu02", "alias", 22, data={"ssh_port": 22}), "gpu02 (alias:22)"),
+        (Node("gpu02", "gpu02", 2222), "gpu02 (gpu02:2222)"),
+    ],
+)
+def test_no_port_is_claimed_that_ssh_config_may_say(node: Node, place: str) -> None:
+    down = explain_connect_error(node, "Could not connect")
+    assert down.message == f"{place}: no connection: Could not connect"
+
+
 def test_a_wrong_password_is_corrected_where_it_is() -> None:
     refusal = "remedy: sudo: 1 incorrect password attempt"
     typed, own = (
