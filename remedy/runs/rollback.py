@@ -10,6 +10,7 @@ from pathlib import Path
 from remedy.apply.start import origin
 from remedy.audit import Story, agreement
 from remedy.errors import RemedyError, StaleError, UsageError
+from remedy.files import name_of
 from remedy.plan import Change, Choice, Plan, read_plan, write_plan
 from remedy.plan.identities import Claim, findings, in_words
 from remedy.plan.reading import ROLLBACK
@@ -17,7 +18,7 @@ from remedy.runs import host
 from remedy.runs.gate import Consent, Proposal, begin, require_approval
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult, probe
-from remedy.runs.saved import check_bonds, refuse_choice
+from remedy.runs.saved import check_bonds, new_file, refuse_choice
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
 from remedy.text import counted, quoted
@@ -162,17 +163,17 @@ def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:
         RefusedError: signatures are missing.
     """
     plan = read_plan(path)
-    how = f"remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(path)}"
+    how, name = f"remedy rollback {run} {session.typed} -o {new_file(path)}", name_of(path)
     if plan.purpose != f"{ROLLBACK}{run}":
         raise UsageError(
-            f"{path} does not take run {run} back, but is for: {plan.purpose or 'an apply'}",
+            f"{name} does not take run {run} back, but is for: {plan.purpose or 'an apply'}",
             next_step=f"Make one: {how}",
         )
     how = " ".join(filter(None, (how, plan.choice.words)))
     check_bonds(session, path, plan, how)
     if any(story.digest == plan.digest for story in session.stories().values()):
         raise StaleError(
-            f"{path} was carried out before; a plan is used once",
+            f"{name} was carried out before; a plan is used once",
             next_step=f"Make a new one: {how}",
         )
     planner, valid = require_approval(session, plan, path, 0)

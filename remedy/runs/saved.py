@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from remedy.apply.start import origin
+from remedy.apply.start import origin, run_named
 from remedy.audit.agreement import Agreement, plan_path, read_agreed
 from remedy.audit.journal import FILE_NAME
 from remedy.audit.story import hosts_of_plan
 from remedy.errors import RefusedError, RemedyError, StaleError, UsageError
+from remedy.files import STANDARD, name_of
 from remedy.plan import Plan, read_plan
 from remedy.plan.seal import changed_secrets
 from remedy.runs.gate import require_approval
@@ -27,22 +28,36 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
         RefusedError: fewer than ``approvals`` signatures count.
     """
     plan = read_plan(path)
+    if plan.purpose:
+        raise UsageError(
+            f"{name_of(path)} is for something else: {plan.purpose}",
+            next_step=f"Give it to the command that it is for: {_command_for(session, plan, path)}",
+        )
     check_bonds(session, path, plan)
     used = hosts_of_plan(session.home / FILE_NAME, plan.digest) & set(session.hosts)
     if used & set(plan.hosts):
         inventory, run = session.inventory.path, _last_run_of(session, plan)
         raise StaleError(
-            f"{path} was carried out before on {fold(sorted(used))}; a plan is used once",
-            next_step=f"Make a new one: remedy plan {quoted(inventory)} -o {quoted(path)}. "
+            f"{name_of(path)} was carried out before on {fold(sorted(used))}; a plan is used once",
+            next_step=f"Make a new one: remedy plan {quoted(inventory)} -o {new_file(path)}. "
             f"To resume a run that stopped: remedy apply {quoted(inventory)} --resume {run}",
-        )
-    if plan.purpose:
-        raise UsageError(
-            f"{path} is for something else: {plan.purpose}",
-            next_step="Give it to the command that it is for: remedy rollback, or remedy unlock.",
         )
     planner, valid = require_approval(session, plan, path, approvals)
     return Agreement(plan, valid, planner, by=origin().author)
+
+
+def _command_for(session: Session, plan: Plan, path: Path) -> str:
+    """Return the command that carries out a plan that is for no apply."""
+    run, verb = run_named(plan.purpose), plan.purpose.partition(" ")[0]
+    if not run or verb not in ("rollback", "unlock"):
+        return "remedy rollback, or remedy unlock"
+    force = " --force" * (verb == "unlock")
+    return f"remedy {verb} {run} {session.typed}{force} --plan {quoted(path)}"
+
+
+def new_file(path: Path) -> str:
+    """Return where a plan is written in place of one that was read, as it is typed."""
+    return "plan.json" if path == STANDARD else quoted(path)
 
 
 def refuse_choice(session: Session, command: str) -> None:
@@ -185,13 +200,14 @@ def check_bonds(session: Session, path: Path, plan: Plan, again: str = "") -> No
     """
     inventory = session.inventory
     options = "".join(f" {words}" for words in (plan.choice.words,) if words)
-    again = again or f"remedy plan {quoted(inventory.path)}{options} -o {quoted(path)}"
+    again = again or f"remedy plan {quoted(inventory.path)}{options} -o {new_file(path)}"
+    name = name_of(path)
     strangers = [host for host in plan.hosts if host not in inventory]
     if plan.inventory_digest == inventory.digest and not strangers:
         if plan.spec_digest == session.spec.digest:
             return
         raise StaleError(
-            f"{path} was made with different settings, or before remedy.yaml was edited",
+            f"{name} was made with different settings, or before remedy.yaml was edited",
             next_step=f"Make it again: {again}",
         )
     departures = [host for host in plan.hosts if host not in inventory]
@@ -201,6 +217,6 @@ def check_bonds(session: Session, path: Path, plan: Plan, again: str = "") -> No
         else ""
     )
     raise StaleError(
-        f"{path} was made for a different inventory, or before this one was edited{reason}",
+        f"{name} was made for a different inventory, or before this one was edited{reason}",
         next_step=f"Make it again: {again}",
     )

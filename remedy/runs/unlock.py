@@ -11,11 +11,12 @@ from remedy.apply.report import Unlocked
 from remedy.apply.start import origin
 from remedy.audit import Journal
 from remedy.errors import RefusedError, UsageError
+from remedy.files import name_of
 from remedy.plan import Plan, read_plan
 from remedy.runs.gate import require_approval
 from remedy.runs.host import unread
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
-from remedy.runs.saved import check_bonds
+from remedy.runs.saved import check_bonds, new_file
 from remedy.runs.session import Session
 from remedy.text import counted, fold, quoted
 
@@ -74,13 +75,14 @@ def _approve(session: Session, run: str, path: Path | None) -> dict[str, object]
         StaleError: it is of a different inventory or settings.
         RefusedError: signatures are missing.
     """
-    file = "plan.json" if path is None else quoted(path)
+    file = "plan.json" if path is None else new_file(path)
     how = f"remedy unlock {run} {quoted(session.inventory.path)} --force -o {file}"
     plan = None if path is None else read_plan(path)
     if plan is not None and path is not None:
         if plan.purpose != _purpose(session, run):
             raise UsageError(
-                f"{path} is for: {plan.purpose or 'an apply'}", next_step=f"Make one: {how}"
+                f"{name_of(path)} is for: {plan.purpose or 'an apply'}",
+                next_step=f"Make one: {how}",
             )
         check_bonds(session, path, plan, how)
     _, valid = require_approval(session, plan, path, 0, how)

@@ -166,6 +166,14 @@ def test_what_was_approved_for_something_else_is_no_approval(inventory: Path) ->
         result = remedy(*words)
         assert result.exit_code == 2, result.output
         assert "unlock r1 by force" in result.output
+    typed = CliRunner().invoke(
+        main, ["apply", str(inventory), "--plan", "-"], input=file.read_bytes()
+    )
+    assert "standard input is for something else: unlock r1" in typed.output
+    run = "20260131T120000Z-0123abcd"
+    assert remedy("unlock", run, inventory, "--force", "-o", file).exit_code == 0
+    result = remedy("apply", inventory, "--plan", file)
+    assert f"remedy unlock {run} {inventory} --force --plan {file}" in result.output
 
 
 @pytest.mark.parametrize(
