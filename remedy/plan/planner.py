@@ -86,8 +86,9 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         if room > 0:
             contents.update(whole)
             room -= sum(map(len, whole.values()))
+    hosts = {*(change.host for change in changes), *(f.host for f in findings if f.host)}
     return Plan(
-        format_version=format_for(len({item.host for item in (*changes, *findings) if item.host})),
+        format_version=format_for(len(hosts)),
         tool_version=__version__,
         created=origin.created,
         author=origin.author,
