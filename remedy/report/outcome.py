@@ -13,7 +13,6 @@ from remedy.audit.survival import Boot, Survival
 from remedy.errors import RemedyError
 from remedy.plan import FindingKind
 from remedy.report import folding
-from remedy.report.ladder import render_verdict
 from remedy.report.results import NOTHING, host_result, problem_lines, result_lines
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.unread import unread_words
@@ -50,6 +49,8 @@ def render_outcome(
     """
     parts: list[RenderableType] = [render_hosts(outcome, shown)]
     if outcome.verdict is not None:
+        from remedy.report.ladder import render_verdict
+
         parts.append(render_verdict(outcome.verdict, outcome.explanation))
     if outcome.views:
         from remedy.report.look import render_views

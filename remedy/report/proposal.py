@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -12,7 +13,10 @@ from remedy.report.failures import error_lines
 from remedy.report.plan import render_plan
 from remedy.report.results import problem_lines
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
-from remedy.runs.gate import Proposal
+from remedy.text import fold
+
+if TYPE_CHECKING:  # who only reads hosts passes no gate
+    from remedy.runs.gate import Proposal
 
 
 def render_proposal(proposal: Proposal, *, commands: bool = False) -> RenderableType:

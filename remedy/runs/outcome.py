@@ -5,15 +5,18 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit.survival import Boot, Survival
-from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError
 from remedy.plan.change import Finding, FindingKind
 from remedy.plan.plan import Plan
-from remedy.verify.look.compare import HostView
-from remedy.verify.verdict import Verdict
+
+if TYPE_CHECKING:  # most commands prove and explain nothing
+    from remedy.diagnose.diagnosis import Explanation
+    from remedy.verify.look.compare import HostView
+    from remedy.verify.verdict import Verdict
 
 OK, FAILED, REFUSED, NOT_PROVED, UNREACHABLE, PENDING = 0, 1, 4, 3, 5, 10
 # The most severe first; the exit code of a command is the first of these that applies.

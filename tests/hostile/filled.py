@@ -11,13 +11,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import RemedyError, UnreachableError
+from remedy.verify.look.compare import HostView
+from remedy.verify.verdict import Verdict
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 HIDDEN = (
     "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2028\u2029\u2060\u3164\ufe0f\ufeff\U000e0041\ud800"
 )
 DEPTH = 12
+# What modules import for the type checker alone.
+NAMES = {kind.__name__: kind for kind in (Explanation, HostView, Verdict)}
 
 
 def filled(hint: Any, text: str, depth: int = DEPTH, **given: Any) -> Any:
@@ -46,7 +51,7 @@ def filled(hint: Any, text: str, depth: int = DEPTH, **given: Any) -> Any:
 
 
 def _record(kind: Any, text: str, depth: int, given: Mapping[str, Any]) -> Any:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, localns=NAMES)
     if issubclass(kind, BaseModel):
         names = list(kind.model_fields)
         values = {

@@ -98,8 +98,16 @@ def test_a_look_at_hosts_loads_nothing_that_reads_logs() -> None:
     code = "import sys, remedy.runs.check, remedy.report.outcome; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
-    assert "remedy.diagnose.diagnosis" in modules
-    assert not {"remedy.diagnose.logs", "remedy.diagnose.catalogue", "ahocorasick_rs"} & modules
+    assert "remedy.runs.outcome" in modules
+    assert (
+        not {
+            "remedy.verify.verdict",
+            "remedy.diagnose.logs",
+            "remedy.diagnose.catalogue",
+            "ahocorasick_rs",
+        }
+        & modules
+    )
 
 
 def test_help_lists_the_commands_and_a_wrong_one_is_refused() -> None:
