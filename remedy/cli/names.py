@@ -73,11 +73,12 @@ def runs(words: Iterable[str]) -> list[str]:
 
 def remedies() -> list[str]:
     """Return the names of all remedies, importing none of them."""
-    from importlib.metadata import entry_points
     from importlib.resources import files
 
+    from remedy.installed import points
+
     own = (Path(str(file.name)).stem for file in files("remedy").joinpath("deploys").iterdir())
-    third = (point.name for point in entry_points(group="remedy.deploys"))
+    third = (point.name for point in points(group="remedy.deploys"))
     return sorted(plain(name for name in {*own, *third} if not name.startswith("_")))
 
 

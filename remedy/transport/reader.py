@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from remedy.errors import InventoryError
+from remedy.installed import points
 from remedy.inventory import Inventory, check_file, from_source
 
 
@@ -18,6 +19,7 @@ def load_inventory(path: Path) -> Inventory:
     check_file(path)
 
     # Half a second, and in vain where the file itself is at fault.
+    from pyinfra.api import connectors
     from pyinfra.api.state import State
     from pyinfra.context import ctx_state
     from pyinfra_cli.inventory import make_inventory_from_files
@@ -25,6 +27,7 @@ def load_inventory(path: Path) -> Inventory:
 
     # It keeps what it compiled by name for the life of a process, also of a file that was edited since.
     PYTHON_CODES.clear()
+    setattr(connectors, "entry_points", points)  # noqa: B010 - it reads them four times an inventory
     try:
         with ctx_state.use(State()):  # its loader keeps its place in the current state
             source = make_inventory_from_files(str(path))
