@@ -10,7 +10,7 @@ import time
 from datetime import datetime, timezone
 
 from remedy.inventory import Inventory
-from remedy.plan import Origin, remedies
+from remedy.plan import Origin, files_read
 from remedy.probe import ProbeRequest
 from remedy.spec import Spec
 
@@ -53,12 +53,11 @@ def probe_request(inventory: Inventory, spec: Spec, heads_of: str = "") -> Probe
         spec: the settings.
         heads_of: by which the host knows the lines of this journal among those that it keeps, "" for none.
     """
-    files = dict.fromkeys(path for remedy in remedies() for path in remedy.reads)
     pythons = {str(node.data["python"]) for node in inventory.nodes if "python" in node.data}
     return ProbeRequest(
         names=inventory.names,
         user=spec.cluster.user or "",
-        files=tuple(files),
+        files=files_read(),
         interpreters=tuple(sorted(pythons)),
         deadline=PROBE_SECONDS,
         heads_of=heads_of,

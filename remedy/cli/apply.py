@@ -8,12 +8,17 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened, remedy_options
+from remedy.cli.common import (
+    COMMANDS_OPTION,
+    Options,
+    host_options,
+    opened,
+    remedy_options,
+    reports,
+)
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.pages import check_page, html_option, with_page
 from remedy.cli.proof import proof_options
-
-MODULES = ("remedy.runs.apply", "remedy.report.proposal")
 
 
 @click.command()
@@ -88,14 +93,14 @@ def apply(
         "max_failures": max_failures,
     }
     # A plan of before may be refused as it is: no host hears of the command until it was read.
-    modules = () if plan_file or resume or approvals else MODULES
+    modules = () if plan_file or resume or approvals else ("remedy.runs.apply",)
+    opts = Options(**options)
     check = partial(check_page, html, plan_file)
-    with opened(Options(**options), *modules, first=check, apply=limits, verify=proof) as (
+    with opened(opts, *modules, later=reports(opts), first=check, apply=limits, verify=proof) as (
         session,
         terminal,
     ):
         from remedy.audit.latest import LATEST, to_resume
-        from remedy.report.proposal import render_proposal
         from remedy.runs import apply, rehearsal
 
         if not (no_verify or rehearse):
@@ -109,6 +114,8 @@ def apply(
             approvals=approvals or 0,
             rehearsing=rehearse,
         )
+        from remedy.report.proposal import render_proposal
+
         terminal.show(render_proposal(proposal, commands=commands))
         if rehearse:
             outcome = rehearsal.rehearse(session, proposal)

@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import COMMANDS_OPTION, Options, host_options, opened, remedy_options
+from remedy.cli.common import (
+    COMMANDS_OPTION,
+    Options,
+    host_options,
+    opened,
+    remedy_options,
+    reports,
+)
 
 
 @click.command()
@@ -24,14 +31,13 @@ def check(commands: bool, exit_code: bool, after_reboot: bool, **options: Any) -
 
     With --after-reboot the exit code is 1 where an applied change did not survive a boot.
     """
-    with opened(Options(**options), "remedy.runs.check", "remedy.report.proposal") as (
-        session,
-        terminal,
-    ):
-        from remedy.report.proposal import render_own
+    opts = Options(**options)
+    with opened(opts, "remedy.runs.check", later=reports(opts)) as (session, terminal):
         from remedy.runs.check import check
 
         outcome = check(session, pending_counts=exit_code, after_reboot=after_reboot)
         if not terminal.as_json and outcome.plan is not None:
+            from remedy.report.proposal import render_own
+
             terminal.show(render_own(outcome.plan, outcome.unread, commands=commands))
         terminal.finish(outcome)

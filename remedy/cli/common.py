@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from signal import SIGPIPE
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,11 +21,16 @@ from remedy.files import STANDARD
 from remedy.text import quoted
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from remedy.cli.terminal import Terminal
     from remedy.runs.activity import Interruption
     from remedy.runs.session import Session
+    from remedy.transport import HostEvent
+    from remedy.verify.verdict import Rung
 
 F = TypeVar("F", bound=Callable[..., Any])
+TERMINAL = "remedy.cli.terminal"
 
 
 @dataclass(frozen=True)
@@ -118,10 +124,58 @@ COMMANDS_OPTION = click.option(
 )
 
 
+def reports(options: Options) -> tuple[str, ...]:
+    """Return the modules that show how a command on hosts ended."""
+    if options.as_json:
+        return ("remedy.report.document",)
+    return ("remedy.report.proposal", "remedy.report.outcome")
+
+
+class ProgressShown:
+    """Progress on a terminal, which is there once something is to be shown: hosts do not wait for its import.
+
+    Args:
+        options: of the command.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    @cached_property
+    def terminal(self) -> Terminal:
+        """What shows it."""
+        from remedy.cli.terminal import Terminal
+
+        chosen = self._options
+        return Terminal(as_json=chosen.as_json, verbose=chosen.verbose, quiet=chosen.quiet)
+
+    def stage(self, title: str) -> AbstractContextManager[None]:
+        """Show a stage."""
+        return self.terminal.stage(title)
+
+    def host(self, event: HostEvent) -> None:
+        """Take the next step of one host."""
+        self.terminal.host(event)
+
+    def rung(self, rung: Rung) -> None:
+        """Take a rung of the verification."""
+        self.terminal.rung(rung)
+
+
+def _sudo_password(options: Options) -> SecretStr | None:
+    """Ask for the password where the command line says so."""
+    if not options.ask_sudo_password:
+        return None
+    from pydantic import SecretStr
+
+    return SecretStr(plain.password("sudo password"))
+
+
 @contextmanager
 def opened(
     options: Options,
     *modules: str,
+    later: Sequence[str] = (),
     first: Callable[[], object] | None = None,
     **settings: dict[str, object],
 ) -> Iterator[tuple[Session, Terminal]]:
@@ -130,12 +184,11 @@ def opened(
     Args:
         options: of the command.
         modules: what a command works with that reads its hosts in any case: imported while it connects to them.
+        later: what it works with once they have answered: imported while they are at work.
         first: raises what is wrong with the command's other options, before anything connects.
         settings: by section of the spec, what the command line sets in its place; None leaves a setting alone.
     """
-    from remedy.cli.terminal import Terminal
-
-    terminal = Terminal(as_json=options.as_json, verbose=options.verbose, quiet=options.quiet)
+    progress = ProgressShown(options)
     document.about(inventory=options.inventory)
     with errors_shown(verbose=options.verbose):
         if options.quiet and options.verbose:
@@ -145,27 +198,24 @@ def opened(
         if first is not None:
             first()
         # pyinfra has to be loaded before other users of sockets.
-        from pydantic import SecretStr
-
         from remedy.runs.session import open_session
 
         cooperate()
-        password = None
-        if options.ask_sudo_password:
-            password = SecretStr(plain.password("sudo password"))
         session = open_session(
             options.inventory,
             spec=options.spec,
             limit=options.limit,
             settings=settings,
-            sudo_password=password,
-            progress=terminal,
-            modules=modules,
+            sudo_password=_sudo_password(options),
+            progress=progress,
+            modules=(*modules, TERMINAL) if modules else (),
+            later=later,
             only=options.only,
             skip=options.skip,
             strict=options.strict,
         )
         names.keep(session.inventory)
+        terminal = progress.terminal
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))
         if session.choice:

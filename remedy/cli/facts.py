@@ -12,7 +12,7 @@ from remedy.cli.common import Options, host_options, opened
 from remedy.cli.document import print_document
 from remedy.cli.terminal import err, out
 
-MODULES = ("remedy.runs.probe", "remedy.report.facts")
+LATER = ("remedy.report.facts", "remedy.report.failures", "remedy.runs.outcome")
 
 
 def _check(groups: tuple[str, ...]) -> None:
@@ -33,13 +33,15 @@ def facts(groups: tuple[str, ...], **options: Any) -> None:
     No remedy decides here, so there is no --only or --skip.
     """
     opts = Options(**options)
-    with opened(opts, *MODULES, first=partial(_check, groups)) as (session, _):
-        from remedy.report.facts import facts_body, render_facts
-        from remedy.report.failures import error_lines
-        from remedy.runs.outcome import most_severe
+    first = partial(_check, groups)
+    with opened(opts, "remedy.runs.probe", later=LATER, first=first) as (session, _):
         from remedy.runs.probe import probe
 
         result = probe(session)
+        from remedy.report.facts import facts_body, render_facts
+        from remedy.report.failures import error_lines
+        from remedy.runs.outcome import most_severe
+
         states = {**result.fleet.states, **result.unsettled}
         errors = {name: error for name, error in result.errors.items() if name not in states}
         code = most_severe(error.exit_code for error in errors.values())

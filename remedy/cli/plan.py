@@ -16,6 +16,7 @@ from remedy.cli.common import (
     make_room_for,
     opened,
     remedy_options,
+    reports,
 )
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.text import quoted
@@ -35,20 +36,20 @@ def plan(
 ) -> None:
     """Show what `apply` would change on the hosts of INVENTORY; change nothing."""
     opts = Options(**options)
-    modules = ("remedy.runs.plan", "remedy.report.proposal")
 
     def check() -> None:
         check_output(output, as_json=opts.as_json)
         check_page(html, output)
 
-    with opened(opts, *modules, first=check) as (session, terminal):
+    with opened(opts, "remedy.runs.plan", later=reports(opts), first=check) as (session, terminal):
         make_room_for(output, terminal)
-        from remedy.apply.waves import TAKEN_BACK
-        from remedy.report.proposal import render_own
         from remedy.runs.plan import plan
 
         outcome = plan(session, output=output, pending_counts=exit_code)
         if not terminal.as_json and outcome.plan is not None:
+            from remedy.apply.waves import TAKEN_BACK
+            from remedy.report.proposal import render_own
+
             terminal.show(render_own(outcome.plan, outcome.unread, commands=commands))
             if output is not None:
                 command = f"remedy apply {quoted(session.inventory.path)} --plan {quoted(output)}"

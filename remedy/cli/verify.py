@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from remedy.cli.common import STRICT_OPTION, Options, choice_options, host_options, opened
+from remedy.cli.common import STRICT_OPTION, Options, choice_options, host_options, opened, reports
 from remedy.cli.pages import check_page, html_option, with_page
 from remedy.cli.proof import proof_options
 
@@ -46,7 +46,8 @@ def verify(
     and --skip choose whose findings are reported beside it and count for the exit code.
     """
     check = partial(check_page, html)
-    with opened(Options(**options), "remedy.runs.verify", first=check, verify=proof) as (
+    opts = Options(**options)
+    with opened(opts, "remedy.runs.verify", later=reports(opts), first=check, verify=proof) as (
         session,
         terminal,
     ):

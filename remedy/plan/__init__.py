@@ -26,6 +26,7 @@ from remedy.plan.reading import read_plan
 from remedy.plan.registry import (
     Remedy,
     all_causes,
+    files_read,
     find_remedy,
     remedies,
     remedy,
@@ -56,6 +57,7 @@ __all__ = [
     "all_causes",
     "choose",
     "command",
+    "files_read",
     "find_remedy",
     "interface_addresses",
     "inverse",

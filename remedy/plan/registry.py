@@ -14,12 +14,14 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Set
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
+from importlib.resources import files
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from remedy.causes import Cause, causes
 from remedy.errors import UsageError
+from remedy.installed import points
 from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.plan.workbench import FleetBench, Undecided, Workbench
@@ -27,6 +29,7 @@ from remedy.probe import HostState
 from remedy.spec import SECTIONS, SpecSection
 
 ENTRY_POINTS = "remedy.deploys"
+READS = "reads.txt"
 DEPLOYS = "remedy.apply.under_pyinfra"
 
 S = TypeVar("S", bound=SpecSection)
@@ -188,16 +191,37 @@ def remedies() -> tuple[Remedy[Any], ...]:
 @cache
 def _installed() -> tuple[Remedy[Any], ...]:
     """Return the remedies that come with the program, and those of entry points."""
+    own = (remedy_of(importlib.import_module(module)) for module in own_modules())
+    return (*own, *_others())
+
+
+@cache
+def own_modules() -> tuple[str, ...]:
+    """Return the modules of remedy's own remedies, importing none."""
     package = importlib.import_module("remedy.deploys")
-    modules = [
-        importlib.import_module(f"{package.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(package.__path__)
-        if not info.name.startswith("_")
-    ]
-    known: list[Remedy[Any]] = [remedy_of(module) for module in modules]
-    for point in entry_points(group=ENTRY_POINTS):
-        known.append(_third_party(point, {remedy.name for remedy in known}))
+    names = (info.name for info in pkgutil.iter_modules(package.__path__))
+    return tuple(f"{package.__name__}.{name}" for name in names if not name.startswith("_"))
+
+
+@cache
+def _others() -> tuple[Remedy[Any], ...]:
+    """Return the remedies of entry points."""
+    known: list[Remedy[Any]] = []
+    taken = {module.rpartition(".")[2] for module in own_modules()}
+    for point in points(group=ENTRY_POINTS):
+        known.append(_third_party(point, taken | {remedy.name for remedy in known}))
     return tuple(known)
+
+
+def files_read() -> tuple[str, ...]:
+    """Return the files that remedies need the probe to read, importing none of remedy's own.
+
+    Hosts are asked before their answers are judged, so that all that judges is imported while they are at work.
+    What remedy's own remedies read is in a file for that, which a test compares with them.
+    """
+    own = files("remedy.plan").joinpath(READS).read_text("utf-8").splitlines()
+    more = (path for remedy in (*_others(), *_EXTRA) for path in remedy.reads)
+    return tuple(dict.fromkeys((*own, *more)))
 
 
 def remedy_of(module: ModuleType) -> Remedy[Any]:

@@ -37,6 +37,7 @@ from remedy.probe.space import Mount, Space
 from remedy.probe.state import HostState
 from remedy.probe.sysctl import Sysctls, SysctlSetting
 from remedy.probe.units import Unit
+from remedy.values import Record
 
 __all__ = [
     "UNLIMITED",
@@ -99,5 +100,12 @@ __all__ = [
     "differing",
     "fingerprint",
     "parse_probe",
+    "records",
     "render_probe",
 ]
+
+
+def records() -> tuple[type[Record], ...]:
+    """Return the kinds of records that states are made of."""
+    values = map(globals().__getitem__, __all__)
+    return tuple(v for v in values if isinstance(v, type) and issubclass(v, Record))

@@ -13,7 +13,6 @@ from remedy.report.failures import error_lines
 from remedy.report.plan import render_plan
 from remedy.report.results import problem_lines
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
-from remedy.text import fold
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
     from remedy.runs.gate import Proposal

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Protocol
 
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from remedy.runs.activity import Activity
     from remedy.runs.launch import Launcher
     from remedy.verify.verdict import Rung
+
+
+JUDGING = ("remedy.edit", "remedy.firewall", "remedy.deploys")
+"""The rooms that judge what hosts answered: a fifth of what a command imports."""
 
 
 class Progress(Protocol):
@@ -198,6 +204,7 @@ def open_session(
     sudo_password: SecretStr | None = None,
     progress: Progress | None = None,
     modules: Sequence[str] = (),
+    later: Sequence[str] = (),
     only: tuple[str, ...] = (),
     skip: tuple[str, ...] = (),
     strict: bool = False,
@@ -212,6 +219,7 @@ def open_session(
         sudo_password: for hosts that ask for one.
         progress: receives what happens.
         modules: what the command works with; without any, no connection is opened before the first is needed.
+        later: what it works with once hosts have answered: imported while they are at work.
         only: the remedies that decide, empty for all; ``skip``: those that do not.
         strict: whether what remedies only report counts for the exit code, too.
 
@@ -231,49 +239,62 @@ def open_session(
         for hearing in (*(activity.hear for activity in activities), hearer.host):
             hearing(event)
 
-    def load() -> Spec:
-        # Half of what a command on few hosts takes is importing, for which no host has to wait.
-        from remedy.plan import section_models
-
-        tuple(map(import_module, modules))
-        return _load(file, section_models(), document, settings or {})
-
-    document = read_document(file)
     # What is wrong with settings or the command line is reported before a host hears of the command.
-    checked = _load(file, _named(document), document, settings or {})
+    loaded = _load(file, settings or {})
     choice = _choose(only, skip) if only or skip else None
-    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=checked.ssh)
+    transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=loaded.ssh)
     # Where approvals are required, a command may yet be refused for want of them.
-    ahead = modules and not checked.approval.required
-    loaded = transport.meanwhile(hosts, load) if ahead else load()
+    if modules and not loaded.approval.required:
+        # Most of what a command on few hosts takes is importing, for which no host has to wait.
+        transport.meanwhile(hosts, lambda: tuple(map(import_module, modules)))
+        transport.spare.add(_pieces(later, loaded))
     activities.append(_activity())
     choice = choice or _choose((), ())
     return Session(inventory, loaded, transport, hosts, hearer, activities[0], choice, strict)
 
 
-def _load(
-    file: Path | None,
-    models: Mapping[str, type[SpecSection]],
-    document: dict[str, Any],
-    settings: Mapping[str, Mapping[str, object]],
-) -> Spec:
+def _pieces(modules: Iterable[str], spec: Spec) -> Iterator[Callable[[], object]]:
+    """Yield what a command does anyway once hosts have answered, and can do before: it imports, mostly."""
+    from remedy.probe import records
+
+    judging = chain.from_iterable(map(_modules_of, JUDGING))
+    yield from (partial(import_module, module) for module in (*judging, *modules))
+    yield lambda: spec.digest
+    yield from (record.model_rebuild for record in records())
+
+
+def _modules_of(package: str) -> Iterator[str]:
+    """Yield the modules of a package, first those right in it: each with few that are not there yet."""
+    found = sorted(iter_modules(import_module(package).__path__), key=lambda module: module.ispkg)
+    for module in found:
+        name = f"{package}.{module.name}"
+        yield from _modules_of(name) if module.ispkg else (name,)
+
+
+def _load(file: Path | None, settings: Mapping[str, Mapping[str, object]]) -> Spec:
     """Return the settings of a file, with what the command line sets in their place."""
-    spec = load_spec(file, models, document)
+    document = read_document(file)
+    spec = load_spec(file, _named((*document, *settings)), document, _all_models)
     for section, values in settings.items():
         spec.override(section, **values)
     return spec
 
 
-def _named(document: Iterable[str]) -> dict[str, type[SpecSection]]:
-    """Return the models of the sections that a settings file has, and as few others as that needs."""
+def _all_models() -> dict[str, type[SpecSection]]:
+    from remedy.plan import section_models
+
+    return section_models()
+
+
+def _named(sections: Iterable[str]) -> dict[str, type[SpecSection]]:
+    """Return the models of these sections, and as few others as that needs."""
     models = dict(SECTIONS)
-    for name in document:
+    for name in sections:
         if name not in models:
-            from remedy.plan import section_models
             from remedy.plan.registry import built_in
 
             own = built_in(str(name))
             if own is None:  # another package's, or none at all
-                return section_models()
+                return _all_models()
             models[name] = own.settings
     return models

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,14 +46,30 @@ class Spec:
 
     Args:
         sections: section name to model; sections that the file leaves out have their defaults.
+        models: returns the models of all sections that there may be; None where ``sections`` has all. It is
+            asked when somebody wants all sections, since that imports every remedy.
     """
 
-    def __init__(self, sections: Mapping[str, SpecSection]) -> None:
-        self.sections = dict(sections)
+    def __init__(
+        self,
+        sections: Mapping[str, SpecSection],
+        models: Callable[[], Mapping[str, type[SpecSection]]] | None = None,
+    ) -> None:
+        self._sections = dict(sections)
+        self._models = models
+
+    @property
+    def sections(self) -> dict[str, SpecSection]:
+        """Every section by its name."""
+        if self._models is not None:
+            defaults = {name: model.model_construct() for name, model in self._models().items()}
+            self._sections = {**defaults, **self._sections}
+            self._models = None
+        return self._sections
 
     def section(self, name: str, model: type[Section]) -> Section:
         """Return the section called ``name``, which is a ``model``; its defaults when it was not loaded."""
-        value = self.sections.get(name)
+        value = self._sections.get(name)
         return value if isinstance(value, model) else model()
 
     def override(self, name: str, **values: object) -> None:
@@ -63,9 +79,9 @@ class Spec:
             SpecError: a value is not allowed.
         """
         settings = {key: value for key, value in values.items() if value is not None}
-        section = self.sections[name]
+        section = self._sections[name]
         merged = {**section.model_dump(exclude_unset=True), **settings}
-        self.sections[name] = _section("command line", name, type(section), {name: merged})
+        self._sections[name] = _section("command line", name, type(section), {name: merged})
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -107,6 +123,7 @@ def load_spec(
     path: Path | None,
     models: Mapping[str, type[SpecSection]],
     document: dict[str, Any] | None = None,
+    all_models: Callable[[], Mapping[str, type[SpecSection]]] | None = None,
 ) -> Spec:
     """Read ``remedy.yaml``.
 
@@ -114,6 +131,7 @@ def load_spec(
         path: the file, ``-`` for standard input; None means all defaults.
         models: the model of each section that may be in it.
         document: what was read from it before; None to read it.
+        all_models: returns the models of all sections, where ``models`` has only those that are in the file.
 
     Raises:
         SpecError: the file cannot be read, is not YAML, has a key that does not exist (the nearest one that
@@ -127,7 +145,8 @@ def load_spec(
                 f"{where}: there is no section {str(name)!r}{_nearest(str(name), models)}",
                 next_step=f"Sections: {', '.join(sorted(models))}.",
             )
-    return Spec({name: _section(where, name, model, document) for name, model in models.items()})
+    sections = {name: _section(where, name, model, document) for name, model in models.items()}
+    return Spec(sections, all_models)
 
 
 def read_document(path: Path | None) -> dict[str, Any]:

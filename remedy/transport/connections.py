@@ -42,6 +42,7 @@ from remedy.transport.failures import (
 from remedy.transport.privileges import privileges
 from remedy.transport.refused import KeyRefusedError, explain_key
 from remedy.transport.script import HostEvent, Listener, Output, Script
+from remedy.transport.spare import SpareTime
 from remedy.transport.stages import Stage
 from remedy.transport.watch import Overdue, Watch, Watchman
 from remedy.transport.wrapper import KILL_AFTER, Flood, Marks, command_line
@@ -113,6 +114,7 @@ class Transport:
         allow_files(len(inventory.nodes))
         self._slots = BoundedSemaphore(PARALLEL)
         self._ahead: dict[str, gevent.Greenlet] = {}
+        self.spare = SpareTime()
         self._in_use: Counter[str] = Counter()
         self._at_rest: dict[str, None] = {}
         spec = spec or SshSpec()
@@ -208,7 +210,8 @@ class Transport:
 
             through = {name: scripts[name] for name in behind}
             self._tree.run(through, deliver, stage=stage, together=together)
-        gevent.joinall(list(jobs.values()), raise_error=True)
+        with self.spare.used():
+            gevent.joinall(list(jobs.values()), raise_error=True)
         return {name: jobs[name].value for name in scripts}
 
     def _divided(self, hosts: Iterable[str]) -> tuple[list[str], list[str]]:

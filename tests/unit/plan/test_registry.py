@@ -10,7 +10,9 @@ import pytest
 
 from remedy.errors import UsageError
 from remedy.plan import registry
-from remedy.plan.registry import Remedy, find_remedy, remedies, remedy_of
+from remedy.plan.registry import Remedy, files_read, find_remedy, remedies, remedy_of
+from remedy.plan.workbench import Workbench
+from remedy.spec import SpecSection
 
 
 def test_remedies_are_in_the_order_in_which_they_act() -> None:
@@ -18,6 +20,22 @@ def test_remedies_are_in_the_order_in_which_they_act() -> None:
     assert len(found) > 20
     assert [(r.order, r.name) for r in found] == sorted((r.order, r.name) for r in found)
     assert all(isinstance(r, Remedy) for r in found)
+
+
+def test_the_files_that_remedies_read_are_known_without_importing_them() -> None:
+    read = tuple(dict.fromkeys(path for remedy in remedies() for path in remedy.reads))
+    assert len(read) > 10
+    assert files_read() == read, "write into remedy/plan/reads.txt, a line each: " + " ".join(read)
+
+
+def test_what_a_remedy_of_others_reads_is_read_too() -> None:
+    def theirs(_: Workbench[SpecSection]) -> None:
+        """Decide nothing."""
+
+    extra = registry.remedy("theirs", SpecSection, finds=("x",), reads=("/etc/theirs",))(theirs)
+    with registry.also(extra):
+        assert files_read()[-1] == "/etc/theirs"
+    assert "/etc/theirs" not in files_read()
 
 
 def test_a_remedy_is_found_by_its_name_and_another_name_is_refused_with_all_there_are() -> None:
