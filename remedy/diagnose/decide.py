@@ -16,6 +16,7 @@ from remedy.diagnose.diagnosis import (
     Quote,
     sure,
 )
+from remedy.diagnose.differing import of_different_collectives
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
@@ -97,7 +98,8 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if events.failures and (failed := _of_failures(scans, events)):
         return failed
     if events.effects and not events.killed:
-        return _answer(events.effects, events.signs, events.effects)
+        differing = of_different_collectives(events.effects)
+        return differing or _answer(events.effects, events.signs, events.effects)
     if events.killed:
         return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:

@@ -42,7 +42,9 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
         (("p2p-acs-iommu", 0.52, "GPUs that cannot reach each other over PCIe hang here"), _PEER),
     ),
     (
-        re.compile(r"NCCL INFO Channel \d+(?:/\d+)? ?: .* via NET/IB"),
+        re.compile(
+            r"NCCL INFO Channel \d+(?:/\d+)? ?: .* via NET/(?:IB|OFI|CXI|UCX|(?:AWS )?Libfabric)"
+        ),
         "while NCCL connected the hosts over RDMA",
         (
             ("ib-misconfig", 0.48, "ports of different fabrics, or a GID index that does not fit"),
@@ -53,6 +55,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
     (
         re.compile(
             r"NCCL INFO (?:Channel \d+(?:/\d+)? ?: .* via NET/Socket|.* Init START|Bootstrap ?: Using|comm 0x)"
+            r"|init nccl context nranks: [2-9]|[Ii]nitializ(?:ing|e) (?:the )?(?:NCCL|nccl|HCCL|hccl)\b"
         ),
         "while NCCL connected the hosts",
         (

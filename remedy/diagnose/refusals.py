@@ -186,6 +186,65 @@ _MEANINGS = (
         (APPLICATION, 0.44),
         because="the user may not do this (EACCES)",
     ),
+    _words(
+        r"\b[Hh]ost is down\b|EHOSTDOWN",
+        ("network-unreachable", 0.57),
+        ("peer-died-timeout", 0.46),
+        because="the host does not answer at all (EHOSTDOWN)",
+    ),
+    _words(
+        r"[Cc]annot assign requested address|EADDRNOTAVAIL",
+        ("wrong-interface", 0.57),
+        ("loopback-hostname", 0.45),
+        ("hostname-unresolvable", 0.35),
+        because="an address that this host does not have (EADDRNOTAVAIL)",
+    ),
+    _words(
+        r"Software caused connection abort|ECONNABORTED",
+        ("firewall-ports", 0.5),
+        ("peer-died-timeout", 0.48),
+        because="the connection was given up on the way (ECONNABORTED)",
+    ),
+    _words(
+        r"[Aa]ddress family not supported|EAFNOSUPPORT",
+        ("ipv6-issue", 0.5),
+        ("wrong-interface", 0.42),
+        because="an address of a family that this host does not have (EAFNOSUPPORT)",
+    ),
+    _words(
+        r"[Dd]evice or resource busy|EBUSY",
+        ("stale-process", 0.56),
+        (APPLICATION, 0.4),
+        because="somebody else holds it (EBUSY)",
+    ),
+    _words(
+        r"[Nn]o such device\b|ENODEV|ENXIO",
+        ("container-gpu-runtime", 0.46),
+        ("ib-misconfig", 0.44),
+        ("gpu-hardware-xid", 0.4),
+        because="a device is not there, or not for this process (ENODEV)",
+    ),
+    _words(
+        r"[Rr]esource temporarily unavailable|EAGAIN",
+        ("host-oom", 0.46),
+        ("nofile-limit", 0.44),
+        (APPLICATION, 0.4),
+        because="a limit on processes, threads or memory (EAGAIN)",
+    ),
+    _words(
+        r"[Ee]xec format error|[Ii]llegal instruction|SIGILL|ENOEXEC",
+        (APPLICATION, 0.5),
+        ("multi-python", 0.46),
+        because="a program that was built for another machine (ENOEXEC, SIGILL)",
+    ),
+    _words(
+        r"DEADLINE_EXCEEDED|[Dd]eadline [Ee]xceeded|TimeoutError|[Tt]imed out|[Tt]ime-?out (?:exceeded|expired|reached|occurred|waiting)"
+        r"|did not respond|[Nn]o response from",
+        ("peer-died-timeout", 0.5),
+        ("firewall-ports", 0.46),
+        ("rank-mismatch", 0.42),
+        because="somebody was waited for in vain",
+    ),
 )
 
 
