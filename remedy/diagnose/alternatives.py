@@ -6,6 +6,7 @@ line of its own, so it stays behind everything that has one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from remedy.diagnose.diagnosis import APPLICATION, CERTAIN, HEALTHY, UNKNOWN, Candidate, Diagnosis
@@ -61,21 +62,44 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "hccl-memory": ("stale-process", APPLICATION),
     "hccl-timeout": ("peer-died-timeout", "hccl-rank-table"),
 }
+# An error that only seems to be the program's own, by what it is about: the first that matches is meant.
+SETTLED = 0.75  # from this certainty on it is the program's
+_OF_A_PROGRAM: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (
+        re.compile(r"(?i)import|module|attribute|symbol|version|plugin|built|\.so\b|not installed"),
+        ("multi-python", "env-not-propagated"),
+    ),
+    (
+        re.compile(r"(?i)file|directory|path|checkpoint|dataset|\bread|\bwrit|load|archive|zip"),
+        ("storage-fault", "disk-full"),
+    ),
+    (
+        re.compile(
+            r"(?i)time[d-]?.?out|connect|socket|nccl|rank|collective|world.?size|actor|worker"
+        ),
+        ("peer-died-timeout", "rank-mismatch"),
+    ),
+    (
+        re.compile(r"(?i)cuda|cudnn|cublas|gpu|device|hip\b"),
+        ("gpu-hardware-xid", "driver-mismatch"),
+    ),
+)
 
 
 def with_alternatives(diagnosis: Diagnosis) -> Diagnosis:
-    """Return a diagnosis with what else it can be; a run that is fine, or a certain answer, stays as it is.
+    """Return a diagnosis with what else it can be; a run that is fine, or a settled answer, stays as it is.
 
     Args:
         diagnosis: of the logs.
     """
-    if diagnosis.label in (HEALTHY, APPLICATION) or diagnosis.certainty >= CERTAIN:
+    if diagnosis.label == HEALTHY or diagnosis.certainty >= _settled(diagnosis.label):
         return diagnosis
     known = [c.label for c in diagnosis.candidates]
     first = next(iter(known), "") if diagnosis.label == UNKNOWN else diagnosis.label
     labels = {*known, diagnosis.label} - {UNKNOWN}
     missing = ENOUGH - len(labels) - (diagnosis.label == UNKNOWN)
-    others = list(_alternatives(first, labels))[: max(0, missing)]
+    possible = _beside_a_program(diagnosis) if first == APPLICATION else _OTHERS.get(first, ())
+    others = [label for label in possible if label not in labels][: max(0, missing)]
     if not others:
         return diagnosis
     candidates = (
@@ -90,5 +114,11 @@ def is_alternative(candidate: Candidate) -> bool:
     return not candidate.evidence and candidate.score <= SCORE
 
 
-def _alternatives(first: str, known: Iterable[str]) -> Iterable[str]:
-    return (label for label in _OTHERS.get(first, ()) if label not in set(known))
+def _settled(label: str) -> float:
+    return SETTLED if label == APPLICATION else CERTAIN
+
+
+def _beside_a_program(diagnosis: Diagnosis) -> Iterable[str]:
+    """Return what else an error that passes for the program's own can be, by what it says."""
+    text = diagnosis.lead.text if diagnosis.lead else ""
+    return next((labels for pattern, labels in _OF_A_PROGRAM if pattern.search(text)), ())

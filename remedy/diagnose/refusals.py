@@ -65,7 +65,7 @@ _MEANINGS = (
         because="the host had no memory left (ENOMEM)",
     ),
     _words(
-        r"[Aa]ddress already in use|EADDRINUSE|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)",
+        r"[Aa]ddress already in use|EADDRINUSE|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)(?!, (?:try|us)ing)",
         ("master-port-in-use", 0.62),
         ("stale-process", 0.45),
         because="a port is taken (EADDRINUSE)",
@@ -238,8 +238,8 @@ _MEANINGS = (
         because="a program that was built for another machine (ENOEXEC, SIGILL)",
     ),
     _words(
-        r"DEADLINE_EXCEEDED|[Dd]eadline [Ee]xceeded|TimeoutError|[Tt]imed out|[Tt]ime-?out (?:exceeded|expired|reached|occurred|waiting)"
-        r"|did not respond|[Nn]o response from",
+        r"DEADLINE_EXCEEDED|[Dd]eadline [Ee]xceeded|TimeoutError|[Tt]imed out"
+        r"|[Tt]ime-?out (?:exceeded|expired|reached|occurred|waiting)|did not respond|[Nn]o response from",
         ("peer-died-timeout", 0.5),
         ("firewall-ports", 0.46),
         ("rank-mismatch", 0.42),
