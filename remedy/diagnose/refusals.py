@@ -65,7 +65,8 @@ _MEANINGS = (
         because="the host had no memory left (ENOMEM)",
     ),
     _words(
-        r"[Aa]ddress already in use|EADDRINUSE|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)(?!, (?:try|us)ing)",
+        r"[Aa]ddress already in use|EADDRINUSE"
+        r"|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)(?!, (?:try|us)ing)",
         ("master-port-in-use", 0.62),
         ("stale-process", 0.45),
         because="a port is taken (EADDRINUSE)",

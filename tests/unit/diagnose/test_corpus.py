@@ -31,7 +31,13 @@ def test_logs_that_were_recorded_after_the_catalogue_was_tagged() -> None:
     assert sum(row.fair for row in table.rows) / len(table.rows) >= 0.85
 
 
-THREADS = ("threads", "threads-later", "threads-last", "threads-newest")
+THREADS = (
+    "threads",
+    "threads-later",
+    "threads-last",
+    "threads-newest",
+    "threads-fifth",
+)
 
 
 @pytest.mark.parametrize("name", THREADS)

@@ -39,6 +39,9 @@ def diagnosed(*lines: str) -> Diagnosis:
         ("mystore: fsync shard 9: Stale file handle", "storage-fault"),
         ("ringer: verbs registration of 4096 bytes: Cannot allocate memory", "memlock-limit"),
         ("RuntimeError: Broken pipe", "peer-died-timeout"),
+        ("ringer: dial gpu02: Host is down", "network-unreachable"),
+        ("ringer: listen on 10.0.0.4: Cannot assign requested address", "wrong-interface"),
+        ("mystore: open card 3: Device or resource busy", "stale-process"),
     ],
 )
 def test_words_of_the_system_say_why_an_unknown_program_failed(line: str, label: str) -> None:
@@ -55,6 +58,7 @@ def test_words_of_the_system_say_why_an_unknown_program_failed(line: str, label:
         "INFO ringer: dial 10.0.0.4:7001: Connection refused, trying the next",
         "download https://models.example/a.bin: Connection timed out",
         "ringer: all 16 peers met",
+        "ringer: Port 7001 is in use, trying another",
     ],
 )
 def test_what_is_told_or_asked_of_the_web_blames_no_host(line: str) -> None:
@@ -83,6 +87,21 @@ def test_three_causes_are_offered_where_the_answer_is_not_certain() -> None:
 def test_nothing_is_offered_beside_what_is_fine_or_certain(label: str, certainty: float) -> None:
     diagnosis = Diagnosis(label=label, **sure(certainty))
     assert with_alternatives(diagnosis) == diagnosis
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("ValueError: cannot import name 'fast_sum' of its module", "multi-python"),
+        ("ValueError: the archive of the checkpoint is broken", "storage-fault"),
+    ],
+)
+def test_an_error_of_the_program_says_what_else_it_can_be(line: str, other: str) -> None:
+    diagnosis = diagnosed(
+        "Traceback (most recent call last):", '  File "train.py", line 3, in <module>', line
+    )
+    assert diagnosis.label == "application-error"
+    assert other in [candidate.label for candidate in diagnosis.candidates]
 
 
 def test_what_no_line_speaks_for_stays_behind_what_one_does_whatever_hosts_show() -> None:
