@@ -20,7 +20,7 @@ from remedy.diagnose.differing import of_different_collectives
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
-from remedy.diagnose.progress import failure_lines, is_text, went_well
+from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
@@ -207,6 +207,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if not events.traces:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
         moves = events.good or any(scan.steps for scan in scans)
+        moves = moves and not any(is_stopped_by_hand(scan.tail) for scan in scans)
         if moves and not failures:
             return Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
         if failures:

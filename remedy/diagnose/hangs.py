@@ -24,7 +24,10 @@ _PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
 # What a start prints that goes no further: the furthest first.
 _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], ...] = (
     (
-        re.compile(r"Init COMPLETE|Connected all (?:rings|trees)|Launch mode"),
+        re.compile(
+            r"Init COMPLETE|Connected all (?:rings|trees)|Launch mode"
+            r"|^# +(?:size|bytes) .{0,80}\btime +algbw +busbw"
+        ),
         "after NCCL was set up",
         (
             (

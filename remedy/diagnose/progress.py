@@ -59,6 +59,11 @@ def is_reassuring(line: str) -> bool:
     return bool(_MEANT_WELL.search(line))
 
 
+def is_stopped_by_hand(text: str) -> bool:
+    """Return whether the last line of a log is what a terminal shows for Ctrl-C."""
+    return text.rstrip().endswith("\n^C")
+
+
 def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
     failures: list[str] = []
@@ -80,6 +85,8 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     if not scans or any(event.symptom == EXCEPTION for event in failures):
         return False
     ends = [scan.tail[-LAST:] for scan in scans]
+    if any(map(is_stopped_by_hand, ends)):
+        return False
     if any(failure_lines(end) or _NOTHING_SENT.search(end) for end in ends):
         return False
     if any(_ENDED_WELL.search(end) for end in ends):

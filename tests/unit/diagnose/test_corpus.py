@@ -37,6 +37,7 @@ THREADS = (
     "threads-last",
     "threads-newest",
     "threads-fifth",
+    "threads-sixth",
 )
 
 

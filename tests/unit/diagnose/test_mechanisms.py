@@ -149,7 +149,7 @@ DIRECT = "gpu01:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 'ml
     [
         ([PORTS.format("IB"), REFUSED], "ib-misconfig"),
         ([PORTS.format("RoCE"), REFUSED], "ib-roce-mixed"),
-        ([PORTS.format("IB"), ACCESS], "ib-link-fault"),
+        ([PORTS.format("IB"), ACCESS], "ib-misconfig"),
         ([DIRECT, ACCESS], "gdr-peermem"),
     ],
 )
