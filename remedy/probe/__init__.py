@@ -5,6 +5,7 @@ that state. Nothing here talks to a host.
 """
 
 from remedy.probe.accelerators import Gpu, GpuProcess, Gpus, PciDevice, RdmaPort
+from remedy.probe.boot import BootMounts, Sshd
 from remedy.probe.clock import Clock
 from remedy.probe.containers import Container, Containers, Docker
 from remedy.probe.files import File, Mention
@@ -41,6 +42,7 @@ from remedy.probe.units import Unit
 __all__ = [
     "UNLIMITED",
     "Address",
+    "BootMounts",
     "Clock",
     "Container",
     "Containers",
@@ -91,6 +93,7 @@ __all__ = [
     "ShmFile",
     "Software",
     "Space",
+    "Sshd",
     "SysctlSetting",
     "Sysctls",
     "SysvIpc",

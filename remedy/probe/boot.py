@@ -1,0 +1,103 @@
+"""What the next boot needs: sshd's own word on its configuration, and the devices that /etc/fstab names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from remedy.probe.frames import NoAnswerError, Sections
+from remedy.values import Record
+
+_LATE = ("124", "137", "143")
+_KEYWORD = re.compile(r"[a-z][a-z0-9]+")
+_NO_ERROR = re.compile(r"[Dd]eprecated|[Uu]nsupported option|WARNING|debug\d")
+MOST_LINES = 2_000
+
+
+class Sshd(Record):
+    """What sshd makes of its configuration at its next start or reload (sshd(8), -T).
+
+    Args:
+        errors: what it says where it refuses it; () where it takes it, or has read it as it is.
+        options: by keyword in lower case, each value; empty where sshd has read its files as they are.
+        user: who logged in for this probe.
+        client: from which address.
+        address: to which address of the host.
+        port: to which port; 0 where that is not known.
+        groups: that the user is in; read where some groups are let in or kept out.
+        keys: files with the user's keys that are there.
+        units: files of systemd's that are younger than the sshd that runs.
+        refuses: a file by which Debian's unit does not start sshd; "" for none.
+    """
+
+    errors: tuple[str, ...] = ()
+    options: Mapping[str, tuple[str, ...]] = {}
+    user: str = ""
+    client: str = ""
+    address: str = ""
+    port: int = 0
+    groups: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    refuses: str = ""
+
+
+class BootMounts(Record):
+    """Of /etc/fstab: the sources below /dev that are there, and the rarer file systems that the host knows."""
+
+    there: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+
+
+def parse_sshd(sections: Sections) -> Sshd | None:
+    """Read section ``sshd``; None where sshd does not run here.
+
+    Raises:
+        NoAnswerError: sshd could not be asked, or gave no answer in time.
+    """
+    if sections.absent("sshd"):
+        return None
+    head, _, answer = sections.text("sshd").partition("\nended ")
+    lines = [line.partition(" ") for line in head.splitlines()]
+    connection = next((rest.split() for word, _, rest in lines if word == "connection"), [])
+    status, *said = answer.splitlines() or [""]
+    if len(said) > MOST_LINES:
+        raise NoAnswerError("sshd says more of its configuration than is read")
+    if status in _LATE:
+        raise NoAnswerError("sshd gave no answer in time")
+    rows = [line.partition(" ") for line in said]
+    known = dict.fromkeys(word for word, blank, _ in rows if blank and _KEYWORD.fullmatch(word))
+    values = {key: _values(rest for word, _, rest in rows if word == key) for key in known}
+    port = connection[4] if len(connection) > 4 and connection[4].isdecimal() else "0"
+    user, client, _, address = (*connection, "", "", "", "")[:4]
+    return Sshd(
+        errors=() if status in ("", "0") else _errors(said),
+        options={} if status != "0" else values,
+        user=user,
+        client=client,
+        address=address,
+        port=int(port[:5]),
+        groups=values.get("groups", ()),
+        keys=tuple(rest for word, _, rest in rows if word == "keys"),
+        units=tuple(rest for word, _, rest in lines if word == "unit"),
+        refuses=next((rest for word, _, rest in lines if word == "refuses"), ""),
+    )
+
+
+def _values(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for text in texts for word in text.split())
+
+
+def _errors(said: list[str]) -> tuple[str, ...]:
+    """Return why sshd refuses its configuration; what it says of every line that it passes over is left out."""
+    errors = [line.strip() for line in said if line.strip() and not _NO_ERROR.search(line)]
+    return tuple(errors[-4:]) or ("sshd says nothing",)
+
+
+def parse_boot_mounts(sections: Sections) -> BootMounts:
+    """Read section ``boot-mounts``: a line a source that is there, and a line a type that is known."""
+    lines = [line.partition(" ") for line in sections.text("boot-mounts").splitlines()]
+    return BootMounts(
+        there=frozenset(rest for word, _, rest in lines if word == "there"),
+        types=frozenset(rest for word, _, rest in lines if word == "knows"),
+    )
