@@ -1,6 +1,7 @@
 """What the next boot makes anew: the bridge of Docker, the machine's id. Not a remedy.
 
-Sources: dockerd(8) (bip, fixed-cidr, default-address-pools); machine-id(5), systemd.unit(5) (ConditionFirstBoot=).
+Sources: dockerd(8) (bip, fixed-cidr, default-address-pools); machine-id(5),
+systemd.unit(5) (ConditionFirstBoot=).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NONE_YET = (b"", b"uninitialized")
 
 
 def note_docker(bench: Workbench[Any], place: Place) -> None:
-    """Name settings by which the bridge of Docker takes the network of the cluster when dockerd starts again."""
+    """Name settings by which Docker's bridge takes the network of the cluster when dockerd starts again."""
     file = bench.host.file(DAEMON)
     if not isinstance(file, File) or not file.content.strip():
         return

@@ -1,7 +1,8 @@
 """Lines of /etc/fstab by which the next boot ends in emergency mode. Not a remedy.
 
 What systemd cannot mount of the local file systems ends the boot: sshd is not started, and the host waits for
-somebody at its console. Lines with nofail, noauto or x-systemd.automount, and what comes over the network, do not.
+somebody at its console. Lines with nofail, noauto or x-systemd.automount do not, nor does
+what comes over the network.
 
 Sources: fstab(5), systemd.mount(5), systemd-fstab-generator(8).
 """
@@ -19,14 +20,24 @@ from remedy.values import Unknown
 FSTAB = "/etc/fstab"
 LENIENT = frozenset(("nofail", "noauto", "x-systemd.automount", "_netdev"))
 NETWORK = frozenset(
-    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "afs", "9p", "davfs")
-    + ("ocfs2", "gfs2", "pvfs2", "orangefs", "virtiofs", "wekafs", "panfs")
-)  # fmt: skip
+    (
+        *(
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb3",
+            "smbfs",
+            "ceph",
+            "glusterfs",
+            "lustre",
+            "beegfs",
+            "gpfs",
+            "afs",
+        ),
+        *("9p", "davfs", "ocfs2", "gfs2", "pvfs2", "orangefs", "virtiofs", "wekafs", "panfs"),
+    )
+)
 """What systemd takes for a file system of the network, and what is one."""
-USUAL = frozenset(
-    ("ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "swap", "tmpfs", "none", "auto", "proc", "sysfs", "devpts")
-)  # fmt: skip
-"""The file systems after which nobody asks; ``host/boot.sh`` knows the same."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _ON_A_DEVICE = re.compile(r"(?:[A-Z]+=|/dev/)")
 
@@ -43,7 +54,7 @@ class Entry(NamedTuple):
 
 
 def note_mounts(bench: Workbench[Any], accepted: Collection[str]) -> None:
-    """Name lines whose device is not there, or whose file system this host does not know.
+    """Name lines whose device is not there.
 
     Args:
         bench: of the host.
@@ -55,7 +66,7 @@ def note_mounts(bench: Workbench[Any], accepted: Collection[str]) -> None:
     known = bench.need(bench.host.boot_mounts, f"which devices of {FSTAB} are there")
     for entry in entries(file):
         shown = f"{FSTAB}: {entry.text}"
-        why = _why_not(bench, entry, known)
+        why = _why_not(entry, known)
         if not why or shown in accepted:
             continue
         note = bench.report if entry.kind == "swap" else bench.blocked
@@ -82,12 +93,8 @@ def entries(file: File) -> Iterator[Entry]:
         yield Entry(number, words[0], point, words[2], options, " ".join(words))
 
 
-def _why_not(bench: Workbench[Any], entry: Entry, known: BootMounts) -> str:
+def _why_not(entry: Entry, known: BootMounts) -> str:
     """Return why an entry cannot be mounted, in words; "" where nothing says so."""
-    if _ON_A_DEVICE.match(entry.source) and entry.source not in known.there:
-        return f"{entry.source} of {FSTAB}, for {entry.point}, is not there"
-    mounts = () if isinstance(bench.host.mounts, Unknown) else bench.host.mounts
-    is_now = any(m.point == entry.point and m.kind == entry.kind for m in mounts)
-    if not {entry.kind} & USUAL and entry.kind not in known.types and not is_now:
-        return f"the file system {entry.kind} of {FSTAB}, for {entry.point}, is not known here"
-    return ""
+    if not _ON_A_DEVICE.match(entry.source) or entry.source in known.there:
+        return ""
+    return f"{entry.source} of {FSTAB}, for {entry.point}, is not there"

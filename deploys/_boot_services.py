@@ -77,7 +77,7 @@ def _off(bench: Workbench[Any], unit: Unit) -> None:
 def _note_ssh(
     bench: Workbench[Any], units: Mapping[str, Unit], known: list[Unit], present: Set[str]
 ) -> None:
-    """Name an sshd that runs, and that no unit starts at boot: its unit is gone, or somebody started it by hand."""
+    """Name an sshd that no unit starts at boot: its unit is gone, or somebody started it by hand."""
     gone = [units[name] for name in SSH if name in units and units[name].running]
     if gone and not known and _socket(gone[0]) not in present:
         bench.blocked(
@@ -93,7 +93,7 @@ def _note_ssh(
         shown = f"{unit.name}: inactive, {MASKED if unit.load == MASKED else 'not enabled'}"
         if shown not in bench.settings.accept:
             bench.unknown(
-                "what starts sshd at the next boot is not known: this host is reached by ssh, and its unit is off",
+                "what starts sshd at the next boot is not known: it runs, and its unit is off",
                 shown,
                 f"Have it started: systemctl --no-reload enable {unit.name}. If another unit does that, add to "
                 f'next_boot.accept in remedy.yaml: "{shown}"',

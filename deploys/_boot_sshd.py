@@ -1,8 +1,8 @@
 """sshd at its next reload or boot: whether it starts, and lets in whoever got in now. Not a remedy.
 
-A line that sshd refuses keeps it from starting, and the host is gone with its next boot. A line that it takes may
-close the way by which remedy came: another port, a list of users without this one, no keys. The sshd that runs
-knows neither, and every connection until then is no proof.
+A line that sshd refuses keeps it from starting, and the host is gone with its next boot. A line that it takes
+may close the way by which remedy came: another port, a list of users without this one, no keys. The sshd that
+runs knows neither, and every connection until then is no proof.
 
 Sources: sshd(8), -T and -C; sshd_config(5), PATTERNS; openssh-portable match.c, auth.c (allowed_user).
 """
@@ -20,16 +20,20 @@ from remedy.probe import LoginSession, Sshd
 WHEN = "after the next boot or reload of sshd"
 ROOT_BY_KEY = ("yes", "prohibit-password", "without-password")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - what sshd prints for any address
+_USUAL_KEYS = frozenset(
+    f"{folder}.ssh/authorized_keys{number}" for folder in ("", "%h/") for number in ("", "2")
+)
 _SOCKETS = tuple(
     f"/etc/systemd/system/sockets.target.wants/{name}.socket" for name in ("ssh", "sshd")
 )
 
 
 class Refusal(NamedTuple):
-    """Why nobody gets in as this login did: what happens, and the keyword of sshd's that says so."""
+    """Why nobody gets in as this login did: what happens, sshd's keyword for it, and whether it is sure."""
 
     what: str
     keyword: str
+    sure: bool = True
 
 
 def note_sshd(bench: Workbench[Any], accepted: Collection[str]) -> None:
@@ -66,7 +70,8 @@ def note_sshd(bench: Workbench[Any], accepted: Collection[str]) -> None:
     for refusal in _refusals(bench, sshd) if sshd.options and sshd.port else ():
         shown = f"sshd: {refusal.keyword} {' '.join(sshd.options.get(refusal.keyword, ()))}".strip()
         if shown not in accepted:
-            bench.blocked(
+            note = bench.blocked if refusal.sure else bench.unknown
+            note(
                 f"{WHEN}, {refusal.what}",
                 (shown, f"this login: {sshd.user} from {sshd.client} to port {sshd.port}"),
                 "Correct /etc/ssh/sshd_config and what it includes, and see: sshd -T. If it is right, add to "
@@ -86,13 +91,16 @@ def _refusals(bench: Workbench[Any], sshd: Sshd) -> Iterator[Refusal]:
     yield from _of_users(sshd)
     if options.get("pubkeyauthentication") == ("no",):
         yield Refusal("it takes no keys", "pubkeyauthentication")
-    elif not (sshd.keys or _has(options, "authorizedkeyscommand", "trustedusercakeys")):
-        yield Refusal(f"it finds no keys of {sshd.user}", "authorizedkeysfile")
+    elif not _USUAL_KEYS.issuperset(options.get("authorizedkeysfile", ())):
+        what = (
+            f"it looks for keys of {sshd.user} elsewhere, and whether they are there is not known"
+        )
+        yield Refusal(what, "authorizedkeysfile", sure=False)
     methods = options.get("authenticationmethods", ("any",))
     if not {"any", "publickey"} & set(methods):
         yield Refusal("it asks for more than a key", "authenticationmethods")
     for keyword, what in (
-        ("forcecommand", "it runs a command of its own in place of what it is asked to"),
+        ("forcecommand", "it runs a command of its own in place of all others"),
         ("chrootdirectory", "it keeps sessions in a directory of their own"),
     ):
         if _has(options, keyword):
@@ -123,18 +131,14 @@ def _of_users(sshd: Sshd) -> Iterator[Refusal]:
     options, user = sshd.options, sshd.user
     if user == "root" and not set(options.get("permitrootlogin", ROOT_BY_KEY)) & set(ROOT_BY_KEY):
         yield Refusal("it does not let root in", "permitrootlogin")
-    for keyword, is_listed in (
-        ("denyusers", _is_among(sshd, options.get("denyusers", ()))),
-        ("denygroups", _any_group(sshd, options.get("denygroups", ()))),
-    ):
-        if is_listed:
-            yield Refusal(f"it keeps {user} out", keyword)
-    for keyword, is_listed in (
-        ("allowusers", _is_among(sshd, options.get("allowusers", ()))),
-        ("allowgroups", _any_group(sshd, options.get("allowgroups", ()))),
-    ):
-        if options.get(keyword) and not is_listed:
-            yield Refusal(f"it lets in others, and not {user}", keyword)
+    if _is_among(sshd, options.get("denyusers", ())):
+        yield Refusal(f"it keeps {user} out", "denyusers")
+    if options.get("allowusers") and not _is_among(sshd, options["allowusers"]):
+        yield Refusal(f"it lets in others, and not {user}", "allowusers")
+    for keyword in ("denygroups", "allowgroups"):
+        if options.get(keyword):
+            what = f"it asks for the groups of {user}, and whether it lets them in is not known"
+            yield Refusal(what, keyword, sure=False)
 
 
 def _is_among(sshd: Sshd, patterns: Collection[str]) -> bool:
@@ -144,10 +148,6 @@ def _is_among(sshd: Sshd, patterns: Collection[str]) -> bool:
         if _matches(sshd.user, user) and (not host or _from(sshd.client, host)):
             return True
     return False
-
-
-def _any_group(sshd: Sshd, patterns: Collection[str]) -> bool:
-    return any(_matches(group, pattern) for group in sshd.groups for pattern in patterns)
 
 
 def _matches(text: str, pattern: str) -> bool:

@@ -56,7 +56,7 @@ def note_target(bench: Workbench[Any]) -> None:
 
 
 def _note_default(bench: Workbench[Any], file: Fact[File]) -> None:
-    """Name a default target without services. Where there is no file, systemd has a default with all of them."""
+    """Name a default target without services; without a file systemd has a default with all of them."""
     if isinstance(file, Unknown):
         leads, is_lost = file.reason, "leads nowhere" in file.reason
         target = ""

@@ -144,7 +144,10 @@ def _judge_hops(peers: Spans, route: FibRoute, place: Place) -> Loss | None:
         if near and name not in place.rails:
             by = f"leaves by {name}, and not by {place.carrier.name}, which is in their network"
         elif near and gateway:
-            title = f"a part of what this host sends to {{peers}} goes through {gateway}, though they are on the same network"
+            title = (
+                f"a part of what this host sends to {{peers}} goes through {gateway}, though they are on the "
+                "same network"
+            )
             return Loss(peers, title, route, doubt=True)
         elif not near and interface is not None and nic.internal(interface, place.network):
             by = f"goes to {name}, which leads nowhere"

@@ -1,8 +1,8 @@
 """What firewalls do with packets that go another way than those between hosts. Not a remedy.
 
-Processes of one host meet by its cluster address, too: those packets pass the loopback interface, and its rules.
-Containers with a network of their own send theirs through the host, by the hook forward: named where routes of the
-hosts lead to each other's containers, as Kubernetes' networks have it.
+Processes of one host meet by its cluster address, too: those packets pass the loopback interface, and its
+rules. Containers with a network of their own send theirs through the host, by the hook forward: named where
+routes of the hosts lead to each other's containers, as Kubernetes' networks have it.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def covered(route: FibRoute) -> Spans:
 
 
 def hops_of(route: FibRoute) -> tuple[tuple[str, str], ...]:
-    """Return interface and gateway of each way of a route of several; "" for a peer on the link, () of any other route."""
+    """Return interface and gateway ("" for none) of each way of a route of several; () of any other."""
     _, *hops = route.text.split(" nexthop ")
     pairs = (dict(pairwise(hop.split())) for hop in hops)
     return tuple((pair["dev"], pair.get("via", "")) for pair in pairs if "dev" in pair)

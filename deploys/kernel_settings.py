@@ -101,7 +101,8 @@ LEAST = (
         "4096 16384 4194304", cause=CONNECTIONS, at=2,
     ),
     Least(
-        "net.ipv4.tcp_mem", 4096, "all connections together may have {value} pages of memory", "190000 253000 380000",
+        "net.ipv4.tcp_mem", 4096, "all connections together may have {value} pages of memory",
+        "190000 253000 380000",
         cause=CONNECTIONS, at=2,
     ),
     Least(

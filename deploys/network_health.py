@@ -4,9 +4,9 @@ Finds: an MTU that is not the same everywhere, so that small messages pass and l
 a link that is slower than those of its peers, which all of them then wait for; strict reverse path filtering
 (rp_filter) where another interface has an address of the cluster's network with another prefix (32, say), so
 that what comes in by one and would be answered by the other is dropped, or where the way back to peers beyond a
-router leads by another interface. Where both have the same prefix, the remedy `rails` acts. So is named a loopback
-interface that is down or without 127.0.0.1, and a host that sends nothing on (net.ipv4.ip_forward) though others
-have routes to its containers.
+router leads by another interface. Where both have the same prefix, the remedy `rails` acts. So is named a
+loopback interface that is down or without 127.0.0.1, and a host that sends nothing on (net.ipv4.ip_forward)
+though others have routes to its containers.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass
@@ -85,7 +85,8 @@ def _note_loopback(bench: Workbench[NetworkHealthSpec], network: Network) -> Non
     for interface in network.interfaces:
         if interface.kind != "loopback" or not interface.state:
             continue
-        shown = f"{interface.name}: {'up' if interface.up else 'down'}, {' '.join(interface.ipv4) or 'no address'}"
+        state = "up" if interface.up else "down"
+        shown = f"{interface.name}: {state}, {' '.join(interface.ipv4) or 'no address'}"
         if not interface.up:
             what, words = "is down", f"ip link set dev {interface.name} up"
         elif LOCALHOST not in interface.ipv4:

@@ -3,26 +3,25 @@
 Finds what files say about the next boot and what runs now does not: a service that runs and is not started at
 boot (sshd, the network's, the batch system, the fabric manager of the GPUs, docker, a service for the clock),
 files of sshd's by which it does not start again, or lets in nobody who got in now, a line of /etc/fstab whose
-device is not there, so that the boot ends in emergency mode, a
-target of systemd's that starts no services (rescue, one that is not there or is masked), another MTU or
-address of the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6
-switched off or on by a sysctl file or by the kernel's command line, or other words of the boot loader's, the
-network of the cluster for Docker's bridge, a module that is loaded now and will not
-be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force, a line of tmpfiles.d,
-of udev's rules or of a script that writes another kernel setting or MTU than is in force now, or a file that
-remedy knows. A script, a unit or a line of cron's that closes the firewall at boot or loads rules from a file
-of its own is UNKNOWN; so is a line that writes a setting where it depends on something: in a branch or a
-function, after a way out of the script, with a variable in it, in a unit that may not be started. A file that
-could not be searched (a pipe, or far too large) is UNKNOWN by itself.
+device is not there, so that the boot ends in emergency mode, a target of systemd's that starts no services
+(rescue, one that is not there or is masked), another MTU or address of the cluster interface, a route or rule
+that loses a peer, packet loss that a script sets up, IPv6 switched off or on by a sysctl file or by the
+kernel's command line, or other words of the boot loader's, the network of the cluster for Docker's bridge, a
+module that is loaded now and will not be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d
+comes into force, a line of tmpfiles.d, of udev's rules or of a script that writes another kernel setting or MTU
+than is in force now, or a file that remedy knows. A script, a unit or a line of cron's that closes the firewall
+at boot or loads rules from a file of its own is UNKNOWN; so is a line that writes a setting where it depends on
+something: in a branch or a function, after a way out of the script, with a variable in it, in a unit that may
+not be started. A file that could not be searched (a pipe, or far too large) is UNKNOWN by itself.
 
 Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
 rails, firewalls. This one reports what belongs to none of them, with file and line. It changes nothing: the
 files are those of the network configuration and the boot loader.
 
 How it is judged: files of netplan, ifupdown, systemd-networkd, NetworkManager and network-scripts are searched
-for the lines that name an interface, its MTU and routes; the boot loader's for the kernel's command line. sshd is
-asked what it makes of its files (`sshd -T`) where one of them is younger than what it has read. What
-a DHCP server or a script of another name does at boot is not seen.
+for the lines that name an interface, its MTU and routes; the boot loader's for the kernel's command line. sshd
+is asked what it makes of its files (`sshd -T`) where one of them is younger than what it has read. What a DHCP
+server or a script of another name does at boot is not seen.
 
 Sources: netplan(5), interfaces(5), systemd.network(5), nm-settings(5), modprobe.d(5),
 systemd-sysctl.service(8).
@@ -114,8 +113,8 @@ _NARROW = re.compile(
 
 class NextBootSpec(SpecSection):
     """``report``: whether what the next boot changes is looked for; ``accept``: lines of scripts that close or
-    load a firewall, or write settings at boot, lines of /etc/fstab and words of sshd, which are right as they are,
-    each with its file, as findings show it.
+    load a firewall, or write settings at boot, lines of /etc/fstab and words of sshd, which are right as they
+    are, each with its file, as findings show it.
     """
 
     report: bool = True

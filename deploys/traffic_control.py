@@ -11,10 +11,10 @@ classes are not read (htb, hfsc, cake, ...) are UNKNOWN, with their text. What i
 text.
 
 How it is judged: `tc qdisc show`, and `tc filter show` where there is anything that can have filters, on the
-interfaces that are in the cluster's network, the members of a bond or bridge, and loopback, by which the ranks of
-one host meet. Where tc is not installed,
-only the discipline of each interface is known. Programs that are attached by tcx or to control groups are shown
-by neither tool and not looked for: `bpftool net`, `bpftool cgroup tree`.
+interfaces that are in the cluster's network, the members of a bond or bridge, and loopback, by which the ranks
+of one host meet. Where tc is not installed, only the discipline of each interface is known. Programs that are
+attached by tcx or to control groups are shown by neither tool and not looked for: `bpftool net`, `bpftool
+cgroup tree`.
 
 Sources: tc(8), tc-netem(8), tc-tbf(8), tc-u32(8), tc-flower(8), ip-link(8).
 """

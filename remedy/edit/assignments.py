@@ -126,8 +126,8 @@ def edit(
 def shell_assignments(line: str) -> tuple[tuple[str, str], ...]:
     """Return what a line of a shell start-up file (or SetEnv of sshd_config) leaves set.
 
-    A value that the shell computes is left out: only the host knows it. Of ``${NAME:-VALUE}`` the value counts, which
-    jobs get where nothing else was set.
+    A value that the shell computes is left out: only the host knows it. Of ``${NAME:-VALUE}`` the value counts,
+    which jobs get where nothing else was set.
     """
     if line.lstrip().startswith("#"):
         return ()

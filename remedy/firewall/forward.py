@@ -1,7 +1,7 @@
 """What rules do with packets that a host sends on: between networks of its containers and those of other hosts.
 
-The hook ``forward`` alone, where Docker's policy and those of others are. What a rule says of some containers and
-not of all is their owner's affair, and no doubt.
+The hook ``forward`` alone, where Docker's policy and those of others are. What a rule says of some containers
+and not of all is their owner's affair, and no doubt.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from remedy.probe.frames import NoAnswerError, Sections
 from remedy.values import Record
 
-_LATE = ("124", "137", "143")
+_NO_ANSWER = ("124", "126", "127", "137", "143")
 _KEYWORD = re.compile(r"[a-z][a-z0-9]+")
 _NO_ERROR = re.compile(r"[Dd]eprecated|[Uu]nsupported option|WARNING|debug\d")
 MOST_LINES = 2_000
@@ -24,8 +24,6 @@ class Sshd(Record):
         client: from which address.
         address: to which address of the host.
         port: to which port; 0 where that is not known.
-        groups: that the user is in; read where some groups are let in or kept out.
-        keys: files with the user's keys that are there.
         units: files of systemd's that are younger than the sshd that runs.
         refuses: a file by which Debian's unit does not start sshd; "" for none.
     """
@@ -36,17 +34,14 @@ class Sshd(Record):
     client: str = ""
     address: str = ""
     port: int = 0
-    groups: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     refuses: str = ""
 
 
 class BootMounts(Record):
-    """Of /etc/fstab: the sources below /dev that are there, and the rarer file systems that the host knows."""
+    """Of the sources in /etc/fstab that are devices, those that are there."""
 
     there: frozenset[str] = frozenset()
-    types: frozenset[str] = frozenset()
 
 
 def parse_sshd(sections: Sections) -> Sshd | None:
@@ -63,8 +58,8 @@ def parse_sshd(sections: Sections) -> Sshd | None:
     status, *said = answer.splitlines() or [""]
     if len(said) > MOST_LINES:
         raise NoAnswerError("sshd says more of its configuration than is read")
-    if status in _LATE:
-        raise NoAnswerError("sshd gave no answer in time")
+    if status in _NO_ANSWER:
+        raise NoAnswerError(f"sshd -T gave no answer: it ended with {status}")
     rows = [line.partition(" ") for line in said]
     known = dict.fromkeys(word for word, blank, _ in rows if blank and _KEYWORD.fullmatch(word))
     values = {key: _values(rest for word, _, rest in rows if word == key) for key in known}
@@ -77,8 +72,6 @@ def parse_sshd(sections: Sections) -> Sshd | None:
         client=client,
         address=address,
         port=int(port[:5]),
-        groups=values.get("groups", ()),
-        keys=tuple(rest for word, _, rest in rows if word == "keys"),
         units=tuple(rest for word, _, rest in lines if word == "unit"),
         refuses=next((rest for word, _, rest in lines if word == "refuses"), ""),
     )
@@ -95,9 +88,7 @@ def _errors(said: list[str]) -> tuple[str, ...]:
 
 
 def parse_boot_mounts(sections: Sections) -> BootMounts:
-    """Read section ``boot-mounts``: a line a source that is there, and a line a type that is known."""
-    lines = [line.partition(" ") for line in sections.text("boot-mounts").splitlines()]
-    return BootMounts(
-        there=frozenset(rest for word, _, rest in lines if word == "there"),
-        types=frozenset(rest for word, _, rest in lines if word == "knows"),
-    )
+    """Read section ``boot-mounts``: a line a source that is there."""
+    lines = sections.text("boot-mounts").splitlines()
+    there = (line.removeprefix("there ") for line in lines if line.startswith("there "))
+    return BootMounts(there=frozenset(there))

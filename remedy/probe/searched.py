@@ -288,7 +288,10 @@ _BOOT_WRITES = (
     r"|SYSCTL[{]|ATTR[{]mtu[}][[:space:]]*:?=[^=]|sysctl[[:space:]].*=|>[[:space:]]*/(proc/sys|sys)/"
 )
 # Words of a command line of the kernel: those with a value, and those by themselves.
-_BOOT_VALUES = "ipv6[.]disable(_ipv6)?=|systemd[.](hostname|unit|mask|setenv)=|net[.]ifnames=|biosdevname=|sysctl[.]|init=/bin"
+_BOOT_VALUES = (
+    "ipv6[.]disable(_ipv6)?=|systemd[.](hostname|unit|mask|setenv)=|net[.]ifnames=|biosdevname=|sysctl[.]"
+    "|init=/bin"
+)
 _BOOT_WORDS = "emergency|rescue|single|-b|[sS1]"
 _MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
 _UNIT_KEYS = (
@@ -320,8 +323,10 @@ SCAN_PATTERN = "|".join(
         _NETWORK_COMMANDS,
         _FIREWALL_COMMANDS,
         _BOOT_WRITES,
-        f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*[[:space:]\"']"
-        f"({_BOOT_VALUES}|({_BOOT_WORDS})([[:space:]\"']|$))",
+        (
+            f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*[[:space:]\"']"
+            f"({_BOOT_VALUES}|({_BOOT_WORDS})([[:space:]\"']|$))"
+        ),
         f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
     )
 )

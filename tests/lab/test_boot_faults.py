@@ -15,15 +15,14 @@ SSHD = {
     "sshd-broken": Seen("boot-differs", "sshd does not start: ", DROP_IN),
     "sshd-other-port": Seen("boot-differs", "it does not listen on 10.", DROP_IN),
     "sshd-other-users": Seen("boot-differs", "it lets in others, and not root", DROP_IN),
-    "sshd-without-keys": Seen("boot-differs", "it finds no keys of root", DROP_IN),
+    "sshd-without-keys": Seen(
+        "boot-differs", "it looks for keys of root elsewhere", DROP_IN, "unknown"
+    ),
     "sshd-not-to-be-run": Seen(
         "boot-differs", "sshd is not started: ", "rm /etc/ssh/sshd_not_to_be_run"
     ),
 }
 MORE = {
-    "sshd-without-host-keys": Seen(
-        "boot-differs", "sshd does not start: ", "mv /root/ssh-keys/* /etc/ssh/"
-    ),
     "boots-without-a-disk": Seen("boot-differs", "ends in emergency mode", "rm /etc/fstab"),
     "boots-into-nothing": Seen(
         "boot-differs",

@@ -1,4 +1,4 @@
-"""Faults of packets that rules of input and output do not show: marks, loopback, what is sent on, dormant tables."""
+"""Faults of packets that rules of input and output do not show: marks, loopback, what is sent on."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def firewall_by_mark(host: Host) -> None:
 def firewall_marked(host: Host) -> None:
     interface, rule = host.record.cluster_interface, "INPUT -p tcp -m mark --mark 0x2a -j DROP"
     host.must(
-        f"tc qdisc replace dev {interface} ingress; tc filter replace dev {interface} ingress protocol ip pref 9"
-        f" matchall action skbedit mark 42; "
+        f"tc qdisc replace dev {interface} ingress; tc filter replace dev {interface} ingress protocol ip"
+        f" pref 9 matchall action skbedit mark 42; "
         f"iptables-nft -C {rule} 2>/dev/null || iptables-nft -A {rule}"
     )
 
@@ -42,7 +42,7 @@ def firewall_loopback(host: Host) -> None:
 
 
 def containers(host: Host) -> None:
-    """Give a host a network of containers, and routes to those of its peers, as a network of Kubernetes does."""
+    """Give a host a network of containers, and routes to those of its peers, as Kubernetes' networks do."""
     lines = [
         "ip link show cni0 >/dev/null 2>&1 || ip link add cni0 type bridge",
         f"ip addr replace 10.77.{host.record.number}.1/24 dev cni0; ip link set dev cni0 up",

@@ -23,16 +23,9 @@ def sshd_other_users(host: Host) -> None:
     host.write(DROP_IN, b"AllowUsers operator\n")
 
 
-@fault("sshd-without-keys", "sshd reads no keys where they are, after its next reload")
+@fault("sshd-without-keys", "sshd looks for keys elsewhere after its next reload")
 def sshd_without_keys(host: Host) -> None:
     host.write(DROP_IN, b"AuthorizedKeysFile /etc/ssh/keys/%u\n")
-
-
-@fault("sshd-without-host-keys", "sshd's own keys are gone, without which it does not start again")
-def sshd_without_host_keys(host: Host) -> None:
-    host.must(
-        "mkdir -p /root/ssh-keys; mv /etc/ssh/ssh_host_*_key /root/ssh-keys/ 2>/dev/null; true"
-    )
 
 
 @fault("sshd-not-to-be-run", "a file keeps the unit of sshd from being started again")
@@ -44,5 +37,5 @@ def sshd_not_to_be_run(host: Host) -> None:
 def sshd_by_hand(host: Host) -> None:
     host.must(
         "systemctl disable --quiet ssh; systemctl stop ssh; mkdir -p /run/sshd; "
-        "pgrep -f 'sshd -f' >/dev/null || setsid /usr/sbin/sshd -f /etc/ssh/sshd_config"
+        "systemctl is-active -q by-hand || systemd-run -q --unit by-hand /usr/sbin/sshd -D"
     )

@@ -87,7 +87,7 @@ def test_a_target_that_is_not_there_and_one_that_is_masked() -> None:
         ("/etc/rc.local", "ip addr flush dev eth7", None),
         ("/etc/network/if-post-down.d/x", "ip link set eth0 down", None),
         ("/etc/systemd/system/x.service", "ExecStart=/sbin/ip route add blackhole 10.0.0.2", "blocked"),
-        ("/usr/local/lib/systemd/system/x.service", "ExecStart=/sbin/tc qdisc add dev eth0 netem loss 1%", "blocked"),
+        ("/usr/local/lib/systemd/system/x.service", "ExecStart=tc qdisc add dev eth0 netem loss 1%", "blocked"),
         ("/etc/rc.d/rc.local", "ip route add unreachable 10.0.0.2", "blocked"),
     ],
 )  # fmt: skip

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.probe import BootMounts, File, Mount
+from remedy.probe import BootMounts, File
 from remedy.values import Unknown
-from tests.unit.build import record
 from tests.unit.deploys.boot_bench import found, host
 
-THERE = BootMounts(there=frozenset({"UUID=1", "/dev/sda2"}), types=frozenset({"zfs"}))
+THERE = BootMounts(there=frozenset({"UUID=1", "/dev/sda2"}))
 
 
-def said(
-    *lines: str, known: object = THERE, mounts: tuple[Mount, ...] = ()
-) -> list[tuple[str, str]]:
+def said(*lines: str, known: object = THERE) -> list[tuple[str, str]]:
     content = "".join(f"{line}\n" for line in lines).encode()
     file = File(path="/etc/fstab", real_path="/etc/fstab", exists=True, content=content)
     state = host()
     state = state.model_copy(
-        update={"files": {**state.files, file.path: file}, "boot_mounts": known, "mounts": mounts}
+        update={"files": {**state.files, file.path: file}, "boot_mounts": known}
     )
     return [(f.kind.value, f.title) for f in found(state)]
 
@@ -42,24 +39,14 @@ def said(
         ("UUID=2 /data ext4 _netdev 0 0", None),
         ("# UUID=2 /data ext4 defaults 0 2", None),
         ("tmpfs /dev/shm tmpfs size=8g 0 0", None),
-        ("UUID=1 /data ext9 defaults 0 2", "blocked"),
         ("tank/data /data zfs defaults 0 0", None),
         ("UUID=2", None),
         ("", None),
     ],
 )
-def test_a_line_ends_the_boot_where_its_device_or_file_system_is_not_there(
-    line: str, kind: str | None
-) -> None:
+def test_a_line_ends_the_boot_where_its_device_is_not_there(line: str, kind: str | None) -> None:
     findings = said("proc /proc proc defaults 0 0", line)
     assert [found_kind for found_kind, _ in findings] == ([kind] if kind else [])
-
-
-def test_a_file_system_that_is_mounted_is_known() -> None:
-    line = "/dev/sda2 /data odd defaults 0 0"
-    mount = record(Mount, point="/data", kind="odd")
-    assert said(line, mounts=(mount,)) == []
-    assert len(said(line)) == 1
 
 
 def test_devices_that_were_not_read_are_unknown() -> None:

@@ -141,8 +141,10 @@ def test_routes_to_containers_of_others_have_the_hook_judged() -> None:
 def test_a_host_that_sends_nothing_on_is_named() -> None:
     findings = found("network_health", host("a", 1, forward="0"), host("b", 2))
     assert [finding.title for finding in findings] == [
-        "this host sends nothing on to its containers, to which other hosts have routes: "
-        "net.ipv4.ip_forward = 0"
+        (
+            "this host sends nothing on to its containers, to which other hosts have routes: "
+            "net.ipv4.ip_forward = 0"
+        )
     ]
     assert found("network_health", host("a", 1), host("b", 2)) == []
 
