@@ -20,9 +20,6 @@ from remedy.probe import LoginSession, Sshd
 WHEN = "after the next boot or reload of sshd"
 ROOT_BY_KEY = ("yes", "prohibit-password", "without-password")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - what sshd prints for any address
-_USUAL_KEYS = frozenset(
-    f"{folder}.ssh/authorized_keys{number}" for folder in ("", "%h/") for number in ("", "2")
-)
 _SOCKETS = tuple(
     f"/etc/systemd/system/sockets.target.wants/{name}.socket" for name in ("ssh", "sshd")
 )
@@ -52,15 +49,6 @@ def note_sshd(bench: Workbench[Any], accepted: Collection[str]) -> None:
             f"{sshd.refuses}: its unit has ConditionPathExists=!{sshd.refuses}",
             f"Remove it: rm {sshd.refuses}",
         )
-    for path in sshd.units:
-        shown = f"{path}: younger than the sshd that runs"
-        if path not in accepted:
-            bench.unknown(
-                "whether sshd is started as it was is not known: what systemd does for it was changed since",
-                shown,
-                "Try it while a session stays open: systemctl daemon-reload && systemctl restart ssh. If it is "
-                f'right, add to next_boot.accept in remedy.yaml: "{path}"',
-            )
     if sshd.errors:
         bench.blocked(
             f"{WHEN}, sshd does not start: {sshd.errors[0]}",
@@ -91,11 +79,8 @@ def _refusals(bench: Workbench[Any], sshd: Sshd) -> Iterator[Refusal]:
     yield from _of_users(sshd)
     if options.get("pubkeyauthentication") == ("no",):
         yield Refusal("it takes no keys", "pubkeyauthentication")
-    elif not _USUAL_KEYS.issuperset(options.get("authorizedkeysfile", ())):
-        what = (
-            f"it looks for keys of {sshd.user} elsewhere, and whether they are there is not known"
-        )
-        yield Refusal(what, "authorizedkeysfile", sure=False)
+    elif not (sshd.keys or _has(options, "authorizedkeyscommand", "trustedusercakeys")):
+        yield Refusal(f"it finds no keys of {sshd.user}", "authorizedkeysfile")
     methods = options.get("authenticationmethods", ("any",))
     if not {"any", "publickey"} & set(methods):
         yield Refusal("it asks for more than a key", "authenticationmethods")

@@ -24,7 +24,7 @@ class Sshd(Record):
         client: from which address.
         address: to which address of the host.
         port: to which port; 0 where that is not known.
-        units: files of systemd's that are younger than the sshd that runs.
+        keys: files with the user's keys that are there.
         refuses: a file by which Debian's unit does not start sshd; "" for none.
     """
 
@@ -34,7 +34,7 @@ class Sshd(Record):
     client: str = ""
     address: str = ""
     port: int = 0
-    units: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     refuses: str = ""
 
 
@@ -72,7 +72,7 @@ def parse_sshd(sections: Sections) -> Sshd | None:
         client=client,
         address=address,
         port=int(port[:5]),
-        units=tuple(rest for word, _, rest in lines if word == "unit"),
+        keys=tuple(rest for word, _, rest in rows if word == "keys"),
         refuses=next((rest for word, _, rest in lines if word == "refuses"), ""),
     )
 

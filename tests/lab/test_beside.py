@@ -15,12 +15,6 @@ FAULTS = {
     "firewall-by-mark": Seen(
         "firewall-ports", "a rule may drop packets", "nft delete table inet lab_beside", "unknown"
     ),
-    "firewall-marked": Seen(
-        "firewall-ports",
-        "a rule may drop packets",
-        "tc qdisc del dev $IF ingress; iptables-nft -F INPUT",
-        "unknown",
-    ),
     "firewall-loopback": Seen(
         "firewall-ports", "what processes of this host send to each other", "iptables-nft -F INPUT"
     ),

@@ -15,9 +15,7 @@ SSHD = {
     "sshd-broken": Seen("boot-differs", "sshd does not start: ", DROP_IN),
     "sshd-other-port": Seen("boot-differs", "it does not listen on 10.", DROP_IN),
     "sshd-other-users": Seen("boot-differs", "it lets in others, and not root", DROP_IN),
-    "sshd-without-keys": Seen(
-        "boot-differs", "it looks for keys of root elsewhere", DROP_IN, "unknown"
-    ),
+    "sshd-without-keys": Seen("boot-differs", "it finds no keys of root", DROP_IN),
     "sshd-not-to-be-run": Seen(
         "boot-differs", "sshd is not started: ", "rm /etc/ssh/sshd_not_to_be_run"
     ),
@@ -44,9 +42,6 @@ MORE = {
     ),
     "little-memory-of-logins": Seen(
         "session-limit", "gives shells only", "rm /etc/profile.d/limits.sh"
-    ),
-    "few-cpus": Seen(
-        "session-limit", "run on the CPUs 0 alone", "rm -r /etc/systemd/system/user.slice.d"
     ),
     "preloaded-library": Seen(
         "env-not-propagated",

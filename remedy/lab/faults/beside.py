@@ -22,16 +22,6 @@ def firewall_by_mark(host: Host) -> None:
     )
 
 
-@fault("firewall-marked", "traffic control marks what peers send, and iptables drops that mark")
-def firewall_marked(host: Host) -> None:
-    interface, rule = host.record.cluster_interface, "INPUT -p tcp -m mark --mark 0x2a -j DROP"
-    host.must(
-        f"tc qdisc replace dev {interface} ingress; tc filter replace dev {interface} ingress protocol ip"
-        f" pref 9 matchall action skbedit mark 42; "
-        f"iptables-nft -C {rule} 2>/dev/null || iptables-nft -A {rule}"
-    )
-
-
 @fault(
     "firewall-loopback",
     "iptables drops what the host's processes send to each other by its own address",
@@ -62,13 +52,14 @@ def firewall_forward(host: Host) -> None:
 
 
 @fault(
-    "firewall-dormant", "a table of nftables that drops everything is dormant: no packet passes it"
+    "firewall-dormant",
+    "a table of nftables that drops what goes to high ports is dormant: no packet passes it",
 )
 def firewall_dormant(host: Host) -> None:
     _load(
         host,
-        "flags dormant\nchain in { type filter hook input priority 0; policy drop;\n"
-        "tcp dport 1-65535 drop\n}\n",
+        "flags dormant\nchain in { type filter hook input priority 0; policy accept;\n"
+        "tcp dport 1024-65535 drop\n}\n",
     )
 
 

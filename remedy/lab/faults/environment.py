@@ -158,8 +158,3 @@ def preloaded_library(host: Host) -> None:
         "$(find /usr/lib -name 'libdl.so.2' | head -1) /usr/local/lib/libsite.so"
     )
     host.write("/etc/ld.so.preload", b"/usr/local/lib/libsite.so\n")
-
-
-@fault("few-cpus", "systemd lets sessions of users run on one CPU")
-def few_cpus(host: Host) -> None:
-    _append(host, "/etc/systemd/system/user.slice.d/cpus.conf", b"[Slice]\nAllowedCPUs=0\n")

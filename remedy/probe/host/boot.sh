@@ -7,10 +7,6 @@ sshd_settings() {
     asks sshd || return
     path=/etc/ssh/sshd_not_to_be_run
     [ ! -e "$path" ] || printf 'refuses %s\n' "$path"
-    unit=/etc/systemd/system/ssh
-    for path in $unit.s* $unit.s*.d/*.conf ${unit}d.s* ${unit}d.s*.d/*.conf; do
-        case $path in *remedy*) ;; *) [ -d "$path" ] || ! is_unread "$path" || printf 'unit %s\n' "$path" ;; esac
-    done
     changed=
     for path in /etc/ssh /etc/ssh/sshd_config* /etc/ssh/sshd_config.d/* /etc/ssh/ssh_host_*_key /etc/default/ssh \
         /etc/sysconfig/sshd; do
@@ -36,6 +32,12 @@ sshd_settings() {
     answer=$("$(command -v sshd)" -T $sshd_options -C \
         "user=$user,host=${1:-::1},addr=${1:-::1},laddr=${3:-::1},lport=${4:-22}" 2>&1 </dev/null)
     printf 'ended %s\n%s\n' "$?" "$answer"
+    answer=${answer#*authorizedkeysfile }
+    for path in ${answer%%"$nl"*}; do
+        case $path in *%u*) path=${path%%%u*}$user${path#*%u} ;; esac
+        case $path in /*) ;; *) eval "path=~$user/\${path#%h/}" ;; esac
+        [ ! -s "$path" ] || printf 'keys %s\n' "$path"
+    done
     set +f
 }
 

@@ -33,6 +33,7 @@ def titles(*, present: tuple[str, ...] = (), **given: Any) -> list[str]:
             "client": "192.0.2.9",
             "address": "10.0.0.1",
             "port": 22,
+            "keys": ("/root/.ssh/authorized_keys",),
             **facts,
         }
     )
@@ -67,8 +68,9 @@ def test_a_configuration_that_lets_the_same_login_in_is_fine() -> None:
         ({"allowgroups": ("wheel",)}, "it asks for the groups of root"),
         ({"denygroups": ("wheel",)}, "it asks for the groups of root"),
         ({"pubkeyauthentication": ("no",)}, "it takes no keys"),
-        ({"authorizedkeysfile": ("/etc/ssh/keys/%u",)}, "it looks for keys of root elsewhere"),
-        ({"authorizedkeysfile": ("%h/.ssh/authorized_keys",)}, None),
+        ({"keys": ()}, "it finds no keys of root"),
+        ({"keys": (), "authorizedkeyscommand": ("/usr/bin/sss_ssh_authorizedkeys",)}, None),
+        ({"keys": (), "trustedusercakeys": ("/etc/ssh/ca.pub",)}, None),
         ({"authenticationmethods": ("publickey,password",)}, "it asks for more than a key"),
         ({"authenticationmethods": ("password", "publickey")}, None),
         ({"forcecommand": ("/usr/bin/menu",)}, "it runs a command of its own"),
@@ -101,13 +103,12 @@ def test_what_is_not_known_is_not_fine() -> None:
     assert (finding.kind.value, finding.evidence) == ("unknown", ("asking needs root",))
 
 
-def test_a_unit_that_was_changed_and_a_file_that_keeps_it_off() -> None:
-    path = "/etc/systemd/system/ssh.service.d/site.conf"
-    state = host().model_copy(update={"sshd": Sshd(units=(path,), refuses="/etc/ssh/no")})
-    kinds = [
-        (finding.kind.value, finding.evidence[0].partition(":")[0]) for finding in found(state)
-    ]
-    assert kinds == [("blocked", "/etc/ssh/no"), ("unknown", path)]
+def test_a_file_that_keeps_the_unit_off() -> None:
+    (finding,) = found(host().model_copy(update={"sshd": Sshd(refuses="/etc/ssh/no")}))
+    assert (finding.kind.value, finding.title) == (
+        "blocked",
+        "after the next boot, sshd is not started: /etc/ssh/no is there",
+    )
 
 
 def test_a_line_is_accepted_by_its_text() -> None:

@@ -29,10 +29,8 @@ def sshd(text: str, status: str = "ok") -> object:
 
 
 def test_what_sshd_prints_is_read_by_keyword() -> None:
-    head = (
-        "unit /etc/systemd/system/ssh.service.d/a.conf\nconnection me 192.0.2.9 50000 10.0.0.1 22\n"
-    )
-    found = sshd(f"{head}ended 0\n{ANSWER}")
+    head = "connection me 192.0.2.9 50000 10.0.0.1 22\n"
+    found = sshd(f"{head}ended 0\n{ANSWER}keys /home/me/.ssh/authorized_keys\n")
     assert isinstance(found, Sshd)
     assert found.options["allowusers"] == ("root", "operator")
     assert found.options["permitrootlogin"] == ("yes",)
@@ -42,7 +40,7 @@ def test_what_sshd_prints_is_read_by_keyword() -> None:
         "10.0.0.1",
         22,
     )
-    assert found.units == ("/etc/systemd/system/ssh.service.d/a.conf",)
+    assert found.keys == ("/home/me/.ssh/authorized_keys",)
     assert found.errors == ()
 
 
@@ -80,7 +78,6 @@ def run(folder: Path, shell: str) -> HostState:
         "/etc/ssh",
         "/run/sshd.pid",
         "/etc/fstab",
-        "/etc/systemd/system/ssh",
         "/dev/disk",
     ):
         assert path in text
