@@ -42,7 +42,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 _ON_A_DEVICE = re.compile(r"(?:[A-Z]+=|/dev/)")
 
 
-class Entry(NamedTuple):
+class FstabLine(NamedTuple):
     """A line of the file: what is mounted where, as what, with which options."""
 
     line: int
@@ -79,7 +79,7 @@ def note_mounts(bench: Workbench[Any], accepted: Collection[str]) -> None:
         )
 
 
-def entries(file: File) -> Iterator[Entry]:
+def entries(file: File) -> Iterator[FstabLine]:
     """Yield the lines of a file that a boot has to carry out."""
     for number, line in enumerate(file.content.decode("utf-8", "replace").splitlines(), 1):
         words = line.split()
@@ -90,10 +90,10 @@ def entries(file: File) -> Iterator[Entry]:
         if names & LENIENT or words[2] in NETWORK or words[2].startswith("fuse"):
             continue
         point = _OCTAL.sub(lambda match: chr(int(match[1], 8)), words[1])
-        yield Entry(number, words[0], point, words[2], options, " ".join(words))
+        yield FstabLine(number, words[0], point, words[2], options, " ".join(words))
 
 
-def _why_not(entry: Entry, known: BootMounts) -> str:
+def _why_not(entry: FstabLine, known: BootMounts) -> str:
     """Return why an entry cannot be mounted, in words; "" where nothing says so."""
     if not _ON_A_DEVICE.match(entry.source) or entry.source in known.there:
         return ""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from remedy.bounds import fits_name
 from remedy.plan import Workbench
 from remedy.probe import LoginSession, Sshd
 
@@ -130,13 +130,9 @@ def _is_among(sshd: Sshd, patterns: Collection[str]) -> bool:
     """Return whether a list of patterns, USER or USER@HOST, has this login."""
     for pattern in patterns:
         user, _, host = pattern.partition("@")
-        if _matches(sshd.user, user) and (not host or _from(sshd.client, host)):
+        if fits_name(sshd.user, user) and (not host or _from(sshd.client, host)):
             return True
     return False
-
-
-def _matches(text: str, pattern: str) -> bool:
-    return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
 def _from(client: str, hosts: str) -> bool:
@@ -145,7 +141,7 @@ def _from(client: str, hosts: str) -> bool:
         try:
             inside = ipaddress.ip_address(client) in ipaddress.ip_network(host, strict=False)
         except ValueError:
-            inside = _matches(client, host)
+            inside = fits_name(client, host)
         if inside:
             return True
     return False

@@ -103,6 +103,11 @@ def _judge(way: Way, place: Place) -> Loss | None:
         return None  # address translation of old kernels
     if way.outcome == "local":
         return Loss(way.peers, "this host keeps what it sends to {peers} for itself", route)
+    return _judge_unicast(way, route, place)
+
+
+def _judge_unicast(way: Way, route: FibRoute, place: Place) -> Loss | None:
+    """Return what is wrong with a way that leads out, or to this host."""
     by_interface = _judge_interface if route.interface else _judge_hops
     loss = by_interface(way.peers, route, place) or _judge_metrics(way.peers, route, place)
     if loss is not None and not way.certain:

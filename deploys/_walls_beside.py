@@ -15,7 +15,7 @@ from remedy.deploys import _interfaces as nic
 from remedy.deploys._walls import MOST_DOUBTS, Reasons, accept, evidence_of, report_powerless
 from remedy.firewall import spans
 from remedy.firewall.boot.armed import PacketQuestion
-from remedy.firewall.forward import Side, forwarded
+from remedy.firewall.forward import ContainerSide, forwarded
 from remedy.firewall.hooks import Gate, Path
 from remedy.firewall.spans import Spans
 from remedy.firewall.walls import Wall, rules_in_force
@@ -117,11 +117,11 @@ Found = tuple[tuple[Spans, str], ...]
 """Networks, each with the interface by which a host reaches it."""
 
 
-def _sides(fleet: Fleet, host: HostState) -> tuple[Side, Side]:
+def _sides(fleet: Fleet, host: HostState) -> tuple[ContainerSide, ContainerSide]:
     """Return the networks of a host's containers to which others have routes, and those of theirs."""
     known = _containers(fleet).get(host.host)
     if known is None:
-        return Side((), ()), Side((), ())
+        return ContainerSide((), ()), ContainerSide((), ())
     own, routed = known
     others = [pair for name, pair in _containers(fleet).items() if name != host.host]
     asked = spans.merge(span for _, theirs in others for each, _ in theirs for span in each)
@@ -129,11 +129,11 @@ def _sides(fleet: Fleet, host: HostState) -> tuple[Side, Side]:
     return _side(own, asked), _side(routed, there)
 
 
-def _side(found: Found, within: Spans) -> Side:
+def _side(found: Found, within: Spans) -> ContainerSide:
     common = [(spans.meet(networks, within), name) for networks, name in found]
     real = [(networks, name) for networks, name in common if networks]
     networks = spans.merge(span for each, _ in real for span in each)
-    return Side(networks, tuple(dict.fromkeys(name for _, name in real)))
+    return ContainerSide(networks, tuple(dict.fromkeys(name for _, name in real)))
 
 
 @once_a_fleet

@@ -31,8 +31,8 @@ PRELOAD, LIBRARY = "/etc/ld.so.preload", "/usr/lib/libsite.so"
 
 
 class LaunchingSpec(SpecSection):
-    """``fan_out``: how many ssh sessions are opened to one host at once; most on a jump host. ``accept``:
-    libraries that each program may load first, by their paths.
+    """``fan_out``: how many ssh sessions are opened to one host at once; most on a jump host;
+    ``accept``: libraries that each program may load first, by their paths.
     """
 
     fan_out: int = Field(default=10, ge=1)

@@ -78,6 +78,9 @@ _DYNAMIC = re.compile(
     r"|iface\s+\S+\s+inet\s+dhcp)"
 )
 _TYPE = re.compile(r"\s*(?:type|Type)\s*[:=]")
+_WORD = re.compile(r"[^\s\"';&|()]+")
+_DOWN, _AWAY = frozenset(("down", "ifdown")), frozenset(("flush", "del", "delete"))
+_ADDR = frozenset(("addr", "address", "a"))
 
 
 COMMANDS = (
@@ -320,13 +323,10 @@ def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
 
 def _note_down(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name commands that take the cluster interface down, or its address away."""
-    name = re.escape(place.carrier.name)
-    takes = re.compile(
-        rf"\bip\s(?:.*\s)?link\s+set\s+(?:dev\s+)?{name}\s(?:.*\s)?down\b|\bif(?:down|config)\s+{name}(?:\s+down)?\s*$"
-        rf"|\bip\s(?:.*\s)?addr(?:ess)?\s+(?:flush|del|delete)\s.*\b{name}\b"
-    )
     for line in _lines(bench.host, mentions, SCRIPTS):
-        if takes.search(line.mention.text) and not any(p in line.mention.path for p in NOT_AT_BOOT):
+        words = set(_WORD.findall(line.mention.text))
+        takes = place.carrier.name in words and (_DOWN & words or (_AWAY & words and _ADDR & words))
+        if takes and not any(part in line.mention.path for part in NOT_AT_BOOT):
             bench.blocked(
                 f"after the next boot, a script takes {place.carrier.name} down, or its address away",
                 line.shown,

@@ -24,7 +24,7 @@ _OF_SOME = frozenset(("iif", "oif", "saddr", "daddr", "mark", "connection-mark",
 
 
 @dataclass(frozen=True)
-class Side:
+class ContainerSide:
     """Networks of containers, and the interfaces by which they are reached."""
 
     networks: Spans
@@ -32,7 +32,7 @@ class Side:
 
 
 def forwarded(
-    tables: Tables, near: Side, far: Side, accepted: frozenset[str] = frozenset()
+    tables: Tables, near: ContainerSide, far: ContainerSide, accepted: frozenset[str] = frozenset()
 ) -> Iterator[Gate]:
     """Yield the base chains by which packets are sent on, with what each does.
 
@@ -42,7 +42,10 @@ def forwarded(
         far: of those of other hosts.
         accepted: the words of uncertain rules that the user has accepted.
     """
-    ways: tuple[tuple[Way, Side, Side], ...] = (("in", far, near), ("out", near, far))
+    ways: tuple[tuple[Way, ContainerSide, ContainerSide], ...] = (
+        ("in", far, near),
+        ("out", near, far),
+    )
     for way, source, target in ways:
         flow = Flow(way, source.interfaces, local=near.networks, onward=target.interfaces)
         parts = (

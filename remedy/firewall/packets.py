@@ -183,23 +183,24 @@ def _positive(condition: Condition, flow: Flow) -> Answer:
             return None  # a group that many hosts are in, or whoever has asked (RFC 4861)
         if (address == "saddr") is (flow.way == "in"):
             return PEERS, _numbers(values)
-        if flow.local:
-            common = spans.meet(_numbers(values), flow.local)
-            return True if common == flow.local else None if common else False
-        return None if flow.address is None else spans.holds(_numbers(values), flow.address)
+        return _of_this_side(_numbers(values), flow)
     if field == "connection-mark":
         return None if flow.connection_marks else spans.holds(_numbers(values), 0)
     return _of_words(field, _words(values), flow)
 
 
+def _of_this_side(numbers: Spans, flow: Flow) -> bool | None:
+    """Return whether the addresses on this side are among some; None: some of them, or not known."""
+    if not flow.local:
+        return None if flow.address is None else spans.holds(numbers, flow.address)
+    common = spans.meet(numbers, flow.local)
+    return True if common == flow.local else None if common else False
+
+
 def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
     """Return the answer to a condition whose values are words."""
     if field in ("iif", "oif"):
-        if flow.onward:
-            return _by_interface(words, flow.interfaces if field == "iif" else flow.onward)
-        if (field == "iif") is not (flow.way == "in"):
-            return False
-        return _by_interface(words, flow.interfaces)
+        return _of_device(field, words, flow)
     if field == "bridge-name":
         return flow.bridged and _matches(words, flow.bridge)
     if field in ("fib-daddr", "fib-saddr"):
@@ -223,6 +224,13 @@ def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
             "packet-type": ("host",),
         }
     return not words.isdisjoint(known[field]) if field in known else None
+
+
+def _of_device(field: str, words: frozenset[str], flow: Flow) -> bool | None:
+    """Return the answer to a condition on the interface by which packets come, or leave."""
+    if flow.onward:
+        return _by_interface(words, flow.interfaces if field == "iif" else flow.onward)
+    return (field == "iif") is (flow.way == "in") and _by_interface(words, flow.interfaces)
 
 
 _OF_DISCOVERY: Mapping[str, tuple[str, ...]] = {

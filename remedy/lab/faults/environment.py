@@ -153,8 +153,6 @@ def little_memory_of_logins(host: Host) -> None:
 
 @fault("preloaded-library", "each program of the host loads a library first (/etc/ld.so.preload)")
 def preloaded_library(host: Host) -> None:
-    host.must(
-        "cp /lib/x86_64-linux-gnu/libdl.so.2 /usr/local/lib/libsite.so 2>/dev/null || cp "
-        "$(find /usr/lib -name 'libdl.so.2' | head -1) /usr/local/lib/libsite.so"
-    )
-    host.write("/etc/ld.so.preload", b"/usr/local/lib/libsite.so\n")
+    library = "/usr/local/lib/libsite.so"
+    host.must(f"[ -s {library} ] || cp $(find /usr/lib -name 'libdl.so.2' | head -1) {library}")
+    host.write("/etc/ld.so.preload", f"{library}\n".encode())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remedy.firewall import spans
-from remedy.firewall.forward import Side, forwarded
+from remedy.firewall.forward import ContainerSide, forwarded
 from remedy.firewall.hooks import Gate, Tables
 from remedy.plan import Finding, make_plan
 from remedy.probe import (
@@ -17,15 +17,15 @@ from remedy.probe import (
     HostState,
     Interface,
     Network,
+    NftChain,
     Routing,
     Sysctls,
 )
 from tests.unit.build import NO_FIREWALL, WHEN, fleet, host_state, record
 from tests.unit.firewall.firewall_bench import NO_NFT
-from tests.unit.firewall.test_hooks import chain
 
-NEAR = Side(spans.of_networks(["10.77.1.0/24"]), ("cni0",))
-FAR = Side(spans.of_networks(["10.77.2.0/24", "10.77.3.0/24"]), ("eth0",))
+NEAR = ContainerSide(spans.of_networks(["10.77.1.0/24"]), ("cni0",))
+FAR = ContainerSide(spans.of_networks(["10.77.2.0/24", "10.77.3.0/24"]), ("eth0",))
 HEAD = "*filter\n:INPUT ACCEPT\n:FORWARD {}\n:OUTPUT ACCEPT\n"
 
 
@@ -72,7 +72,8 @@ def test_what_depends_on_more_than_the_container_is_a_doubt() -> None:
 
 
 def test_chains_of_nftables_count() -> None:
-    ruleset = NO_NFT.model_copy(update={"chains": (chain("inet", "forward", policy="drop"),)})
+    chain = NftChain("inet", "t", "forward0", "forward", 0, "drop", ())
+    ruleset = NO_NFT.model_copy(update={"chains": (chain,)})
     found = list(forwarded(Tables(ruleset, {}), NEAR, FAR))
     assert [gate.place for gate in found if gate.judgement.dropped] == ["inet t forward0"] * 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from remedy.firewall.hooks import Tables, gates
 from remedy.firewall.marks import ANY_BIT, NOT_GIVEN, asks_for_another, given_by
 from remedy.firewall.packets import Condition
+from remedy.firewall.traffic import Judgement
+from remedy.probe import NftChain, NftRule
 from tests.unit.firewall.firewall_bench import (
     NO_NFT,
     TRAFFIC,
@@ -17,7 +20,6 @@ from tests.unit.firewall.firewall_bench import (
     is_dropped,
     judgements,
 )
-from tests.unit.firewall.test_hooks import chain, passed
 
 HEAD = "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n"
 DROPS = "-A OUTPUT -m mark --mark 0x29 -j DROP"
@@ -56,10 +58,16 @@ def test_of_nftables_too() -> None:
     match = {"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": 41}}
     gives = {"mangle": {"key": {"meta": {"key": "mark"}}, "value": 41}}
     udp = {"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "udp"}}
-    alone = passed(chain("inet", "output", [match, {"drop": None}]))
-    assert [doubt.unread for gate in alone for doubt in gate.judgement.doubts] == [(NOT_GIVEN,)]
-    given = passed(chain("inet", "output", [udp, gives], [match, {"drop": None}]))
-    assert [gate.judgement.doubts for gate in given] == [()]
+    alone = of_nft([match, {"drop": None}])
+    assert [doubt.unread for judgement in alone for doubt in judgement.doubts] == [(NOT_GIVEN,)]
+    assert [judgement.doubts for judgement in of_nft([udp, gives], [match, {"drop": None}])] == [()]
+
+
+def of_nft(*expressions: object) -> list[Judgement]:
+    """Return what a chain of nftables does with what goes out."""
+    rules = tuple(NftRule(at, "", json.dumps(each)) for at, each in enumerate(expressions, 1))
+    chain = NftChain("inet", "t", "out", "output", 0, "accept", rules)
+    return judgements(nft=NO_NFT.model_copy(update={"chains": (chain,)}))
 
 
 def test_traffic_control_marks_what_comes_in() -> None:
