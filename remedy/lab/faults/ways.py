@@ -132,7 +132,7 @@ def queue_short(host: Host) -> None:
 def rule_for_some_users(host: Host) -> None:
     rule = "uidrange 0-65535 lookup 77 priority 93"
     host.must(
-        f"ip link set dev docker0 up; ip route replace default dev docker0 table 77; "
+        f"ip link set dev docker0 up; ip route replace {host.lab.cluster} dev docker0 table 77; "
         f"ip rule del {rule} 2>/dev/null; ip rule add {rule}"
     )
 
