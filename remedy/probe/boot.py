@@ -53,32 +53,38 @@ def parse_sshd(sections: Sections) -> Sshd | None:
     if sections.absent("sshd"):
         return None
     head, _, answer = sections.text("sshd").partition("\nended ")
-    lines = [line.partition(" ") for line in head.splitlines()]
-    connection = next((rest.split() for word, _, rest in lines if word == "connection"), [])
+    lines = head.splitlines()
     status, *said = answer.splitlines() or [""]
     if len(said) > MOST_LINES:
         raise NoAnswerError("sshd says more of its configuration than is read")
     if status in _NO_ANSWER:
         raise NoAnswerError(f"sshd -T gave no answer: it ended with {status}")
-    rows = [line.partition(" ") for line in said]
-    known = dict.fromkeys(word for word, blank, _ in rows if blank and _KEYWORD.fullmatch(word))
-    values = {key: _values(rest for word, _, rest in rows if word == key) for key in known}
-    port = connection[4] if len(connection) > 4 and connection[4].isdecimal() else "0"
-    user, client, _, address = (*connection, "", "", "", "")[:4]
+    connection = [*" ".join(_after("connection", lines)).split(), "", "", "", "", ""]
     return Sshd(
         errors=() if status in ("", "0") else _errors(said),
-        options={} if status != "0" else values,
-        user=user,
-        client=client,
-        address=address,
-        port=int(port[:5]),
-        keys=tuple(rest for word, _, rest in rows if word == "keys"),
-        refuses=next((rest for word, _, rest in lines if word == "refuses"), ""),
+        options=_options(said) if status == "0" else {},
+        user=connection[0],
+        client=connection[1],
+        address=connection[3],
+        port=int(connection[4][:5]) if connection[4].isdecimal() else 0,
+        keys=_after("keys", said),
+        refuses=next(iter(_after("refuses", lines)), ""),
     )
 
 
-def _values(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word for text in texts for word in text.split())
+def _after(word: str, lines: Iterable[str]) -> tuple[str, ...]:
+    """Return what comes after a word at the beginning of lines."""
+    return tuple(line.removeprefix(f"{word} ") for line in lines if line.startswith(f"{word} "))
+
+
+def _options(said: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the values of each keyword, of all its lines together."""
+    options: dict[str, tuple[str, ...]] = {}
+    for line in said:
+        word, blank, rest = line.partition(" ")
+        if blank and _KEYWORD.fullmatch(word):
+            options[word] = (*options.get(word, ()), *rest.split())
+    return options
 
 
 def _errors(said: list[str]) -> tuple[str, ...]:
