@@ -20,15 +20,24 @@ from remedy.probe import Mention
 
 SCRIPTS = (
     *("/etc/network/if-", "/etc/NetworkManager/dispatcher.d/", "/etc/networkd-dispatcher/"),
-    "/etc/rc.local",
+    *(
+        "/etc/rc.local",
+        "/etc/rc.d/",
+        "/etc/init.d/",
+        "/etc/dhcp/",
+        "/etc/ufw/before.init",
+        "/etc/ufw/after.init",
+    ),
 )
 """Scripts; other files that run something at boot have a command on a line."""
 
-_NOT_AT_BOOT = ("if-down.d/", "if-post-down.d/", "/pre-down.d/", "/off.d/")
+NOT_AT_BOOT = ("if-down.d/", "if-post-down.d/", "/pre-down.d/", "/off.d/")
 _DIRECTIVE = re.compile(
     r"(?:ExecStart(?:Pre|Post)?\s*=\s*[-@:+!|]*|(?:pre-|post-)?up\s+|@reboot\s+(?:\S+\s+)?)(?=\S)"
 )
-_UNITS = "/etc/systemd/system/"
+_UNITS = ("/etc/systemd/system/", "/usr/local/lib/systemd/system/")
+_OF_ONE_USER = "/var/spool/cron/"
+_REBOOT = re.compile(r"@reboot\s+")
 _OPERATORS = frozenset("();<>|&")
 _KEYWORDS = frozenset(
     ("if", "elif", "while", "until", "for", "case", "then", "else", "do", "{", "select")
@@ -105,11 +114,15 @@ _OUTLINE = re.compile(
 def writes_of(mention: Mention, outline: Outline) -> Iterator[Write]:
     """Yield what a line of a file that runs something at boot writes."""
     path, text = mention.path, mention.text.strip()
-    if any(part in path for part in _NOT_AT_BOOT):
+    if any(part in path for part in NOT_AT_BOOT):
         return
     runs: bool | None = True
     if path.startswith(SCRIPTS):
         runs = outline.runs(mention)
+    elif path.startswith(_OF_ONE_USER):  # there a line of cron has no name of a user
+        if (match := _REBOOT.match(text)) is None:
+            return
+        text = text[match.end() :]
     elif directive := _DIRECTIVE.match(text):
         text = text[directive.end() :]
         runs = None if path.startswith(_UNITS) else True  # whether the unit is started is not known
@@ -163,7 +176,17 @@ def _of_command(command: Sequence[str]) -> Iterator[Write]:
     elif name == "sysctl":
         yield from _of_sysctl(words[1:])
     elif name not in _PRINTS:
+        if name in ("ip", "ifconfig"):
+            yield from _of_link(words[1:])
         yield from _anywhere(" ".join(words))
+
+
+def _of_link(words: Sequence[str]) -> Iterator[Write]:
+    """Yield the MTU that `ip link set DEVICE mtu N` or `ifconfig DEVICE mtu N` gives an interface."""
+    pairs = dict(pairwise(words))
+    device = pairs.get("dev") or pairs.get("set") or (words[0] if words else "")
+    if "mtu" in pairs and "$" not in device and ("set" in words or words[1:2] == ["mtu"]):
+        yield _write(f"/sys/class/net/{device}/mtu", pairs["mtu"])
 
 
 def _goes_before(word: str) -> bool:

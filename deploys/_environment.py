@@ -44,6 +44,15 @@ DEBUG: Mapping[str, tuple[str, str]] = {
     "CUDA_LAUNCH_BLOCKING": ("env-not-propagated", "every kernel is waited for"),
 }
 """Switches for finding faults: left behind they cost speed, or hide what is wrong."""
+LIBRARIES: Mapping[str, str] = {
+    # name -> what it does to each program (resolver(5), gethostbyname(3), host.conf(5), ld.so(8))
+    "HOSTALIASES": "names of hosts stand for others",
+    "LOCALDOMAIN": "names are looked for in another domain",
+    "RES_OPTIONS": "names are asked for in another way",
+    "RESOLV_HOST_CONF": "names are resolved by another file than /etc/host.conf",
+    "LD_PRELOAD": "every program loads that library first",
+    "LD_AUDIT": "that library sees what every program loads",
+}
 SHELL_FILES = frozenset(("BASH_ENV",))
 """What names a file that each shell reads which runs a command over ssh (bash(1), INVOCATION)."""
 CONTAINER_DAEMONS = ("dockerd", "containerd")  # no container gets what they have
@@ -189,8 +198,21 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
             )
 
 
+def _note_of_libraries(around: Surroundings) -> None:
+    """Report what changes how every program of a job resolves names, or what it loads."""
+    for setting in around.settings:
+        if setting.name in LIBRARIES and not setting.inert and setting.value:
+            around.bench.report(
+                f"{setting.path} sets {setting.name}={setting.value}: {LIBRARIES[setting.name]}",
+                (setting.shown, *_reach_of(setting)),
+                f"Remove line {setting.line} of {setting.path}, if nothing needs it.",
+                label="env-not-propagated",
+            )
+
+
 def advise(around: Surroundings, sole_values: Mapping[str, str | None]) -> None:
     """Report debug switches, and lines that do not mean what they seem to."""
+    _note_of_libraries(around)
     for setting in around.settings:
         fixed = setting.target is not None
         if is_debug(setting) and not (fixed and sole_values.get(setting.name, "") is None):

@@ -17,6 +17,11 @@ from remedy.text import is_number
 
 SMALLEST_MTU = 1280
 """Bytes that every link carries where IPv6 is spoken (RFC 8200); no path of a cluster has less."""
+_LEAST_METRICS = (
+    ("window", 16_384, "few bytes at a time"),
+    ("advmss", 536, "small packets"),
+)
+"""Metrics of routes that hold connections back (ip-route(8)), with what each has to be at least."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,15 @@ def _judge(way: Way, place: Place) -> Loss | None:
         return None  # address translation of old kernels
     if way.outcome == "local":
         return Loss(way.peers, "this host keeps what it sends to {peers} for itself", route)
+    return _judge_unicast(way, route, place)
+
+
+def _judge_unicast(way: Way, route: FibRoute, place: Place) -> Loss | None:
+    """Return what is wrong with a way that leads out, or to this host."""
     by_interface = _judge_interface if route.interface else _judge_hops
     loss = by_interface(way.peers, route, place) or _judge_metrics(way.peers, route, place)
+    if loss is not None and not way.certain:
+        loss = replace(loss, title=f"{loss.title}, of some packets", doubt=True)
     if loss is not None and way.rule is not None and way.rule.table != "main":
         return replace(loss, rule=way.rule)
     return loss
@@ -132,10 +144,16 @@ def _judge_interface(peers: Spans, route: FibRoute, place: Place) -> Loss | None
 def _judge_hops(peers: Spans, route: FibRoute, place: Place) -> Loss | None:
     """Return what is wrong with a route of several ways, of which the kernel takes any."""
     near = bool(spans.meet(peers, place.subnet))
-    for name in hops_of(route):
+    for name, gateway in hops_of(route):
         interface = place.network.interface(name)
         if near and name not in place.rails:
             by = f"leaves by {name}, and not by {place.carrier.name}, which is in their network"
+        elif near and gateway:
+            title = (
+                f"a part of what this host sends to {{peers}} goes through {gateway}, though they are on the "
+                "same network"
+            )
+            return Loss(peers, title, route, doubt=True)
         elif not near and interface is not None and nic.internal(interface, place.network):
             by = f"goes to {name}, which leads nowhere"
         else:
@@ -156,6 +174,11 @@ def _judge_metrics(peers: Spans, route: FibRoute, place: Place) -> Loss | None:
     if is_number(mtu) and int(mtu) < min(SMALLEST_MTU, place.carrier.mtu):
         title = f"a route cuts {sent} into packets of {mtu} bytes"
         return Loss(peers, title, route, doubt=True)
+    for metric, least, what in _LEAST_METRICS:
+        value = values.get(metric, "")
+        if is_number(value) and int(value) < least:
+            title = f"a route has peers send {what} ({metric} {value}) in answer to {sent}"
+            return Loss(peers, title, route, doubt=True)
     return None
 
 

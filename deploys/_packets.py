@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Set
 from ipaddress import ip_interface
 
 from remedy.firewall import spans
@@ -10,8 +12,9 @@ from remedy.firewall.ports import kernel_range
 from remedy.firewall.spans import Spans
 from remedy.plan import Fleet
 from remedy.plan.fleet import once_a_fleet
-from remedy.probe import HostState, Interface, Network, Sysctls
+from remedy.probe import HostState, Interface, Network, Queueing, Sysctls
 
+_MARKS = re.compile(r"\bskbedit\b.*\bmark \S")
 UNPRIVILEGED = (1024, 65535)
 """Ports from which a host may connect whose own range is not known."""
 
@@ -55,6 +58,18 @@ def path_of(host: HostState, address: str | None, peers: Spans) -> Path:
         tuple(below),
         carrier.kind == "bridge",
         _symmetric(network, carrier, address, peers),
+        _marks_what_comes(host, {carrier.name, *below}),
+    )
+
+
+def _marks_what_comes(host: HostState, names: Set[str]) -> bool:
+    """Return whether a filter of traffic control gives marks to what comes in by one of some interfaces."""
+    filters = host.queueing.filters if isinstance(host.queueing, Queueing) else ()
+    return any(
+        each.interface in names
+        and each.direction == "ingress"
+        and _MARKS.search(" ".join(each.text))
+        for each in filters
     )
 
 

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from remedy.edit.variables import Syntax, variables
-from remedy.probe import HostState, Mention
+from remedy.probe import HostState, Kernel, Mention
 from remedy.values import Unknown
 
 SERVICES = "every service of systemd (slurmd, kubelet, ray)"
@@ -60,6 +60,8 @@ _PLACES: tuple[tuple[str, Syntax, str], ...] = (
     ("*/.ssh/rc", Syntax.SHELL, SSH),
     ("/etc/crontab", Syntax.PLAIN, "jobs of cron"),
     ("/etc/cron.d/*", Syntax.PLAIN, "jobs of cron"),
+    ("/var/spool/cron/crontabs/*", Syntax.PLAIN, "jobs of cron"),
+    ("/var/spool/cron/tabs/*", Syntax.PLAIN, "jobs of cron"),
     ("*/environment.d/*.conf", Syntax.PLAIN, USER_SERVICES),
     ("*/systemd/system.conf", Syntax.UNIT, SERVICES),
     ("*/systemd/system.conf.d/*.conf", Syntax.UNIT, SERVICES),
@@ -111,6 +113,7 @@ class PlacedVariable:
 
 def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
     """Yield what the files that are only searched set, in the order in which they were found."""
+    yield from _of_command_line(host)
     if isinstance(host.mentions, Unknown):
         return
     named = _named_files(host.mentions)
@@ -126,6 +129,15 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
         for name, value in variables(mention.text, syntax):
             shown = FilePlace(syntax, place.reach, reason)
             yield PlacedVariable(mention.path, mention.line, name, value, shown)
+
+
+def _of_command_line(host: HostState) -> Iterator[PlacedVariable]:
+    """Yield what the kernel's command line has systemd give to all services (systemd(1), systemd.setenv=)."""
+    words = host.kernel.command_line.split() if isinstance(host.kernel, Kernel) else ()
+    for word in words:
+        name, equals, value = word.removeprefix("systemd.setenv=").partition("=")
+        if word.startswith("systemd.setenv=") and equals:
+            yield PlacedVariable("/proc/cmdline", 1, name, value, FilePlace(Syntax.PLAIN, SERVICES))
 
 
 def _syntax_of(mention: Mention, usual: Syntax) -> Syntax:

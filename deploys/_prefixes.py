@@ -26,7 +26,7 @@ def note_prefix(bench: Workbench[Any], place: Place, routing: Routing) -> None:
     if network is None:
         return
     far = spans.meet(place.beyond, spans.of_networks([str(network)]))
-    lost = [way for way in ways(routing, far, place.address) if _is_lost(way, place)]
+    lost = [w for w in ways(routing, far, place.address) if w.certain and _is_lost(w, place)]
     if not lost:
         return
     peers = names_of(bench.fleet, spans.merge(span for way in lost for span in way.peers))

@@ -8,6 +8,7 @@ Sources: limits.conf(5), pam_limits(8), getrlimit(2).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,12 @@ FEWEST: dict[str, tuple[int, str]] = {
 }
 _SIZES = {"as": "memory", "data": "memory", "stack": "stack", "fsize": "a file"}
 _LEAST_STACK = 1 << 20
+_ULIMIT = re.compile(r"\bulimit\s+(?:-[HS]\s+)?-[HS]?([a-z])\s+(\d+)\b")
+_LETTERS = {
+    # of bash and dash -> the item, and bytes or things of one
+    "n": ("nofile", 1), "u": ("nproc", 1), "t": ("cpu", 1),
+    "v": ("as", 1024), "d": ("data", 1024), "s": ("stack", 1024), "f": ("fsize", 512),
+}  # fmt: skip
 
 
 def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
@@ -67,6 +74,23 @@ def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
                 "sshd's unit (systemctl cat ssh).",
                 label=_label(item),
             )
+
+
+def note_of_shells(bench: Workbench[Any]) -> None:
+    """Name lines of shells' start-up files that lower a limit: login shells have it, and the probe has not."""
+    mentions = () if isinstance(bench.host.mentions, Unknown) else bench.host.mentions
+    for mention in mentions:
+        text = mention.text.strip()
+        for letter, value in [] if text.startswith("#") else _ULIMIT.findall(text):
+            item, unit = _LETTERS.get(letter, ("", 1))
+            words = _words(bench.host, item, int(value) * unit, per_minute=False)
+            if words is not None:
+                bench.blocked(
+                    f"{mention.path} gives shells only {words}",
+                    f"{mention.path}:{mention.line}: {text[:160]}",
+                    f"Remove line {mention.line} of {mention.path}, and log in again.",
+                    label=_label(item),
+                )
 
 
 def _label(item: str) -> str:

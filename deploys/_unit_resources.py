@@ -17,6 +17,8 @@ from remedy.probe import HostState, Kernel
 from remedy.text import amount, is_number
 
 LABEL = "session-limit"
+MOST_CPUS = 8192
+"""That a kernel is built for (CONFIG_NR_CPUS)."""
 FEWEST_TASKS = 1024
 FEWEST_PERCENT = 5
 """Of what the kernel allows at all; systemd's own is 33 for a user."""
@@ -62,6 +64,24 @@ def _cpu(_: HostState, value: str) -> str:
     return f"use {value} of a CPU together" if _percent(value) < 100 else ""
 
 
+def _cpus(host: HostState, value: str) -> str:
+    """Return that jobs may run on less than half of the CPUs; "" where on more, or that is not known."""
+    whole = len(_numbers(host.kernel.cpus)) if isinstance(host.kernel, Kernel) else 0
+    few = len(_numbers(value.replace(" ", ",")))
+    return f"run on the CPUs {value} alone, of {whole}" if 0 < few * 2 < whole else ""
+
+
+def _numbers(ranges: str) -> set[int]:
+    """Return the numbers of ranges such as 0-3,8; none where it is something else."""
+    found: set[int] = set()
+    for part in filter(None, ranges.split(",")):
+        low, _, high = part.partition("-")
+        if not (low.isdecimal() and (high or low).isdecimal()):
+            return set()
+        found.update(range(int(low), min(int(high or low), MOST_CPUS) + 1))
+    return found
+
+
 def _devices(host: HostState, value: str) -> str:
     trains = nic.has_gpu(host) or bool(nic.active_ports(host))
     return (
@@ -85,6 +105,8 @@ _JUDGES: Mapping[str, Callable[[HostState, str], str]] = {
     "MemoryLimit": _memory,
     "TasksMax": _tasks,
     "CPUQuota": _cpu,
+    "AllowedCPUs": _cpus,
+    "CPUAffinity": _cpus,
     "DevicePolicy": _devices,
     "RuntimeMaxSec": _time,
 }

@@ -9,7 +9,15 @@ from remedy.plan import Workbench
 AT_BOOT = (
     *("/etc/netplan/", "/etc/network/", "/etc/systemd/network/", "/etc/NetworkManager/"),
     *("/etc/sysconfig/network-scripts/", "/etc/networkd-dispatcher/", "/etc/rc.local"),
-    *("/etc/default/grub", "/boot/", "/etc/modprobe.d/"),
+    *(
+        "/etc/default/grub",
+        "/boot/",
+        "/etc/modprobe.d/",
+        "/etc/rc.d/",
+        "/etc/init.d/",
+        "/etc/dhcp/",
+        "/etc/ufw/",
+    ),
     *("/etc/tmpfiles.d/", "/usr/local/lib/tmpfiles.d/", "/usr/lib/tmpfiles.d/"),
     *("/etc/udev/rules.d/", "/usr/local/lib/udev/rules.d/"),
 )

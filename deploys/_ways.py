@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.probe import FibRoute, PolicyRule, Routing
-from remedy.probe.routing import TO_MANY, in_text_order
+from remedy.probe.routing import in_text_order
 
 LOST = ("unreachable", "blackhole", "prohibit")
 """Types of routes and actions of rules by which a packet goes nowhere."""
 
 NO_ROUTE = "no route"
+UNPRIVILEGED, SSH = 1024, 22
 # Conditions that no packet of a training job meets: it leaves from this host, bound to no device.
 _NEVER = ("iif", "oif", "l3mdev", "tun_id", "tos")
 
@@ -92,8 +94,7 @@ def _by_rule(routing: Routing, rule: PolicyRule, peers: Spans, *, certain: bool)
         yield Way(peers, rule.action, rule, certain=certain)
     elif rule.action == "lookup":
         for route, hit in _looked_up(routing, rule, peers):
-            if certain or route.kind in (*LOST, *TO_MANY, "local"):
-                yield Way(hit, route.kind, rule, route, certain)
+            yield Way(hit, route.kind, rule, route, certain)
 
 
 def _matched(
@@ -106,6 +107,8 @@ def _matched(
         if (key, value) in (("iif", "lo"), ("ipproto", "tcp"), ("ipproto", "6")):
             continue
         marked = is_marked(value, mark) if key == "fwmark" else None
+        if key in ("sport", "dport") and not _is_ours(value):
+            marked = False
         if key in (*_NEVER, "ipproto") or marked is False:
             return (peers, True) if rule.inverted else ((), True)
         certain = certain and marked is True  # ports, users: for some packets
@@ -119,6 +122,14 @@ def _matched(
     if rule.inverted:
         part = spans.minus(peers, part)
     return part, certain
+
+
+def _is_ours(ports: str) -> bool:
+    """Return whether some of a rule's ports are those of launchers, of workers or of sshd."""
+    low, _, high = ports.partition("-")
+    if not (low.isdecimal() and (high or low).isdecimal()):
+        return True
+    return int(high or low) >= UNPRIVILEGED or int(low) <= SSH <= int(high or low)
 
 
 def is_marked(value: str, mark: int | None) -> bool | None:
@@ -157,11 +168,11 @@ def covered(route: FibRoute) -> Spans:
     return spans.of_networks([route.destination])
 
 
-def hops_of(route: FibRoute) -> tuple[str, ...]:
-    """Return the interfaces of a route of several ways; () of any other."""
+def hops_of(route: FibRoute) -> tuple[tuple[str, str], ...]:
+    """Return interface and gateway ("" for none) of each way of a route of several; () of any other."""
     _, *hops = route.text.split(" nexthop ")
-    words = (hop.split() for hop in hops)
-    return tuple(word[word.index("dev") + 1] for word in words if "dev" in word[:-1])
+    pairs = (dict(pairwise(hop.split())) for hop in hops)
+    return tuple((pair["dev"], pair.get("via", "")) for pair in pairs if "dev" in pair)
 
 
 def length(route: FibRoute) -> int:

@@ -38,10 +38,10 @@ from remedy.deploys._walls import (
     note_leftover,
     note_stuck,
     present_of,
-    report_powerless,
     shared_ways,
     without_doubts_of_services,
 )
+from remedy.deploys._walls_beside import note_beside
 from remedy.deploys._walls_ipv6 import note_walls_of_ipv6
 from remedy.firewall import firewalld, iptables, nftables, spans
 from remedy.firewall.boot.armed import PacketQuestion
@@ -216,7 +216,7 @@ def firewall(bench: Bench) -> None:
         walls = without_doubts_of_services(
             walls, _walls(host, firewalls, _question(bench, reasons.without_services, path))
         )
-    report_powerless(bench, firewalls, walls)
+    note_beside(bench, firewalls, walls, _question(bench, reasons.without_services, path), reasons)
     present: Opening | None = None
     for wall in walls:
         note_doubts(bench, wall)

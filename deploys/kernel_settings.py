@@ -100,6 +100,20 @@ LEAST = (
         "net.ipv4.tcp_wmem", 65536, "TCP sends {value} bytes at once, so that connections stall",
         "4096 16384 4194304", cause=CONNECTIONS, at=2,
     ),
+    Least(
+        "net.ipv4.tcp_mem", 4096, "all connections together may have {value} pages of memory",
+        "190000 253000 380000",
+        cause=CONNECTIONS, at=2,
+    ),
+    Least(
+        "net.netfilter.nf_conntrack_tcp_timeout_established", 600,
+        "a connection that is silent for {value} s is forgotten, and firewalls drop what comes then", "432000",
+        cause=CONNECTIONS,
+    ),
+    Least(
+        "net.ipv4.tcp_window_scaling", 1, "TCP sends 64 KiB at once, and waits then", "1", _REPORT, CONNECTIONS
+    ),
+    Least("net.ipv4.tcp_sack", 1, "TCP sends everything anew after a loss", "1", _REPORT, CONNECTIONS),
     Least("fs.file-max", 65536, "all processes together may have {value} files open", "9223372036854775807"),
     Least("kernel.pid_max", 4096, "a host may have {value} processes and threads", "4194304"),
     Least("kernel.threads-max", 4096, "a host may have {value} threads", "126000"),

@@ -2,7 +2,9 @@
 
 Finds: an sshd that drops connections once a few are logging in at the same time (MaxStartups), so that a
 launcher with many sessions loses some of them at random; an HTTP proxy in the environment without an
-exception for the cluster, so that rendezvous over HTTP or gRPC goes to the proxy instead of to the peer.
+exception for the cluster, so that rendezvous over HTTP or gRPC goes to the proxy instead of to the peer; a
+/etc/nologin, by which PAM lets in nobody but root; a library that each program on the host loads first
+(/etc/ld.so.preload), of which nobody can say what it does to connections: UNKNOWN, until it is accepted.
 
 How it is measured: the first MaxStartups in sshd's configuration, with its included files in their order, as
 sshd_config(5) reads them; the variables that a command over ssh sees. A proxy set elsewhere, such as in a job
@@ -17,25 +19,32 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
-from remedy.probe import HostState, Mention
+from remedy.probe import File, HostState, LoginSession, Mention, Names
 from remedy.spec import SpecSection
 from remedy.text import counted, fold, is_number
 from remedy.values import Unknown
 
 SSHD = "/etc/ssh/sshd_config"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
+NOLOGIN = frozenset(("/etc/nologin", "/run/nologin"))
+PRELOAD, LIBRARY = "/etc/ld.so.preload", "/usr/lib/libsite.so"
 
 
 class LaunchingSpec(SpecSection):
-    """``fan_out``: how many ssh sessions are opened to one host at once; most on a jump host."""
+    """``fan_out``: how many ssh sessions are opened to one host at once; most on a jump host;
+    ``accept``: libraries that each program may load first, by their paths.
+    """
 
     fan_out: int = Field(default=10, ge=1)
+    accept: tuple[str, ...] = Field((), examples=[[LIBRARY]])
 
 
 @remedy("Launching", LaunchingSpec, finds=("ssh-launch-failure", "env-not-propagated"), order=90)
 def launching(bench: Workbench[LaunchingSpec]) -> None:
     """Look for an sshd that admits too few at once, and for a proxy between the host and its peers."""
     _startups(bench)
+    _note_nologin(bench)
+    _note_preload(bench)
     proxies, exceptions = proxy_variables(bench.host)
     hosts = proxied(bench.fleet)[exceptions[1]] if proxies else ()
     if hosts:
@@ -64,29 +73,73 @@ def _startups(bench: Workbench[LaunchingSpec]) -> None:
             f"Set MaxStartups {2 * fan_out}:30:{10 * fan_out} in {SSHD}, then systemctl reload ssh.",
         )
 
+    line = max_startups(mentions, "persourcemaxstartups")
+    if line is not None and int(value(line, "persourcemaxstartups")) < fan_out:
+        number = value(line, "persourcemaxstartups")
+        bench.report(
+            f"sshd drops connections of one host once {number} are logging in, and {fan_out} may at once",
+            f"{line.path} line {line.line}: {line.text.strip()}",
+            f"Set PerSourceMaxStartups {2 * fan_out} in {SSHD}, or none; then systemctl reload ssh.",
+        )
 
-def max_startups(mentions: tuple[Mention, ...]) -> Mention | None:
-    """Return the line that decides MaxStartups: the first; included files count where they are named."""
+
+def _note_nologin(bench: Workbench[LaunchingSpec]) -> None:
+    """Name a file by which PAM lets in nobody but root (pam_nologin(8))."""
+    session, names = bench.host.session, bench.host.names
+    present = session.present if isinstance(session, LoginSession) else frozenset[str]()
+    user = names.user if isinstance(names, Names) else ""
+    for path in sorted(present.intersection(NOLOGIN)):
+        note = bench.report if user in ("", "root") else bench.blocked
+        note(
+            f"nobody but root can log in: {path} is there",
+            f"{path}: pam_nologin refuses every other user",
+            f"Remove it: rm {path}",
+        )
+
+
+def _note_preload(bench: Workbench[LaunchingSpec]) -> None:
+    """Name libraries that each program loads before its own (ld.so(8))."""
+    file = bench.host.file(PRELOAD)
+    if isinstance(file, Unknown):
+        return
+    text = file.content.decode("utf-8", "replace").replace(":", " ")
+    for library in text.split():
+        if library not in bench.settings.accept:
+            bench.unknown(
+                f"each program of this host loads {library} first, and what that does to jobs is not known",
+                f"{PRELOAD}: {library}",
+                f'Take it out of {PRELOAD}, or add to launching.accept in remedy.yaml: "{library}"',
+                label="env-not-propagated",
+            )
+
+
+def max_startups(mentions: tuple[Mention, ...], keyword: str = "maxstartups") -> Mention | None:
+    """Return the line that decides a number of sshd's: the first; included files count where they are named.
+
+    Args:
+        mentions: lines of files.
+        keyword: that sets it, in lower case.
+    """
     lines = sorted((m for m in mentions if m.path == SSHD), key=lambda m: m.line)
     others = sorted(
         (m for m in mentions if m.path.startswith(f"{SSHD}.d/")), key=lambda m: (m.path, m.line)
     )
     for mention in lines:
-        keyword = mention.text.split()[0].partition("=")[0].lower()
-        candidates = others if keyword == "include" and f"{SSHD}.d/" in mention.text else [mention]
+        word = mention.text.split()[0].partition("=")[0].lower()
+        candidates = others if word == "include" and f"{SSHD}.d/" in mention.text else [mention]
         for line in candidates:
-            if line.text.lower().lstrip().startswith("maxstartups") and _number(line):
+            if line.text.lower().lstrip().startswith(keyword) and _number(line, keyword):
                 return line
     return None
 
 
-def value(line: Mention) -> str:
+def value(line: Mention, keyword: str = "maxstartups") -> str:
     """Return what a line of sshd's configuration sets its keyword to."""
-    return line.text.strip()[len("maxstartups") :].strip(" \t=\"'")
+    return line.text.strip()[len(keyword) :].strip(" \t=\"'")
 
 
-def _number(line: Mention) -> bool:
-    return is_number(value(line).split(":")[0])
+def _number(line: Mention, keyword: str) -> bool:
+    return is_number(value(line, keyword).split(":")[0])
 
 
 def proxy_variables(host: HostState) -> tuple[list[tuple[str, str]], tuple[str, str]]:
@@ -123,3 +176,11 @@ def through_proxy(no_proxy: str, addresses: Mapping[str, str | None]) -> tuple[s
         if address is not None
         and not any(ipaddress.ip_address(address) in network for network in networks)
     )
+
+
+@launching.breaks
+def a_library_comes_first(state: HostState) -> HostState:
+    """Have a library that each program loads before its own."""
+    content = f"{LIBRARY}\n".encode()
+    file = File(path=PRELOAD, real_path=PRELOAD, exists=True, content=content)
+    return state.model_copy(update={"files": {**state.files, PRELOAD: file}})

@@ -23,7 +23,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from remedy.deploys import _interfaces as nic
-from remedy.deploys._session_limits import LABEL, note_small
+from remedy.deploys._session_limits import LABEL, note_of_shells, note_small
 from remedy.deploys._systemd import deciding, runs_systemd
 from remedy.edit.limits import UNLIMITED, LimitLine, at_least, decides, parse_limits_file
 from remedy.plan import Workbench, remedy
@@ -80,6 +80,7 @@ def limits(bench: Bench) -> None:
     """Decide what the two drop-in files have to hold."""
     entries = _entries(bench.host)
     note_small(bench, entries)
+    note_of_shells(bench)
     target = dict(_target(bench, current={entry.item for entry in entries if entry.path == PAM}))
     if _is_too_high(bench, target):
         return

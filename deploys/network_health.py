@@ -4,7 +4,9 @@ Finds: an MTU that is not the same everywhere, so that small messages pass and l
 a link that is slower than those of its peers, which all of them then wait for; strict reverse path filtering
 (rp_filter) where another interface has an address of the cluster's network with another prefix (32, say), so
 that what comes in by one and would be answered by the other is dropped, or where the way back to peers beyond a
-router leads by another interface. Where both have the same prefix, the remedy `rails` acts.
+router leads by another interface. Where both have the same prefix, the remedy `rails` acts. So is named a
+loopback interface that is down or without 127.0.0.1, and a host that sends nothing on (net.ipv4.ip_forward)
+though others have routes to its containers.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass
@@ -18,6 +20,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from remedy.deploys._peers import names_of, place_of
+from remedy.deploys._walls_beside import note_forwarding
 from remedy.deploys._ways import ways
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
@@ -28,6 +31,7 @@ from remedy.spec import SpecSection
 from remedy.text import fold, is_number
 
 STRICT = 1
+LOCALHOST = "127.0.0.1"
 # The headers of IPv4 and ICMP: what a ping of a full packet does not carry as data (RFC 791, RFC 792).
 PING_HEADERS = 28
 
@@ -55,6 +59,8 @@ def cluster_interface(fleet: Fleet, host: HostState) -> Interface | None:
 def network_health(bench: Workbench[NetworkHealthSpec]) -> None:
     """Look for a filter that drops what peers send, where there are two ways to the cluster's network."""
     network = bench.known(bench.host.network)
+    _note_loopback(bench, network)
+    note_forwarding(bench)
     local = cluster_interface(bench.fleet, bench.host)
     if local is None:
         return
@@ -70,6 +76,30 @@ def network_health(bench: Workbench[NetworkHealthSpec]) -> None:
             (f"{name}: rp_filter {STRICT} (the larger of it and all)" for name in strict),
             "Set net.ipv4.conf.all.rp_filter = 2 (loose) in /etc/sysctl.d. Or, if the interface is in the "
             "cluster's network, give its address the same prefix: the remedy rails then acts.",
+            label="network-unreachable",
+        )
+
+
+def _note_loopback(bench: Workbench[NetworkHealthSpec], network: Network) -> None:
+    """Name a loopback interface by which processes of one host do not reach each other."""
+    for interface in network.interfaces:
+        if interface.kind != "loopback" or not interface.state:
+            continue
+        state = "up" if interface.up else "down"
+        shown = f"{interface.name}: {state}, {' '.join(interface.ipv4) or 'no address'}"
+        if not interface.up:
+            what, words = "is down", f"ip link set dev {interface.name} up"
+        elif LOCALHOST not in interface.ipv4:
+            what, words = (
+                f"does not have {LOCALHOST}",
+                f"ip addr add {LOCALHOST}/8 dev {interface.name}",
+            )
+        else:
+            continue
+        bench.blocked(
+            f"{interface.name} {what}: processes of this host do not reach each other",
+            shown,
+            f"Set it right: {words}",
             label="network-unreachable",
         )
 
@@ -96,7 +126,8 @@ def _note_asymmetry(bench: Workbench[NetworkHealthSpec]) -> None:
     by_others: dict[str, Spans] = {}
     for way in ways(routing, place.beyond, place.address):
         route = way.route
-        if route is not None and route.interface and route.interface not in place.rails:
+        is_astray = route is not None and route.interface not in ("", *place.rails)
+        if route is not None and is_astray and way.certain:
             by_others[route.text] = spans.merge((*by_others.get(route.text, ()), *way.peers))
     for text, peers in by_others.items():
         bench.blocked(

@@ -1,24 +1,27 @@
 """The next boot: what would be wrong after it, though it is right now.
 
 Finds what files say about the next boot and what runs now does not: a service that runs and is not started at
-boot (sshd, the network's, the batch system, the fabric manager of the GPUs, docker, a service for the clock), a
-target of systemd's that starts no services (rescue), another MTU or
-address of the cluster interface, a route or rule that loses a peer, packet loss that a script sets up, IPv6
-switched off or on by a sysctl file or by the kernel's command line, a module that is loaded now and will not
-be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d comes into force, a line of tmpfiles.d,
-of udev's rules or of a script that writes another kernel setting or MTU than is in force now, or a file that
-remedy knows. A script, a unit or a line of cron's that closes the firewall at boot or loads rules from a file
-of its own is UNKNOWN; so is a line that writes a setting where it depends on something: in a branch or a
-function, after a way out of the script, with a variable in it, in a unit that may not be started. A file that
-could not be searched (a pipe, or far too large) is UNKNOWN by itself.
+boot (sshd, the network's, the batch system, the fabric manager of the GPUs, docker, a service for the clock),
+files of sshd's by which it does not start again, or lets in nobody who got in now, a line of /etc/fstab whose
+device is not there, so that the boot ends in emergency mode, a target of systemd's that starts no services
+(rescue, one that is not there or is masked), another MTU or address of the cluster interface, a route or rule
+that loses a peer, packet loss that a script sets up, IPv6 switched off or on by a sysctl file or by the
+kernel's command line, or other words of the boot loader's, the network of the cluster for Docker's bridge, a
+module that is loaded now and will not be, a systemd-sysctl that is masked, so that no setting of /etc/sysctl.d
+comes into force, a line of tmpfiles.d, of udev's rules or of a script that writes another kernel setting or MTU
+than is in force now, or a file that remedy knows. A script, a unit or a line of cron's that closes the firewall
+at boot or loads rules from a file of its own is UNKNOWN; so is a line that writes a setting where it depends on
+something: in a branch or a function, after a way out of the script, with a variable in it, in a unit that may
+not be started. A file that could not be searched (a pipe, or far too large) is UNKNOWN by itself.
 
 Each of the other remedies judges what it looks after now and for the next boot: names, limits, sizes, ports,
 rails, firewalls. This one reports what belongs to none of them, with file and line. It changes nothing: the
 files are those of the network configuration and the boot loader.
 
 How it is judged: files of netplan, ifupdown, systemd-networkd, NetworkManager and network-scripts are searched
-for the lines that name an interface, its MTU and routes; the boot loader's for the kernel's command line. What
-a DHCP server or a script of another name does at boot is not seen.
+for the lines that name an interface, its MTU and routes; the boot loader's for the kernel's command line. sshd
+is asked what it makes of its files (`sshd -T`) where one of them is younger than what it has read. What a DHCP
+server or a script of another name does at boot is not seen.
 
 Sources: netplan(5), interfaces(5), systemd.network(5), nm-settings(5), modprobe.d(5),
 systemd-sysctl.service(8).
@@ -33,14 +36,18 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from remedy.causes import Cause
+from remedy.deploys._boot_anew import note_docker, note_machine_id
+from remedy.deploys._boot_mounts import note_mounts
+from remedy.deploys._boot_scripts import NOT_AT_BOOT
 from remedy.deploys._boot_services import note_services
-from remedy.deploys._boot_target import note_target
+from remedy.deploys._boot_sshd import note_sshd
+from remedy.deploys._boot_target import note_command_line, note_target
 from remedy.deploys._boot_writes import note_writes
 from remedy.deploys._peers import Place, names_of, place_of
 from remedy.deploys._unsearched import AT_BOOT, note_unsearched
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
-from remedy.probe import Firewalls, HostState, Kernel, Mention, Network, Sysctls, Unit
+from remedy.probe import Firewalls, HostState, Mention, Network, Sysctls, Unit
 from remedy.spec import SpecSection
 from remedy.values import Fact, Unknown
 
@@ -57,7 +64,6 @@ NETWORK = (
     *("/etc/netplan/", "/etc/network/", "/etc/systemd/network/", "/etc/NetworkManager/"),
     *("/etc/sysconfig/network-scripts/", "/etc/networkd-dispatcher/", "/etc/rc.local"),
 )
-BOOT_LOADER = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/loader/entries/")
 WITHOUT_PREFIX = ("/etc/network/", "/etc/sysconfig/network-scripts/")
 _ADDRESS = re.compile(r"(?<![\d.])(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?![\d.])")
 _MTU = re.compile(r"^\s*(?:mtu|MTU|MTUBytes)\s*[:=\s]\s*\"?(\d+)")
@@ -72,13 +78,35 @@ _DYNAMIC = re.compile(
     r"|iface\s+\S+\s+inet\s+dhcp)"
 )
 _TYPE = re.compile(r"\s*(?:type|Type)\s*[:=]")
+_WORD = re.compile(r"[^\s\"';&|()]+")
+_DOWN, _AWAY = frozenset(("down", "ifdown")), frozenset(("flush", "del", "delete"))
+_ADDR = frozenset(("addr", "address", "a"))
 
 
-SCRIPTS = (*NETWORK, "/etc/systemd/system/", "/etc/crontab", "/etc/cron.d/")
+COMMANDS = (
+    *(
+        "/etc/systemd/system/",
+        "/usr/local/lib/systemd/system/",
+        "/etc/crontab",
+        "/etc/cron.d/",
+        "/var/spool/cron/",
+    ),
+    *(
+        "/etc/udev/rules.d/",
+        "/usr/local/lib/udev/rules.d/",
+        "/etc/cloud/",
+        "/etc/rc.d/",
+        "/etc/init.d/",
+        "/etc/dhcp/",
+    ),
+    *("/etc/ufw/before.init", "/etc/ufw/after.init"),
+)
+SCRIPTS = (*NETWORK, *COMMANDS)
 _LOADS = re.compile(r"\bip6?tables(-legacy|-nft)?-restore\b|\bnft\b.*\s-f\b")
 _CLOSES = re.compile(
     r"\bip6?tables(-legacy|-nft)?\s.*((-P|--policy)\s+(INPUT|OUTPUT)\s+DROP|(-j|--jump)\s+(DROP|REJECT))"
     r"|\bnft\s.*\b(drop|reject)\b"
+    r"|\bufw\s.*\benable\b|\bfirewall-cmd\s.*--panic-on\b"
 )
 _NARROW = re.compile(
     r"\s(-s|--source|-d|--destination|-i|--in-interface|-o|--out-interface|saddr|daddr|iif|oif|iifname|oifname)\s"
@@ -88,8 +116,8 @@ _NARROW = re.compile(
 
 class NextBootSpec(SpecSection):
     """``report``: whether what the next boot changes is looked for; ``accept``: lines of scripts that close or
-    load a firewall, or write settings at boot, and are right as they are, each with its file, as findings show
-    it.
+    load a firewall, or write settings at boot, lines of /etc/fstab and words of sshd, which are right as they
+    are, each with its file, as findings show it.
     """
 
     report: bool = True
@@ -111,7 +139,12 @@ def next_boot(bench: Bench) -> None:
         return
     with bench.part():
         note_services(bench, bench.known(bench.host.units))
+    with bench.part():
+        note_sshd(bench, bench.settings.accept)
+    with bench.part():
+        note_mounts(bench, bench.settings.accept)
     note_target(bench)
+    note_machine_id(bench)
     with bench.part():
         _note_ipv6(bench, bench.known(bench.host.sysctls))
     note_unsearched(bench, "does at boot", under=AT_BOOT)
@@ -121,10 +154,12 @@ def next_boot(bench: Bench) -> None:
         _note_mtu(bench, mentions, place)
         _note_address(bench, mentions, place)
         _note_routes(bench, mentions, place)
+        _note_down(bench, mentions, place)
+        note_docker(bench, place)
     _note_loss(bench, mentions)
     _note_firewall(bench, mentions)
     note_writes(bench, mentions, place, bench.settings.accept)
-    _note_command_line(bench, mentions)
+    note_command_line(bench, mentions)
     _note_modules(bench, mentions)
 
 
@@ -148,31 +183,6 @@ def _note_ipv6(bench: Bench, sysctls: Sysctls) -> None:
                 "Remove that line, or say in remedy.yaml how it is to be: ipv6.mode",
             )
             return
-
-
-def _note_command_line(bench: Bench, mentions: Sequence[Mention]) -> None:
-    """Report words of the boot loader's command lines that the running kernel was not started with."""
-    if not isinstance(bench.host.kernel, Kernel):
-        return
-    now = set(bench.host.kernel.command_line.split())
-    for mention in mentions:
-        if (
-            not mention.path.startswith((*BOOT_LOADER, "/etc/default/grub"))
-            or "recovery" in mention.text
-        ):
-            continue
-        words = mention.text.replace('"', " ").replace("'", " ").split()
-        for word in dict.fromkeys(words):
-            if re.match(r"ipv6\.disable(_ipv6)?=1$", word) and word not in now:
-                when = "after the next boot"
-                if mention.path.startswith("/etc/default/grub"):
-                    when = "after the next update-grub and boot"
-                bench.report(
-                    f"{when}, the kernel has no IPv6 ({word})",
-                    f"{mention.path}:{mention.line}",
-                    "If that is not meant, take the word out of there, and run update-grub.",
-                )
-                return
 
 
 def _note_modules(bench: Bench, mentions: Sequence[Mention]) -> None:
@@ -209,12 +219,20 @@ class _Line:
         return f"{self.mention.path}:{self.mention.line}: {self.mention.text.strip()[:100]}"
 
 
-def _lines(host: HostState, mentions: Sequence[Mention]) -> Iterator[_Line]:
-    """Yield the lines of network configurations in the order of each file."""
+def _is_run(mention: Mention) -> bool:
+    """Return whether a line is carried out at boot, as far as it shows that itself."""
+    text = mention.text.strip()
+    return "@reboot" in text if "/cron" in mention.path else not text.startswith(("#", ";"))
+
+
+def _lines(
+    host: HostState, mentions: Sequence[Mention], places: tuple[str, ...] = NETWORK
+) -> Iterator[_Line]:
+    """Yield the lines of network configurations, or of other ``places``, in the order of each file."""
     known = {i.name for i in host.network.interfaces} if isinstance(host.network, Network) else ()
     path = interface = ""
     for mention in sorted(mentions, key=lambda m: (m.path, m.line)):
-        if not mention.path.startswith(NETWORK) or mention.text.lstrip().startswith(("#", ";")):
+        if not mention.path.startswith(places) or not _is_run(mention):
             continue
         if mention.path != path:
             path, name = mention.path, mention.path.rpartition("/")[2]
@@ -267,7 +285,7 @@ def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> No
 
 def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name routes and rules of files that lose peers."""
-    lines = list(_lines(bench.host, mentions))
+    lines = list(_lines(bench.host, mentions, SCRIPTS))
     for at, line in enumerate(lines):
         text = line.mention.text
         near = [text]
@@ -294,10 +312,23 @@ def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> Non
 
 def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
     """Name scripts that try a bad network."""
-    for line in _lines(bench.host, mentions):
+    for line in _lines(bench.host, mentions, SCRIPTS):
         if re.search(r"\btc\b.*\b(netem|blackhole)\b", line.mention.text):
             bench.blocked(
                 "after the next boot, traffic control loses or delays packets",
+                line.shown,
+                "Remove that line, if nothing needs it.",
+            )
+
+
+def _note_down(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
+    """Name commands that take the cluster interface down, or its address away."""
+    for line in _lines(bench.host, mentions, SCRIPTS):
+        words = set(_WORD.findall(line.mention.text))
+        takes = place.carrier.name in words and (_DOWN & words or (_AWAY & words and _ADDR & words))
+        if takes and not any(part in line.mention.path for part in NOT_AT_BOOT):
+            bench.blocked(
+                f"after the next boot, a script takes {place.carrier.name} down, or its address away",
                 line.shown,
                 "Remove that line, if nothing needs it.",
             )
@@ -308,18 +339,18 @@ def _note_firewall(bench: Bench, mentions: Sequence[Mention]) -> None:
     is_loaded = _has_rules(bench.host.firewalls)
     for mention in mentions:
         text = mention.text.strip()
-        is_run = "@reboot" in text if "cron" in mention.path else not text.startswith("#")
-        if not is_run or not mention.path.startswith(SCRIPTS):
+        if not _is_run(mention) or not mention.path.startswith(SCRIPTS):
             continue
         closes = _CLOSES.search(text) and not _NARROW.search(text)
         if not closes and (is_loaded or not _LOADS.search(text)):
             continue
         shown = f"{mention.path}: {text}"
+        quote = "'" if '"' in text else '"'
         if shown not in bench.settings.accept:
             bench.unknown(
                 "after the next boot, a script may keep the cluster's hosts out",
                 f"{mention.path}:{mention.line}: {text}",
-                f'If it lets them through, add to next_boot.accept in remedy.yaml: "{shown}"',
+                f"If it lets them through, add to next_boot.accept in remedy.yaml: {quote}{shown}{quote}",
             )
 
 

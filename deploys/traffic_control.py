@@ -11,9 +11,10 @@ classes are not read (htb, hfsc, cake, ...) are UNKNOWN, with their text. What i
 text.
 
 How it is judged: `tc qdisc show`, and `tc filter show` where there is anything that can have filters, on the
-interfaces that are in the cluster's network and the members of a bond or bridge. Where tc is not installed,
-only the discipline of each interface is known. Programs that are attached by tcx or to control groups are shown
-by neither tool and not looked for: `bpftool net`, `bpftool cgroup tree`.
+interfaces that are in the cluster's network, the members of a bond or bridge, and loopback, by which the ranks
+of one host meet. Where tc is not installed, only the discipline of each interface is known. Programs that are
+attached by tcx or to control groups are shown by neither tool and not looked for: `bpftool net`, `bpftool
+cgroup tree`.
 
 Sources: tc(8), tc-netem(8), tc-tbf(8), tc-u32(8), tc-flower(8), ip-link(8).
 """
@@ -23,6 +24,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -53,6 +55,8 @@ HARMLESS = frozenset(
 """Disciplines that lose nothing but what the card itself cannot send."""
 
 LOSSY = ("netem", "blackhole")
+LOOPBACK = "lo"
+"""By which processes of one host reach each other, also where they take its cluster address."""
 SLOW = 10**9
 """Bits a second below which a rate on the cluster interface is named."""
 
@@ -84,7 +88,7 @@ def traffic_control(bench: Bench) -> None:
     place = place_of(bench.fleet, bench.host)
     if place is None:
         return
-    names = interfaces_of(place)
+    names = interfaces_of(place) | {LOOPBACK}
     for interface in place.network.interfaces:
         if interface.name in names and interface.xdp:
             text = f"xdp {interface.xdp} on {interface.name}"
@@ -97,10 +101,13 @@ def traffic_control(bench: Bench) -> None:
         return
     for discipline in queueing.disciplines:
         if discipline.interface in names:
-            _judge(bench, discipline, queueing, place.carrier.mtu)
+            device = place.network.interface(discipline.interface) or place.carrier
+            _judge(bench, discipline, queueing, device.mtu)
+    own = spans.of_networks([place.address])
     for rule in queueing.filters:
         if rule.interface in names:
-            _judge_filter(bench, rule, place)
+            here = replace(place, on_link=own, beyond=()) if rule.interface == LOOPBACK else place
+            _judge_filter(bench, rule, here)
 
 
 def interfaces_of(place: Place) -> frozenset[str]:

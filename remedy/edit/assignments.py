@@ -20,6 +20,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHELL_BREAK = re.compile(r";|&&|\|\||\bthen\b|\bdo\b")
 _SHELL_WORD = re.compile(r"""([A-Za-z_][A-Za-z0-9_]*)=("[^"]*"|'[^']*'|[^\s"']*)(?=\s|$)\s*""")
 _EXPORT = re.compile(r"(export|readonly|declare\s+-\w*x\w*|typeset\s+-\w*x\w*|SetEnv)\s+")
+_DEFAULT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):?[-=]([^}$`\\]*)\}")
+_SETS_DEFAULT = re.compile(r":\s+[\"']?\$\{([A-Za-z_][A-Za-z0-9_]*):?=([^}$`\\]*)\}")
 
 
 class Dialect(str, enum.Enum):
@@ -124,18 +126,23 @@ def edit(
 def shell_assignments(line: str) -> tuple[tuple[str, str], ...]:
     """Return what a line of a shell start-up file (or SetEnv of sshd_config) leaves set.
 
-    A value that the shell computes is left out: only the host knows it.
+    A value that the shell computes is left out: only the host knows it. Of ``${NAME:-VALUE}`` the value counts,
+    which jobs get where nothing else was set.
     """
     if line.lstrip().startswith("#"):
         return ()
     result: list[tuple[str, str]] = []
     for part in _SHELL_BREAK.split(line):
         text = part.strip()
+        if given := _SETS_DEFAULT.match(text):
+            result.append((given[1], given[2]))
+            continue
         exported = _EXPORT.match(text)
         text = text[exported.end() :] if exported else text
         pairs = []
         while match := _SHELL_WORD.match(text):
-            pairs.append((match[1], match[2].strip("\"'")))
+            given = _DEFAULT.fullmatch(value := match[2].strip("\"'"))
+            pairs.append((match[1], given[2] if given and given[1] == match[1] else value))
             text = text[match.end() :]
         if text and not text.startswith("#"):
             continue  # set for that one command, or no assignment at all

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from remedy.firewall import ebtables_rules, iptables_rules, nftables_rules, spans
+from remedy.firewall import ebtables_rules, iptables_rules, marks, nftables_rules, spans
 from remedy.firewall.packets import (
     ESTABLISHED,
     INVALID,
@@ -57,6 +57,7 @@ class Path:
         lower: the interfaces below it: the members of a bond or a bridge, what a VLAN is on.
         bridged: whether it is a bridge.
         symmetric: whether the route to each peer leads through it; None where that is not known.
+        marked: whether traffic control marks what comes in, before any rule.
     """
 
     interface: str | None = None
@@ -64,6 +65,7 @@ class Path:
     lower: tuple[str, ...] = ()
     bridged: bool = False
     symmetric: bool | None = None
+    marked: bool = False
 
     @property
     def family(self) -> Literal["ip", "ip6"]:
@@ -154,13 +156,17 @@ def gates(
         accepted: the words of uncertain rules that the user has accepted.
     """
     steps = list(_steps(tables, path.family))
-    marks = any(map(iptables_rules.marks_connections, tables.of(path.family).values()))
-    marks = marks or nftables_rules.marks_connections(tables.nft)
+    texts = tuple(tables.of(path.family).values())
+    tracked = any(map(iptables_rules.marks_connections, texts))
+    tracked = tracked or nftables_rules.marks_connections(tables.nft)
+    given = marks.given_by(texts, tables.nft)
     untracked: dict[str, list[Part]] = {}
     zoned: dict[str, list[Part]] = {}
     for way, hooks in _WAYS:
-        flow = _flow(way, path, marks=marks)
+        flow = replace(_flow(way, path, marks=tracked), marks_given=given)
         parts = _parts(way, traffic)
+        if path.marked and way == "in":
+            parts = tuple(part._replace(mark=None) for part in parts)
         for step in _at(steps, hooks):
             if step.kind == "arptables" or (step.chain and step.chain.family == "arp"):
                 continue
@@ -175,7 +181,7 @@ def gates(
         untracked[way] = [part for part in parts if part.state == UNTRACKED]
         zoned[way] = [part for part in parts if part.zoned and part.state != UNTRACKED]
         yield from _arp_gates(steps, hooks, flow, path, traffic, accepted)
-    yield from _answers(steps, path, untracked, zoned, traffic, accepted, marks=marks)
+    yield from _answers(steps, path, untracked, zoned, traffic, accepted, marks=tracked)
 
 
 def _steps(tables: Tables, family: str) -> Iterator[_Step]:

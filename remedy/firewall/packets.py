@@ -112,6 +112,9 @@ class Flow:
         bridge: its name.
         symmetric: whether the route back to each peer leads through the same interface; None: not known.
         connection_marks: whether some rule of this host gives connections a mark.
+        marks_given: the bits that marks can have which rules of this host give.
+        local: of forwarded packets, the addresses on this side in place of ``address``; () for all others.
+        onward: of forwarded packets, the interfaces by one of which they leave.
     """
 
     way: Literal["in", "out"]
@@ -122,6 +125,9 @@ class Flow:
     bridge: str = ""
     symmetric: bool | None = None
     connection_marks: bool = False
+    marks_given: int = 2**32 - 1
+    local: Spans = ()
+    onward: tuple[str, ...] = ()
 
 
 Answer: TypeAlias = "tuple[int, Spans] | bool | None"
@@ -177,22 +183,28 @@ def _positive(condition: Condition, flow: Flow) -> Answer:
             return None  # a group that many hosts are in, or whoever has asked (RFC 4861)
         if (address == "saddr") is (flow.way == "in"):
             return PEERS, _numbers(values)
-        return None if flow.address is None else spans.holds(_numbers(values), flow.address)
+        return _of_this_side(_numbers(values), flow)
     if field == "connection-mark":
         return None if flow.connection_marks else spans.holds(_numbers(values), 0)
     return _of_words(field, _words(values), flow)
 
 
+def _of_this_side(numbers: Spans, flow: Flow) -> bool | None:
+    """Return whether the addresses on this side are among some; None: some of them, or not known."""
+    if not flow.local:
+        return None if flow.address is None else spans.holds(numbers, flow.address)
+    common = spans.meet(numbers, flow.local)
+    return True if common == flow.local else None if common else False
+
+
 def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
     """Return the answer to a condition whose values are words."""
     if field in ("iif", "oif"):
-        if (field == "iif") is not (flow.way == "in"):
-            return False
-        return _by_interface(words, flow.interfaces)
+        return _of_device(field, words, flow)
     if field == "bridge-name":
         return flow.bridged and _matches(words, flow.bridge)
     if field in ("fib-daddr", "fib-saddr"):
-        is_local = (field == "fib-daddr") is (flow.way == "in")
+        is_local = not flow.onward and (field == "fib-daddr") is (flow.way == "in")
         return ("local" if is_local else "unicast") in words
     if field == "reverse-path":
         return "same" in words if flow.symmetric and flow.way == "in" else None
@@ -212,6 +224,13 @@ def _of_words(field: str, words: frozenset[str], flow: Flow) -> bool | None:
             "packet-type": ("host",),
         }
     return not words.isdisjoint(known[field]) if field in known else None
+
+
+def _of_device(field: str, words: frozenset[str], flow: Flow) -> bool | None:
+    """Return the answer to a condition on the interface by which packets come, or leave."""
+    if flow.onward:
+        return _by_interface(words, flow.interfaces if field == "iif" else flow.onward)
+    return (field == "iif") is (flow.way == "in") and _by_interface(words, flow.interfaces)
 
 
 _OF_DISCOVERY: Mapping[str, tuple[str, ...]] = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from remedy.firewall.marks import NOT_GIVEN, asks_for_another
 from remedy.firewall.packets import (
     EVERYTHING,
     OF_PARTS,
@@ -116,7 +117,7 @@ def narrow(rules: Iterable[ReadRule], flow: Flow, bounds: Box, policy: str) -> C
 def _rules(rule: ReadRule, flow: Flow, bounds: Box) -> Iterator[Rule]:
     """Yield a rule for each combination of alternatives that can match."""
     plain = [test for test in rule.tests if isinstance(test, Condition)]
-    base = _narrowed(plain, flow, bounds)
+    base = _narrowed(plain, flow, bounds, drops=rule.action == "drop")
     if base is None:
         return
     choices: list[list[_Narrowed]] = []
@@ -186,7 +187,9 @@ def _disguises(rule: ReadRule, flow: Flow) -> bool:
     return rule.source != ((flow.address, flow.address),)
 
 
-def _narrowed(conditions: Iterable[Condition], flow: Flow, bounds: Box) -> _Narrowed | None:
+def _narrowed(
+    conditions: Iterable[Condition], flow: Flow, bounds: Box, *, drops: bool = False
+) -> _Narrowed | None:
     """Return what conditions say together of a flow; None where they match none of its packets."""
     numbers: list[Spans | None] = [None, None, None]
     checks: list[Condition] = []
@@ -195,7 +198,11 @@ def _narrowed(conditions: Iterable[Condition], flow: Flow, bounds: Box) -> _Narr
         if condition.field in OF_PARTS and condition.values is not None:
             if ask(condition, flow) is False:
                 return None
-            checks.append(condition)
+            by_program = condition.field == "mark" and asks_for_another(condition, flow.marks_given)
+            if by_program and drops and flow.way == "out":
+                unread.append(NOT_GIVEN)
+            else:
+                checks.append(condition)
             continue
         answer = ask(condition, flow)
         if answer is False:

@@ -26,6 +26,9 @@ from remedy.firewall.spans import Spans, meet, merge, minus
 DEEPEST = 32
 """Chains called one from another; the kernel allows 16 in nftables."""
 
+MANY = 256
+"""Ports: who sends as many elsewhere means all connections, and not those of one service."""
+
 MOST_STEPS = 400_000
 """Rules times parts of the traffic, a second or two of work; beyond it nothing is said of a chain."""
 
@@ -226,7 +229,7 @@ class _Walk:
                 self.passed[hit] = None
                 if rule.action == "drop":
                     self._lose(hit, rule.words)
-                elif rule.action == "divert" and meet(hit.ports, self.fixed):
+                elif rule.action == "divert" and (meet(hit.ports, self.fixed) or _many(hit.ports)):
                     self._doubt(hit.why or rule.words, rule.words, ("sends packets elsewhere",))
         return []
 
@@ -253,6 +256,10 @@ def _certain(rule: Rule, part: Part) -> bool | None:
             return None
         certain = certain and answer is True
     return certain
+
+
+def _many(ports: Spans) -> bool:
+    return sum(high - low + 1 for low, high in ports) >= MANY
 
 
 def _altered(part: Part, rule: Rule) -> Part:

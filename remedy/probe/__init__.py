@@ -5,6 +5,7 @@ that state. Nothing here talks to a host.
 """
 
 from remedy.probe.accelerators import Gpu, GpuProcess, Gpus, PciDevice, RdmaPort
+from remedy.probe.boot import BootMounts, Sshd
 from remedy.probe.clock import Clock
 from remedy.probe.containers import Container, Containers, Docker
 from remedy.probe.files import File, Mention
@@ -42,6 +43,7 @@ from remedy.values import Record
 __all__ = [
     "UNLIMITED",
     "Address",
+    "BootMounts",
     "Clock",
     "Container",
     "Containers",
@@ -92,6 +94,7 @@ __all__ = [
     "ShmFile",
     "Software",
     "Space",
+    "Sshd",
     "SysctlSetting",
     "Sysctls",
     "SysvIpc",

@@ -110,8 +110,7 @@ def _ruleset(sections: Sections) -> NftRuleset:
     chains: dict[tuple[str, str, str], dict[str, Any]] = {}
     rules: dict[tuple[str, str, str], list[NftRule]] = {}
     sets = []
-    dormant: set[tuple[str, str]] = set()  # tables whose chains see no packet (nft(8), TABLES)
-    devices = _devices_of_chains(sections)
+    devices, dormant = _of_plain_text(sections)
     for entry in document["nftables"]:
         ((kind, value),) = entry.items()
         if kind == "table":
@@ -158,16 +157,24 @@ def _settled(value: Any) -> Any:
 
 _PLACE = re.compile(r"\s*(table|chain) (.+) \{\Z")
 _DEVICE = re.compile(r"\s*type \S+ hook (?:ingress|egress) devices? (?:= )?(.+?) priority ")
+_DORMANT = re.compile(r"\s*flags \S*\bdormant\b")
 
 
-def _devices_of_chains(sections: Sections) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    """Read the interfaces of chains from ``nft list chains``: older versions leave them out of their JSON."""
+def _of_plain_text(
+    sections: Sections,
+) -> tuple[dict[tuple[str, str, str], tuple[str, ...]], set[tuple[str, str]]]:
+    """Read what some versions leave out of their JSON, from lines of ``nft -s -t list ruleset``.
+
+    Returns:
+        The interfaces of chains, and the tables that are dormant: their chains see no packet (nft(8), TABLES).
+    """
+    dormant: set[tuple[str, str]] = set()
     devices: dict[tuple[str, str, str], tuple[str, ...]] = {}
     family = table = chain = ""
     try:
         lines = sections.text("nft-devices").splitlines()
     except NoAnswerError:
-        return {}
+        return {}, dormant
     for line in lines:
         place, device = _PLACE.match(line), _DEVICE.match(line)
         if place and place[1] == "table":
@@ -177,7 +184,9 @@ def _devices_of_chains(sections: Sections) -> dict[tuple[str, str, str], tuple[s
         elif device:
             names = device[1].strip("{} ").split(",")
             devices[family, table, chain] = tuple(name.strip(' "') for name in names)
-    return devices
+        elif _DORMANT.match(line):
+            dormant.add((family, table))
+    return devices, dormant
 
 
 def _devices(value: Any) -> tuple[str, ...]:

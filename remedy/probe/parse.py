@@ -8,6 +8,7 @@ from typing import Any
 
 from remedy.probe import sources
 from remedy.probe.accelerators import parse_gpus, parse_rdma
+from remedy.probe.boot import parse_boot_mounts, parse_sshd
 from remedy.probe.clock import parse_clock
 from remedy.probe.containers import parse_containers
 from remedy.probe.files import File, parse_files, parse_mentions, parse_unsearched
@@ -101,6 +102,8 @@ def _of_their_own_section(sections: Sections) -> Mapping[str, Any]:
         "routing": fact(lambda: parse_routing(sections)),
         "queueing": fact(lambda: parse_queueing(sections)),
         "units": fact(lambda: parse_units(sections)),
+        "sshd": fact(lambda: parse_sshd(sections)),
+        "boot_mounts": fact(lambda: parse_boot_mounts(sections)),
         "gpus": fact(lambda: parse_gpus(sections)),
         "limits": fact(lambda: parse_limits(sections)),
         "environment": fact(lambda: parse_environment(sections)),

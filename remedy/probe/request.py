@@ -25,7 +25,7 @@ LAST_MARK = 0x00FFFFFF
 PARTS = (
     *("frame", "awake", "machine", "guards", "guests", "files", "places", "network"),
     *("routing", "names", "processes", "firewalls", "packets", "containers"),
-    *("accelerators", "software", "run"),
+    *("accelerators", "software", "boot", "run"),
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}\Z")

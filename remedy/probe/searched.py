@@ -13,15 +13,18 @@ SCAN_FILES = (
     "/etc/profile.local",
     "/etc/profile.d/*.sh",
     "/etc/profile.d/*.csh",
+    "/etc/profile.d/sh.local",
     "/etc/bash.bashrc",
     "/etc/bash.bashrc.local",
     "/etc/bashrc",
     "/etc/zshenv",
     "/etc/zprofile",
     "/etc/zshrc",
+    "/etc/zlogin",
     "/etc/zsh/zshenv",
     "/etc/zsh/zprofile",
     "/etc/zsh/zshrc",
+    "/etc/zsh/zlogin",
     "/etc/csh.cshrc",
     "/etc/csh.login",
     "/etc/fish/config.fish",
@@ -35,6 +38,9 @@ SCAN_FILES = (
     "/etc/crypto-policies/back-ends/opensshserver.config",
     "/etc/crontab",
     "/etc/cron.d/*",
+    "/var/spool/cron/*",
+    "/var/spool/cron/crontabs/*",
+    "/var/spool/cron/tabs/*",
     # systemd: environment.d(5), systemd-system.conf(5), systemd.exec(5)
     "/etc/environment.d/*.conf",
     "/run/environment.d/*.conf",
@@ -120,11 +126,17 @@ SCAN_FILES = (
     "/etc/systemd/network/*",
     "/etc/NetworkManager/system-connections/*",
     "/etc/NetworkManager/dispatcher.d/*",
+    "/etc/NetworkManager/dispatcher.d/*.d/*",
     "/etc/sysconfig/network-scripts/ifcfg-*",
     "/etc/sysconfig/network-scripts/route-*",
     "/etc/sysconfig/network-scripts/rule-*",
     "/etc/networkd-dispatcher/*.d/*",
     "/etc/rc.local",
+    "/etc/rc.d/rc.local",
+    "/etc/init.d/boot.local",
+    "/etc/dhcp/dhclient-*-hooks.d/*",
+    "/etc/ufw/before.init",
+    "/etc/ufw/after.init",
     "/etc/default/grub",
     "/etc/default/grub.d/*.cfg",
     "/boot/grub/grub.cfg",
@@ -238,6 +250,11 @@ _SINGLE = any_of(
             "PYTHONHOME",
             "HOSTNAME",
             "MINDSPORE_HCCL_CONFIG_PATH",
+            "HOSTALIASES",
+            "LOCALDOMAIN",
+            "RES_OPTIONS",
+            "RESOLV_HOST_CONF",
+            "LD_AUDIT",
         ),
     )
 )
@@ -255,23 +272,32 @@ _NETWORK_KEYS = (
     "iface|Name|OriginalName|interface-name|DEVICE|mtu|MTU|MTUBytes|to|type|Type|Destination|To|Action|action"
     "|route[0-9]+|ADDRESS[0-9]+|addresses|address[0-9]*|Address|IPADDR[0-9]*|dhcp4|DHCP|BOOTPROTO|method"
 )
-_NETWORK_COMMANDS = "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
+_NETWORK_COMMANDS = (
+    "(ip|tc|ifconfig|route)[[:space:]].*(unreachable|blackhole|prohibit|netem|mtu)"
+    "|(ip|ifconfig)[[:space:]].*[[:space:]](down|flush|del|delete)([[:space:]]|$)|ifdown[[:space:]]+[a-z]"
+)
 # Of commands to a firewall only those that close it, or load what is in another file.
 _FIREWALL_COMMANDS = (
     "ip6?tables[a-z-]*[[:space:]].*(DROP|REJECT)|ip6?tables[a-z-]*-restore"
     "|nft[[:space:]].*(-f|drop|reject)"
+    "|ufw[[:space:]].*enable|firewall-cmd[[:space:]].*--panic-on"
 )
 # What tmpfiles.d, udev and scripts write at boot.
 _BOOT_WRITES = (
     r"^[[:space:]]*[wfFLCrRD][^[:space:]]*[[:space:]]+[\"']?/(proc/sys|sys|etc)/"
     r"|SYSCTL[{]|ATTR[{]mtu[}][[:space:]]*:?=[^=]|sysctl[[:space:]].*=|>[[:space:]]*/(proc/sys|sys)/"
 )
-_BOOT_WORDS = "ipv6.disable|ipv6.disable_ipv6|systemd.hostname"
+# Words of a command line of the kernel: those with a value, and those by themselves.
+_BOOT_VALUES = (
+    "ipv6[.]disable(_ipv6)?=|systemd[.](hostname|unit|mask|setenv)=|net[.]ifnames=|biosdevname=|sysctl[.]"
+    "|init=/bin"
+)
+_BOOT_WORDS = "emergency|rescue|single|-b|[sS1]"
 _MODULES = "nvidia|mlx|ib_|rdma|irdma|bnxt|efa|ipv6"
 _UNIT_KEYS = (
     "Slice|IPAddressAllow|IPAddressDeny|IPIngressFilterPath|IPEgressFilterPath|RestrictNetworkInterfaces"
     "|SocketBindAllow|SocketBindDeny|RestrictAddressFamilies|PrivateNetwork|NetworkNamespacePath"
-    "|MemoryMax|MemoryHigh|MemoryLimit|TasksMax|CPUQuota|DevicePolicy|RuntimeMaxSec"
+    "|MemoryMax|MemoryHigh|MemoryLimit|TasksMax|CPUQuota|DevicePolicy|RuntimeMaxSec|AllowedCPUs|CPUAffinity"
 )
 _SLURM_KEYS = "PropagateResourceLimits|PropagateResourceLimitsExcept|TaskProlog|LaunchParameters"
 
@@ -279,7 +305,7 @@ SCAN_PATTERN = "|".join(
     (
         # Assignments; pam_env.conf; the state of conda: one pattern, for grep pays for each time that it has
         # the names
-        f'(^|[^A-Za-z0-9_])({VARIABLES})(=|[[:space:]]+(DEFAULT|OVERRIDE)=|"[[:space:]]*:)',
+        f'(^|[^A-Za-z0-9_])({VARIABLES})(:?=|[[:space:]]+(DEFAULT|OVERRIDE)=|"[[:space:]]*:)',
         # csh, Tcl and Lua modules; fish
         f"(setenv[[:space:](\"']|set[[:space:]]+-[A-Za-z]+[[:space:]])[[:space:](\"']*({VARIABLES})[^A-Za-z0-9_]",
         "^[[:space:]]*EnvironmentFile[[:space:]]*=",
@@ -290,13 +316,17 @@ SCAN_PATTERN = "|".join(
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",
         f"^[[:space:]]*({_SLURM_KEYS})[[:space:]]*=",
         f"^[[:space:]]*({_UNIT_KEYS})[[:space:]]*=",
+        "^([^#]*[;&[:space:]])?ulimit[[:space:]]+-",
         f"^[[:space:]]*-?[[:space:]]*({_NETWORK_KEYS})([[:space:]:=]|$)",
         "^[[:space:]]*[A-Za-z0-9_.-]+:[[:space:]]*$",
         r"^[[:space:]]*-[[:space:]]*\"?[0-9.]+/[0-9]+",
         _NETWORK_COMMANDS,
         _FIREWALL_COMMANDS,
         _BOOT_WRITES,
-        f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*({_BOOT_WORDS})=",
+        (
+            f"^[[:space:]]*(linux|linuxefi|linux16|options|GRUB_CMDLINE_LINUX[A-Z_]*=).*[[:space:]\"']"
+            f"({_BOOT_VALUES}|({_BOOT_WORDS})([[:space:]\"']|$))"
+        ),
         f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
     )
 )

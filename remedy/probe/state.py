@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remedy.probe.accelerators import Gpus, RdmaPort
+from remedy.probe.boot import BootMounts, Sshd
 from remedy.probe.clock import Clock
 from remedy.probe.containers import Containers
 from remedy.probe.files import File, Mention
@@ -63,6 +64,8 @@ class HostState(Record):
     sysctls: Fact[Sysctls] = NOT_PROBED
     firewalls: Fact[Firewalls] = NOT_PROBED
     units: Fact[Mapping[str, Unit]] = NOT_PROBED
+    sshd: Fact[Sshd | None] = NOT_PROBED
+    boot_mounts: Fact[BootMounts] = NOT_PROBED
     containers: Fact[Containers] = NOT_PROBED
     mounts: Fact[tuple[Mount, ...]] = NOT_PROBED
     space: Fact[Mapping[str, Space]] = NOT_PROBED

@@ -93,7 +93,8 @@ _LOOK = {
     Stage.CONNECT: "Is the host up, and its ssh port open to this machine?",
     Stage.KEY_EXCHANGE: "On its console: is sshd stopped or the host out of memory? ps -o stat,cmd -C sshd",
     Stage.LOGIN: "On its console: what does PAM wait for? Look at auth and account in /etc/pam.d/sshd, "
-    "at sssd, and at journalctl -u ssh. On this machine: does the ssh agent answer? ssh-add -l",
+    f"at sssd, and at journalctl -u ssh, and whether what PAM reads is a regular file: {READ_BY_PAM}. On this "
+    "machine: does the ssh agent answer? ssh-add -l",
     Stage.CHANNEL: "On its console: what does PAM wait for? Look at the session lines of /etc/pam.d/sshd, at "
     "systemd-logind, at file systems of the network that the home is on, and whether what PAM reads is a "
     f"regular file: {READ_BY_PAM}",

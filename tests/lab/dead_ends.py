@@ -23,6 +23,8 @@ HARMLESS = {
     "disk-full": "nothing is to be written",
     "docker-small-shm": "the host has no GPU, and docker_shm.size is not set",
     "etc-read-only": "nothing is to be written",
+    "firewall-dormant": "no packet passes a table that is dormant",
+    "firewall-forward": "no other host has routes to its containers",
     "hanging-nvidia-smi": "no driver is loaded, so that it is not asked",
     "hosts-huge": "the names resolve",
     "hosts-immutable": "nothing is to be written",

@@ -135,3 +135,24 @@ def stale_launch_variables(host: Host) -> None:
 def wrong_mpi_interface(host: Host) -> None:
     lines = f"OMPI_MCA_btl_tcp_if_include={NOWHERE}\n"
     _append(host, "/etc/environment", lines.encode())
+
+
+@fault(
+    "default-ifname-of-logins",
+    "a start-up file of shells gives jobs a missing interface where nothing else says one",
+)
+def default_ifname_of_logins(host: Host) -> None:
+    line = f': "${{NCCL_SOCKET_IFNAME:={NOWHERE}}}"\nexport NCCL_SOCKET_IFNAME\n'
+    _append(host, "/etc/profile.d/site.sh", line.encode())
+
+
+@fault("little-memory-of-logins", "a start-up file of shells leaves a job 60 MB of memory")
+def little_memory_of_logins(host: Host) -> None:
+    _append(host, "/etc/profile.d/limits.sh", b"ulimit -v 60000\n")
+
+
+@fault("preloaded-library", "each program of the host loads a library first (/etc/ld.so.preload)")
+def preloaded_library(host: Host) -> None:
+    library = "/usr/local/lib/libsite.so"
+    host.must(f"[ -s {library} ] || cp $(find /usr/lib -name 'libdl.so.2' | head -1) {library}")
+    host.write("/etc/ld.so.preload", f"{library}\n".encode())

@@ -90,3 +90,50 @@ def boots_into_rescue(host: Host) -> None:
 @fault("boots-with-ssh-masked", "sshd runs, and its unit is masked")
 def boots_with_ssh_masked(host: Host) -> None:
     host.must(["systemctl", "--quiet", "mask", "ssh.service"])
+
+
+@fault("boots-without-a-disk", "/etc/fstab names a disk that is not there, without nofail")
+def boots_without_a_disk(host: Host) -> None:
+    host.write("/etc/fstab", b"UUID=0b9e7f3c-1111-4222-8333-444455556666 /data ext4 defaults 0 2\n")
+
+
+@fault("boots-into-nothing", "the default target leads to a file that is not there")
+def boots_into_nothing(host: Host) -> None:
+    host.must("ln -sfn /usr/lib/systemd/system/gone.target /etc/systemd/system/default.target")
+
+
+@fault("boots-without-services", "multi-user.target, which starts the services, is masked")
+def boots_without_services(host: Host) -> None:
+    host.must("ln -sfn /dev/null /etc/systemd/system/multi-user.target")
+
+
+@fault(
+    "boots-with-rescue-line", "the boot loader starts the kernel with systemd.unit=rescue.target"
+)
+def boots_with_rescue_line(host: Host) -> None:
+    host.must("mkdir -p /boot/grub")
+    line = "\tlinux /boot/vmlinuz root=UUID=1 ro quiet systemd.unit=rescue.target\n"
+    host.write("/boot/grub/grub.cfg", f"menuentry 'Linux' {{\n{line}}}\n".encode())
+
+
+@fault("boots-into-a-crontab", "root's own crontab drops all that comes in, from the next boot on")
+def boots_into_a_crontab(host: Host) -> None:
+    host.must("mkdir -p /var/spool/cron/crontabs")
+    host.write("/var/spool/cron/crontabs/root", b"@reboot /usr/sbin/iptables -P INPUT DROP\n")
+
+
+@fault("boots-with-small-packets", "a script gives the cluster interface an MTU of 1400 at boot")
+def boots_with_small_packets(host: Host) -> None:
+    line = f"ip link set dev {host.record.cluster_interface} mtu 1400\n"
+    host.write("/etc/rc.local", f"#!/bin/sh\n{line}".encode())
+    host.must(["chmod", "755", "/etc/rc.local"])
+
+
+@fault(
+    "boots-into-docker",
+    "Docker's bridge takes the network of the cluster when dockerd starts again",
+)
+def boots_into_docker(host: Host) -> None:
+    address = host.lab.cluster.replace(".0/", ".254/")
+    host.must("mkdir -p /etc/docker")
+    host.write("/etc/docker/daemon.json", f'{{"bip": "{address}"}}\n'.encode())

@@ -126,3 +126,49 @@ def marked_and_lost(host: Host) -> None:
 def queue_short(host: Host) -> None:
     words = ["root", "bfifo", "limit", "1000"]
     host.must(["tc", "qdisc", "replace", "dev", host.record.cluster_interface, *words])
+
+
+@fault("rule-for-some-users", "a routing rule sends what some users send to a bridge of containers")
+def rule_for_some_users(host: Host) -> None:
+    rule = "uidrange 0-65535 lookup 77 priority 93"
+    host.must(
+        f"ip link set dev docker0 up; ip route replace {host.lab.cluster} dev docker0 table 77; "
+        f"ip rule del {rule} 2>/dev/null; ip rule add {rule}"
+    )
+
+
+@fault("route-with-small-window", "a route lets the first peer send 2000 bytes at a time")
+def route_with_small_window(host: Host) -> None:
+    host.must(
+        [
+            "ip",
+            "route",
+            "replace",
+            _peer(host),
+            "dev",
+            host.record.cluster_interface,
+            "window",
+            "2000",
+        ]
+    )
+
+
+@fault(
+    "route-by-a-dead-router",
+    "a part of what goes to the first peer goes to a router that is not there",
+)
+def route_by_a_dead_router(host: Host) -> None:
+    interface = host.record.cluster_interface
+    nobody = host.lab.cluster.rpartition(".")[0] + ".250"
+    hops = f"nexthop dev {interface} nexthop via {nobody} dev {interface}"
+    host.must(f"ip route replace {_peer(host)} {hops}")
+
+
+@fault("loopback-down", "the loopback interface is down")
+def loopback_down(host: Host) -> None:
+    host.must(["ip", "link", "set", "dev", "lo", "down"])
+
+
+@fault("loopback-lossy", "the queue of the loopback interface drops everything")
+def loopback_lossy(host: Host) -> None:
+    host.must(["tc", "qdisc", "replace", "dev", "lo", "root", "blackhole"])

@@ -83,7 +83,8 @@ service_units() {
             [ -e "$directory/$unit" ] || continue
             load=loaded
             [ ! -L "$directory/$unit" ] || load=alias
-            [ ! -c "$directory/$unit" ] || load=masked # a link to /dev/null
+            # A link to /dev/null; that in /run is gone after a boot.
+            [ ! -c "$directory/$unit" ] || [ "$directory" = /run/systemd/system ] || load=masked
             break
         done
         if [ -L "/run/systemd/units/invocation:$unit" ]; then
@@ -94,7 +95,7 @@ service_units() {
         printf 'unit %s %s %s\n' "$unit" "$load" "$active"
     done
     for link in /etc/systemd/system/*.wants/*.service /etc/systemd/system/*.requires/*.service \
-        /run/systemd/system/*.wants/*.service /run/systemd/generator/*.wants/*.service \
+        /run/systemd/generator/*.wants/*.service \
         /usr/lib/systemd/system/*.wants/*.service; do
         [ ! -L "$link" ] || printf 'wanted %s\n' "$link"
     done

@@ -61,15 +61,15 @@ most_lines=20000
 
 # Of scripts that write settings at boot the words on which their lines depend, and nothing else of these lines.
 outline() {
-    case $mentioned in *sysctl* | */proc/sys/* | *'>'*/sys/*) ;; *) return ;; esac
+    case $mentioned in *sysctl* | */proc/sys/* | *'>'*/sys/* | *' mtu '*) ;; *) return ;; esac
     scripts=
     set -f
     IFS=$nl
     for line in $mentioned; do
-        case ${line#*:} in *sysctl* | */proc/sys/* | *'>'*/sys/*) ;; *) continue ;; esac
+        case ${line#*:} in *sysctl* | */proc/sys/* | *'>'*/sys/* | *' mtu '*) ;; *) continue ;; esac
         line=${line%%:*}
         case $line in
-            /etc/network/if-* | /etc/NetworkManager/dispatcher.d/* | /etc/networkd-dispatcher/* | /etc/rc.local)
+            /etc/network/if-* | /etc/NetworkManager/dispatcher.d/* | /etc/networkd-dispatcher/* | /etc/rc.local | /etc/rc.d/* | /etc/dhcp/*)
                 case $scripts$nl in *"$nl$line$nl"*) ;; *) scripts=$scripts$nl$line ;; esac
                 ;;
         esac

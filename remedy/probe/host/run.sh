@@ -30,6 +30,8 @@ probe() {
     section names names
     section listeners listeners
     section units service_units
+    section sshd sshd_settings
+    section boot-mounts boot_mounts
     section virtualization virtualization
     section shm shared_memory
     section shm-holders shared_memory_holders

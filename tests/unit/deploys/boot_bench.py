@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remedy.plan import Finding, make_plan
+from remedy.plan import Finding, make_plan, section_models
 from remedy.probe import (
     HostState,
     Kernel,
@@ -13,7 +13,7 @@ from remedy.probe import (
     SysctlSetting,
     Unit,
 )
-from tests.unit.build import WHEN, fleet, host_state, record
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 
 def host(
@@ -41,6 +41,7 @@ def host(
         update={
             "network": state.network.model_copy(update={"interfaces": (interface,)}),
             "units": {unit.name: unit for unit in units},
+            "sshd": None,
             "session": record(LoginSession, present=frozenset(present)),
             "kernel": kernel,
             "sysctls": sysctls,
@@ -51,7 +52,10 @@ def host(
     )
 
 
-def found(state: HostState, remedy: str = "next_boot") -> list[Finding]:
-    plan = make_plan(fleet(state, host_state("b", "10.0.0.2")), WHEN, only=remedy)
+def found(
+    state: HostState, remedy: str = "next_boot", accept: tuple[str, ...] = ()
+) -> list[Finding]:
+    spec = with_section(remedy, section_models()[remedy](**({"accept": accept} if accept else {})))
+    plan = make_plan(fleet(state, host_state("b", "10.0.0.2"), spec=spec), WHEN, only=remedy)
     assert plan.changes == ()
     return [finding for finding in plan.findings if finding.host == "a"]

@@ -47,7 +47,7 @@ def test_a_service_that_nothing_starts(kind: str, name: str) -> None:
     assert found(host(units=(service(name),), present=(socket,))) == []
     for fine in (
         service(name, "enabled"), service(name, "static"), service(name, active="inactive"),
-        service(name, load="not-found"),
+        *(() if name.startswith("ssh") else (service(name, load="not-found"),)),
     ):  # fmt: skip
         assert found(host(units=(fine,))) == []
 

@@ -49,8 +49,8 @@ MANY = f"broadcast {PEER} dev eth0 proto boot"
 LOCAL = f"local {PEER} dev lo table local proto boot"
 BY_LO = f"{SENT} leaves by lo, and not by eth0, which is in their network"
 RULE = plain(9, "blackhole", PEER)
-FOR_PORTS = rule(9, "blackhole", conditions=("dport 80-90",)).model_copy(
-    update={"text": "from all dport 80-90 priority 9 blackhole"}
+FOR_PORTS = rule(9, "blackhole", conditions=("dport 8000-8090",)).model_copy(
+    update={"text": "from all dport 8000-8090 priority 9 blackhole"}
 )
 
 

@@ -313,7 +313,7 @@ def test_a_cable_that_is_out_is_told_from_an_interface_that_is_down() -> None:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (rule(9, "blackhole", conditions=("dport 80-90",)), "unknown"),
+        (rule(9, "blackhole", conditions=("dport 8000-8090",)), "unknown"),
         (rule(9, "blackhole", destination=PEER), "drift"),
         (rule(9, "blackhole", source="10.0.0.1"), "drift"),
         (rule(9, "blackhole", destination="10.0.0.0/16"), "blocked"),

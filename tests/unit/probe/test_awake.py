@@ -56,6 +56,7 @@ CLIENTS = (
         "ntpq",
     ),
     *("modprobe", "insmod", "mount", "sysctl", "lspci", "conntrack", "curl", "python3", "perl"),
+    "sshd",
 )
 ALWAYS = {"getent", "ip", "tc"}
 """What is asked on every host: ip and tc dump over rtnetlink, getent asks without the services that sleep."""

@@ -16,7 +16,6 @@ KEPT = {
     "Gpu.pci_address": "which GPU is near which network card",
     "Gpu.utilization": "a foreign job on a host that is to be proved",
     "Identity.hardware": "settings and firmware by model",
-    "Kernel.cpus": "cores that differ between hosts, and a foreign load on them",
     "Kernel.numa_nodes": "which GPU is near which network card",
     "Kernel.transparent_hugepages": "a setting that should be equal on all hosts",
     "RdmaPort.counters": "errors of a port while a verification runs",

@@ -367,3 +367,27 @@ def test_physical_interface() -> None:
         "bond0",
     )
     assert (master.kind, master.speed, master.ipv4) == ("bond", None, ("10.0.0.1",))
+
+
+def test_a_table_that_is_dormant_has_no_hooks() -> None:
+    table = {"family": "inet", "name": "mine", "handle": 1}
+    chain = {
+        "family": "inet", "table": "mine", "name": "in", "handle": 1, "type": "filter", "hook": "input",
+        "prio": 0, "policy": "drop",
+    }  # fmt: skip
+    rules = json.dumps({"nftables": [{"table": table}, {"chain": chain}]})
+    plain = (
+        "table inet mine {\n\tflags dormant\n\tchain in {\n\t\ttype filter hook input priority 0;\n"
+    )
+    for text, hook in (
+        (plain, ""),
+        (plain.replace("\tflags dormant\n", ""), "input"),
+        ("", "input"),
+    ):
+        nft = known(known(answer(nft=rules, nft_devices=text).firewalls).nft)
+        assert [chain.hook for chain in nft.chains] == [hook]
+    flagged = json.dumps(
+        {"nftables": [{"table": {**table, "flags": ["dormant"]}}, {"chain": chain}]}
+    )
+    nft = known(known(answer(nft=flagged).firewalls).nft)
+    assert [chain.hook for chain in nft.chains] == [""]
