@@ -80,7 +80,9 @@ class Story:
 
     @property
     def not_begun(self) -> tuple[str, ...]:
-        """The hosts that the run did not come to."""
+        """The hosts that the run was to change, and did not come to; none of a command that changes none."""
+        if self.mode not in ("apply", "rollback"):
+            return ()
         return tuple(host for host in self.planned if host not in self.began)
 
     @property

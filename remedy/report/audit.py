@@ -115,7 +115,7 @@ def _results(story: Story, plan: Plan | None, receipts: Mapping[str, str]) -> It
     # The receipts of a host that was asked are below.
     for names, words in by_text((n, "" if n in receipts else f"; {ASK}") for n in story.not_known):
         yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
-    if story.mode in ("apply", "rollback") and (rest := story.not_begun):
+    if rest := story.not_begun:
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
     yield from _waves(story)
     for names, state in by_text(story.settled.items()):

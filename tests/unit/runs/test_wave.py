@@ -17,6 +17,7 @@ from remedy.audit.story import stories
 from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, CommandAction, Plan, section_models
 from remedy.report.audit import render_run
+from remedy.report.records import story_body
 from remedy.runs import apply
 from remedy.runs.partners import Ground, with_pair
 from remedy.runs.suspects import suspects
@@ -167,6 +168,8 @@ def test_a_red_wave_is_in_the_story_and_is_shown() -> None:
         "suspected   gpu01: 01-x (t)",
     ):
         assert words in text.getvalue()
+    document = story_body(story, {})
+    assert (document["waves"], document["red"]) == ([proof.record(1)], red)
 
 
 def test_what_fails_without_the_changes_as_well_is_shown_as_that() -> None:
