@@ -39,6 +39,9 @@ class Interrupted(KeyboardInterrupt):
 
 # Ctrl-C is pressed twice, and a terminal that closes sends its signal twice, within this many seconds.
 PATIENCE = 2.0
+WHAT_IS_KNOWN = b"the runs and what is known of them: remedy history INVENTORY\n"
+# A live table hides the cursor (xterm's control sequences, DECTCEM).
+SHOWN = b"\x1b[?25h"
 # Seconds until a signal is raised again that the command has not come to.
 AGAIN = 1.0
 
@@ -97,10 +100,8 @@ def _leave_at_once(number: int) -> NoReturn:
     """Exit without what is known of hosts: the command does not come to that, or nobody reads it."""
     with suppress(OSError):
         if is_ready(2):  # a terminal that was stopped, or a full pipe, would keep it
-            os.write(
-                2,
-                b"\nended at once; the runs and what is known of them: remedy history INVENTORY\n",
-            )
+            cursor = SHOWN if os.isatty(2) else b""
+            os.write(2, cursor + b"\nended at once; " + WHAT_IS_KNOWN)
     os._exit(128 + number)
 
 

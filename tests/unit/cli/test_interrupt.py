@@ -22,8 +22,10 @@ from remedy.cli import interrupt
 from remedy.cli.common import errors_shown
 from remedy.cli.interrupt import PATIENCE
 from remedy.errors import UsageError
+from remedy.plan import Plan, write_plan
 from remedy.runs.activity import Activity, interrupted
 from remedy.transport import HostEvent
+from tests.unit.build import record
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -211,6 +213,42 @@ def test_a_signal_that_a_library_drops_comes_again(tmp_path: Path) -> None:
     assert (code, text) == (143, "interrupted: SIGTERM\n")
 
 
+# Where a signal may come while no command of remedy is there to take it: before it is known, and after its end.
+EDGES = ("click.Group.make_context", "plain.forget_unwritten")
+AT_AN_EDGE = """
+import os, sys
+import click
+from remedy.cli import plain
+from remedy.cli.main import main
+owner, _, name = sys.argv[1].rpartition(".")
+owner = eval(owner)
+kept = getattr(owner, name)
+def interrupted(*args, **options):
+    os.kill(os.getpid(), int(sys.argv[2]))
+    return kept(*args, **options)
+setattr(owner, name, interrupted)
+main(["explain", "hostname"])
+"""
+
+
+@SIGNALS
+@pytest.mark.parametrize("edge", EDGES)
+def test_before_a_command_is_known_and_after_it_has_ended(
+    edge: str, number: signal.Signals
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_AN_EDGE, edge, str(number.value)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONG,
+    )
+    assert (done.returncode, done.stderr.splitlines()) == (
+        CODES[number],
+        [f"interrupted: {interrupt.NAMES[number]}"],
+    ), done.stderr
+
+
 @pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("from a library"), OSError(5, "x")])
 def test_what_a_library_makes_of_a_signal_is_the_signal(
     monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -280,6 +318,37 @@ def test_at_the_question_by_its_terminal(
 ) -> None:
     code, text = at_the_question(tmp_path, action)
     assert (code, words in text) == (expected, True)
+
+
+@SIGNALS
+def test_while_ssh_keygen_asks_for_a_passphrase(tmp_path: Path, number: signal.Signals) -> None:
+    key, plan = tmp_path / "key", tmp_path / "plan.json"
+    made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", str(key)]
+    subprocess.run(made, check=True, stdin=subprocess.DEVNULL)
+    write_plan(record(Plan), plan)
+    bench = Path(__file__).with_name("at_a_terminal.py")
+    signing = [
+        sys.executable,
+        "-m",
+        "tests.unit.cli.signing",
+        "approve",
+        str(plan),
+        "--key",
+        str(key),
+    ]
+    done = subprocess.run(
+        [sys.executable, str(bench), "passphrase", f"signal:{number.value}", *signing],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=2 * LONG,
+        cwd=Path(__file__).parents[3],
+    )
+    answer = json.loads(done.stdout)
+    assert (answer["code"], answer["echoes"]) == (CODES[number], True), answer["text"]
+    assert "passphrase" in answer["text"]
+    assert "Traceback" not in answer["text"]
+    assert not list(tmp_path.glob("*.sig"))
 
 
 def history(folder: Path, runs: int) -> Path:
