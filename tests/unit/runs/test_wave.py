@@ -16,15 +16,17 @@ from remedy.audit.journal import JournalRecord
 from remedy.audit.story import stories
 from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, CommandAction, Plan, section_models
+from remedy.probe import HostState, Network
 from remedy.report.audit import render_run
 from remedy.report.records import story_body
 from remedy.runs import apply
+from remedy.runs.cut import cut_since, cut_words
 from remedy.runs.partners import Ground, with_pair
 from remedy.runs.suspects import suspects
 from remedy.runs.wave import WaveProof
 from remedy.spec import load_spec
-from remedy.verify.verdict import Culprit, Verdict
-from tests.unit.build import record
+from remedy.verify.verdict import Culprit, NarrowLink, Verdict
+from tests.unit.build import host_state, record
 
 HOSTS = tuple(f"gpu{number:02d}" for number in range(1, 9))
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
@@ -210,3 +212,47 @@ def test_a_run_whose_waves_were_not_proved_says_so() -> None:
     text = io.StringIO()
     Console(file=text, width=200).print(render_run(story, None, ""))
     assert "3 waves, without a proof of each" in text.getvalue()
+
+
+def with_mtu(host: str, mtu: int) -> HostState:
+    state = host_state(host, f"10.0.0.{int(host[3:])}")
+    assert isinstance(state.network, Network)
+    (interface,) = state.network.interfaces
+    sized = interface.model_copy(update={"mtu": mtu})
+    return state.model_copy(
+        update={"network": state.network.model_copy(update={"interfaces": (sized,)})}
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "link", "lost"),
+    [
+        # gpu01 is in the wave, gpu02 its partner.
+        ((1500, 1500), (9000, 1500), ("gpu01", "gpu02", 9000), True),
+        ((1500, 1500), (576, 1500), ("gpu02", "gpu01", 1500), True),
+        # A network of two sizes, as it was before the run.
+        ((9000, 1500), (9000, 1500), ("gpu01", "gpu02", 9000), False),
+        ((576, 1500), (576, 1500), ("gpu02", "gpu01", 1500), False),
+        # Larger than it was, and not what is lost; a partner that somebody else has changed.
+        ((1500, 1500), (9000, 1500), ("gpu02", "gpu01", 1500), False),
+        ((1500, 1500), (1500, 9000), ("gpu02", "gpu01", 9000), False),
+        # What an IP packet can have at most is less than the MTU of some interfaces.
+        ((1500, 1500), (65536, 1500), ("gpu01", "gpu02", 65535), True),
+    ],
+)
+def test_packets_that_are_lost_since_the_run_changed_their_size(
+    before: tuple[int, int], now: tuple[int, int], link: tuple[str, str, int], lost: bool
+) -> None:
+    source, target, size = link
+    narrow = NarrowLink(source=source, target=target, size=size)
+    shown = verdict().model_copy(update={"passed": True, "narrow_links": (narrow,)})
+    former, later = (
+        dict(zip(HOSTS[:2], map(with_mtu, HOSTS[:2], sizes), strict=True))
+        for sizes in (before, now)
+    )
+    assert cut_since(former, later, shown, ["gpu01"]) == ((narrow,) if lost else ())
+    assert cut_since({}, later, shown, ["gpu01"]) == (), "what it was is not known"
+    if lost:
+        assert f"packets of {size} bytes from {source} do not arrive at {target}" in cut_words(
+            [narrow]
+        )
