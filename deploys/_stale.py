@@ -64,7 +64,7 @@ def name_left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
                 bench.report(
                     f"sessions over ssh have {name}={environment[name]}; what the others have was not read",
                     "no file that the probe reads sets it",
-                    "Read the others as well: remedy check INVENTORY. One that has another value, or none, hangs.",
+                    "Read the others as well: remedy check INVENTORY. One that has another value hangs.",
                     label=LABEL,
                 )
             continue

@@ -123,6 +123,8 @@ class LazyGroup(click.Group):
             sys.exit(error.exit_code)
         except OSError as error:
             # What click writes by itself: the help, and what is wrong with a command line.
+            if error.errno == errno.EPIPE and self.misuse:
+                sys.exit(self.misuse)
             if error.filename is not None or error.errno not in UNWRITABLE:
                 raise
             _say(f"error: the output cannot be written: {error.strerror}")
@@ -137,8 +139,11 @@ class LazyGroup(click.Group):
         except click.ClickException as error:
             document.print_error(error.format_message(), error.exit_code)
             raise
-        except Interrupted as stop:
-            _end_by(stop.number)  # click would call it "Aborted!", and exit with 1
+        except (Interrupted, OSError) as stop:
+            number = number_of(stop)
+            if number is None:
+                raise
+            _end_by(number)  # click would call it "Aborted!", and exit with 1
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a signal ended before any host was at work ends in a line."""

@@ -87,7 +87,7 @@ class StandardError(TextIOBase):
 
 @contextmanager
 def terminal_kept() -> Iterator[None]:
-    """Leave the terminal as it was: a program that asks there without echo, and is ended, cannot set it back."""
+    """Leave the terminal as it was: a program that asks there without echo, and is ended, leaves it so."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

@@ -107,9 +107,9 @@ def _signs(
 ) -> Iterator[tuple[str, str]]:
     """Yield each other entry that a machine seems to be, with the sign."""
     named = entries.called(identity)
-    for owner, called in named.items() if name not in named else ():
-        if not _is_at_its_place(fleet, entries, owner):
-            yield owner, f"it is called {called!r}"
+    for entry, called in named.items() if name not in named else ():
+        if not _is_at_its_place(fleet, entries, entry):
+            yield entry, f"it is called {called!r}"
     for kind, mark, known, owners in (
         (
             "machine-id",

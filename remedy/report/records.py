@@ -85,8 +85,8 @@ class StoryDocument(Headed):
         settled: by host, how changes ended that waited for a confirmation when the run was cut off.
         unproved: in how many waves the run was to be made without a proof of each; 0 for none.
         waves: the proof of each wave.
-        red: of a wave that was taken back because its proof failed: the reason, the run that took it back, which
-            hosts are as before and which are not, whether they were proved again, the changes that are suspected.
+        red: of a wave that was taken back because its proof failed: the reason, the run that took it back,
+            which hosts are as before and which are not, whether they were proved again, what is suspected.
         proved: what verification showed, and the ``reason``; None where there was none.
         exit_code: None where the run did not end.
         receipts: by host, what it noted of the run itself; empty where no host was asked.

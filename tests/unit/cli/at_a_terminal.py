@@ -3,8 +3,8 @@
     python at_a_terminal.py WORDS ACTION COMMAND...
 
 ACTION, once WORDS were shown, is ``signal:NUMBER``, ``type:HEX`` or ``close``. It is a program of its own, for
-the process of a test may have the forks and sockets of gevent. ``echoes`` says whether the terminal shows what is
-typed when the command has ended.
+the process of a test may have the forks and sockets of gevent. ``echoes`` says whether the terminal shows what
+is typed when the command has ended.
 """
 
 from __future__ import annotations

@@ -369,6 +369,19 @@ def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path: Path) -> None:
     assert (code, process.stderr.read()) == (141, "")
 
 
+@pytest.mark.parametrize(("words", "expected"), [(["--help"], 141), (["check"], 2)])
+def test_a_reader_that_leaves_before_a_command_is_known(words: list[str], expected: int) -> None:
+    """The help, and what is wrong with a command line; what a wrong one exits with stays its code."""
+    done = subprocess.run(
+        ["bash", "-c", '"$0" "$@" 2>&1 | true; exit ${PIPESTATUS[0]}', str(COMMAND), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONG,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (expected, "")
+
+
 def activity(home: Path, *, mode: str = "apply", of: str = "") -> Activity:
     journal = Journal(home, run="r1", mode=mode)
     journal.write("planned", by="ann@ops", changes={"gpu01": ["t"], "gpu02": ["t"], "gpu03": ["t"]})
