@@ -19,14 +19,17 @@ from remedy.plan import Change, CommandAction, Plan, section_models
 from remedy.probe import HostState, Network
 from remedy.report.audit import render_run
 from remedy.report.records import story_body
-from remedy.runs import apply
+from remedy.runs import apply, wave
 from remedy.runs.cut import cut_since, cut_words
+from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.partners import Ground, with_pair
+from remedy.runs.probe import ProbeResult
+from remedy.runs.proof import Proof
 from remedy.runs.suspects import suspects
 from remedy.runs.wave import WaveProof
 from remedy.spec import load_spec
 from remedy.verify.verdict import Culprit, NarrowLink, Verdict
-from tests.unit.build import host_state, record
+from tests.unit.build import fleet, host_state, record
 
 HOSTS = tuple(f"gpu{number:02d}" for number in range(1, 9))
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
@@ -256,3 +259,22 @@ def test_packets_that_are_lost_since_the_run_changed_their_size(
         assert f"packets of {size} bytes from {source} do not arrive at {target}" in cut_words(
             [narrow]
         )
+
+
+def test_a_sum_that_is_right_over_packets_that_are_lost_proves_no_wave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow = NarrowLink(source="gpu01", target="gpu02", size=9000)
+    shown = verdict().model_copy(update={"passed": True, "narrow_links": (narrow,)})
+    monkeypatch.setattr(wave, "prove", lambda *_: Proof(shown))
+
+    def read(mtu: int) -> ProbeResult:
+        return ProbeResult(fleet(with_mtu("gpu01", mtu), with_mtu("gpu02", 1500)), {})
+
+    outcomes = {"gpu01": HostOutcome(HostStatus.CHANGED)}
+    later = read(9000)
+    red = wave.prove_wave(Mock(), read(1500), later, outcomes, ["gpu01"], ["gpu02"])
+    assert (red.passed, red.lost) == (False, (narrow,))
+    assert "packets of 9000 bytes from gpu01 do not arrive at gpu02" in red.verdict.reason
+    assert [named.hosts for named in red.verdict.culprits] == [("gpu01", "gpu02")]
+    assert wave.prove_wave(Mock(), later, later, outcomes, ["gpu01"], ["gpu02"]).passed
