@@ -71,6 +71,24 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def heeded() -> Iterator[None]:
+    """Have signals heeded while the block waits for the terminal.
+
+    One that comes between the question and the read of its answer does not end the read, which nobody may ever
+    answer. So it is woken each second, and looks whether a signal came.
+    """
+    if signal.getsignal(signal.SIGALRM) is not _end_again:
+        yield  # the signals are not ours
+        return
+    signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+    try:
+        yield
+    finally:
+        if not _received:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def _interrupt(number: int, _: FrameType | None) -> None:
     """End the command; a second signal soon after says nothing new, and a later one ends it at once."""
     now = time.monotonic()

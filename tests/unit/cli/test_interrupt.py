@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -171,6 +172,8 @@ def test_while_hosts_are_asked_by_any_command(
     process.send_signal(signal.SIGTERM)
     code, text = ended(process)
     assert (code, "interrupted: SIGTERM" in text) == (143, True), text
+    known = {"trust": "no key was recorded", "check": "nothing was changed on any host"}
+    assert known[command] in text
 
 
 def has_connection(port: int) -> bool:
@@ -276,7 +279,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     assert (code, "interrupted" in text) == (2, False)
 
 
-def at_the_question(folder: Path, action: str) -> tuple[int, str]:
+def at_the_question(folder: Path, action: str, **environment: str) -> tuple[int, str]:
     """Do something at the question of a command that has a terminal of its own."""
     inventory = folder / "inventory.py"
     inventory.write_text('hosts = ["gpu01", "gpu02"]\n')
@@ -290,6 +293,7 @@ def at_the_question(folder: Path, action: str) -> tuple[int, str]:
         check=True,
         timeout=2 * LONG,
         cwd=Path(__file__).parents[3],
+        env={**os.environ, **environment},
     )
     answer = json.loads(done.stdout)
     assert question in answer["text"]
@@ -303,6 +307,11 @@ def test_at_the_question(tmp_path: Path, number: signal.Signals) -> None:
     code, text = at_the_question(tmp_path, f"signal:{number.value}")
     assert code == CODES[number]
     assert "nothing was changed on any host" in text
+
+
+def test_a_signal_between_the_question_and_the_read_of_its_answer(tmp_path: Path) -> None:
+    code, text = at_the_question(tmp_path, f"signal:{signal.SIGTERM.value}", DEAF="1")
+    assert (code, "nothing was changed on any host" in text) == (143, True)
 
 
 @pytest.mark.parametrize(
