@@ -1,7 +1,7 @@
 """``remedy apply`` with a plan for a host, and no answer from another; no host is there: for its question.
 
-With DEAF in the environment SIGTERM comes to another thread: it does not end what the main one waits in, as if it
-had come just before that began.
+With DEAF in the environment SIGTERM comes to another thread: it does not end what the main one waits in, as if
+it had come just before that began.
 """
 
 from __future__ import annotations
