@@ -144,6 +144,9 @@ def _waves(story: Story) -> Iterator[Text]:
             f"  {number:<12}{hosts} with {partners}: {PROVED[passed]}: {wave.get('reason')}",
             style=style,
         )
+    if story.in_proof:
+        words = "changed, and the proof of their wave did not end"
+        yield Text(f"  {'not known':<12}{fold(story.in_proof)}: {words}", style="yellow")
     if not story.red:
         return
     red = story.red

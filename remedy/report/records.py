@@ -84,7 +84,7 @@ class StoryDocument(Headed):
         not_begun: those that it did not come to.
         settled: by host, how changes ended that waited for a confirmation when the run was cut off.
         unproved: in how many waves the run was to be made without a proof of each; 0 for none.
-        waves: the proof of each wave.
+        waves: the proof of each wave; ``in_proof``: the hosts of one whose proof did not end.
         red: of a wave that was taken back because its proof failed: the reason, the run that took it back,
             which hosts are as before and which are not, whether they were proved again, what is suspected.
         proved: what verification showed, and the ``reason``; None where there was none.
@@ -110,6 +110,7 @@ class StoryDocument(Headed):
     settled: Mapping[str, str]
     unproved: int
     waves: tuple[Mapping[str, Any], ...]
+    in_proof: tuple[str, ...]
     red: Mapping[str, Any]
     proved: bool | None
     reason: str

@@ -278,3 +278,26 @@ def test_a_sum_that_is_right_over_packets_that_are_lost_proves_no_wave(
     assert "packets of 9000 bytes from gpu01 do not arrive at gpu02" in red.verdict.reason
     assert [named.hosts for named in red.verdict.culprits] == [("gpu01", "gpu02")]
     assert wave.prove_wave(Mock(), later, later, outcomes, ["gpu01"], ["gpu02"]).passed
+
+
+@pytest.mark.parametrize(
+    ("ended", "in_proof"), [(("changed",), ("gpu01",)), (("changed", "wave"), ()), (("wave",), ())]
+)
+def test_a_wave_whose_proof_did_not_end_is_not_known_to_be_proved(
+    ended: tuple[str, ...], in_proof: tuple[str, ...]
+) -> None:
+    body = {"run": "r1", "mode": "apply", "time": "2026-01-01"}
+    data = {
+        "planned": {"waves": 2, "prove_waves": True},
+        "changed": {"hosts": {"gpu01": {"results": [{"id": "01-x", "status": "done"}]}}},
+        "wave": WaveProof(("gpu01",), ("gpu05",), None, "the sum", passed=True).record(1),
+    }
+    (story,) = stories(
+        JournalRecord(number, {**body, "event": event, "data": data[event]})
+        for number, event in enumerate(("planned", *ended))
+    ).values()
+    text = io.StringIO()
+    Console(file=text, width=200).print(render_run(story, None, ""))
+    words = "not known   gpu01: changed, and the proof of their wave did not end"
+    assert (words in text.getvalue()) is bool(in_proof)
+    assert story_body(story, {})["in_proof"] == in_proof
