@@ -55,8 +55,8 @@ def silent_port() -> Iterator[int]:
     ("stages", "words"),
     [
         (["connecting"], "nothing is known to have begun there"),
-        (["connecting", "changing"], "a script is at work there"),
-        (["connecting", "changing", "connecting"], "a script is at work there"),
+        (["connecting", "changing"], "a script may be at work there"),
+        (["connecting", "changing", "connecting"], "a script may be at work there"),
         # Guarded changes are confirmed over a new connection.
         (["changing", "answered", "confirming", "connecting"], "not known to be confirmed"),
         (["confirming", "reverting", "connecting"], "takes its guarded changes back"),
@@ -412,7 +412,7 @@ def test_a_run_that_had_begun_says_what_is_known_of_each_host(tmp_path: Path) ->
     text = words_of(state)
     for words in (
         "gpu01: changed",
-        "gpu02: a script is at work there",
+        "gpu02: a script may be at work there",
         "gpu03: changed, and not known to be confirmed",
         "gpu03: what is guarded there is taken back in 60 s",
         "what the hosts noted: remedy show r1 --inventory inventory.py",
@@ -453,7 +453,7 @@ def test_a_red_wave_that_is_taken_back_is_a_part_of_its_run(tmp_path: Path) -> N
         "run r2 takes a wave of run r1 back, whose proof failed",
     ]
     for words in (
-        "gpu01: a script is at work there: it ends its changes within two minutes",
+        "gpu01: a script may be at work there, and then ends its changes within two minutes",
         "gpu[02-03]: not begun",
         "what the hosts noted: remedy show r1 --inventory inventory.py",
         "go on: remedy rollback r1 inventory.py",
