@@ -16,8 +16,8 @@ from remedy.transport import HostEvent
 AGAIN = "reading again"
 """The stage of a host that was changed, and confirmed where that is needed, and is looked at once more."""
 
-# What is known of a host whose script was started and whose answer is not recorded, by its last stage. "changing"
-# is told before the script is sent: whether it began there only the host knows.
+# What is known of a host whose script was started and whose answer is not recorded, by its last stage. That of
+# changing is told before the script is sent: whether it began there only the host knows.
 LAST_STEPS: Mapping[str, str] = {
     "connecting": "was being connected to; nothing is known to have begun there",
     "changing": "a script may be at work there, and then ends its changes within two minutes",
