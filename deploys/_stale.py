@@ -60,6 +60,13 @@ def name_left_behind(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     mine = bench.fleet.addresses[bench.host.host].address
     for name in sorted(filter(of_launcher, environment.keys() - explained - wishes.keys())):
         if of_job(name) and environment[name] in _had_by_most(bench.fleet).get(name, ()):
+            if len(bench.fleet.states) == 1 < len(bench.fleet.inventory.names):
+                bench.report(
+                    f"sessions over ssh have {name}={environment[name]}; what the others have was not read",
+                    "no file that the probe reads sets it",
+                    "Read the others as well: remedy check INVENTORY. One that has another value hangs.",
+                    label=LABEL,
+                )
             continue
         if name not in _OWN_ADDRESS or environment[name] != mine:
             bench.blocked(
@@ -103,16 +110,13 @@ def _had_by_most(fleet: Fleet) -> Mapping[str, frozenset[str]]:
 def report_agreed(bench: FleetBench[Any]) -> None:
     """Report the variables of a job that files of most hosts set alike, and which hosts lack them."""
     states = bench.fleet.states
-    if len(states) < 2:
-        return
     wished = getattr(bench.fleet.spec.sections.get("environment"), "variables", {})
     for (name, value), hosts in sorted(_agreed(bench.fleet).items()):
         agreed = frozenset(hosts)
         others = [host for host in states if host not in agreed]
         if name not in wished and (name != "RANK_TABLE_FILE" or others):
-            where = "all hosts" if not others else f"{len(hosts)} of {len(states)} hosts"
             bench.report(
-                f"{name} is set in files of {where}, and a launcher sets it for each job",
+                f"{name} is set in files of {_where(bench.fleet, hosts)}, and a launcher sets it for each job",
                 [
                     f"{fold(hosts)}: {name}={value}",
                     *([f"{fold(others)}: not so"] if others else []),
@@ -120,3 +124,17 @@ def report_agreed(bench: FleetBench[Any]) -> None:
                 "Set it alike on all hosts, or remove it: it counts where a launcher sets none.",
                 label=LABEL,
             )
+
+
+def _where(fleet: Fleet, hosts: Sequence[str]) -> str:
+    """Return on which hosts something is so, in words; nothing is said of hosts that were not read."""
+    read = len(fleet.states)
+    if len(hosts) < read:
+        return f"{len(hosts)} of {read} hosts"
+    if read == len(fleet.inventory.names):
+        return "all hosts" if read > 1 else "the host"
+    return (
+        f"{fold(hosts)}; what the others say was not read"
+        if read == 1
+        else "all hosts that were read"
+    )

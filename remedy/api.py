@@ -63,9 +63,9 @@ def load(
     inventory: str | Path,
     *,
     spec: str | Path | None = None,
-    limit: Iterable[str] = (),
-    only: Iterable[str] = (),
-    skip: Iterable[str] = (),
+    limit: str | Iterable[str] | None = None,
+    only: str | Iterable[str] = (),
+    skip: str | Iterable[str] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
     sudo_password: str | None = None,
     progress: Progress | None = None,
@@ -75,7 +75,8 @@ def load(
     Args:
         inventory: a pyinfra inventory; it is a program, and is run.
         spec: ``remedy.yaml``; None for the one beside the inventory, where there is one.
-        limit: as ``--limit``, such as ``gpu[01-08]``; empty for all hosts.
+        limit: as ``--limit``, such as ``gpu[01-08]``, or several of these; None for all hosts. A list of
+            nothing selects nothing, which is an error.
         only: the remedies that decide, empty for all; ``skip``: those that do not.
         settings: by section of ``remedy.yaml``, what holds in place of it: ``{"verify": {"deadline": 60}}``.
         sudo_password: for hosts whose sudo asks for one.
@@ -87,13 +88,23 @@ def load(
     return open_session(
         Path(inventory),
         spec=None if spec is None else Path(spec),
-        limit=tuple(limit),
+        limit=_limit(limit),
         settings=settings,
         sudo_password=None if sudo_password is None else SecretStr(sudo_password),
         progress=progress,
-        only=tuple(only),
-        skip=tuple(skip),
+        only=_texts(only),
+        skip=_texts(skip),
     )
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one text or several; a text is not taken for its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _limit(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return what selects hosts; a list that came out empty is not taken for all of them."""
+    return () if given is None else _texts(given) or ("",)
 
 
 def check(session: Session) -> RunOutcome:

@@ -17,6 +17,15 @@ STANDARD = Path("-")
 _SHARED = stat.S_ISGID | stat.S_IWGRP
 
 
+def at_home(path: str | Path) -> Path:
+    """Return a path with the folder of a user in place of ``~`` or ``~user``.
+
+    One of a user who is not there stays as it is and leads nowhere, as in a shell; ``Path.expanduser`` raises
+    an error that nobody expects.
+    """
+    return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Replace a file, or create it, and return once it is on disk.
 

@@ -13,12 +13,24 @@ from remedy.bounds import read_json
 from remedy.plan.identities import machine_mark
 
 MARK = "remedy-receipts"
+AT_WORK = "at-work"
 # A run notes two lines a change and five of its own.
 LINES = 2000
 
 # A line of the host's own making could hold anything; these hold nothing but what a run writes.
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _TIME = re.compile(r"[0-9TZ:.+-]{1,40}")
+
+# Whether the script of run $RUN holds the lock: its process is there, and began when the owner says (lock.sh).
+_AT_WORK = f"""\
+set -f
+set -- $(readlink {ROOT}/owner)
+if [ "${{2-}}" = "$RUN" ] && read -r boot </proc/sys/kernel/random/boot_id && [ "${{3-}}" = "$boot" ] &&
+    {{ read -r stat <"/proc/$4/stat"; }} 2>/dev/null; then
+    set -- "$5" ${{stat##*) }}
+    [ "$1" != "${{21-}}" ] || work={AT_WORK}
+fi
+"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Receipts:
         guard: the last that was noted of its guard: armed, confirmed, reverting or reverted; "" for none.
         time: of the last line.
         machine: what stands for the machine-id of the host (``machine_mark``); "" where it has none.
+        at_work: whether the run's script holds the host's lock and has not ended.
     """
 
     began: str = ""
@@ -40,18 +53,23 @@ class Receipts:
     guard: str = ""
     time: str = ""
     machine: str = ""
+    at_work: bool = False
 
     @property
     def summary(self) -> str:
         """The receipts in words."""
         if not self.began:
-            return "the host has no receipt of this run: nothing was begun there"
+            more = "its script has just begun there" if self.at_work else "nothing was begun there"
+            return f"the host has no receipt of this run: {more}"
         made = [change for change, state in self.changes if state == "done"]
         words = [f"began {self.began}", f"made {', '.join(made) or 'no change'}"]
         words += [f"{state} {change}" for change, state in self.changes if state == "failed"]
         open_steps = [change for change, state in self.changes if state == "started"]
-        words += [f"{change} was begun, and its end was not noted" for change in open_steps]
-        if not self.ended:
+        end = "its end is not noted yet" if self.at_work else "its end was not noted"
+        words += [f"{change} was begun, and {end}" for change in open_steps]
+        if self.at_work:
+            words.append("the script is at work there")
+        elif not self.ended:
             words.append("the script did not come to its end")
         guard = {
             "armed": "guarded changes wait for their confirmation",
@@ -67,8 +85,9 @@ def question(run: str, nonce: str) -> str:
     """Return the sh text that prints which machine a host is, and what it noted of a run; run as root."""
     path, mark = shlex.quote(f"{ROOT}/runs/{run}/receipt.jsonl"), f"{MARK} {nonce}"
     read = f"if [ -e {path} ]; then tail -n {LINES} {path}; fi"
-    machine = 'read -r id </etc/machine-id; echo "$id"'
-    return f"id=; echo {mark} begin; {machine}; {read} && echo {mark} end\n"
+    machine = 'read -r id </etc/machine-id; echo "$id"; echo "$work"'
+    begin = f"RUN={shlex.quote(run)}; id=; work=\n{_AT_WORK}echo {mark} begin"
+    return f"{begin}; {machine}; {read} && echo {mark} end\n"
 
 
 def parse(stdout: str, nonce: str) -> Receipts | None:
@@ -76,9 +95,9 @@ def parse(stdout: str, nonce: str) -> Receipts | None:
     block = read_block(stdout, nonce, MARK, ("begin",))
     if block is None or not block.complete:
         return None
-    machine, *lines = block.text.splitlines() or [""]
+    machine, work, *lines = [*block.text.splitlines(), "", ""]
     mark = machine_mark(machine.strip()) if machine.strip() else ""
-    return replace(summed_up(lines), machine=mark)
+    return replace(summed_up(lines), machine=mark, at_work=work == AT_WORK)
 
 
 def summed_up(lines: Iterable[str]) -> Receipts:

@@ -35,6 +35,8 @@ class Story:
         settled: how changes ended that waited for a confirmation when the run was cut off, by host.
         waves: of a run in several waves, what the journal has of the proof of each.
         unproved: in how many waves the run was to be made without a proof of each; 0 for none.
+        proving: whether each of its waves is to be proved.
+        in_proof: the hosts of a wave that was changed, and whose proof is not on record.
         sizes: of the waves, as they were asked for; "" where that is not on record.
         red: of a wave that was taken back because its proof failed, what the journal has; empty for none.
         proved: what verification showed; None where there was none.
@@ -62,6 +64,8 @@ class Story:
     settled: dict[str, str] = field(default_factory=dict)
     waves: list[Mapping[str, Any]] = field(default_factory=list)
     unproved: int = 0
+    proving: bool = False
+    in_proof: tuple[str, ...] = ()
     sizes: str = ""
     red: Mapping[str, Any] = field(default_factory=dict)
     proved: bool | None = None
@@ -84,7 +88,9 @@ class Story:
 
     @property
     def not_begun(self) -> tuple[str, ...]:
-        """The hosts that the run did not come to."""
+        """The hosts that the run was to change, and did not come to; none of a command that changes none."""
+        if self.mode not in ("apply", "rollback"):
+            return ()
         return tuple(host for host in self.planned if host not in self.began)
 
     @property
@@ -145,6 +151,7 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.began |= set(data.get("hosts", ()))
     if event in ("changed", "rehearsed"):
         _add_reports(story, data.get("hosts", {}))
+        story.in_proof = tuple(data.get("hosts", ())) if story.proving else ()
     elif event == "checked":
         story.hosts = dict(data.get("hosts", {}))
     elif event == "verified":
@@ -159,6 +166,7 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         story.boots = dict(data.get("boots", {}))
     elif event == "wave":
         story.waves.append(data)
+        story.in_proof = ()
     elif event == "red":
         story.red, story.proved = data, False
         story.reason = str(data.get("reason", ""))
@@ -188,6 +196,7 @@ def _add_plan(story: Story, data: Mapping[str, Any]) -> None:
     story.exit_code = data.get("exit_code")
     story.sizes = str(data.get("sizes", ""))
     waves = int(data.get("waves") or 1)
+    story.proving = data.get("prove_waves") is True
     story.unproved = waves if waves > 1 and data.get("prove_waves") is False else 0
 
 

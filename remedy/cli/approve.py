@@ -9,7 +9,7 @@ import click
 from remedy.cli.common import errors_shown
 from remedy.cli.terminal import out
 from remedy.errors import UsageError
-from remedy.files import STANDARD
+from remedy.files import STANDARD, at_home
 
 
 @click.command()
@@ -31,6 +31,7 @@ def approve(plan_file: Path, key: Path, planner: bool) -> None:
     with errors_shown():
         from remedy.audit.approval import sign
         from remedy.cli.consent import ask, is_terminal
+        from remedy.cli.progress import terminal_kept
         from remedy.plan import read_plan
         from remedy.report.whole import render_whole
 
@@ -43,5 +44,6 @@ def approve(plan_file: Path, key: Path, planner: bool) -> None:
         out.print(render_whole(plan))
         # Where nobody can answer, the command itself is the answer.
         ask("Sign this plan?", yes=not is_terminal())
-        signature = sign(plan, plan_file, key.expanduser(), planner=planner)
+        with terminal_kept():
+            signature = sign(plan, plan_file, at_home(key), planner=planner)
         out.print(f"{'signed as its planner' if planner else 'approved'}: {signature}")

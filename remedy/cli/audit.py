@@ -15,7 +15,7 @@ from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.document import print_document
 from remedy.cli.plain import print_csv
 from remedy.cli.terminal import err, out
-from remedy.errors import RemedyError
+from remedy.errors import RemedyError, UsageError
 from remedy.text import counted
 
 
@@ -36,6 +36,11 @@ def verify(hosts: bool, **options: Any) -> None:
     """
     opts = Options(**options)
     with errors_shown(verbose=opts.verbose):
+        if opts.limit and not hosts:
+            raise UsageError(
+                "--limit chooses the hosts whose records are compared, and no host is asked",
+                next_step="Add --hosts, or leave --limit out: the journal is checked as a whole.",
+            )
         from remedy.audit.journal import FILE_NAME, files_of, verify_chain
 
         path = home_of(opts.inventory) / FILE_NAME

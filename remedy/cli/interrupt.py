@@ -40,6 +40,8 @@ class Interrupted(KeyboardInterrupt):
 
 # Ctrl-C is pressed twice, and a terminal that closes sends its signal twice, within this many seconds.
 PATIENCE = 2.0
+# A live table hides the cursor (xterm's control sequences, DECTCEM).
+SHOWN = b"\x1b[?25h"
 # Seconds until a signal is raised again that the command has not come to.
 AGAIN = 1.0
 
@@ -67,6 +69,24 @@ def interruptible() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def heeded() -> Iterator[None]:
+    """Have signals heeded while the block waits for the terminal.
+
+    One that comes between the question and the read of its answer does not end the read, which nobody may ever
+    answer. So it is woken each second, and looks whether a signal came.
+    """
+    if signal.getsignal(signal.SIGALRM) is not _end_again:
+        yield  # the signals are not ours
+        return
+    signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+    try:
+        yield
+    finally:
+        if not _received:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
@@ -101,7 +121,8 @@ def _leave_at_once(number: int) -> NoReturn:
             from remedy.cli.document import to_copy
 
             words = "ended at once; the runs and what is known of them: remedy history INVENTORY"
-            os.write(2, f"\n{visible(to_copy(words))}\n".encode())
+            cursor = SHOWN if os.isatty(2) else b""
+            os.write(2, cursor + f"\n{visible(to_copy(words))}\n".encode())
     os._exit(128 + number)
 
 

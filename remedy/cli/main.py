@@ -10,13 +10,13 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from remedy import __version__
 from remedy.cli import document, plain
-from remedy.cli.interrupt import NAMES, interruptible, leave, number_of
+from remedy.cli.interrupt import NAMES, Interrupted, interruptible, leave, number_of, received
 from remedy.errors import OutputError
 from remedy.text import visible
 
@@ -80,6 +80,14 @@ def _say(text: str) -> None:
         plain.say(text, err=True)
 
 
+def _end_by(number: int) -> NoReturn:
+    """End a command by a signal that came while no host was at work."""
+    if number != signal.SIGPIPE:
+        _say(f"interrupted: {NAMES[number]}")
+        document.print_error(f"interrupted: {NAMES[number]}", 128 + number)
+    leave(number)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are needed: ``--help`` stays quick."""
 
@@ -123,18 +131,30 @@ class LazyGroup(click.Group):
         document.begin(sys.argv[1:] if given is None else list(given))
         with interruptible():
             try:
-                return super().main(*args, **options)
-            except OutputError as error:
-                _say(f"error: {error.message}")
-                sys.exit(error.exit_code)
-            except OSError as error:
-                # What click writes by itself: the help, and what is wrong with a command line.
-                if error.filename is not None or error.errno not in UNWRITABLE:
+                return self._run(*args, **options)
+            except BaseException:
+                number = received()  # when the command had ended already
+                if number is None:
                     raise
-                _say(f"error: the output cannot be written: {error.strerror}")
-                sys.exit(self.misuse or 1)
-            finally:
-                plain.forget_unwritten()
+                _end_by(number)
+
+    def _run(self, *args: Any, **options: Any) -> Any:
+        """Run a command line, and tell where its output cannot be written."""
+        try:
+            return super().main(*args, **options)
+        except OutputError as error:
+            _say(f"error: {error.message}")
+            sys.exit(error.exit_code)
+        except OSError as error:
+            # What click writes by itself: the help, and what is wrong with a command line.
+            if error.errno == errno.EPIPE and self.misuse:
+                sys.exit(self.misuse)
+            if error.filename is not None or error.errno not in UNWRITABLE:
+                raise
+            _say(f"error: the output cannot be written: {error.strerror}")
+            sys.exit(self.misuse or 1)
+        finally:
+            plain.forget_unwritten()
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         """Parse what comes before the name of a command."""
@@ -143,6 +163,11 @@ class LazyGroup(click.Group):
         except click.ClickException as error:
             document.print_error(error.format_message(), error.exit_code)
             raise
+        except (Interrupted, OSError) as stop:
+            number = number_of(stop)
+            if number is None:
+                raise
+            _end_by(number)  # click would call it "Aborted!", and exit with 1
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a signal ended before any host was at work ends in a line."""
@@ -166,10 +191,7 @@ class LazyGroup(click.Group):
                 _say("error: no answer; nothing was changed")
                 document.print_error("no answer; nothing was changed", REFUSED)
                 sys.exit(REFUSED)
-            if number != signal.SIGPIPE:
-                _say(f"interrupted: {NAMES[number]}")
-                document.print_error(f"interrupted: {NAMES[number]}", 128 + number)
-            leave(number)
+            _end_by(number)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands, importing none of them."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from remedy.cli.interrupt import heeded
 from remedy.errors import OutputError
 from remedy.text import visible, visible_lines
 
@@ -84,12 +85,14 @@ def print_csv(table: str) -> None:
 
 def confirmed(question: str) -> bool:
     """Ask a question on standard error that is answered with yes or no."""
-    return click.confirm(visible(question), err=True)
+    with heeded():
+        return click.confirm(visible(question), err=True)
 
 
 def password(name: str) -> str:
     """Ask for a password on standard error, without showing it."""
-    return str(click.prompt(visible(name), hide_input=True, err=True))
+    with heeded():
+        return str(click.prompt(visible(name), hide_input=True, err=True))
 
 
 def traceback_lines(error: BaseException) -> list[str]:

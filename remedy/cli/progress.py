@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOBase
@@ -82,6 +83,23 @@ class StandardError(TextIOBase):
             return self._file().fileno()
         except (OSError, ValueError, AttributeError):
             return None
+
+
+@contextmanager
+def terminal_kept() -> Iterator[None]:
+    """Leave the terminal as it was: a program that asks there without echo, and is ended, leaves it so."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    before = termios.tcgetattr(terminal)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+        os.close(terminal)
 
 
 def is_ready(number: int) -> bool:

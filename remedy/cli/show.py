@@ -59,6 +59,11 @@ def show(
     with it the exit code is 5 where a host could not be reached.
     """
     with errors_shown():
+        if inventory is None and (limit or spec or ask_sudo_password):
+            raise UsageError(
+                "--limit, --spec and --ask-sudo-password are for hosts that are asked for their receipts",
+                next_step="Add --inventory, or leave them out.",
+            )
         path = Path(plan_or_run)
         check_page(html, path)
         if path != STANDARD and (path.is_dir() or not path.exists()):

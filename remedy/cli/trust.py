@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGPIPE
 from typing import TYPE_CHECKING
 
 import click
 
 from remedy.cli.common import cooperate, errors_shown
 from remedy.cli.consent import YES_OPTION, ask
+from remedy.cli.interrupt import leave, number_of
 from remedy.cli.terminal import Terminal, out
 from remedy.errors import ChangedKeyError, RevokedKeyError
 from remedy.text import counted, fold, limited, quoted
@@ -37,14 +40,15 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
 
     A key that CHANGED is never recorded unless --replace names the host, and a REVOKED one never.
     """
-    with errors_shown():
+    recorded: list[str] = []
+    with errors_shown(), _end_told(recorded, inventory):
         from remedy.transport.reader import load_inventory
 
         cooperate()
         loaded = load_inventory(inventory)
         replaced = loaded.select(replace, "--replace") if replace else ()
         names = _chosen(loaded, limit, replaced)
-        hosts = _recorded(loaded, names, replaced, yes=yes)
+        hosts = _recorded(loaded, names, replaced, recorded, yes=yes)
         _refuse(hosts, replaced, inventory)
     errors = [host.error for host in hosts if host.error is not None]
     if errors:
@@ -53,12 +57,37 @@ def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes
         sys.exit(most_severe(error.exit_code for error in errors))
 
 
+@contextmanager
+def _end_told(recorded: Sequence[str], inventory: Path) -> Iterator[None]:
+    """Say of which hosts the keys were recorded, where a signal ends the command."""
+    try:
+        yield
+    except BaseException as stop:
+        number = number_of(stop)
+        if number is None:
+            raise
+        from remedy.runs.activity import GO_ON, Interruption
+
+        known = f"recorded so far: {fold(recorded)}" if recorded else "no key was recorded"
+        # Whoever has left before anything was recorded has nothing to read.
+        has_more = bool(recorded) or number != SIGPIPE
+        commands = ((GO_ON, f"remedy trust {quoted(inventory)}"),) if has_more else ()
+        Terminal().interrupted(number, Interruption((known,), commands))
+        leave(number)
+
+
 def _recorded(
-    inventory: Inventory, names: Sequence[str], replaced: Sequence[str], *, yes: bool
+    inventory: Inventory,
+    names: Sequence[str],
+    replaced: Sequence[str],
+    recorded: list[str],
+    *,
+    yes: bool,
 ) -> list[HostKeys]:
     """Show the keys of hosts, record those that are accepted, and return them all.
 
-    Hosts behind a jump host that is not known are asked once that is recorded.
+    Hosts behind a jump host that is not known are asked once that is recorded. The name of each is added to
+    ``recorded`` when its keys are.
     """
     from remedy.report.keys import render_keys
     from remedy.transport.keys import KeyReader
@@ -84,6 +113,7 @@ def _recorded(
             ask(f"Record the keys of {counted(len(accepted), 'host')}?", yes=yes)
             for host in accepted:
                 record(host)
+                recorded.append(host.host)
             files = sorted({str(host.server.user_files[0]) for host in accepted if host.server})
             out.print(f"recorded {counted(len(accepted), 'host')} in {', '.join(files)}")
         decided += ready

@@ -1,7 +1,7 @@
 """Selecting hosts: the notation in which remedy prints them, which is that of ClusterShell's NodeSet.
 
 =====================  ==========================================================
-``gpu01``              a host, or all hosts of a group
+``gpu01``              a host; where none is called that, all hosts of a group
 ``gpu[01-10/3,20]``    ranges, with padding and steps; several brackets in a name
 ``gpu*``, ``*``        the hosts and groups whose names fit (``*``, ``?``)
 ``@rack1``             a group; ``@rack[1-2]`` and ``@rack*`` are several, ``@*`` all
@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Protocol
 
 from remedy.errors import InventoryError
+from remedy.files import at_home
 from remedy.text import BracketError, expand, fold
 
-# How many of the names that come nearest are shown, and how much of the list of all hosts.
+# How many names that are not there are shown, and that come nearest to them; how much of the list of all hosts.
 _MOST_NEAR = 100
 _MOST_TEXT = 300
 # An operand with its brackets; what divides operands.
@@ -144,8 +145,8 @@ def _hosts(inventory: Hosts, operand: str, text: str, option: str) -> set[str]:
 def _of_name(inventory: Hosts, name: str) -> set[str] | None:
     """Return the hosts that a name or a pattern stands for; None where there are none."""
     if "*" not in name and "?" not in name:
-        found = {name} if name in inventory else set()
-        return found | set(inventory.groups.get(name, ())) or None
+        # What remedy prints are hosts: a group that has the name of one is not meant.
+        return {name} if name in inventory else set(inventory.groups.get(name, ())) or None
     fitting = {known for known in inventory.names if fnmatchcase(known, name)}
     return fitting | (_of_group(inventory, name) or set()) or None
 
@@ -161,8 +162,8 @@ def _of_group(inventory: Hosts, name: str) -> set[str] | None:
 def _of_file(inventory: Hosts, path: str, option: str) -> set[str]:
     """Return the hosts that the lines of a file select."""
     try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = at_home(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         reason = getattr(error, "strerror", None) or "it is not text"
         raise InventoryError(
             f"{option} ^{path}: the file cannot be read: {reason}",
@@ -191,10 +192,12 @@ def _unreadable(text: str, option: str, reason: str) -> InventoryError:
 
 def _not_there(inventory: Hosts, unknown: list[str], text: str, option: str) -> InventoryError:
     """Return the error for names that the inventory does not have, with those that come nearest."""
-    plain = all("*" not in name and "?" not in name for name in unknown)
-    shown = fold(unknown) if plain else ",".join(unknown)
+    first = unknown[:_MOST_NEAR]
+    plain = all("*" not in name and "?" not in name for name in first)
+    shown = fold(first) if plain else ",".join(first)
+    shown += f" and {len(unknown) - len(first)} more" if unknown[_MOST_NEAR:] else ""
     of = "" if shown == text else f" ({option} {text})"
-    near = _nearest(inventory, unknown)
+    near = _nearest(inventory, first)
     return InventoryError(
         f"{option} {shown}: no host or group of {inventory.path} is called that{of}",
         next_step=f"Did you mean {near}? {_known(inventory)}" if near else _known(inventory),

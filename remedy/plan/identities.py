@@ -5,7 +5,8 @@ signs the one of another entry, the inventory may be wrong rather than the machi
 signs are its names, and its machine-id and boot-id beside those that the last run saw at each address.
 
 A name that two machines carry is no such sign where one of them is at its place: clones of one image are
-renamed without a question.
+renamed without a question. A name counts without its domain where one entry alone has it so; of entries such as
+``node1.east`` and ``node1.west`` it counts whole.
 """
 
 from __future__ import annotations
@@ -84,21 +85,31 @@ class _Entries:
     """The entries by what a machine may show of them: looked up for each host, and made once."""
 
     def __init__(self, fleet: Fleet) -> None:
-        self.by_name = {_short(entry): entry for entry in fleet.inventory.names}
+        names = fleet.inventory.names
+        shorts = Counter(map(_short, names))
+        self._by_name = {_short(entry): entry for entry in names if shorts[_short(entry)] == 1}
+        self._by_name |= {entry.lower(): entry for entry in names}
         self.by_machine = _owners(fleet.known_machines)
         self.by_boot = _owners(fleet.known_boots)
+
+    def called(self, identity: Identity) -> Mapping[str, str]:
+        """Return the entries whose names a machine carries, each with the name."""
+        found: dict[str, str] = {}
+        for name in (identity.transient_name, identity.static_name):
+            entry = self._by_name.get(name.lower()) or self._by_name.get(_short(name))
+            if entry is not None:
+                found.setdefault(entry, name)
+        return found
 
 
 def _signs(
     fleet: Fleet, entries: _Entries, name: str, identity: Identity
 ) -> Iterator[tuple[str, str]]:
     """Yield each other entry that a machine seems to be, with the sign."""
-    names = _names(identity)
-    if _short(name) not in names:
-        for called in names:
-            owner = entries.by_name.get(called)
-            if owner is not None and not _is_at_its_place(fleet, owner):
-                yield owner, f"it is called {called!r}"
+    named = entries.called(identity)
+    for entry, called in named.items() if name not in named else ():
+        if not _is_at_its_place(fleet, entries, entry):
+            yield entry, f"it is called {called!r}"
     for kind, mark, known, owners in (
         (
             "machine-id",
@@ -117,15 +128,10 @@ def _signs(
                 yield owner, f"it has the {kind} that the last run saw at the address of {owner}"
 
 
-def _is_at_its_place(fleet: Fleet, owner: str) -> bool:
+def _is_at_its_place(fleet: Fleet, entries: _Entries, owner: str) -> bool:
     """Say whether the machine that answers at an entry's own address carries its name."""
     identity = identity_of(fleet, owner)
-    return identity is not None and _short(owner) in _names(identity)
-
-
-def _names(identity: Identity) -> tuple[str, ...]:
-    names = (_short(identity.transient_name), _short(identity.static_name))
-    return tuple(dict.fromkeys(name for name in names if name))
+    return identity is not None and owner in entries.called(identity)
 
 
 def _short(name: str) -> str:

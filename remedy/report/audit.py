@@ -138,7 +138,7 @@ def _results(
     asked = receipts.keys() | errors.keys()
     for names, words in by_text((n, "" if n in asked else f"; {ask}") for n in story.not_known):
         yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
-    if story.mode in ("apply", "rollback") and (rest := story.not_begun):
+    if rest := story.not_begun:
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
     yield from _waves(story)
     for names, state in by_text(story.settled.items()):
@@ -170,6 +170,9 @@ def _waves(story: Story) -> Iterator[Text]:
             f"  {number:<12}{hosts} with {partners}: {PROVED[passed]}: {wave.get('reason')}",
             style=style,
         )
+    if story.in_proof:
+        words = "changed, and the proof of their wave did not end"
+        yield Text(f"  {'not known':<12}{fold(story.in_proof)}: {words}", style="yellow")
     if not story.red:
         return
     red = story.red

@@ -85,6 +85,13 @@ class StoryDocument(Headed):
         results: by host and change, how it ended; ``words``: the host's own words.
         refused: hosts that refused the run, with the reason.
         hosts: how each host ended.
+        not_known: the hosts that the run began to change, and whose answer is not on record.
+        not_begun: those that it did not come to.
+        settled: by host, how changes ended that waited for a confirmation when the run was cut off.
+        unproved: in how many waves the run was to be made without a proof of each; 0 for none.
+        waves: the proof of each wave; ``in_proof``: the hosts of one whose proof did not end.
+        red: of a wave that was taken back because its proof failed: the reason, the run that took it back,
+            which hosts are as before and which are not, whether they were proved again, what is suspected.
         proved: what verification showed, and the ``reason``; None where there was none.
         exit_code: None where the run did not end.
         receipts: by host, what it noted of the run itself; empty where no host was asked.
@@ -105,6 +112,13 @@ class StoryDocument(Headed):
     words: Mapping[str, Mapping[str, str]]
     refused: Mapping[str, str]
     hosts: Mapping[str, str]
+    not_known: tuple[str, ...]
+    not_begun: tuple[str, ...]
+    settled: Mapping[str, str]
+    unproved: int
+    waves: tuple[Mapping[str, Any], ...]
+    in_proof: tuple[str, ...]
+    red: Mapping[str, Any]
     proved: bool | None
     reason: str
     exit_code: int | None

@@ -16,10 +16,11 @@ from remedy.transport import HostEvent
 AGAIN = "reading again"
 """The stage of a host that was changed, and confirmed where that is needed, and is looked at once more."""
 
-# What is known of a host whose script was started and whose answer is not recorded, by its last stage.
+# What is known of a host whose script was started and whose answer is not recorded, by its last stage. That of
+# changing is told before the script is sent: whether it began there only the host knows.
 LAST_STEPS: Mapping[str, str] = {
     "connecting": "was being connected to; nothing is known to have begun there",
-    "changing": "a script is at work there: it ends its changes within two minutes",
+    "changing": "a script may be at work there, and then ends its changes within two minutes",
     "answered": "its script has ended; its answer is not recorded",
     "confirming": "changed, and not known to be confirmed",
     AGAIN: "changed, and being read again; what it reported is not recorded",

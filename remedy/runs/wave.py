@@ -17,6 +17,7 @@ from remedy.errors import RemedyError
 from remedy.plan import Change, FindingKind, Fleet
 from remedy.probe import differing
 from remedy.runs import host
+from remedy.runs.cut import CUT, cut_since, cut_words
 from remedy.runs.gate import Proposal, begin
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.partners import Ground
@@ -25,7 +26,7 @@ from remedy.runs.proof import Proof, Scene, prove
 from remedy.runs.session import Session
 from remedy.runs.suspects import Suspect, suspects
 from remedy.text import fold
-from remedy.verify.verdict import Verdict
+from remedy.verify.verdict import NarrowLink, Verdict, culprit
 
 GOOD = (HostStatus.OK, HostStatus.CHANGED)
 SHOWN = 3
@@ -42,6 +43,7 @@ class WaveProof:
         proof: None where there was nobody to prove, or nobody to prove it with.
         reason: in a sentence.
         passed: whether all of them summed together.
+        lost: links that lose packets of a size that the wave has changed.
     """
 
     hosts: tuple[str, ...]
@@ -49,6 +51,7 @@ class WaveProof:
     proof: Proof | None
     reason: str
     passed: bool
+    lost: tuple[NarrowLink, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -68,6 +71,7 @@ class WaveProof:
 
 def prove_wave(
     session: Session,
+    before: ProbeResult,
     result: ProbeResult,
     hosts: Mapping[str, HostOutcome],
     wave: Sequence[str],
@@ -77,6 +81,7 @@ def prove_wave(
 
     Args:
         session: the hosts.
+        before: the hosts as they were read before the run.
         result: the hosts as they were read last.
         hosts: how the hosts of the wave ended.
         wave: its hosts.
@@ -92,9 +97,20 @@ def prove_wave(
             good, tuple(partners), None, "; ".join((reason, *bad[:SHOWN])), passed=False
         )
     proof = prove(session, _scene(result, (*good, *partners)))
+    lost = cut_since(before.fleet.states, result.fleet.states, proof.verdict, good)
+    if lost and proof.verdict.passed:
+        proof = replace(proof, verdict=_lossy(proof.verdict, lost))
     return WaveProof(
-        good, tuple(partners), proof, proof.verdict.reason, passed=proof.verdict.passed
+        good, tuple(partners), proof, proof.verdict.reason, passed=proof.verdict.passed, lost=lost
     )
+
+
+def _lossy(verdict: Verdict, lost: Sequence[NarrowLink]) -> Verdict:
+    """Return what a proof showed whose sum is right, and whose hosts lose packets since the run."""
+    reason = cut_words(lost)
+    names = dict.fromkeys(name for link in lost for name in (link.source, link.target))
+    named = culprit(reason, *names)
+    return verdict.model_copy(update={"passed": False, "reason": reason, "culprits": (named,)})
 
 
 def _not_right(name: str, outcome: HostOutcome) -> str:
@@ -266,7 +282,7 @@ class Waves:
         partners = self.ground.partners(wave, self.proved, self.begun)
         self.begun += wave
         self.session.activity.unproved = tuple(wave)
-        proof = prove_wave(self.session, result, hosts, wave, partners)
+        proof = prove_wave(self.session, self.before, result, hosts, wave, partners)
         journal.write("wave", **proof.record(number))
         if proof.passed:
             self.proved += proof.hosts
@@ -303,7 +319,8 @@ class Waves:
         story = self.session.story(self.run)
         made = [c for c in self.agreement.plan.changes if c.host in wave and _touched(story, c)]
         findings = (f for name in wave if name in hosts for f in hosts[name].findings)
-        seen = {f.label for f in findings if f.kind is FindingKind.DRIFT} if not proof.proof else ()
+        drift = {f.label for f in findings if f.kind is FindingKind.DRIFT}
+        seen = {CUT} if proof.lost else drift if not proof.proof else ()
         explanation = proof.proof.explanation if proof.proof else None
         verdict = proof.proof.verdict if proof.proof else None
         return suspects(made, verdict, explanation, seen)

@@ -15,6 +15,7 @@ from typing import Any
 import paramiko
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
+from remedy.files import at_home
 from remedy.transport.refused import KeyRefusedError
 from remedy.transport.watch import CURRENT
 from remedy.trust.certificate import ShownKey
@@ -154,7 +155,7 @@ def server_of(
 
     user = paths("userknownhostsfile", USER_FILES)
     if known_hosts_file:
-        user = (Path(known_hosts_file).expanduser(),)
+        user = (at_home(known_hosts_file),)
     revoked = paths("revokedhostkeys", ())
     return SshServer(
         hostname.lower(),
@@ -193,4 +194,4 @@ def _path(word: str, tokens: dict[str, str]) -> Path:
             text, skip = f"{text}%", True
         else:
             text += tokens.get(part[0], f"%{part[0]}") + part[1:]
-    return Path(os.path.expandvars(text) if "${" in text else text).expanduser()
+    return at_home(os.path.expandvars(text) if "${" in text else text)

@@ -19,6 +19,8 @@ from typing import Any
 import paramiko
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
+from remedy.files import at_home
+
 # Match exec runs a program of the user's; ssh itself waits for ever.
 _SECONDS = 10
 _ASKS_OPENSSH = re.compile(r"^[ \t]*(match|include)\b", re.IGNORECASE | re.MULTILINE)
@@ -79,7 +81,7 @@ class OpenSshConfig:
 
 def ssh_config(path: str | None = None) -> Any:
     """Return the ssh_config of a user, or of the inventory; None where there is no such file."""
-    file = Path(path or "~/.ssh/config").expanduser()
+    file = at_home(path or "~/.ssh/config")
     is_theirs = path is None or file != Path("/etc/ssh/ssh_config")
     try:
         text = file.read_text(encoding="utf-8", errors="replace")

@@ -140,7 +140,13 @@ class _Climb:
         if self._can_isolate(verdict) and not all(part.verdict.passed for part in parts):
             verdict = self._isolated(fleet, parts)
         evidence = (*verdict.evidence, *self.facts.warnings)
-        return verdict.model_copy(update={"rungs": tuple(self.rungs), "evidence": evidence})
+        return verdict.model_copy(
+            update={
+                "rungs": tuple(self.rungs),
+                "evidence": evidence,
+                "narrow_links": links.narrow,
+            }
+        )
 
     def _reached(self, rung: Rung) -> None:
         self.rungs.append(rung)

@@ -132,6 +132,14 @@ class DeadLink(Record):
         return f"{self.source} -> {self.target}{port}: {ENDINGS[self.outcome]}{detail}"
 
 
+class NarrowLink(Record):
+    """A link on which small packets arrive and whole ones of ``size`` bytes do not (RFC 1191, DF set)."""
+
+    source: str
+    target: str
+    size: int
+
+
 class SlowHost(Record):
     """What a host exchanges with the best of its partners, in GB/s each way, and as a share of the median."""
 
@@ -210,6 +218,7 @@ class Verdict(Record):
         dead_links: links between hosts that do not work; some of them where there are too many.
         dead_count: how many there are in all.
         links_sampled: whether some links were not tried.
+        narrow_links: links that lose packets as large as their sender's interface takes; TCP works over them.
         tests: what the search for the culprits tested.
         divided: its parts, where it was not one all-reduce of all hosts; bandwidth is that of the slowest part.
         logs: what the processes of a failed run printed, by name; not kept with the verdict.
@@ -246,6 +255,7 @@ class Verdict(Record):
     dead_links: tuple[DeadLink, ...] = ()
     dead_count: int = 0
     links_sampled: bool = False
+    narrow_links: tuple[NarrowLink, ...] = ()
     tests: tuple[GroupTest, ...] = ()
     divided: DividedProof | None = None
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)

@@ -21,7 +21,7 @@ class BadPlan:
     Args:
         name: of the case.
         make: the change of one host.
-        waves: how many hosts are changed at a time; two where only changed hosts break each other.
+        waves: how many hosts are changed at a time; two where only changed hosts break each other's sum.
     """
 
     name: str
@@ -90,12 +90,43 @@ def mtu(_: str, interface: str, ___: Mapping[str, str]) -> CommandAction:
     )
 
 
+def link_down(_: str, interface: str, ___: Mapping[str, str]) -> CommandAction:
+    state = f"cat /sys/class/net/{interface}/operstate"
+    return command(
+        state, "up", "down", f"ip link set {interface} down", f"ip link set {interface} up"
+    )
+
+
+def ingress(host: str, interface: str, peers: Mapping[str, str]) -> CommandAction:
+    hook = f"chain c {{ type filter hook ingress device {interface} priority 0;"
+    drops = f"{hook} ip saddr PEERS tcp dport > 1024 drop; }}"
+    return rules(drops, family="netdev")(host, interface, peers)
+
+
+def few_files(_: str, __: str, ___: Mapping[str, str]) -> CommandAction:
+    path = "/etc/security/limits.d/90-tuning.conf"
+    there = f"test -e {path} && echo there || echo gone"
+    return command(there, "gone", "there", f"echo 'root - nofile 16' >{path}", f"rm {path}")
+
+
 ROUTES = "ip -4 route show | grep -E '^{} '"
 INPUT = "chain c {{ type filter hook input priority -10; policy accept; {} }}"
 OUTPUT = "chain c {{ type filter hook output priority -10; policy accept; {} }}"
 
 BAD_PLANS = (
     BadPlan("mtu-beyond-the-bridge", mtu, waves="2,100%"),
+    BadPlan("mtu-of-one-host", mtu),
+    BadPlan("link-down", link_down),
+    BadPlan("ingress-drops", ingress),
+    BadPlan("few-open-files", few_files),
+    BadPlan(
+        "ipsec-that-no-peer-knows",
+        each_peer(
+            "ip xfrm policy add dst PEER dir out tmpl dst PEER proto esp mode transport",
+            "ip xfrm policy del dst PEER dir out",
+            "ip xfrm policy | grep ^src",
+        ),
+    ),
     BadPlan("rule-too-narrow", rules(INPUT.format("ip saddr PEERS tcp dport != { 22, 29400-29560 } drop"))),
     BadPlan("only-the-first-ports", rules(INPUT.format("ip saddr PEERS tcp dport 1024-65535 drop"))),
     BadPlan("input-rejects", rules(INPUT.format("ip saddr PEERS reject"))),

@@ -24,6 +24,7 @@ STATE = (
     "find /etc -xdev -type f -exec sha256sum {} + | sort -k2;"
     " find /etc -xdev -printf '%p %m %u %g %l\\n' | sort;"
     " nft -s list ruleset; ip -4 route show table all; ip rule show; ip neigh show nud permanent;"
+    " ip xfrm policy;"
     " ip -o link show | sed 's/ qlen.*//'; findmnt -rn -o TARGET,FSTYPE,OPTIONS /tmp; uname -n"
 )
 
@@ -87,5 +88,5 @@ def test_a_bad_plan_stops_at_its_first_wave(proved: Site, bad: BadPlan) -> None:
     assert f"({bad.name})" in shown
 
 
-def test_there_are_twenty_of_them() -> None:
-    assert len({bad.name for bad in BAD_PLANS}) == 20
+def test_there_are_twenty_of_them_and_some_more() -> None:
+    assert len({bad.name for bad in BAD_PLANS}) == len(BAD_PLANS) >= 20

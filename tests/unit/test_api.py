@@ -45,6 +45,16 @@ try:
 except api.RemedyError as error:
     print(error.message)
 """
+SELECTION = """
+assert api.load("inventory.py").hosts == ("gpu01", "gpu02")
+assert api.load("inventory.py", limit="gpu02").hosts == ("gpu02",)
+assert api.load("inventory.py", limit="gpu[01-02]", skip="limits,hostname").choice.words
+for nothing in ("", [], [""], iter(())):
+    try:
+        print("selected", api.load("inventory.py", limit=nothing).hosts)
+    except api.RemedyError as error:
+        print(error.message)
+"""
 DIAGNOSE = """
 explanation = api.diagnose(["train.log"])
 print(explanation.diagnosis.label, explanation.command)
@@ -85,10 +95,11 @@ def test_the_page_shows_each_function_and_uses_no_other_name() -> None:
     assert functions - {"document"} <= used <= set(NAMES)
 
 
+INVENTORY = "hosts = [(f'gpu0{n}', {'ssh_hostname': f'127.0.0.{n}'}) for n in (1, 2)]\n"
+
+
 def test_the_sessions_options_are_those_of_the_command(tmp_path: Path) -> None:
-    (tmp_path / "inventory.py").write_text(
-        "hosts = [(f'gpu0{n}', {'ssh_hostname': f'127.0.0.{n}'}) for n in (1, 2)]\n"
-    )
+    (tmp_path / "inventory.py").write_text(INVENTORY)
     assert "gpu09" in run(tmp_path, LOAD)
 
 
@@ -97,6 +108,13 @@ def test_the_next_step_of_an_error_has_the_inventory_that_was_given(tmp_path: Pa
     (tmp_path / "broken.json").write_text("{}")
     step = run(tmp_path, TYPED).strip()
     assert step.endswith("Make a new one: remedy plan inventory.py -o broken.json")
+
+
+def test_a_selection_that_came_out_empty_is_not_every_host(tmp_path: Path) -> None:
+    (tmp_path / "inventory.py").write_text(INVENTORY)
+    said = run(tmp_path, SELECTION).splitlines()
+    assert len(said) == 4
+    assert all("selects no host of inventory.py" in line for line in said), said
 
 
 def test_logs_alone_are_diagnosed_without_a_host(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from remedy.errors import UsageError
+from remedy.files import at_home
 from remedy.inventory.elsewhere.ansible import read_ansible
 from remedy.inventory.elsewhere.clustershell import read_clustershell
 from remedy.inventory.elsewhere.hostfile import read_hostfile
@@ -42,7 +43,7 @@ def read_hosts(kind: str, source: str) -> Listing:
     """
     if kind not in KINDS:
         raise UsageError(f"--from {kind}: no such kind", next_step=f"Kinds: {', '.join(KINDS)}.")
-    path = None if source == STDIN else Path(source).expanduser()
+    path = None if source == STDIN else at_home(source)
     collector = Collector()
     # Ansible reads folders and lists of names by itself.
     text = "" if kind == "ansible" and path is not None else _text(path)

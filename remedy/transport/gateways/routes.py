@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from remedy.errors import SpecError
+from remedy.files import at_home
 from remedy.inventory import Inventory, Node
 from remedy.text import BracketError, expand, fold, folded
 
@@ -172,7 +173,7 @@ def _of_file(file: str, inventory: Inventory) -> Iterator[tuple[list[str], list[
     """Read a topology file of ClusterShell, by ClusterShell itself: its groups of nodes count, too."""
     from ClusterShell.NodeSet import NodeSetException
 
-    path = inventory.path.resolve().parent / Path(file).expanduser()
+    path = inventory.path.resolve().parent / at_home(file)
     if not path.is_file():
         raise _wrong(
             f"{path}: there is no such topology file", "Give its path from the inventory's folder."

@@ -17,9 +17,9 @@ from remedy.verify.onhost.knock import MARK
 from remedy.verify.onhost.mtu import PEERS
 from remedy.verify.reach.explain import DeadEnd, thin
 from remedy.verify.reach.plan import ReachPlan
-from remedy.verify.reach.result import NarrowLink, Reach
+from remedy.verify.reach.result import Reach
 from remedy.verify.scripts import why_silent
-from remedy.verify.verdict import DeadLink, LinkOutcome
+from remedy.verify.verdict import DeadLink, LinkOutcome, NarrowLink
 
 # Dead links that are kept one by one: eighty hosts that reach nobody, or three of 2,048 that nobody reaches.
 MOST_DEAD = 20_000

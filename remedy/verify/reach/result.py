@@ -9,17 +9,9 @@ from pydantic import Field
 
 from remedy.values import Record
 from remedy.verify.reach.explain import DeadEnd, culprits_of, explain
-from remedy.verify.verdict import Culprit, DeadLink, Rung
+from remedy.verify.verdict import Culprit, DeadLink, NarrowLink, Rung
 
 SEEN = 3  # attempts that are shown of each culprit
-
-
-class NarrowLink(Record):
-    """A link on which small packets arrive and whole ones of ``size`` bytes do not (RFC 1191, DF set)."""
-
-    source: str
-    target: str
-    size: int
 
 
 class Reach(Record):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.apply.receipts import MARK, Receipts, parse, question, summed_up
+from remedy.apply.script import ROOT
 from remedy.plan.identities import machine_mark
 
 T = "2026-01-01T00:00:0{}Z"
@@ -68,7 +73,7 @@ def test_any_lines_give_text_that_can_be_shown(lines: list[str]) -> None:
 
 def test_an_answer_counts_with_both_its_marks() -> None:
     begun = line(0, "-", "begun")
-    text = f"hello\n{MARK} n0 begin\n0123\n{begun}\n{MARK} n0 end\n"
+    text = f"hello\n{MARK} n0 begin\n0123\n\n{begun}\n{MARK} n0 end\n"
     answer = parse(text, "n0")
     assert answer is not None
     assert answer.began == T.format(0)
@@ -81,7 +86,52 @@ def test_an_answer_counts_with_both_its_marks() -> None:
     ("first", "mark"), [("0123abcd", machine_mark("0123abcd")), ("", "")], ids=["read", "not-there"]
 )
 def test_a_host_says_which_machine_it_is(first: str, mark: str) -> None:
-    text = f"{MARK} n0 begin\n{first}\n{line(0, '-', 'begun')}\n{MARK} n0 end\n"
+    text = f"{MARK} n0 begin\n{first}\n\n{line(0, '-', 'begun')}\n{MARK} n0 end\n"
     receipts = parse(text, "n0")
     assert receipts is not None
     assert (receipts.machine, receipts.began) == (mark, T.format(0))
+
+
+HOLDS = """
+cd "$1"; root=$1
+read -r boot </proc/sys/kernel/random/boot_id
+read -r stat <"/proc/$$/stat"; set -- ${stat##*) }
+ln -s "token r1 $boot $$ $((${20} + LATER)) 2026-01-01T00:00:00Z me" "$root/owner"
+exec sleep 60
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "later", "at_work"),
+    [
+        ("r1", 0, True),
+        ("r2", 0, False),  # the lock is another run's
+        ("r1", 1, False),  # its process is gone, and its number is another's
+    ],
+)
+def test_a_host_says_whether_the_script_is_at_work(
+    tmp_path: Path, run: str, later: int, at_work: bool
+) -> None:
+    text = question(run, "n0").replace(ROOT, str(tmp_path))
+    script = HOLDS.replace("LATER", str(later))
+    with subprocess.Popen(["sh", "-c", script, "sh", str(tmp_path)]) as holder:
+        while not (tmp_path / "owner").is_symlink():
+            time.sleep(0.01)
+        done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True)
+        holder.kill()
+    receipts = parse(done.stdout, "n0")
+    assert receipts is not None
+    assert (receipts.at_work, receipts.began) == (at_work, "")
+    assert ("has just begun there" in receipts.summary) is at_work
+    after = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True)
+    gone = parse(after.stdout, "n0")
+    assert gone is not None
+    assert not gone.at_work, "whoever had the lock is dead"
+
+
+def test_what_goes_on_is_not_called_cut_off() -> None:
+    lines = [line(0, "-", "begun"), line(1, "01-x", "started")]
+    words = replace(summed_up(lines), at_work=True).summary
+    assert "01-x was begun, and its end is not noted yet" in words
+    assert "the script is at work there" in words
+    assert "did not come to its end" not in words

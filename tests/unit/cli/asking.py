@@ -1,8 +1,22 @@
-"""``remedy apply`` with a plan for a host, and no answer from another; no host is there: for its question."""
+"""``remedy apply`` with a plan for a host, and no answer from another; no host is there: for its question.
+
+With DEAF in the environment SIGTERM comes to another thread: it does not end what the main one waits in, as if
+it had come just before that began.
+"""
 
 from __future__ import annotations
 
+import _thread
+import os
+import signal
 import sys
+import time
+
+if "DEAF" in os.environ:
+    # Before gevent makes threads and sleep its own.
+    _thread.start_new_thread(time.sleep, (120,))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
 from typing import Any
 
 from remedy.audit.agreement import Agreement

@@ -3,7 +3,8 @@
     python at_a_terminal.py WORDS ACTION COMMAND...
 
 ACTION, once WORDS were shown, is ``signal:NUMBER``, ``type:HEX`` or ``close``. It is a program of its own, for
-the process of a test may have the forks and sockets of gevent.
+the process of a test may have the forks and sockets of gevent. ``echoes`` says whether the terminal shows what
+is typed when the command has ended.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pty
 import select
 import signal
 import sys
+import termios
 import time
 
 LONG = 30.0
@@ -51,7 +53,8 @@ def main() -> None:
     signal.alarm(int(LONG))  # whatever hangs is ended with this process, and fails the test
     signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    sys.stdout.write(json.dumps({"code": code, "text": text}))
+    echoes = kind == "close" or bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+    sys.stdout.write(json.dumps({"code": code, "text": text, "echoes": echoes}))
 
 
 if __name__ == "__main__":

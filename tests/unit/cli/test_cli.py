@@ -207,6 +207,11 @@ def test_a_limit_that_selects_nothing(tmp_path: Path) -> None:
     assert_refused(result, "--limit gpu9*", "gpu01")
 
 
+@pytest.mark.parametrize("words", [("show", "r1"), ("audit", "verify", "inventory.py")])
+def test_a_limit_where_no_host_is_asked_is_not_passed_over(words: tuple[str, ...]) -> None:
+    assert_refused(remedy(*words, "--limit", "gpu9*"), "--limit", "Add --")
+
+
 @pytest.mark.parametrize("command", ["show", "rollback"])
 def test_a_run_that_is_not_there(tmp_path: Path, command: str) -> None:
     words: list[str | Path] = ["20260101T000000Z-00000000"]

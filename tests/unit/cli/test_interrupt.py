@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -22,8 +23,10 @@ from remedy.cli import interrupt
 from remedy.cli.common import errors_shown
 from remedy.cli.interrupt import PATIENCE
 from remedy.errors import UsageError
+from remedy.plan import Plan, write_plan
 from remedy.runs.activity import Activity, interrupted
 from remedy.transport import HostEvent
+from tests.unit.build import record
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -52,8 +55,8 @@ def silent_port() -> Iterator[int]:
     ("stages", "words"),
     [
         (["connecting"], "nothing is known to have begun there"),
-        (["connecting", "changing"], "a script is at work there"),
-        (["connecting", "changing", "connecting"], "a script is at work there"),
+        (["connecting", "changing"], "a script may be at work there"),
+        (["connecting", "changing", "connecting"], "a script may be at work there"),
         # Guarded changes are confirmed over a new connection.
         (["changing", "answered", "confirming", "connecting"], "not known to be confirmed"),
         (["confirming", "reverting", "connecting"], "takes its guarded changes back"),
@@ -169,6 +172,7 @@ def test_while_hosts_are_asked_by_any_command(
     process.send_signal(signal.SIGTERM)
     code, text = ended(process)
     assert (code, "interrupted: SIGTERM" in text) == (143, True), text
+    assert ("no key was recorded" in text) is (command == "trust")
 
 
 def has_connection(port: int) -> bool:
@@ -211,6 +215,42 @@ def test_a_signal_that_a_library_drops_comes_again(tmp_path: Path) -> None:
     assert (code, text) == (143, "interrupted: SIGTERM\n")
 
 
+# Where a signal may come while no command of remedy is there to take it: before it is known, and after its end.
+EDGES = ("click.Group.make_context", "plain.forget_unwritten")
+AT_AN_EDGE = """
+import os, sys
+import click
+from remedy.cli import plain
+from remedy.cli.main import main
+owner, _, name = sys.argv[1].rpartition(".")
+owner = eval(owner)
+kept = getattr(owner, name)
+def interrupted(*args, **options):
+    os.kill(os.getpid(), int(sys.argv[2]))
+    return kept(*args, **options)
+setattr(owner, name, interrupted)
+main(["explain", "hostname"])
+"""
+
+
+@SIGNALS
+@pytest.mark.parametrize("edge", EDGES)
+def test_before_a_command_is_known_and_after_it_has_ended(
+    edge: str, number: signal.Signals
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_AN_EDGE, edge, str(number.value)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONG,
+    )
+    assert (done.returncode, done.stderr.splitlines()) == (
+        CODES[number],
+        [f"interrupted: {interrupt.NAMES[number]}"],
+    ), done.stderr
+
+
 @pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("from a library"), OSError(5, "x")])
 def test_what_a_library_makes_of_a_signal_is_the_signal(
     monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -238,7 +278,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     assert (code, "interrupted" in text) == (2, False)
 
 
-def at_the_question(folder: Path, action: str) -> tuple[int, str]:
+def at_the_question(folder: Path, action: str, **environment: str) -> tuple[int, str]:
     """Do something at the question of a command that has a terminal of its own."""
     inventory = folder / "inventory.py"
     inventory.write_text('hosts = ["gpu01", "gpu02"]\n')
@@ -252,6 +292,7 @@ def at_the_question(folder: Path, action: str) -> tuple[int, str]:
         check=True,
         timeout=2 * LONG,
         cwd=Path(__file__).parents[3],
+        env={**os.environ, **environment},
     )
     answer = json.loads(done.stdout)
     assert question in answer["text"]
@@ -267,6 +308,11 @@ def test_at_the_question(tmp_path: Path, number: signal.Signals) -> None:
     assert "nothing was changed on any host" in text
 
 
+def test_a_signal_between_the_question_and_the_read_of_its_answer(tmp_path: Path) -> None:
+    code, text = at_the_question(tmp_path, f"signal:{signal.SIGTERM.value}", DEAF="1")
+    assert (code, "nothing was changed on any host" in text) == (143, True)
+
+
 @pytest.mark.parametrize(
     ("action", "expected", "words"),
     [
@@ -280,6 +326,37 @@ def test_at_the_question_by_its_terminal(
 ) -> None:
     code, text = at_the_question(tmp_path, action)
     assert (code, words in text) == (expected, True)
+
+
+@SIGNALS
+def test_while_ssh_keygen_asks_for_a_passphrase(tmp_path: Path, number: signal.Signals) -> None:
+    key, plan = tmp_path / "key", tmp_path / "plan.json"
+    made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", str(key)]
+    subprocess.run(made, check=True, stdin=subprocess.DEVNULL)
+    write_plan(record(Plan), plan)
+    bench = Path(__file__).with_name("at_a_terminal.py")
+    signing = [
+        sys.executable,
+        "-m",
+        "tests.unit.cli.signing",
+        "approve",
+        str(plan),
+        "--key",
+        str(key),
+    ]
+    done = subprocess.run(
+        [sys.executable, str(bench), "passphrase", f"signal:{number.value}", *signing],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=2 * LONG,
+        cwd=Path(__file__).parents[3],
+    )
+    answer = json.loads(done.stdout)
+    assert (answer["code"], answer["echoes"]) == (CODES[number], True), answer["text"]
+    assert "passphrase" in answer["text"]
+    assert "Traceback" not in answer["text"]
+    assert not list(tmp_path.glob("*.sig"))
 
 
 def history(folder: Path, runs: int) -> Path:
@@ -298,6 +375,19 @@ def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path: Path) -> None:
     code = process.wait(timeout=LONG)
     assert process.stderr is not None
     assert (code, process.stderr.read()) == (141, "")
+
+
+@pytest.mark.parametrize(("words", "expected"), [(["--help"], 141), (["check"], 2)])
+def test_a_reader_that_leaves_before_a_command_is_known(words: list[str], expected: int) -> None:
+    """The help, and what is wrong with a command line; what a wrong one exits with stays its code."""
+    done = subprocess.run(
+        ["bash", "-c", '"$0" "$@" 2>&1 | true; exit ${PIPESTATUS[0]}', str(COMMAND), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONG,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (expected, "")
 
 
 def activity(home: Path, *, mode: str = "apply", of: str = "") -> Activity:
@@ -322,7 +412,7 @@ def test_a_run_that_had_begun_says_what_is_known_of_each_host(tmp_path: Path) ->
     text = words_of(state)
     for words in (
         "gpu01: changed",
-        "gpu02: a script is at work there",
+        "gpu02: a script may be at work there",
         "gpu03: changed, and not known to be confirmed",
         "gpu03: what is guarded there is taken back in 60 s",
         "what the hosts noted: remedy show r1 --inventory inventory.py",
@@ -369,7 +459,7 @@ def test_a_red_wave_that_is_taken_back_is_a_part_of_its_run(tmp_path: Path) -> N
         "run r2 takes a wave of run r1 back, whose proof failed",
     ]
     for words in (
-        "gpu01: a script is at work there: it ends its changes within two minutes",
+        "gpu01: a script may be at work there, and then ends its changes within two minutes",
         "gpu[02-03]: not begun",
         "what the hosts noted: remedy show r1 --inventory inventory.py",
         "go on: remedy rollback r1 inventory.py",

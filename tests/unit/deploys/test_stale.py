@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from remedy.deploys._launched import of_job, of_launcher, of_process
 from remedy.deploys.environment import EnvironmentSpec
-from remedy.plan import Finding, FindingKind
+from remedy.plan import Finding, FindingKind, Plan, make_plan
 from remedy.probe import HostState, Mention
-from tests.unit.deploys.environment_bench import ENV, content, host, planned
+from tests.unit.deploys.environment_bench import ENV, content, host, planned, whole
+from tests.unit.plans import WHEN
 
 PADDLE = (
     b"LANG=C.UTF-8\n"
@@ -178,3 +181,30 @@ def test_a_variable_belongs_to_a_process_or_to_a_job() -> None:
         assert of_launcher(name) == (of_process(name) or of_job(name))
         assert not (of_process(name) and of_job(name))
     assert not of_launcher("PATH")
+
+
+def read_alone(state: HostState) -> Plan:
+    """Return the plan of one host of two, as ``--limit`` gives it."""
+    both = whole(state, host(2))
+    return make_plan(replace(both, states={state.host: state}), WHEN, only="environment")
+
+
+@pytest.mark.parametrize(
+    ("state", "title"),
+    [
+        (
+            host(1, {ENV: b"PADDLE_TRAINER_ENDPOINTS=10.0.0.8:6170\n"}),
+            "PADDLE_TRAINER_ENDPOINTS is set in files of gpu01; what the others say was not read",
+        ),
+        (
+            host(1, environment={"MASTER_ADDR": "10.0.0.8"}),
+            "sessions over ssh have MASTER_ADDR=10.0.0.8; what the others have was not read",
+        ),
+    ],
+)
+def test_one_host_alone_agrees_with_nobody(state: HostState, title: str) -> None:
+    plan = read_alone(state)
+    assert not plan.changes, "whether most hosts say the same is not known"
+    (report,) = (f for f in plan.findings if f.kind is FindingKind.REPORT)
+    assert report.title.startswith(title)
+    assert report.label == "rank-mismatch"

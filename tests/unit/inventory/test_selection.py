@@ -81,6 +81,7 @@ def test_a_text_selects(text: str, chosen: str) -> None:
         ("gpu[1-999999999999]", "more than 1000000 names", "gpu[01-08]!gpu03"),
         ("gpu[1-3]", "--limit gpu[1-3]: no host or group", "Did you mean gpu[01-03]?"),
         ("gpu[01-13]", "--limit gpu13: no host or group", "(--limit gpu[01-13])"),
+        ("gpu[1-100000]", "gpu[1-9,13-103] and 99897 more: no host or group", "Did you mean gpu[01-12]?"),
         ("GPU01", "--limit GPU01: no host or group", "Did you mean gpu01?"),
         ("@rck1", "--limit @rck1: no host or group", "Did you mean @rack1?"),
         ("gpu01.example.com", "no host or group of inventory.py", "Did you mean gpu01?"),
@@ -92,6 +93,9 @@ def test_a_text_selects(text: str, chosen: str) -> None:
         ("*!gpu99", "--limit gpu99: no host or group", "(--limit *!gpu99)"),
         ("gpu01;reboot", "--limit gpu01;reboot: no host or group", "Hosts: gpu[01-12]"),
         ("^/nowhere", "the file cannot be read: No such file", "lists hosts"),
+        ("^~nobody-is-called-this/hosts", "the file cannot be read: No such file", "lists hosts"),
+        ("^/no\0where", "the file cannot be read", "lists hosts"),
+        ("^/etc", "the file cannot be read: Is a directory", "lists hosts"),
     ],
 )  # fmt: skip
 def test_what_selects_nothing_or_cannot_be_read_is_refused(
@@ -102,6 +106,15 @@ def test_what_selects_nothing_or_cannot_be_read_is_refused(
     assert message in caught.value.message
     assert next_step in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_host_is_meant_where_a_group_is_called_like_it() -> None:
+    """What remedy prints are hosts, and such a line of the inventory is easily written."""
+    nodes = (Node("login1", "a", groups=("staff",)), Node("gpu01", "b", groups=("login1", "staff")))
+    fleet = Inventory(Path("inventory.py"), nodes)
+    assert fleet.select(["login1"]) == ("login1",)
+    assert fleet.select(["*!login1"]) == ("gpu01",)
+    assert fleet.select(["@login1"]) == ("gpu01",)
 
 
 def test_several_texts_add_up_and_each_has_to_select_something() -> None:

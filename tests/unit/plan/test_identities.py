@@ -10,7 +10,7 @@ from remedy.inventory import Inventory
 from remedy.plan import FindingKind, Fleet
 from remedy.plan.identities import Claim, claims, findings, machine_mark
 from remedy.probe import HostState, Identity
-from tests.unit.build import fleet
+from tests.unit.build import fleet, host_state
 from tests.unit.plan.plan_bench import NAMES, machine
 
 
@@ -134,3 +134,39 @@ def test_names_are_those_of_the_inventory_and_marks_give_no_id_away() -> None:
     assert isinstance(found.inventory, Inventory)
     assert machine_mark("0123") != machine_mark("0124")
     assert "0123" not in machine_mark("0123")
+
+
+def called(**machines: str) -> Fleet:
+    """Return a fleet with dots in its names, and what the machine at each address is called."""
+    states = []
+    for number, (entry, name) in enumerate(machines.items(), 1):
+        state = host_state(entry, f"10.0.0.{number}", running=name, static=name)
+        assert isinstance(state.identity, Identity)
+        ids = {"machine_id": f"machine-{number}", "boot_id": f"boot-{number}"}
+        states.append(state.model_copy(update={"identity": state.identity.model_copy(update=ids)}))
+    return fleet(*states)
+
+
+EAST, WEST = "node1.east", "node1.west"
+
+
+@pytest.mark.parametrize(
+    ("machines", "claimed"),
+    [
+        ({EAST: EAST, WEST: WEST}, []),
+        ({EAST: WEST, WEST: EAST}, [(EAST, WEST), (WEST, EAST)]),
+        ({EAST: "NODE1.West", WEST: "image"}, [(EAST, WEST)]),
+        # Clones: the machine of the name is at its place.
+        ({EAST: WEST, WEST: WEST}, []),
+        # Without a domain nobody can say which of the two it is.
+        ({EAST: "node1", WEST: "node1"}, []),
+        # Where one entry alone has a short name, machines may carry that, or another domain.
+        ({"a.lab": "b", "b.lab": "a"}, [("a.lab", "b.lab"), ("b.lab", "a.lab")]),
+        ({"gpu01.lab": "gpu01", "gpu02.lab": "gpu02.example.org"}, []),
+        ({"gpu01": "gpu02.example.org", "gpu02": "gpu01.lab"}, [("gpu01", "gpu02"), ("gpu02", "gpu01")]),
+    ],
+)  # fmt: skip
+def test_names_with_dots_tell_machines_apart(
+    machines: dict[str, str], claimed: list[tuple[str, str]]
+) -> None:
+    assert pairs(called(**machines)) == claimed

@@ -16,6 +16,7 @@ from remedy.report.ladder import render_verdict
 from remedy.report.outcome import render_outcome
 from remedy.report.pages.proof import KINDS
 from remedy.report.plan import render_plan
+from remedy.report.records import story_body
 from remedy.runs.host import probed, unread
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.verify.verdict import DeadLink, HostVerdict, Rung, Verdict
@@ -143,6 +144,16 @@ def test_of_a_run_that_was_cut_off_not_known_is_not_not_made() -> None:
     )
     assert "not made    gpu03: the run did not come to it" in text
     assert "not ended" in text
+
+
+def test_the_document_of_a_run_says_what_is_not_known_of_it() -> None:
+    story = cut_off()
+    story.settled = {"gpu01": "confirmed"}
+    body = story_body(story, {})
+    assert (body["not_known"], body["not_begun"]) == (("gpu01",), ("gpu03",))
+    assert body["settled"] == {"gpu01": "confirmed"}
+    story.mode = "check"
+    assert story_body(story, {})["not_begun"] == (), "a command that changes no host misses none"
 
 
 def test_receipts_and_what_was_settled_later_are_shown() -> None:

@@ -16,14 +16,20 @@ from remedy.audit.journal import JournalRecord
 from remedy.audit.story import stories
 from remedy.diagnose.diagnosis import Explanation
 from remedy.plan import Change, CommandAction, Plan, section_models
+from remedy.probe import HostState, Network
 from remedy.report.audit import render_run
-from remedy.runs import apply
+from remedy.report.records import story_body
+from remedy.runs import apply, wave
+from remedy.runs.cut import cut_since, cut_words
+from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.partners import Ground, with_pair
+from remedy.runs.probe import ProbeResult
+from remedy.runs.proof import Proof
 from remedy.runs.suspects import suspects
 from remedy.runs.wave import WaveProof
 from remedy.spec import load_spec
-from remedy.verify.verdict import Culprit, Verdict
-from tests.unit.build import record
+from remedy.verify.verdict import Culprit, NarrowLink, Verdict
+from tests.unit.build import fleet, host_state, record
 
 HOSTS = tuple(f"gpu{number:02d}" for number in range(1, 9))
 ACTION = CommandAction(observe="a", before="b", after="c", do="d", undo="e")
@@ -167,6 +173,8 @@ def test_a_red_wave_is_in_the_story_and_is_shown() -> None:
         "suspected   gpu01: 01-x (t)",
     ):
         assert words in text.getvalue()
+    document = story_body(story, {})
+    assert (document["waves"], document["red"]) == ([proof.record(1)], red)
 
 
 def test_what_fails_without_the_changes_as_well_is_shown_as_that() -> None:
@@ -207,3 +215,89 @@ def test_a_run_whose_waves_were_not_proved_says_so() -> None:
     text = io.StringIO()
     Console(file=text, width=200).print(render_run(story, None, ""))
     assert "3 waves, without a proof of each" in text.getvalue()
+
+
+def with_mtu(host: str, mtu: int) -> HostState:
+    state = host_state(host, f"10.0.0.{int(host[3:])}")
+    assert isinstance(state.network, Network)
+    (interface,) = state.network.interfaces
+    sized = interface.model_copy(update={"mtu": mtu})
+    return state.model_copy(
+        update={"network": state.network.model_copy(update={"interfaces": (sized,)})}
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "link", "lost"),
+    [
+        # gpu01 is in the wave, gpu02 its partner.
+        ((1500, 1500), (9000, 1500), ("gpu01", "gpu02", 9000), True),
+        ((1500, 1500), (576, 1500), ("gpu02", "gpu01", 1500), True),
+        # A network of two sizes, as it was before the run.
+        ((9000, 1500), (9000, 1500), ("gpu01", "gpu02", 9000), False),
+        ((576, 1500), (576, 1500), ("gpu02", "gpu01", 1500), False),
+        # Larger than it was, and not what is lost; a partner that somebody else has changed.
+        ((1500, 1500), (9000, 1500), ("gpu02", "gpu01", 1500), False),
+        ((1500, 1500), (1500, 9000), ("gpu02", "gpu01", 9000), False),
+        # What an IP packet can have at most is less than the MTU of some interfaces.
+        ((1500, 1500), (65536, 1500), ("gpu01", "gpu02", 65535), True),
+    ],
+)
+def test_packets_that_are_lost_since_the_run_changed_their_size(
+    before: tuple[int, int], now: tuple[int, int], link: tuple[str, str, int], lost: bool
+) -> None:
+    source, target, size = link
+    narrow = NarrowLink(source=source, target=target, size=size)
+    shown = verdict().model_copy(update={"passed": True, "narrow_links": (narrow,)})
+    former, later = (
+        dict(zip(HOSTS[:2], map(with_mtu, HOSTS[:2], sizes), strict=True))
+        for sizes in (before, now)
+    )
+    assert cut_since(former, later, shown, ["gpu01"]) == ((narrow,) if lost else ())
+    assert cut_since({}, later, shown, ["gpu01"]) == (), "what it was is not known"
+    if lost:
+        assert f"packets of {size} bytes from {source} do not arrive at {target}" in cut_words(
+            [narrow]
+        )
+
+
+def test_a_sum_that_is_right_over_packets_that_are_lost_proves_no_wave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow = NarrowLink(source="gpu01", target="gpu02", size=9000)
+    shown = verdict().model_copy(update={"passed": True, "narrow_links": (narrow,)})
+    monkeypatch.setattr(wave, "prove", lambda *_: Proof(shown))
+
+    def read(mtu: int) -> ProbeResult:
+        return ProbeResult(fleet(with_mtu("gpu01", mtu), with_mtu("gpu02", 1500)), {})
+
+    outcomes = {"gpu01": HostOutcome(HostStatus.CHANGED)}
+    later = read(9000)
+    red = wave.prove_wave(Mock(), read(1500), later, outcomes, ["gpu01"], ["gpu02"])
+    assert (red.passed, red.lost) == (False, (narrow,))
+    assert "packets of 9000 bytes from gpu01 do not arrive at gpu02" in red.verdict.reason
+    assert [named.hosts for named in red.verdict.culprits] == [("gpu01", "gpu02")]
+    assert wave.prove_wave(Mock(), later, later, outcomes, ["gpu01"], ["gpu02"]).passed
+
+
+@pytest.mark.parametrize(
+    ("ended", "in_proof"), [(("changed",), ("gpu01",)), (("changed", "wave"), ()), (("wave",), ())]
+)
+def test_a_wave_whose_proof_did_not_end_is_not_known_to_be_proved(
+    ended: tuple[str, ...], in_proof: tuple[str, ...]
+) -> None:
+    body = {"run": "r1", "mode": "apply", "time": "2026-01-01"}
+    data = {
+        "planned": {"waves": 2, "prove_waves": True},
+        "changed": {"hosts": {"gpu01": {"results": [{"id": "01-x", "status": "done"}]}}},
+        "wave": WaveProof(("gpu01",), ("gpu05",), None, "the sum", passed=True).record(1),
+    }
+    (story,) = stories(
+        JournalRecord(number, {**body, "event": event, "data": data[event]})
+        for number, event in enumerate(("planned", *ended))
+    ).values()
+    text = io.StringIO()
+    Console(file=text, width=200).print(render_run(story, None, ""))
+    words = "not known   gpu01: changed, and the proof of their wave did not end"
+    assert (words in text.getvalue()) is bool(in_proof)
+    assert story_body(story, {})["in_proof"] == in_proof
