@@ -170,12 +170,21 @@ def _begin(changes: Sequence[Change]) -> str:
     actions = [c.action for c in changes if isinstance(c.action, FileAction)]
     paths = [f"{ROOT}/runs", LOG, *(p for a in actions for p in (a.path, a.real_path))]
     paths += [GUARD_LINK] if any(change.guarded for change in changes) else []
+    paths += [
+        path for c in changes if isinstance(c.action, CommandAction) for path in _seen(c.action)
+    ]
     folders = {
         str(folder) for path in paths for folder in PurePosixPath(path).parents if "\n" not in path
     }
     begin = shlex.join(["begin", *sorted(folders)])
     there = dict.fromkeys(action.real_path for action in actions if action.before is not None)
     return f"{begin}\n{shlex.join(['measure', *there])}" if there else begin
+
+
+def _seen(action: CommandAction) -> list[str]:
+    """Return the paths that a command looks at by its own function ``seen``, in its last line."""
+    words = action.observe.rpartition("\n")[2].split()
+    return [word for word in words[1:] if word.startswith("/")] if words[:1] == ["seen"] else []
 
 
 def _since(run: str) -> str:

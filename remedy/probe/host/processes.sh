@@ -44,10 +44,18 @@ process_details() {
     details=$(sed -n -s -e 1F -e "$as_lines" "$@" 2>/dev/null </dev/null)
     # That of busybox knows no -s.
     [ "$details" ] || details=$(grep -aHsv "$controllers" "$@" </dev/null | tr '\000\011' '\011 ')
-    case $details in
-        *://*@*) details=$(printf '%s\n' "$details" | sed "$hide_secrets") ;;
-        *) ! hints_at_secret "$details" || details=$(printf '%s\n' "$details" | sed "$hide_secrets") ;;
-    esac
+    # By line: one may have a URL, and another the "@" of a unit.
+    login=
+    set -f
+    IFS=$nl
+    for line in $details; do
+        case $line in *://*@*) login=yes; break ;; esac
+    done
+    unset IFS
+    set +f
+    if [ "$login" ] || hints_at_secret "$details"; then
+        details=$(printf '%s\n' "$details" | sed "$hide_secrets")
+    fi
     # Anybody may start many processes with 2 MiB of arguments each: that must not cost what comes after them.
     if [ "${#details}" -gt 2000000 ]; then
         details=$(printf '%s\n' "$details" | cut -b 1-2000 | head -c 2000000)
