@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from remedy.answers import read_answer
 from remedy.apply import heads, receipts
-from remedy.apply.job import NOT_KEPT, Guard, Job, Once
+from remedy.apply.job import NOT_KEPT, Guard, Job, Once, SecondProbe
 from remedy.apply.receipts import Receipts
 from remedy.apply.report import (
     HostReport,
@@ -21,6 +21,7 @@ from remedy.apply.report import (
     parse_unlocked,
 )
 from remedy.apply.script import (
+    NOTHING_WHOLE,
     render_changes,
     render_confirm,
     render_look,
@@ -43,6 +44,11 @@ TRYING, PAUSE = 0.25, 1.0
 REVERT_SECONDS = 10
 
 Then = Callable[[str, HostReport], None]
+Whole = Callable[[str, tuple[Change, ...]], Mapping[str, bytes]]
+
+
+def _nothing_whole(_host: str, _changes: tuple[Change, ...]) -> Mapping[str, bytes]:
+    return NOTHING_WHOLE
 
 
 class Carrier:
@@ -76,6 +82,8 @@ class Carrier:
         head: str = "",
         once: Once = NOT_KEPT,
         then: Then | None = None,
+        second: SecondProbe | None = None,
+        whole: Whole = _nothing_whole,
     ) -> dict[str, HostReport]:
         """Make the changes of a plan on all its hosts, all at once.
 
@@ -86,13 +94,16 @@ class Carrier:
             head: of the journal, for the hosts to keep.
             once: the whole plan, for the hosts to keep.
             then: is called with each host's report when it is settled, while others are still at work.
+            second: reads a host whose changes are confirmed, before that.
+            whole: returns the new contents of a host's files that are known, by digest.
         """
         job = self._job(run, by or plan.author, head, once)
+        changes = {name: plan.for_host(name) for name in plan.hosts}
         texts = {
-            name: render_changes(job, plan.for_host(name), plan.blobs, self._guard)
-            for name in plan.hosts
+            name: render_changes(job, steps, plan.blobs, self._guard, whole(name, steps))
+            for name, steps in changes.items()
         }
-        return self._carry(job, texts, {name: plan.for_host(name) for name in plan.hosts}, then)
+        return self._carry(job, texts, changes, then, second)
 
     def take_back(
         self,
@@ -237,6 +248,7 @@ class Carrier:
         texts: Mapping[str, str],
         changes: Mapping[str, tuple[Change, ...]],
         then: Then | None,
+        second: SecondProbe | None = None,
     ) -> dict[str, HostReport]:
         """Run each host's script, read what it reports of the host's changes, and confirm those."""
         scripts = {
@@ -249,7 +261,7 @@ class Carrier:
             # Its timer runs: a host is confirmed when it has answered, whatever others do.
             name = output.host
             report = self._report(job, name, changes[name], output)
-            reports.update(self._confirm(job, {name: report}))
+            reports.update(self._confirm(job, {name: report}, second))
             if report.changed and not report.armed:
                 # Whether somebody still gets in is seen by whoever comes anew, as a confirmation does.
                 self._transport.reconnect(name)
@@ -272,7 +284,9 @@ class Carrier:
         )
         return report.without_answer(output.error or _overdue(name), began=began)
 
-    def _confirm(self, job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
+    def _confirm(
+        self, job: Job, reports: dict[str, HostReport], second: SecondProbe | None = None
+    ) -> dict[str, HostReport]:
         """Tell each host whose timer is armed, over a new connection, that it can still be reached.
 
         A connection that fails is tried again for a while: sshd may be reading its settings anew just then.
@@ -280,14 +294,18 @@ class Carrier:
         """
         confirmed = dict(reports)
         waiting = [name for name, report in reports.items() if report.armed]
-        script = Script(render_confirm(job), deadline=CONFIRM_DEADLINE, root=Root.REQUIRED)
+        script = _confirmation(job, second)
         began = time.monotonic()
         while waiting:
             for name in waiting:
                 self._transport.reconnect(name)
                 self._listen(HostEvent(name, "confirming"))
-            outputs = self._transport.run(dict.fromkeys(waiting, script))
+            asked_at = time.time_ns()
+            outputs = self._transport.run(dict.fromkeys(waiting, script), stage="confirming")
             lost = [n for n in waiting if not parse_confirmation(job, outputs[n].stdout)]
+            if second is not None:
+                for name in set(waiting).difference(lost):
+                    second.take(outputs[name], asked_at)
             again = [
                 name
                 for name in lost
@@ -310,6 +328,14 @@ class Carrier:
             passed = time.monotonic() - began
             time.sleep(max(self._guard.seconds - passed, 0) + REVERT_SECONDS)
         return confirmed
+
+
+def _confirmation(job: Job, second: SecondProbe | None) -> Script:
+    """Return the script that confirms, and then reads the host where that is asked for."""
+    if second is None:
+        return Script(render_confirm(job), CONFIRM_DEADLINE, root=Root.REQUIRED)
+    deadline = CONFIRM_DEADLINE + second.script.deadline
+    return Script(render_confirm(job, second.script.text), deadline, root=Root.REQUIRED)
 
 
 def _no_receipts(name: str) -> RemedyError:

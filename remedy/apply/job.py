@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from remedy.transport import Output, Script
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,17 @@ class Guard:
 
 
 DEFAULT_GUARD = Guard()
+
+
+@dataclass(frozen=True)
+class SecondProbe:
+    """The probe of a host that was changed, in the same command as the confirmation of its changes.
+
+    Args:
+        script: the probe.
+        take: is called with the output of a host that was confirmed, and when it was asked, by this machine's
+            clock (epoch nanoseconds).
+    """
+
+    script: Script
+    take: Callable[[Output, int], None]

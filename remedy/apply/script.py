@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from remedy.apply.job import DEFAULT_GUARD, NOT_KEPT, Guard, Job
 from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_id
@@ -41,6 +42,8 @@ PARTS = (
 CONFIRM_PARTS = ("base", "owner", "guard")
 # What runs as a user, in that user's folders: the other parts have it as a text.
 THEIRS = "theirs"
+# What is sent where no new content is known as a whole.
+NOTHING_WHOLE: Mapping[str, bytes] = MappingProxyType({})
 # In the folder of a run: the library, for the scripts that stay there.
 LIBRARY = "library"
 
@@ -52,18 +55,40 @@ _UNPLAIN = re.compile(r"[^A-Za-z0-9 ._:/@+=-]")
 
 
 def render_changes(
-    job: Job, changes: Sequence[Change], blobs: Mapping[str, bytes], guard: Guard = DEFAULT_GUARD
+    job: Job,
+    changes: Sequence[Change],
+    blobs: Mapping[str, bytes],
+    guard: Guard = DEFAULT_GUARD,
+    whole: Mapping[str, bytes] = NOTHING_WHOLE,
 ) -> str:
     """Return the sh text that makes ``changes`` on their host, in order.
 
     The new contents, the changes in JSON and a script that takes everything back (``undo``) are on the host
     before the first change is made, so that its own root can undo the run without the controller.
+
+    Args:
+        job: what is done.
+        changes: of one host, in order.
+        blobs: the bytes that they put into files.
+        guard: how changes that can cut the connection are guarded.
+        whole: new contents that their splices make (``plan.splice.whole``), by digest; the host puts the others
+            together itself, which takes it half a dozen programs each.
     """
-    contents = [_store(f"new/{digest}", blobs[digest]) for digest in _new_contents(changes)]
+    made = [_with_whole(change, whole) for change in changes]
+    contents = [
+        _store(f"new/{digest}", whole[digest] if digest in whole else blobs[digest])
+        for digest in _new_contents(made)
+    ]
     records = _records(job, changes)
-    return _keeping(
-        job, [_begin(changes), *contents, *records, *_steps(job, changes, guard), "finish"]
-    )
+    return _keeping(job, [_begin(made), *contents, *records, *_steps(job, made, guard), "finish"])
+
+
+def _with_whole(change: Change, whole: Mapping[str, bytes]) -> Change:
+    """Return a change without splices where what they make is sent as a whole."""
+    action = change.action
+    if not isinstance(action, FileAction) or action.splices is None or action.after not in whole:
+        return change
+    return change.model_copy(update={"action": action.model_copy(update={"splices": None})})
 
 
 def render_undo(job: Job, back: Sequence[Change], of: str, guard: Guard = DEFAULT_GUARD) -> str:
@@ -145,6 +170,9 @@ def _begin(changes: Sequence[Change]) -> str:
     actions = [c.action for c in changes if isinstance(c.action, FileAction)]
     paths = [f"{ROOT}/runs", LOG, *(p for a in actions for p in (a.path, a.real_path))]
     paths += [GUARD_LINK] if any(change.guarded for change in changes) else []
+    paths += [
+        path for c in changes if isinstance(c.action, CommandAction) for path in _seen(c.action)
+    ]
     folders = {
         str(folder) for path in paths for folder in PurePosixPath(path).parents if "\n" not in path
     }
@@ -153,13 +181,25 @@ def _begin(changes: Sequence[Change]) -> str:
     return f"{begin}\n{shlex.join(['measure', *there])}" if there else begin
 
 
+def _seen(action: CommandAction) -> list[str]:
+    """Return the paths that a command looks at by its own function ``seen``, in its last line."""
+    words = action.observe.rpartition("\n")[2].split()
+    return [word for word in words[1:] if word.startswith("/")] if words[:1] == ["seen"] else []
+
+
 def _since(run: str) -> str:
     return f"SINCE={shlex.quote(f'since run {run}')}"
 
 
-def render_confirm(job: Job) -> str:
-    """Return the sh text that confirms, over a new connection, that the host can still be reached."""
-    return _text_of(job, [_library(CONFIRM_PARTS)], ["confirm"])
+def render_confirm(job: Job, then: str = "") -> str:
+    """Return the sh text that confirms, over a new connection, that the host can still be reached.
+
+    Args:
+        job: what is confirmed.
+        then: a whole script that runs afterwards, with nothing of this one around it; "" for none.
+    """
+    text = _text_of(job, [_library(CONFIRM_PARTS)], ["confirm"])
+    return f"(\n{text}) </dev/null\n{then}" if then else text
 
 
 def _render_guard(job: Job, changes: Sequence[Change]) -> bytes:

@@ -108,11 +108,13 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
         undo: further sh text, run once the former values are back.
     """
     keys = sorted(after)
-    paths = [path_of(key) for key in keys]
+    look = command(["cat", "--", *map(path_of, keys)])
+    # The kernel parts the numbers of a setting that has several by tabs.
+    several = any(len(value.split()) > 1 for value in (*before.values(), *after.values()))
     back = [*(_write(key, before[key]) for key in after), *([undo] if undo else [])]
     return {
         # Not by `read`: the kernel gives a shell that reads byte by byte the first byte alone.
-        "observe": f"{command(['cat', '--', *paths])} | tr -s '\\t' ' '",
+        "observe": f"{look} | tr -s '\\t' ' '" if several else look,
         "before": "\n".join(before[key] for key in keys).rstrip("\n"),
         "after": "\n".join(after[key] for key in keys).rstrip("\n"),
         "do": " && ".join(_write(key, value) for key, value in after.items()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from remedy.edit.block import END
@@ -23,6 +23,9 @@ BLOCK = b"# BEGIN remedy"
 # Pairs of equal lines that are compared. Where one line stands thousands of times, all between the first change
 # and the last is one splice.
 MOST_PAIRS = 1_000_000
+
+# Longer files are put together by their hosts.
+LARGEST = 1 << 16
 
 # The block that comes into all files of a fleet is hashed for few of them.
 _digest = lru_cache(maxsize=16)(sha256)
@@ -118,6 +121,43 @@ def join(before: bytes, splices: Iterable[Splice], blobs: Mapping[str, bytes]) -
         parts += [before[at : splice.offset], blobs[splice.after] if splice.after else b""]
         at = splice.offset + splice.length
     return b"".join([*parts, before[at:]])
+
+
+def whole(
+    changes: Iterable[Change], content: Callable[[str], bytes | None], blobs: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    """Return the new contents that splices make, by digest, where the former ones are known.
+
+    Those that the plan's readers were not shown as they are have none: their host judges them.
+
+    Args:
+        changes: of one host.
+        content: returns what is known to be in a file of it; None where that is not known.
+        blobs: the bytes that splices stand for.
+    """
+    contents = {}
+    for change in changes:
+        action = change.action
+        if not isinstance(action, FileAction) or not action.splices or action.after is None:
+            continue
+        before = content(action.path)
+        if before is None or len(before) > LARGEST or not _are_there(before, action.splices):
+            continue
+        if all(splice.after is None or splice.after in blobs for splice in action.splices):
+            after = join(before, action.splices, blobs)
+            if (sha256(before), sha256(after)) == (action.before, action.after):
+                contents[action.after] = after
+    return contents
+
+
+def _are_there(content: bytes, splices: Iterable[Splice]) -> bool:
+    """Return whether the bytes that go are those that the splices name, on the lines that they name."""
+    return all(
+        splice.line == content.count(b"\n", 0, splice.offset) + 1
+        and (splice.before is not None) == bool(splice.length)
+        and splice.before in (None, sha256(content[splice.offset : splice.offset + splice.length]))
+        for splice in splices
+    )
 
 
 # The same block takes the place of the same one on most hosts of a fleet.

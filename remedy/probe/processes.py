@@ -179,7 +179,14 @@ def _details(sections: Sections) -> tuple[dict[str, int], Mapping[str, list[str]
         if not is_number(uid):
             break
         owners[path] = int(uid)
-    return owners, sections.lines("process-details")
+    # A path, and its lines with a colon each in front; else as grep prints them.
+    lines, path = dict(sections.lines("process-details")), ""
+    for line in as_text(body).split("\n"):
+        if line.startswith(":"):
+            lines.setdefault(path, []).append(line[1:])
+        else:
+            path = line
+    return owners, lines
 
 
 def _outputs(sections: Sections) -> Mapping[int, tuple[str, ...]]:

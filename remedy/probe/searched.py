@@ -284,7 +284,7 @@ _FIREWALL_COMMANDS = (
 )
 # What tmpfiles.d, udev and scripts write at boot.
 _BOOT_WRITES = (
-    r"^[[:space:]]*[wfFLCrRD][^[:space:]]*[[:space:]]+[\"']?/(proc/sys|sys|etc)/"
+    r"""^[[:space:]]*[wfFLCrRD][^[:space:]]*[[:space:]]+["']?/(proc/sys|sys|etc)/"""
     r"|SYSCTL[{]|ATTR[{]mtu[}][[:space:]]*:?=[^=]|sysctl[[:space:]].*=|>[[:space:]]*/(proc/sys|sys)/"
 )
 # Words of a command line of the kernel: those with a value, and those by themselves.
@@ -310,7 +310,7 @@ SCAN_PATTERN = "|".join(
         f"(setenv[[:space:](\"']|set[[:space:]]+-[A-Za-z]+[[:space:]])[[:space:](\"']*({VARIABLES})[^A-Za-z0-9_]",
         "^[[:space:]]*EnvironmentFile[[:space:]]*=",
         "^[^#]*pam_env",
-        r"^([^#]*[[:space:];])?(\.|source)[[:space:]]+[\"']?/[^[:space:]]",
+        r"""^([^#]*[[:space:];])?(\.|source)[[:space:]]+["']?/[^[:space:]]""",
         f"^[[:space:]]*({_CLOUD_KEYS})[[:space:]]*:",
         r"^[[:space:]]*-[[:space:]]*\[?[[:space:]]*(update_etc_hosts|update_hostname|set_hostname)",
         f"^[[:space:]]*({_SSHD_KEYS})[[:space:]=]",
@@ -330,7 +330,7 @@ SCAN_PATTERN = "|".join(
         f"^[[:space:]]*(blacklist|install|options)[[:space:]]+({_MODULES})",
     )
 )
-"""What is looked for in them (POSIX extended regular expression)."""
+"""What is looked for in them: an extended regular expression that means the same to POSIX and to pcre(3)."""
 
 OUTLINE_PATTERN = (
     r"^[[:space:]]*((if|case|for|while|until|select|fi|esac|done|exit|return|function)([^A-Za-z0-9_=-]|$)"

@@ -154,7 +154,7 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
                 break
             # Each host is read again as soon as it is changed, and not when all are.
             again = Reading(session)
-            work.carry(plan.restricted(wave), again.read_again)
+            work.carry(plan.restricted(wave), again.read_again, again.second)
             result = result.updated(again.result())
             if proofs is not None:
                 hosts = _outcome(session, work, proposal, result).hosts

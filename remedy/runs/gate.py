@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
-from remedy.apply.job import Once
+from remedy.apply.job import Once, SecondProbe
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id
 from remedy.audit import Journal, witness
@@ -25,6 +25,8 @@ from remedy.audit.presence import hold
 from remedy.errors import RefusedError, RemedyError
 from remedy.plan import Change, Plan, Risk
 from remedy.plan.identities import Claim
+from remedy.plan.splice import whole
+from remedy.probe import File
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
@@ -196,12 +198,18 @@ class ChangeRun:
         """Show other commands of this folder that the run has a controller, until it ends or dies."""
         self._presence = hold(self._session.home, self.run)
 
-    def carry(self, plan: Plan, then: Callable[[str], None] | None = None) -> dict[str, HostReport]:
+    def carry(
+        self,
+        plan: Plan,
+        then: Callable[[str], None] | None = None,
+        second: SecondProbe | None = None,
+    ) -> dict[str, HostReport]:
         """Carry out a part of the plan on its hosts, all at once.
 
         Args:
             plan: the part.
             then: is called with each host when its report is there, while others are still at work.
+            second: reads a host whose changes are confirmed, before that; not of a run that takes back.
 
         Raises:
             RemedyError: the journal cannot be written; then nothing is changed.
@@ -228,10 +236,32 @@ class ChangeRun:
                 plan, self.run, of=agreement.of, by=by, head=words, once=once, then=take
             )
         else:
-            session.carrier.make(plan, self.run, by=by, head=words, once=once, then=take)
+            session.carrier.make(
+                plan,
+                self.run,
+                by=by,
+                head=words,
+                once=once,
+                then=take,
+                second=second,
+                whole=self._whole,
+            )
         if not plan.hosts:
             self._record({})
         return {name: reports[name] for name in plan.hosts}
+
+    def _whole(self, host: str, changes: tuple[Change, ...]) -> Mapping[str, bytes]:
+        """Return what the files of a host are to hold, by digest, where what they held was read."""
+        probe, plan = self._proposal.probe, self._proposal.plan
+        state = None if probe is None else probe.fleet.states.get(host)
+        if state is None:
+            return {}
+
+        def content(path: str) -> bytes | None:
+            file = state.file(path)
+            return file.content if isinstance(file, File) and file.exists else None
+
+        return whole(changes, content, plan.blobs)
 
     def _record(self, reports: Mapping[str, HostReport]) -> None:
         records = {name: report.record() for name, report in reports.items()}

@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
+from remedy.apply.job import SecondProbe
 from remedy.apply.start import PROBE_SECONDS, origin, probe_request
 from remedy.audit import witness
 from remedy.bounds import TooMuchError, work
@@ -182,9 +183,22 @@ class Reading:
 
         self._session.transport.run(dict.fromkeys(hosts, self._script), parse, stage=stage)
 
+    @property
+    def second(self) -> SecondProbe:
+        """The probe of a host right after the confirmation of its changes."""
+
+        def take(output: Output, asked_at: int) -> None:
+            request = self._request.model_copy(update={"asked_at": asked_at})
+            state = _parsed(output, request)
+            if isinstance(state, HostState):
+                self._answers[output.host] = state
+
+        return SecondProbe(self._script, take)
+
     def read_again(self, host: str) -> None:
-        """Read a host that was changed."""
-        self.read([host], stage=AGAIN)
+        """Read a host that was changed, where ``second`` has not."""
+        if host not in self._answers:
+            self.read([host], stage=AGAIN)
 
     def result(self) -> ProbeResult:
         """Return what was read, in the order of the inventory."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from remedy.apply.job import Job
+from remedy.apply.job import Job, SecondProbe
 from remedy.apply.report import HostReport
 from remedy.apply.start import new_run_id
 from remedy.runs.outcome import HostStatus
@@ -20,7 +20,9 @@ from .runs import LOCKOUT, carry_out, new_file, open_hosts, pending, plan_of
 pytestmark = pytest.mark.lab
 
 
-def no_confirmation(_job: Job, reports: dict[str, HostReport]) -> dict[str, HostReport]:
+def no_confirmation(
+    _job: Job, reports: dict[str, HostReport], _second: SecondProbe | None
+) -> dict[str, HostReport]:
     """Stand in for a controller that died after the change and before its confirmation."""
     return reports
 

@@ -15,7 +15,7 @@ from remedy.probe import HostState, ProbeRequest, parse_probe
 from remedy.spec import load_spec
 
 NONCE = "5" * 32
-# The sizes that are compared: above 16 names a host sends only those that differ.
+# The sizes that are compared. The endpoints of the swarm send of any number of names only those that differ.
 FEW, MANY = 24, 96
 
 

@@ -91,6 +91,8 @@ digest() { # path; sets SUM: sha256, or "absent"
 
 leads_to() { # path; sets REAL: where it leads, through all links
     REAL=${1%/*}
+    # What is in a folder that is not there leads nowhere yet.
+    [ -e "${REAL:-/}" ] || { REAL=$1; return; }
     if [ ! -L "$1" ] && cd -P "${REAL:-/}" 2>/dev/null; then
         REAL=${PWD%/}/${1##*/}
         cd /

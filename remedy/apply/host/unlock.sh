@@ -3,7 +3,8 @@
 
 unlock() { # run force
     say - begun
-    waiting=$(cat "$ROOT/pending" 2>/dev/null)
+    first_line_of "$ROOT/pending"
+    waiting=$LINE
     if [ -n "$waiting" ]; then
         if [ "$waiting" != "$1" ]; then
             say - other "run $waiting waits for its confirmation"

@@ -63,14 +63,16 @@ judge() {
 # it looks for what the probe ($1) has started and is too old. What has the probe's own command line is the probe.
 watchdog() {
     trap 'kill "$nap"; exit' TERM
-    nap=
-    while [ -d "/proc/$1" ]; do
-        sleep 1 &
-        nap=$!
+    probe=$1
+    # Nothing is late before the shortest time that anything has: most probes have ended by then.
+    nap= seconds=2
+    [ "$tool_limit" -ge 2 ] && [ "$stop_after" -ge 2 ] || seconds=1
+    while [ -d "/proc/$probe" ]; do
+        sleep "$seconds" &
+        nap=$! seconds=1 own=
         wait "$nap"
         uptime
-        own=$(tr '\000' ' ' <"/proc/$1/cmdline")
-        family=" $1 " late=' ' more=1
+        family=" $probe " late=' ' more=1
         while [ "$more" ]; do
             more=
             for stat in /proc/[0-9]*/stat; do look_at_process; done
@@ -103,6 +105,7 @@ look_at_process() {
             # In ticks of 1/100 s, from a number such as 1234.05.
             age=$((${up%.*} * 100 + 1${up#*.} - 100 - ${20}))
             [ "$age" -ge $((limit * 100)) ] || [ "${up%.*}" -ge "$stop" ] || return
+            [ "$own" ] || own=$(tr '\000' ' ' <"/proc/$probe/cmdline")
             [ "$(tr '\000' ' ' <"/proc/$pid/cmdline")" != "$own" ] || return
             ;;
     esac

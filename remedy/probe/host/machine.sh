@@ -103,13 +103,27 @@ service_units() {
         grep -aHsE '^Max (locked memory|open files) ' $limited_units
 }
 
-# What the service runs with, from the kernel: its process is named as the unit, docker's dockerd.
+# What the service runs with, from the kernel: its process is named as the unit, docker's dockerd. Section
+# process-details has mostly read it.
 limits_of() {
     main=${1%.service}
     [ "$main" != docker ] || main=dockerd
     runs "$main" || return
     printf 'main %s %s\n' "$1" "$pid"
-    limited_units="$limited_units /proc/$pid/limits"
+    known=
+    set -f
+    IFS=$nl
+    for line in $limits; do
+        case $line in
+            "/proc/$pid/limits:Max locked memory "* | "/proc/$pid/limits:Max open files "*)
+                printf '%s\n' "$line"
+                known=yes
+                ;;
+        esac
+    done
+    unset IFS
+    set +f
+    [ "$known" ] || limited_units="$limited_units /proc/$pid/limits"
 }
 
 # The process whose environment the ssh command was started with: sudo's own where it came through sudo, which
@@ -133,7 +147,7 @@ environment() {
     [ -r "/proc/$source/environ" ] || { status=failed:1 detail='it may not be read'; return; }
     variables=$(tr '\000' '\n' <"/proc/$source/environ")
     judge $?
-    ! hints_at_secret "$variables" || variables=$(printf '%s\n' "$variables" | sed "s/^\\($secret=\\).*/\\1<redacted>/")
+    kept= told=
     set -f
     IFS=$nl
     for line in $variables; do
@@ -142,11 +156,16 @@ environment() {
         case $name in
             '' | [0-9]* | *[!A-Za-z0-9_]*) continue ;;
         esac
+        # Every session has this one, whose name says to sed that it is a password.
+        case $name in PWD) line='PWD=<redacted>' ;; *) told="$told$name=$nl" ;; esac
         hide_logins
-        printf '%s\n' "$line"
+        kept=$kept$nl$line
     done
     set +f
     unset IFS
+    kept=${kept#"$nl"}
+    ! hints_at_secret "$told" || kept=$(printf '%s\n' "$kept" | sed "s/^\\($secret=\\).*/\\1<redacted>/")
+    printf '%s\n' "$kept"
 }
 
 # hints_at_secret TEXT: 1 where no name in it can be that of a secret. What finds out which costs ten times as much.

@@ -113,7 +113,7 @@ END
     fi
 }
 
-few_names=16
+few_names=64
 differences='
 BEGIN {
     count = split(words, word, " ")

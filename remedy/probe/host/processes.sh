@@ -11,7 +11,7 @@ processes() {
 # Owner, cgroup and command line of those that are not daemons of every host, and not of this very session. One
 # process for each question, none for each process.
 process_details() {
-    folders= owned= asked= details= adopted= names=
+    folders= owned= others= asked= details= adopted= limits= names=
     IFS=' ' read -r _ _ _ _ _ own_session _ </proc/$$/stat
     set -f
     IFS=$nl
@@ -27,22 +27,35 @@ process_details() {
         set -- $numbers
         IFS=$nl
         [ "$4" != "$own_session" ] || continue
-        owned=$owned$nl$line
+        # Mostly they are of the user who asks, and a process to find that out is not needed.
+        if [ -O "$line" ]; then owned="$owned$euid $line$nl"; else others=$others$nl$line; fi
         asked=$asked$nl$line/cgroup$nl$line/cmdline
+        case $command in dockerd | containerd | kubelet | slurmd) asked=$asked$nl$line/limits ;; esac # see limits_of
     done
     set +f
-    set -- $owned
-    [ $# -gt 0 ] || { unset IFS; absent 'only the usual daemons run'; return; }
-    stat -c '%u %n' "$@" 2>/dev/null </dev/null
+    [ "$asked" ] || { unset IFS; absent 'only the usual daemons run'; return; }
+    printf %s "$owned"
+    set -- $others
+    [ $# -eq 0 ] || stat -c '%u %n' "$@" 2>/dev/null </dev/null
     set -- $asked
     unset IFS
-    # Of the controllers of version 1 (cgroups(7)) only systemd's own. Arguments are parted by tabs; what follows a
-    # name that looks like a secret is not sent.
-    details=$(grep -aHsv '^[1-9][0-9]*:[a-z_,][a-z_,]*:/' "$@" </dev/null | tr '\000\011' '\011 ')
-    case $details in
-        *://*@*) details=$(printf '%s\n' "$details" | sed "$hide_secrets") ;;
-        *) ! hints_at_secret "$details" || details=$(printf '%s\n' "$details" | sed "$hide_secrets") ;;
-    esac
+    # A file's path, then each of its lines with a colon in front: of the controllers of version 1 (cgroups(7)) only
+    # systemd's own. Arguments are parted by tabs; what follows a name that looks like a secret is not sent.
+    details=$(sed -n -s -e 1F -e "$as_lines" "$@" 2>/dev/null </dev/null)
+    # That of busybox knows no -s.
+    [ "$details" ] || details=$(grep -aHsv "$controllers" "$@" </dev/null | tr '\000\011' '\011 ')
+    # By line: one may have a URL, and another the "@" of a unit.
+    login=
+    set -f
+    IFS=$nl
+    for line in $details; do
+        case $line in *://*@*) login=yes; break ;; esac
+    done
+    unset IFS
+    set +f
+    if [ "$login" ] || hints_at_secret "$details"; then
+        details=$(printf '%s\n' "$details" | sed "$hide_secrets")
+    fi
     # Anybody may start many processes with 2 MiB of arguments each: that must not cost what comes after them.
     if [ "${#details}" -gt 2000000 ]; then
         details=$(printf '%s\n' "$details" | cut -b 1-2000 | head -c 2000000)
@@ -52,12 +65,21 @@ process_details() {
     find_adopted
 }
 
-# What systemd counts to somebody's login and PID 1 has adopted.
+# What systemd counts to somebody's login and PID 1 has adopted; and the limits of daemons.
 find_adopted() {
     set -f
     IFS=$nl
+    path=
     for line in $details; do
-        case $line in */session-*.scope | */ssh.service | */sshd.service | */sshd@*.service) ;; *) continue ;; esac
+        case $line in
+            :*) line=$path$line ;;
+            */cgroup | */cmdline | */limits) path=$line; continue ;;
+        esac
+        case $line in
+            /proc/*/limits:Max\ [lo]*) limits=$limits$nl$line; continue ;;
+            */session-*.scope | */ssh.service | */sshd.service | */sshd@*.service) ;;
+            *) continue ;;
+        esac
         line=${line%%:*}
         case $line in */cgroup) ;; *) continue ;; esac
         line=${line%/cgroup}
@@ -87,6 +109,8 @@ process_outputs() {
     printf 'end\n'
 }
 
+controllers='^[1-9][0-9]*:[a-z_,][a-z_,]*:/'
+as_lines="\\|$controllers|d;y/\\x00\t/\t /;s/^/:/p"
 hide_secrets="s/\\($edge$secret[=$tab]\\)[^$tab]*/\\1<redacted>/g
 s,://[^/@ $tab]*@,://<redacted>@,g"
 

@@ -13,7 +13,7 @@ import pytest
 
 from remedy.apply import script as script_module
 from remedy.apply.carrier import Carrier
-from remedy.apply.job import Guard, Job
+from remedy.apply.job import Guard, Job, SecondProbe
 from remedy.apply.report import ChangeResult, ChangeStatus, HostReport, parse_confirmation
 from remedy.apply.script import render_confirm
 from remedy.errors import HostKeyError, RemedyError, UnreachableError
@@ -33,11 +33,14 @@ class Wire:
 
     answers: dict[str, list[str | RemedyError]]
     anew: list[str] = field(default_factory=list)
+    scripts: list[Script] = field(default_factory=list)
 
     def reconnect(self, host: str) -> None:
         self.anew.append(host)
 
-    def run(self, scripts: Mapping[str, Script]) -> dict[str, Output]:
+    def run(self, scripts: Mapping[str, Script], stage: str) -> dict[str, Output]:
+        assert stage == "confirming"
+        self.scripts += scripts.values()
         given = {host: self.answers[host].pop(0) for host in scripts}
         return {
             host: Output(host, stdout=answer)
@@ -56,14 +59,15 @@ def confirm(monkeypatch: pytest.MonkeyPatch) -> Callable[[Wire], dict[str, HostR
         clock[0] += seconds
 
     monkeypatch.setattr(
-        "remedy.apply.carrier.time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0])
+        "remedy.apply.carrier.time",
+        SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0], time_ns=lambda: 7),
     )
 
-    def run(wire: Wire) -> dict[str, HostReport]:
+    def run(wire: Wire, second: SecondProbe | None = None) -> dict[str, HostReport]:
         events: list[HostEvent] = []
         transport: Any = wire
         carrier = Carrier(transport, Guard(seconds=60), events.append)
-        return carrier._confirm(JOB, dict.fromkeys(wire.answers, GUARDED))
+        return carrier._confirm(JOB, dict.fromkeys(wire.answers, GUARDED), second)
 
     return run
 
@@ -98,6 +102,38 @@ def test_an_answer_that_is_none_is_not_asked_for_again(
     (report,) = confirm(wire).values()
     assert report.reverted
     assert len(wire.answers["a"]) == 1
+
+
+def test_what_reads_the_host_again_comes_with_the_confirmation_and_its_answer_counts_where_that_came(
+    confirm: Callable[..., dict[str, HostReport]],
+) -> None:
+    taken = []
+    second = SecondProbe(Script("echo probe", 45), lambda output, at: taken.append((output, at)))
+    wire = Wire({"a": [RESET, f"{CONFIRMED}probe\n"], "b": ["n0nce - reverted\nprobe\n"]})
+    confirm(wire, second)
+    assert [(output.host, output.stdout, at) for output, at in taken] == [
+        ("a", f"{CONFIRMED}probe\n", 7)
+    ]
+    assert {script.text.endswith("\necho probe") for script in wire.scripts} == {True}
+    assert {script.deadline for script in wire.scripts} == {75}
+
+
+def test_a_script_after_the_confirmation_has_nothing_of_it_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script_module, "ROOT", str(tmp_path / "var"))
+    (tmp_path / "var").mkdir()
+    after = 'echo "run ${RUN-none} $(umask)"\ntype confirm || echo no function\n'
+    done = subprocess.run(
+        ["sh", "-s"],
+        input=f"umask 022\n{render_confirm(JOB, after)}",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "n0nce - reverted\n" in done.stdout
+    assert "run none 0022\n" in done.stdout
+    assert "no function" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from remedy.apply.job import Job
 from remedy.apply.report import parse_unlocked
 from remedy.apply.script import render_unlock
-from tests.unit.host_bench import Bench, statuses
+from tests.unit.host_bench import JOB, Bench, statuses
 
 
 def owner(tmp_path: Path) -> Path:
@@ -115,3 +115,24 @@ def test_a_lock_is_opened_by_its_id_only(bench: Bench, tmp_path: Path) -> None:
     assert os.path.lexists(owner(tmp_path))
     assert unlock("r0", force=True) == "fenced"
     assert not os.path.lexists(owner(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("run", "force", "answer"),
+    [
+        ("r2", True, "other"),
+        (JOB.run, False, "pending"),
+        (JOB.run, True, "reverted"),
+    ],
+)
+def test_what_waits_for_a_confirmation_is_taken_back_by_its_id_and_force(
+    bench: Bench, tmp_path: Path, run: str, force: bool, answer: str
+) -> None:
+    assert bench
+    folder = tmp_path / "var" / "runs" / JOB.run
+    folder.mkdir(parents=True)
+    pending = tmp_path / "var" / "pending"
+    pending.write_text(f"{JOB.run}\n1043 boot\n")
+    (folder / "guard").write_text(f"rm {pending}\n")
+    assert unlock(run, force=force) == answer
+    assert pending.exists() == (answer != "reverted")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from remedy.apply.script import render_changes
+from remedy.plan import sha256
 from tests.crashes.bench import TOOLS
-from tests.unit.host_bench import Bench, statuses
+from tests.unit.host_bench import JOB, Bench, statuses
 
 HOSTS = b"127.0.0.1 localhost\n127.0.1.1 gpu01\n10.1.2.3 storage\n"
 
@@ -98,3 +101,29 @@ def test_what_was_prepared_and_is_not_wanted_any_more_is_removed(bench: Bench) -
     assert statuses(bench.apply()) == ["failed", "skipped", "skipped"]
     assert sorted(path.name for path in bench.root.iterdir()) == ["edited"]
     assert edited.read_bytes() == b"old"
+
+
+def test_a_new_content_that_is_sent_as_a_whole_costs_no_program(bench: Bench, log: Path) -> None:
+    after = HOSTS.replace(b"127.0.1.1 gpu01", b"10.0.0.1 gpu01")
+    counts = []
+    for name, whole in (("one", {}), ("two", {sha256(after): after})):
+        bench.changes, bench.blobs = (), {}
+        path = bench.spliced(name, HOSTS, after)
+        text = render_changes(JOB, bench.changes, bench.blobs or {}, whole=whole)
+        log.unlink(missing_ok=True)
+        assert statuses(bench._run(text, bench.changes)) == ["done"]
+        assert path.read_bytes() == after
+        counts.append(programs(log))
+    without, sent = counts
+    assert without - sent == Counter(dd=2, cat=2, wc=1, sha256sum=1, rm=1)
+    assert sent - without == Counter(chmod=1)  # of folders that the first had made
+
+
+def test_the_record_has_what_readers_of_the_plan_saw(bench: Bench, tmp_path: Path) -> None:
+    after = HOSTS.replace(b"127.0.1.1 gpu01", b"10.0.0.1 gpu01")
+    bench.spliced("hosts", HOSTS, after)
+    text = render_changes(JOB, bench.changes, bench.blobs or {}, whole={sha256(after): after})
+    assert statuses(bench._run(text, bench.changes)) == ["done"]
+    record = (tmp_path / "var" / "runs" / JOB.run / "changes.json").read_text()
+    assert "storage" not in record
+    assert len(json.loads(record)[0]["action"]["splices"]) == 1

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -265,6 +266,30 @@ def test_a_dockerd_that_says_it_late_is_waited_for(docker: SettingHost) -> None:
     docker.program("sleep", "echo x >>slept", "[ $(wc -l <slept) -lt 4 ] || bin/read")
     assert docker.sh(docker_action(None).do).returncode == 0
     assert len(docker.lines("slept")) == 4
+
+
+def test_dockerd_gets_the_signal_itself_where_its_number_is_known(docker: SettingHost) -> None:
+    docker.program(
+        "dockerd", "trap bin/read HUP", "echo $$ >pid", "while :; do /bin/sleep 0.05; done"
+    )
+    with subprocess.Popen([docker / "bin" / "dockerd"]) as dockerd:
+        try:
+            while not ((docker / "pid").exists() and (docker / "pid").read_text().endswith("\n")):
+                time.sleep(0.01)
+            # Until it has read its file the client is asked, whose sleep is only played.
+            docker.program("sleep", "echo x >>slept", "/bin/sleep 0.1")
+            assert docker.sh(docker_action(None).do).returncode == 0
+        finally:
+            dockerd.kill()
+    assert size_of(docker) == 4096 * MIB
+    assert docker.lines("asked") == []
+
+
+@pytest.mark.parametrize("number", ["", "none", "of another"])
+def test_a_number_that_is_not_dockerds_gets_no_signal(docker: SettingHost, number: str) -> None:
+    (docker / "pid").write_text(str(os.getpid()) if number == "of another" else number)
+    assert docker.sh(docker_action(None).do).returncode == 0
+    assert docker.lines("asked") == ["reload docker.service"]
 
 
 def answering(docker: SettingHost, answer: str, asked: list[str]) -> None:

@@ -46,7 +46,7 @@ def rails_bench_get_settings_of_their_own() -> None:
     assert step == Run(
         f"set {key}.b.rp_filter = 2, {key}.all.arp_announce = 2, {key}.all.arp_ignore = 1", "medium", True, "",
         "cat -- /proc/sys/net/ipv4/conf/all/arp_announce /proc/sys/net/ipv4/conf/all/arp_ignore "
-        r"/proc/sys/net/ipv4/conf/b/rp_filter | tr -s '\t' ' '",
+        "/proc/sys/net/ipv4/conf/b/rp_filter",
         "0\n0\n1", "2\n1\n2",
         "echo 2 >/proc/sys/net/ipv4/conf/b/rp_filter && echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce && "
         "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore",

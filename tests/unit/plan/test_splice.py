@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.plan import Change, FileAction, inverse, sha256
-from remedy.plan.splice import cuts, join, spliced
+from remedy.plan.splice import LARGEST, cuts, join, spliced, whole
 
 LINES = st.lists(
     st.sampled_from([b"a\n", b"b\n", b"\n", b"long line\r\n", b"\xff\n", b"c"]), max_size=12
@@ -36,6 +36,58 @@ def test_splices_make_exactly_the_new_content(
     assert join(before, lean.action.splices, blobs) == after
     for one in lean.action.splices:
         assert blobs.get(one.before or "", b"") == before[one.offset : one.offset + one.length]
+
+
+@given(LINES, LINES)
+def test_of_a_file_that_was_read_the_whole_new_content_is_known(
+    old: list[bytes], new: list[bytes]
+) -> None:
+    before, after = b"".join(old), b"".join(new)
+    lean, blobs = change(before, after)
+    expected = {sha256(after): after} if before != after else {}
+    assert whole([lean], {"/etc/hosts": before}.get, blobs) == expected
+
+
+BEFORE, AFTER = b"a\nold\nb\n", b"a\nnew\nb\n"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"line": 3},
+        {"before": sha256(b"something harmless\n")},
+        {"before": None},
+        {"offset": 0, "line": 1},
+        {"after": sha256(b"b\n")},
+        {"after": sha256(b"in no plan")},
+    ],
+)
+def test_what_readers_of_the_plan_were_not_shown_is_left_to_its_host(
+    forged: dict[str, Any],
+) -> None:
+    lean, blobs = change(BEFORE, AFTER)
+    assert isinstance(lean.action, FileAction)
+    assert lean.action.splices is not None
+    (splice,) = lean.action.splices
+    action = lean.action.model_copy(update={"splices": (splice.model_copy(update=forged),)})
+    blobs[sha256(b"b\n")] = b"b\n"
+    false = lean.model_copy(update={"action": action})
+    assert whole([lean], lambda _: BEFORE, blobs) == {sha256(AFTER): AFTER}
+    assert whole([false], lambda _: BEFORE, blobs) == {}
+
+
+@pytest.mark.parametrize("known", [None, b"", BEFORE + b"more\n"])
+def test_of_a_file_that_is_not_known_or_another_there_is_no_whole_content(
+    known: bytes | None,
+) -> None:
+    lean, blobs = change(BEFORE, AFTER)
+    assert whole([lean], lambda _: known, blobs) == {}
+
+
+def test_a_long_file_is_put_together_by_its_host() -> None:
+    before = b"x" * LARGEST + b"\n"
+    lean, blobs = change(before, before + b"a\n")
+    assert whole([lean], lambda _: before, blobs) == {}
 
 
 def test_lines_that_stay_are_not_in_the_plan() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -297,3 +298,41 @@ def test_every_client_of_the_script_has_a_recorder() -> None:
     }
     assert started - plain - set(CLIENTS) - ALWAYS == set()
     assert {"nft", "ss", "ip"} <= started
+
+
+PROGRAMS = (
+    "awk",
+    "base64",
+    "cat",
+    "date",
+    "find",
+    "grep",
+    "gzip",
+    "head",
+    "lsattr",
+    "readlink",
+    "sed",
+    "stat",
+    "tr",
+)
+
+
+def test_a_probe_starts_few_programs(played: Played) -> None:
+    """Of a host with Docker, where nobody has logged in: each costs as much as reading fifty files."""
+    for name in PROGRAMS:
+        real = shutil.which(name)
+        assert real is not None
+        played.client(name, f'exec {real} "$@"')
+        wrapper = played.root / "bin" / name
+        wrapper.write_text(wrapper.read_text().replace("/asked", "/programs"))
+    played.runs("dockerd")
+    played.runs("containerd")
+    # Else the list of what is built in is searched for each module.
+    played.put("/proc/sys/kernel/modules_disabled", "1\n")
+    state, _ = played.probe()
+    assert state.complete
+    lines = (played.root / "programs").read_text().splitlines()
+    counted = Counter(word for line in lines if (word := line.partition(" ")[0]) in PROGRAMS)
+    # grep: of the kernel, files, mentions, services, links, and where ss may not be asked two more.
+    assert counted["grep"] <= 7
+    assert counted.total() <= 20, counted

@@ -119,8 +119,8 @@ def test_the_host_prints_what_differs_from_its_file_and_of_few_names_all(
     text = render_probe(request)
     assert '"/etc/hosts"' in text
     text = text.replace('"/etc/hosts"', f'"{tmp_path}/hosts"')
-    assert "\nfew_names=16\n" in text
-    text = text.replace("\nfew_names=16\n", f"\nfew_names={few}\n")
+    assert "\nfew_names=64\n" in text
+    text = text.replace("\nfew_names=64\n", f"\nfew_names={few}\n")
     # The probe is told to end after the section, with an answer that is not packed.
     text = text.replace("section listeners listeners", 'kill "$dog"; return')
     text = text.replace("if has base64 && has gzip; then", "probe </dev/null; exit; if :; then")

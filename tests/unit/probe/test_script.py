@@ -256,6 +256,21 @@ def test_processes_are_seen_without_their_secrets(trainer: subprocess.Popen[byte
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_the_arguments_of_one_process_are_never_those_of_another(shell: str) -> None:
+    forged = "x\n/proc/1/cmdline\n:forged\n/proc/1/cmdline:forged"
+    command = ["sh", "-c", "sleep 60; :", "sh", forged]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            found, _ = run(ProbeRequest(), shell)
+        finally:
+            os.killpg(process.pid, 9)
+    assert not isinstance(found.processes, Unknown)
+    arguments = {p.pid: p.arguments for p in found.processes}
+    assert arguments[process.pid] == tuple(command)
+    assert "forged" not in "".join(arguments.get(1) or ())
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_tool_that_hangs_costs_only_itself(tmp_path: Path, shell: str) -> None:
     path = tool(tmp_path / "bin", "nvidia-smi", HANG)
     path = tool(tmp_path / "bin", "ss", HANG)
