@@ -13,7 +13,7 @@ from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
 from remedy.plan.registry import Remedy, remedies
-from remedy.plan.shared import format_for
+from remedy.plan.shared import Pool, format_for
 from remedy.plan.splice import spliced
 from remedy.plan.workbench import Workbench
 from remedy.probe import HostState
@@ -54,6 +54,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     """
     findings: list[Finding] = []
     changes: list[Change] = []
+    alike: tuple[Pool[Finding], Pool[Change]] = (Pool(), Pool())
     contents: dict[str, bytes] = {}
     blobs: dict[str, bytes] = {}
     room = MOST_CONTENTS
@@ -75,11 +76,11 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
             if isinstance(bench, Finding):
                 findings.append(bench)
                 continue
-            findings += bench.findings
+            findings += alike[0].take(bench.findings)
             of_host += bench.changes
             whole.update(bench.contents)
         lean, parts = spliced(_numbered(of_host), whole)
-        changes += lean
+        changes += alike[1].take(lean)
         blobs.update(parts)
         # Of a large fleet not all are kept: what is shown of a change are mostly its first host's.
         if room > 0:
