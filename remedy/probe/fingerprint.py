@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Set
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -82,8 +82,19 @@ def _of_file(file: File) -> list[Any]:
     return [file.real_path, file.exists, content, file.mode, file.uid, file.gid]
 
 
+# Most of what is looked at: no other way of asking is as quick.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
+def _lasting(kind: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name in kind.model_fields if name not in _FLEETING)
+
+
 def _canonical(value: Any) -> Any:
     """Return ``value`` as JSON can hold it, without what is fleeting."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Unknown):
         return "unknown"
     if isinstance(value, File):
@@ -92,11 +103,7 @@ def _canonical(value: Any) -> Any:
         modules = sorted(name for name in value.modules if name.startswith(_DRIVERS))
         return [value.command_line, value.memory, value.cpus, value.transparent_hugepages, modules]
     if isinstance(value, BaseModel):
-        return {
-            name: _canonical(getattr(value, name))
-            for name in type(value).model_fields
-            if name not in _FLEETING
-        }
+        return {name: _canonical(getattr(value, name)) for name in _lasting(type(value))}
     if isinstance(value, (Answers, Resolved)):
         return _of_names(value)
     if isinstance(value, Mapping):

@@ -160,9 +160,10 @@ def _findings(plan: Plan) -> Iterator[RenderableType]:
     """Yield each finding once, with the hosts of which it is the same but for their own names."""
     words = folding.own_words(filter(_DIGIT.search, {f.host for f in plan.findings if f.host}), {})
     texts = [(part.item.model_dump_json(exclude={"host"}),) for part in plan.shared_findings]
-    kinds = plan.finding_kinds
+    kinds, shapes = plan.finding_kinds, ((False,), (True,))
     specimens = (
-        Specimen(f, f.host or "", (f.host is None,), texts[kinds[id(f)]]) for f in plan.findings
+        Specimen(f, f.host or "", shapes[f.host is None], texts[kinds[id(f)]])
+        for f in plan.findings
     )
     for group in folding.alike(specimens, words):
         alike, first = group.items, group.items[0]
@@ -229,18 +230,20 @@ class _Parts:
     def __init__(self, plan: Plan, authorship: Mapping[tuple[str, str], bool] | None) -> None:
         self._plan = plan
         self._authorship = authorship
-        self._compared: dict[int, tuple[str, ...]] = {}
+        self._compared: dict[
+            tuple[int, bool | None], tuple[tuple[object, ...], tuple[str, ...]]
+        ] = {}
         self._texts: dict[int, str] = {}
 
     def of(self, change: Change) -> Specimen[Change]:
         """Return a change as it is compared with those of other hosts: with bytes in place of their digests."""
         own, key = self._authorship, self._plan.change_kinds[id(change)]
         mark = None if own is None else own.get((change.host, change.id), False)
-        number = change.id if self._plan.purpose else _number(change)
-        if key not in self._compared:
-            self._compared[key] = _compared(change, self._plan)
-        texts = self._compared[key]
-        return Specimen(change, change.host, (mark, number, len(texts)), texts)
+        if (key, mark) not in self._compared:
+            number = change.id if self._plan.purpose else _number(change)
+            texts = _compared(change, self._plan)
+            self._compared[key, mark] = (mark, number, len(texts)), texts
+        return Specimen(change, change.host, *self._compared[key, mark])
 
     def text(self, change: Change) -> str:
         """Return a change as its JSON, without its host and its number."""
