@@ -67,7 +67,8 @@ def _install(gateway: str, release: str, python: str) -> str:
     place = "/opt/clustershell"
     return (
         f"Install the same release there: ssh {gateway} 'python3 -m venv {place} && {place}/bin/pip install "
-        f"{package}'; and set `ssh: {{gateway_python: {place}/bin/python}}` in remedy.yaml."
+        f"{package}' (Debian has venv in python3-venv); and set `ssh: {{gateway_python: {place}/bin/python}}` "
+        "in remedy.yaml."
     )
 
 
