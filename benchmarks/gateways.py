@@ -200,7 +200,7 @@ def page(known: list[dict[str, Any]]) -> str:
             "",
             "`remedy check` of hosts that need nothing, by `python -m benchmarks.gateways`, one round a row,",
             "other work beside; what is counted, and what stands in for ssh, is in the module's docstring, ten",
-            "million additions in Python are as of [scale.md](scale.md). The last column is the commit measured.",
+            "million additions in Python are as of [scale.md](scale.md). Last is the commit measured.",
             "",
             *(f"- {day}: {machine}" for day, machine in machines),
             "",

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -101,16 +101,17 @@ def _parts_of(item: Change | Finding) -> tuple[int, ...]:
 
 
 class Pool(Generic[OfHost]):
-    """Has what hosts have alike be made of the same objects: thousands of them take memory once."""
+    """What hosts have, made of the same objects where they have it alike: thousands take memory once."""
 
     def __init__(self) -> None:
+        self.items: list[OfHost] = []
         self._first: dict[tuple[Any, ...], OfHost] = {}
 
-    def take(self, items: Iterable[OfHost]) -> Iterator[OfHost]:
-        """Yield each item, made of the objects of an equal one that came before."""
+    def take(self, items: Iterable[OfHost]) -> None:
+        """Add items, each made of the objects of an equal one that came before."""
         for item in items:
             first = self._first.setdefault(all_but_host(item), item)
-            yield item if first is item else _of(item.host, first)
+            self.items.append(item if first is item else _of(item.host, first))
 
 
 def folded(shared: Iterable[Shared[Any]], written: Callable[[Any], dict[str, Any]]) -> list[Any]:

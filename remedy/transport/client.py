@@ -190,12 +190,12 @@ def _patient_threading() -> ModuleType:
     """Return the module ``threading`` with events that are looked at less often while nothing happens."""
     usual: Any = threading.Event
 
-    class Event(usual):  # type: ignore[misc]
+    class PatientEvent(usual):  # type: ignore[misc]
         def wait(self, timeout: float | None = None) -> bool:
             return bool(super().wait(_SELDOM if timeout == _OFTEN else timeout))
 
     patient = ModuleType(threading.__name__)
-    vars(patient).update(vars(threading), Event=Event)
+    vars(patient).update(vars(threading), Event=PatientEvent)
     return patient
 
 

@@ -137,19 +137,19 @@ class Seen:
 
     Args:
         state: how the host's key compares with what the gateway knows.
-        said: what ssh printed, where the host was not reached.
+        message: what ssh printed, where the host was not reached.
         lines: of known_hosts, where the host is not known, a line a key: the place and the key.
         file: where lines were recorded.
     """
 
     state: KeyState
-    said: str = ""
+    message: str = ""
     lines: tuple[tuple[str, ShownKey], ...] = ()
     file: str = ""
 
 
 @dataclass(frozen=True)
-class Entry:
+class KeyLines:
     """Lines that are to be recorded about one host.
 
     Args:
@@ -174,7 +174,7 @@ def render_read(addresses: Iterable[str], login: Login, nonce: str) -> str:
     return _script(functions, (), addresses, login, nonce)
 
 
-def render_record(entries: Iterable[Entry], login: Login, nonce: str) -> str:
+def render_record(entries: Iterable[KeyLines], login: Login, nonce: str) -> str:
     """Return the script that has a gateway record keys, and say what its ssh makes of the hosts then."""
     every = list(entries)
     # One after the other: they write one file.

@@ -22,7 +22,7 @@ from remedy.transport.gateways.asking import (
     AT_ONCE,
     FAMILIES,
     SECONDS,
-    Entry,
+    KeyLines,
     Login,
     Seen,
     parse,
@@ -59,7 +59,7 @@ class GatewayKeys:
         """Return the keys that hosts have proved to their gateways, and how these compare them."""
         every = list(names)
         answers = self._on_gateways(
-            {name: Entry(self._node(name).ssh_address) for name in every}, read=True
+            {name: KeyLines(self._node(name).ssh_address) for name in every}, read=True
         )
         return tuple(self._of_host(name, answers[name]) for name in every)
 
@@ -69,13 +69,13 @@ class GatewayKeys:
         Raises:
             RemedyError: a gateway's ssh does not know a host then.
         """
-        by_gateway: defaultdict[str, dict[str, Entry]] = defaultdict(dict)
+        by_gateway: defaultdict[str, dict[str, KeyLines]] = defaultdict(dict)
         for host in hosts:
             for gateway, lines in host.lines.items():
                 places = [place for place, _ in lines]
                 replaces = places[0] if host.state is KeyState.CHANGED else ""
                 address = self._node(host.host).ssh_address
-                by_gateway[gateway][host.host] = Entry(address, lines, replaces)
+                by_gateway[gateway][host.host] = KeyLines(address, lines, replaces)
         files: defaultdict[str, list[str]] = defaultdict(list)
         for gateway, answers in self._each(by_gateway, read=False).items():
             for name, seen in answers.items():
@@ -94,32 +94,32 @@ class GatewayKeys:
 
     def _of_host(self, name: str, answers: Answers) -> HostKeys:
         """Return what the gateways of a host say of it together."""
-        seen = {g: answer for g, answer in answers.items() if isinstance(answer, Seen)}
-        known = {g: answer for g, answer in seen.items() if answer.state is not KeyState.SILENT}
+        known = {
+            gateway: answer
+            for gateway, answer in answers.items()
+            if isinstance(answer, Seen) and answer.state is not KeyState.SILENT
+        }
         if not known:
-            gateway, first = next(iter(answers.items()))
-            error = (
-                first
-                if isinstance(first, RemedyError)
-                else explain_ssh(self._node(name), gateway, first.said)
-            )
-            return HostKeys(name, KeyState.SILENT, error=error)
-        kinds: defaultdict[str, set[str]] = defaultdict(set)
-        for answer in known.values():
-            for _, key in answer.lines:
-                kinds[key.kind].add(key.fingerprint)
-        if any(len(fingerprints) > 1 for fingerprints in kinds.values()):
+            return HostKeys(name, KeyState.SILENT, error=self._silent(name, answers))
+        if _disagree(known.values()):
             return HostKeys(name, KeyState.SILENT, error=self._disagreeing(name, known))
-        state = next(state for state in _ORDER if any(a.state is state for a in known.values()))
-        lacking = {g: a.lines for g, a in known.items() if a.lines}
+        states = {answer.state for answer in known.values()}
+        state = next(state for state in _ORDER if state in states)
+        lacking = {gateway: answer.lines for gateway, answer in known.items() if answer.lines}
         if state in (KeyState.NEW, KeyState.CHANGED) and not lacking:
             return HostKeys(name, KeyState.SILENT, error=self._no_key(name, known))
         keys = {key.fingerprint: key for lines in lacking.values() for _, key in lines}
-        missed = [gateway for gateway in answers if gateway not in known]
         detail = f"to {fold(lacking or known)}"
-        detail += f"; {fold(missed)} did not reach it" if missed else ""
+        if missed := [gateway for gateway in answers if gateway not in known]:
+            detail += f"; {fold(missed)} did not reach it"
         recorded = {} if state is KeyState.REVOKED else lacking
         return HostKeys(name, state, keys=tuple(keys.values()), detail=detail, lines=recorded)
+
+    def _silent(self, name: str, answers: Answers) -> RemedyError:
+        gateway, first = next(iter(answers.items()))
+        if isinstance(first, RemedyError):
+            return first
+        return explain_ssh(self._node(name), gateway, first.message)
 
     def _no_key(self, name: str, known: Mapping[str, Seen]) -> RemedyError:
         gateway = next(iter(known))
@@ -142,20 +142,20 @@ class GatewayKeys:
 
     def _not_recorded(self, name: str, gateway: str, seen: Seen) -> RemedyError:
         if seen.state is KeyState.SILENT:
-            said = clipped(visible(seen.said.strip()), _SHOWN)
+            said = clipped(visible(seen.message.strip()), _SHOWN)
             return RemedyError(
                 f"{name}: its key was not recorded on {gateway}: {said}",
                 next_step=f"Record it there by hand: ssh -t {gateway} ssh {self._node(name).ssh_address}",
             )
-        return explain_ssh(self._node(name), gateway, seen.said)
+        return explain_ssh(self._node(name), gateway, seen.message)
 
     # -- asking -------------------------------------------------------------------------------------
 
     def _on_gateways(
-        self, entries: Mapping[str, Entry], *, read: bool
+        self, entries: Mapping[str, KeyLines], *, read: bool
     ) -> dict[str, dict[str, Seen | RemedyError]]:
         """Ask all gateways of each host, and return what each says, by host and gateway."""
-        by_gateway: defaultdict[str, dict[str, Entry]] = defaultdict(dict)
+        by_gateway: defaultdict[str, dict[str, KeyLines]] = defaultdict(dict)
         for name, entry in entries.items():
             for gateway in self._routes.through(name):
                 by_gateway[gateway][name] = entry
@@ -163,7 +163,7 @@ class GatewayKeys:
         return {name: {g: answers[g][name] for g in self._routes.through(name)} for name in entries}
 
     def _each(
-        self, by_gateway: Mapping[str, Mapping[str, Entry]], *, read: bool
+        self, by_gateway: Mapping[str, Mapping[str, KeyLines]], *, read: bool
     ) -> dict[str, Mapping[str, Seen | RemedyError]]:
         jobs = {
             g: gevent.spawn(self._ask, g, entries, read=read) for g, entries in by_gateway.items()
@@ -172,7 +172,7 @@ class GatewayKeys:
         return {gateway: job.value for gateway, job in jobs.items()}
 
     def _ask(
-        self, gateway: str, entries: Mapping[str, Entry], *, read: bool
+        self, gateway: str, entries: Mapping[str, KeyLines], *, read: bool
     ) -> dict[str, Seen | RemedyError]:
         """Return what one gateway says of hosts, or why it says nothing."""
         logins: defaultdict[Login, list[str]] = defaultdict(list)
@@ -234,3 +234,12 @@ class GatewayKeys:
             f"{at_host(self._node(name))}: its gateway {gateway} says nothing of its keys: {last}",
             next_step=f"Does the gateway answer, with this machine's keys? ssh {gateway} true",
         )
+
+
+def _disagree(seen: Iterable[Seen]) -> bool:
+    """Say whether a host has shown different keys of one type."""
+    kinds: defaultdict[str, set[str]] = defaultdict(set)
+    for answer in seen:
+        for _, key in answer.lines:
+            kinds[key.kind].add(key.fingerprint)
+    return any(len(fingerprints) > 1 for fingerprints in kinds.values())

@@ -8,11 +8,20 @@ from typing import Any
 
 from remedy.apply.carrier import Carrier
 from remedy.apply.job import Guard
-from remedy.plan import Plan
+from remedy.plan import Change, CommandAction
 from remedy.transport import Output, Script
-from tests.unit.plan.test_large_plan import plan
+from tests.unit.plans import plan_with
 
-HOSTS = 100
+HOSTS = [f"gpu{number:03}" for number in range(100)]
+
+
+def rename(host: str) -> Change:
+    """Return a change of one host, which has its name."""
+    words = {"title": "t", "reason": "found", "label": "l"}
+    action = CommandAction(
+        observe="uname -n", before="node", after=host, do=f"hostname {host}", undo="hostname node"
+    )
+    return Change(id="01-x", host=host, remedy="x", action=action, **words)
 
 
 class OneAfterTheOther:
@@ -37,10 +46,10 @@ class OneAfterTheOther:
 
 
 def test_a_script_is_written_when_its_host_is_come_to() -> None:
-    large: Plan = plan(HOSTS)
+    large = plan_with().model_copy(update={"changes": tuple(map(rename, HOSTS))})
     wire: Any = OneAfterTheOther()
     gc.collect()
     before = sum(isinstance(o, Script) for o in gc.get_objects())
     reports = Carrier(wire, Guard(), lambda _: None).make(large, "20260101T000000Z-00000000")
-    assert list(reports) == list(large.hosts)
+    assert list(reports) == HOSTS
     assert wire.most - before <= 2

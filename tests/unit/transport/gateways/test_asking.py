@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from remedy.transport.gateways.asking import Entry, Login, Seen, parse, render_read, render_record
+from remedy.transport.gateways.asking import (
+    KeyLines,
+    Login,
+    Seen,
+    parse,
+    render_read,
+    render_record,
+)
 from remedy.trust import KeyState, ShownKey
 
 NONCE = "5" * 32
@@ -94,16 +101,16 @@ def test_the_gateways_ssh_says_what_it_knows_and_shows_the_keys_that_were_proved
     assert seen["other"].lines == (("[other]:2222", KEY),)
     # Whoever cannot sign has proved nothing, though its key came.
     assert seen["forged"].lines == seen["old"].lines == ()
-    assert "Connection refused" in seen["dead"].said
+    assert "Connection refused" in seen["dead"].message
     assert not [path for path in known.parents[1].iterdir() if path.name.startswith("tmp.")]
 
 
 def test_what_is_recorded_is_what_the_gateways_ssh_believes_then(known: Path) -> None:
     lines = (("[fresh]:2222", KEY),)
     entries = [
-        Entry("fresh", lines),
-        Entry("other", (("[other]:2222", KEY),), "[other]:2222"),
-        Entry("dead", (("[dead]:2222", KEY),)),
+        KeyLines("fresh", lines),
+        KeyLines("other", (("[other]:2222", KEY),), "[other]:2222"),
+        KeyLines("dead", (("[dead]:2222", KEY),)),
     ]
     text = run(known.parents[1], render_record(entries, LOGIN, NONCE))
     seen = parse(text, [entry.address for entry in entries], NONCE)
@@ -119,11 +126,11 @@ def test_what_is_recorded_is_what_the_gateways_ssh_believes_then(known: Path) ->
 def test_a_gateway_whose_file_cannot_be_written_says_so(known: Path) -> None:
     known.unlink()
     known.mkdir()
-    entries = [Entry("fresh", (("[fresh]:2222", KEY),))]
+    entries = [KeyLines("fresh", (("[fresh]:2222", KEY),))]
     seen = parse(run(known.parents[1], render_record(entries, LOGIN, NONCE)), ["fresh"], NONCE)
     assert seen is not None
     assert seen["fresh"].state is KeyState.SILENT
-    assert str(known) in seen["fresh"].said
+    assert str(known) in seen["fresh"].message
 
 
 def row(number: str, kind: str, text: str, code: str = "0") -> str:

@@ -1,4 +1,4 @@
-"""What the gateways of a host say of its keys together: the worst counts, and none is believed against another."""
+"""What the gateways of a host say of its keys together: the worst counts, and no gateway against another."""
 
 from __future__ import annotations
 
