@@ -86,7 +86,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
             contents.update(whole)
             room -= sum(map(len, whole.values()))
     return Plan(
-        format_version=format_for(len({i.host for i in (*changes.items, *findings.items)})),
+        format_version=format_for(len(changes.hosts | findings.hosts)),
         tool_version=__version__,
         created=origin.created,
         author=origin.author,

@@ -107,6 +107,11 @@ class Pool(Generic[OfHost]):
         self.items: list[OfHost] = []
         self._first: dict[tuple[Any, ...], OfHost] = {}
 
+    @property
+    def hosts(self) -> set[str | None]:
+        """Whose they are; None stands for the fleet as a whole."""
+        return {item.host for item in self.items}
+
     def take(self, items: Iterable[OfHost]) -> None:
         """Add items, each made of the objects of an equal one that came before."""
         for item in items:

@@ -17,11 +17,12 @@ HOSTS = [f"gpu{number:03}" for number in range(100)]
 
 def rename(host: str) -> Change:
     """Return a change of one host, which has its name."""
-    words = {"title": "t", "reason": "found", "label": "l"}
     action = CommandAction(
         observe="uname -n", before="node", after=host, do=f"hostname {host}", undo="hostname node"
     )
-    return Change(id="01-x", host=host, remedy="x", action=action, **words)
+    return Change(
+        id="01-x", host=host, remedy="x", title="t", reason="found", label="l", action=action
+    )
 
 
 class OneAfterTheOther:
