@@ -1,12 +1,14 @@
 """What a fleet behind gateways costs the controller, beside the same fleet reached from it.
 
-    python -m benchmarks.gateways [--hosts 256 1024] [--gateways 16] [--flat]
+    python -m benchmarks.gateways [--hosts 256 1024] [--gateways 16] [--ways gateways flat jump]
 
 Gateways are ClusterShell's own, as processes of this machine; the ssh that leads to them, and from them to
 hosts, is a stand-in that goes to this program, which answers as ``benchmarks/swarm.py`` does. So no ssh is
 measured but the command's own share: its process, the relay, and the 16 programs that stand in for ssh to
 gateways (a real one takes some 64 ms each). What gateways and hosts take is on the same cores and not counted.
-``--flat`` is the same fleet reached from here, by ``benchmarks/scale.py``.
+The ways ``flat`` and ``jump`` are the same fleet reached from here, and through one login node by
+``ProxyJump``, over real ssh as in ``benchmarks/scale.py``. Each figure is kept in ``results/gateways.json``;
+``gateways.md`` is made of that.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +33,7 @@ from benchmarks.harness.machine import describe
 from benchmarks.swarm import RECORDED, ROOT, Swarm, write_files
 
 RESULT = Path(__file__).parent / "results" / "gateways.md"
+DATA = RESULT.with_suffix(".json")
 WIDTH = 65_532
 FANOUT = 16
 _HEAD = re.compile(r"remedy-(?:shell|script|end)-[0-9a-f]{16}")
@@ -159,15 +162,54 @@ def measured(count: int, gateways: int, command: str) -> dict[str, Any]:
     return {**figures, "answered": fleet.answered, "additions": round((before + after) / 2, 2)}
 
 
-def row(way: str, size: int, figures: dict[str, Any]) -> str:
+WAYS = ("gateways", "flat", "jump")
+TITLES = {
+    "gateways": "behind {gateways} gateways",
+    "flat": "from here",
+    "jump": "behind one login node, by ProxyJump",
+}
+COLUMNS = (
+    "way",
+    "hosts",
+    "processor",
+    "a host",
+    "ten million additions",
+    "largest process",
+    "wall",
+)
+
+
+def row(figures: dict[str, Any]) -> str:
     """Return a line of the table."""
-    cpu = figures["cpu"]
+    cpu, size = figures["cpu"], figures["hosts"]
     cells = (
-        *(way, f"{size:,}", f"{cpu:.1f} s", f"{1000 * cpu / size:.1f} ms"),
-        *(f"{figures['additions']:.2f} s", f"{figures['rss_mib']:,} MiB"),
-        f"{figures['wall']:.0f} s",
+        *(TITLES[figures["way"]].format(**figures), f"{size:,}", f"{cpu:.1f} s"),
+        *(f"{1000 * cpu / size:.1f} ms", f"{figures['additions']:.2f} s"),
+        *(f"{figures['rss_mib']:,} MiB", f"{figures['wall']:.0f} s", figures["commit"]),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def page(known: list[dict[str, Any]]) -> str:
+    """Return the table, as Markdown."""
+    order = sorted(known, key=lambda f: (f["hosts"], WAYS.index(f["way"]), f["day"]))
+    machines = sorted({(f["day"], f["machine"]) for f in known})
+    return "\n".join(
+        [
+            "# Behind gateways, and from here",
+            "",
+            "`remedy check` of hosts that need nothing, by `python -m benchmarks.gateways`, one round a row,",
+            "other work beside; what is counted, and what stands in for ssh, is in the module's docstring, ten",
+            "million additions in Python are as of [scale.md](scale.md). Last is the commit measured.",
+            "",
+            *(f"- {day}: {machine}" for day, machine in machines),
+            "",
+            f"| {' | '.join((*COLUMNS, 'commit'))} |",
+            f"| --- {'| ---: ' * (len(COLUMNS) - 1)}| --- |",
+            *map(row, order),
+            "",
+        ]
+    )
 
 
 def main() -> None:
@@ -175,28 +217,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--hosts", type=int, nargs="+", default=[256, 1024])
     parser.add_argument("--gateways", type=int, default=16)
-    parser.add_argument("--flat", action="store_true")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=["gateways"])
     given = parser.parse_args()
-    rows = []
+    known = json.loads(DATA.read_text()) if DATA.exists() else []
+    commit = ["git", "rev-parse", "--short", "HEAD"]
+    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for size in given.hosts:
-        ways: dict[str, Callable[[int], dict[str, Any]]] = {
-            f"behind {given.gateways} gateways": lambda n: measured(n, given.gateways, "check")
-        }
-        if given.flat:
-            ways["from here"] = lambda n: scale.measured(n, "check")
-        for way, measure in ways.items():
-            rows.append(row(way, size, measure(size)))
-            print(rows[-1], flush=True)
-    head = "way | hosts | processor | a host | ten million additions | largest process | wall"
-    command = f"python -m benchmarks.gateways {' '.join(sys.argv[1:])}".rstrip()
-    RESULT.write_text(
-        "# Behind gateways, and from here\n\n"
-        f"`remedy check` of hosts that need nothing, by `{command}`, one round each; what is counted, and what "
-        "stands\nin for ssh, is in the module's docstring; ten million additions in Python are as of "
-        "[scale.md](scale.md).\n\n"
-        f"{describe()}. Other work went on beside.\n\n"
-        f"| {head} |\n| --- {'| ---: ' * 6}|\n" + "\n".join(rows) + "\n"
-    )
+        for way in given.ways:
+            if way == "gateways":
+                figures = measured(size, given.gateways, "check")
+            else:
+                figures = scale.measured(size, "check", *(["--jump"] if way == "jump" else []))
+            figures |= {"way": way, "hosts": size, "gateways": given.gateways}
+            figures |= {"commit": head.strip(), "machine": describe()}
+            figures["day"] = datetime.now(timezone.utc).date().isoformat()
+            figures.pop("tail", None)
+            print(row(figures), flush=True)
+            known.append(figures)
+            DATA.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    RESULT.write_text(page(known))
 
 
 if __name__ == "__main__":

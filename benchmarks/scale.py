@@ -1,13 +1,13 @@
 """How the controller's work grows with the fleet: processor, memory and bytes on the wire, a host and in all.
 
-    python -m benchmarks.scale [--hosts 64 256 1024 4096] [--commands check plan apply pyinfra first]
+    python -m benchmarks.scale [--hosts 64 256 1024 4096] [--commands check plan apply first change pyinfra]
 
 Fleets of hosts that need nothing, made by ``benchmarks/swarm.py`` in one process on the same cores: so the wall
 says little, and figures are those of the controller's process alone. ``apply`` is without verification;
 ``pyinfra`` is one trivial fact of pyinfra's own command (``uname -n``) from the same endpoints. ``first`` is a
 plan that is saved for a fleet in which every host needs the whole block of its hosts file; then ``show``,
-``approve`` and ``history`` are asked about it. Each size that is measured takes its place in
-``results/scale.json``; ``scale.md`` and ``scale.svg`` are made of that.
+``approve`` and ``history`` are asked about it. ``change`` is a first apply to that fleet. Each size that is
+measured takes its place in ``results/scale.json``; ``scale.md`` and ``scale.svg`` are made of that.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ COMMANDS = {
     "plan": (REMEDY, "plan", "inventory.py"),
     "apply": (REMEDY, "apply", "inventory.py", "--yes", "--no-verify"),
     "first": (REMEDY, "plan", "inventory.py", "-o", "plan.json"),
+    "change": (REMEDY, "apply", "inventory.py", "--yes", "--no-verify"),
     "pyinfra": (PYINFRA, "inventory.py", "fact", "server.Hostname"),
 }
 # What is asked about the plan of a first run, by the file in its folder.
@@ -53,17 +54,25 @@ def additions() -> float:
     return float(done.stdout)
 
 
-def measured(size: int, command: str) -> dict[str, Any]:
+def measured(size: int, command: str, *words: str) -> dict[str, Any]:
     """Return the figures of one command on so many hosts.
+
+    Args:
+        size: how many.
+        command: one of ``COMMANDS``.
+        words: further ones for the swarm.
 
     Raises:
         RuntimeError: it failed.
     """
     module = [sys.executable, "-m", "benchmarks.swarm"]
-    share, port = str(float(command == "first")), str(free_port())
+    share, port = str(float(command in ("first", "change"))), str(free_port())
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(
-            [*module, "serve", str(size), folder, str(RECORDED), "--broken", share, "--port", port],
+            [
+                *(*module, "serve", str(size), folder, str(RECORDED)),
+                *("--broken", share, "--port", port, *words),
+            ],
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,

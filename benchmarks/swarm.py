@@ -1,6 +1,7 @@
 """Thousands of ssh endpoints in one process, to measure what a fleet costs the controller.
 
-    python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE] [--port 2222]
+    python -m benchmarks.swarm serve N FOLDER RECORDED [--domain rack1.example] [--broken SHARE]
+                                                     [--port 2222] [--jump]
     python -m benchmarks.swarm cost FOLDER COMMAND...
 
 ``serve`` makes N hosts on 127.x.y.z port 2222 (or --port, REMEDY_SWARM_PORT), writes inventory.py, remedy.yaml
@@ -8,6 +9,7 @@ and known_hosts into FOLDER, prints "ready" and answers until it is ended. ``cos
 prints its wall seconds, its own CPU seconds and its peak memory as JSON. When ``serve`` is ended it leaves the
 bytes that it was asked and that it answered in FOLDER/traffic.json. ``benchmarks/scale.py`` does all of it for
 fleets of several sizes.
+With ``--jump`` one more of them is the login node through which the others are reached (ProxyJump).
 
 RECORDED is a decoded answer of the probe (tests/unit/data/probe/lab-idle.txt). An endpoint follows the protocol
 of the probe: it prints the marks of its command line, takes the script, finds the nonce in it and answers as a
@@ -48,6 +50,11 @@ RECORDED = ROOT / "tests" / "unit" / "data" / "probe" / "lab-idle.txt"
 PORT = int(os.environ.get("REMEDY_SWARM_PORT", "2222"))
 ZERO = "0" * 32
 PATIENCE = 1800
+LOOPBACK = "127.0.0.1\tlocalhost\n::1     localhost ip6-localhost ip6-loopback\n"
+# Where the long parts of an answer go, which are the same for all hosts.
+_HOSTS, _NAMES = "\1hosts\1", "\1names\1"
+# The host through which all others are reached, with --jump; it is none of them.
+HEAD = "127.0.0.1"
 # Hosts of a network, and networks of the next larger one, as they are numbered.
 IN_A_NETWORK = 250
 
@@ -55,6 +62,21 @@ IN_A_NETWORK = 250
 def _numbered(first: int, number: int) -> str:
     networks, host = divmod(number, IN_A_NETWORK)
     return f"{first + networks // IN_A_NETWORK}.{networks % IN_A_NETWORK}.{host + 1}"
+
+
+_JUMP = """\
+Host head
+  HostName {head}
+  Port {port}
+  User root
+  IdentityFile {folder}/id
+Host 127.*
+  ProxyJump head
+"""
+
+
+def _printed(content: str) -> tuple[int, str]:
+    return len(content), "".join(f"/etc/hosts:{line}\n" for line in content.splitlines())
 
 
 @dataclass(frozen=True)
@@ -108,17 +130,42 @@ class Swarm:
             number * self.broken
         )
 
+    @cached_property
+    def _template(self) -> str:
+        """The recorded answer without its hosts file, and without what its resolver says."""
+        text = re.sub(r"(?m)^/etc/hosts:.*\n", "", self.recorded)
+        # All are in one network, which a recorded lab of a few hosts had no need of.
+        text = re.sub(r'("local":"10\.214\.\d+\.11","prefixlen":)24', r"\g<1>8", text)
+        text = re.sub(r"10\.214\.\d+\.0/24", "10.0.0.0/8", text)
+        first = text.index("\n", text.index(f"@{ZERO} begin names")) + 1
+        last = text.index(f"\n@{ZERO} end names")
+        return text[:first] + _NAMES + text[last:]
+
+    @cached_property
+    def _marks(self) -> str:
+        marks = (mark(at) for at in range(1, self.count + 1))
+        return "".join(f"{sign:<15} STREAM {sign}\n" for sign in marks)
+
+    def _hosts(self, number: int) -> tuple[int, str]:
+        """Return the size of a host's hosts file, and its lines as the probe prints them."""
+        return self._hosts_broken if self.is_broken(number) else self._hosts_right
+
+    @cached_property
+    def _hosts_broken(self) -> tuple[int, str]:
+        return _printed(LOOPBACK)
+
+    @cached_property
+    def _hosts_right(self) -> tuple[int, str]:
+        return _printed(LOOPBACK + self.block)
+
     def body(self, number: int) -> str:
         """Return the decoded answer of a host, with a nonce of zeros."""
         name, address = self.name(number), self.address(number)
-        hosts = "127.0.0.1\tlocalhost\n::1     localhost ip6-localhost ip6-loopback\n"
-        hosts += "" if self.is_broken(number) else self.block
-        text = re.sub(r"(?m)^/etc/hosts:.*\n", "", self.recorded)
-        lines = "".join(f"/etc/hosts:{line}\n" for line in hosts.splitlines())
-        text = text.replace("/etc/hostname:node\n", f"/etc/hostname:{name}\n{lines}", 1)
-        for path, size in (("/etc/hostname", len(name) + 1), ("/etc/hosts", len(hosts))):
+        size, lines = self._hosts(number)
+        text = self._template.replace("/etc/hostname:node\n", f"/etc/hostname:{name}\n{_HOSTS}", 1)
+        for path, bytes_of in (("/etc/hostname", len(name) + 1), ("/etc/hosts", size)):
             pattern = rf"(?m)^(81a4 0 0 )\d+(?=(?: .*)? {re.escape(path)}$)"
-            text, found = re.subn(pattern, rf"\g<1>{size}", text)
+            text, found = re.subn(pattern, rf"\g<1>{bytes_of}", text)
             if found != 1:
                 raise ValueError(f"the recorded answer has no facts of {path}")
         text = text.replace("/proc/sys/kernel/hostname:node", f"/proc/sys/kernel/hostname:{name}")
@@ -127,24 +174,16 @@ class Swarm:
         text = re.sub(r"boot_id:[0-9a-f-]{36}", boot, text)
         card = f"02:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:02:01"
         text = text.replace("02:4c:41:42:02:01", card)
-        # All are in one network, which a recorded lab of a few hosts had no need of.
-        text = re.sub(r'("local":"10\.214\.\d+\.11","prefixlen":)24', r"\g<1>8", text)
-        text = re.sub(r"10\.214\.\d+\.0/24", "10.0.0.0/8", text)
         text = re.sub(r"10\.214\.\d+\.11\b", address, text)
         text = re.sub(r"10\.213\.\d+\.11\b", f"172.{_numbered(16, number)}", text)
-        first = text.index("\n", text.index(f"@{ZERO} begin names")) + 1
-        last = text.index(f"\n@{ZERO} end names")
-        return text[:first] + self._names(number) + text[last:]
+        return text.replace(_HOSTS, lines, 1).replace(_NAMES, self._names(number), 1)
 
     def _names(self, number: int) -> str:
         """Return what the host's resolver says: the own name, and that all others are as the file says."""
         own, ends = self.name(number), mark(0)
         said = f"{self.address(number):<15} STREAM {own}\n{ends:<15} STREAM {ends}\nasked root\n"
         said += f"whole {mark(1)} {mark(self.count)}\n"
-        if not self.is_broken(number):
-            return said
-        marks = (mark(at) for at in range(1, self.count + 1))
-        return said + "".join(f"{sign:<15} STREAM {sign}\n" for sign in marks)
+        return said if not self.is_broken(number) else said + self._marks
 
     def answer(self, number: int, script: str) -> str:
         """Return what a host prints for a script; "" for one that is neither a probe nor makes changes."""
@@ -170,16 +209,24 @@ class Swarm:
         return "".join(f"{job[1]} {line}\n" for line in lines)
 
 
-def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
-    """Write what finds the hosts: inventory.py, known_hosts, and the key of the user."""
+def write_files(swarm: Swarm, folder: Path, host_key: str, *, jump: bool = False) -> None:
+    """Write what finds the hosts: inventory.py, known_hosts, and the key of the user.
+
+    Args:
+        swarm: the hosts.
+        folder: where.
+        host_key: of all of them.
+        jump: whether they are reached through one host (ProxyJump).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     key = folder / "id"
     if not key.exists():
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     (folder / "authorized").write_text((folder / "id.pub").read_text())
     numbers = range(swarm.count)
+    doors = [HEAD, *map(swarm.door, numbers)]
     (folder / "known_hosts").write_text(
-        "".join(f"[{swarm.door(number)}]:{swarm.port} {host_key}\n" for number in numbers)
+        "".join(f"[{door}]:{swarm.port} {host_key}\n" for door in doors)
     )
     hosts = [
         (
@@ -194,6 +241,10 @@ def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
         "ssh_key": str(key),
         "ssh_known_hosts_file": str(folder / "known_hosts"),
     }
+    if jump:
+        config = folder / "ssh_config"
+        config.write_text(_JUMP.format(head=HEAD, port=swarm.port, folder=folder))
+        shared["ssh_config_file"] = str(config)
     (folder / "inventory.py").write_text(f"hosts = ({hosts!r}, {shared!r})\n")
     # All endpoints are one process, which may be waited for as no host is.
     stages = ("connect", "key_exchange", "login", "channel", "command", "silence")
@@ -201,12 +252,12 @@ def write_files(swarm: Swarm, folder: Path, host_key: str) -> None:
     (folder / "remedy.yaml").write_text(f"ssh:\n{limits}")
 
 
-async def serve(swarm: Swarm, folder: Path) -> None:
+async def serve(swarm: Swarm, folder: Path, *, jump: bool = False) -> None:
     """Answer as the hosts until somebody ends this."""
     import asyncssh
 
     host_key = asyncssh.generate_private_key("ssh-ed25519")
-    write_files(swarm, folder, host_key.export_public_key().decode().strip())
+    write_files(swarm, folder, host_key.export_public_key().decode().strip(), jump=jump)
     numbers = {swarm.door(number): number for number in range(swarm.count)}
 
     meetings = Meetings()
@@ -235,9 +286,15 @@ async def serve(swarm: Swarm, folder: Path) -> None:
         for what, count in (("commands", 1), ("asked", len(asked)), ("answered", len(answered))):
             traffic[what] += count
 
+    class Door(asyncssh.SSHServer):
+        def connection_requested(self, *_: object) -> bool:
+            """Let connections through to hosts, as a login node does."""
+            return True
+
     await asyncssh.listen(
         "0.0.0.0",  # noqa: S104  (each host is an address of the loopback network)
         swarm.port,
+        server_factory=Door,
         server_host_keys=[host_key],
         authorized_client_keys=str(folder / "authorized"),
         process_factory=handle,
@@ -277,6 +334,7 @@ def main() -> None:
     serving.add_argument("--domain", default="")
     serving.add_argument("--broken", type=float, default=0.0)
     serving.add_argument("--port", type=int, default=PORT)
+    serving.add_argument("--jump", action="store_true")
     costing = commands.add_parser("cost")
     costing.add_argument("folder", type=Path)
     costing.add_argument("words", nargs=argparse.REMAINDER)
@@ -284,7 +342,7 @@ def main() -> None:
     if given.command == "serve":
         recorded = given.recorded.read_text(encoding="utf-8", errors="surrogateescape")
         swarm = Swarm(given.count, recorded, given.domain, given.broken, given.port)
-        asyncio.run(serve(swarm, given.folder))
+        asyncio.run(serve(swarm, given.folder, jump=given.jump))
     else:
         print(json.dumps(cost(given.folder, given.words)))
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Literal, TypeAlias, TypeVar
+from functools import lru_cache, wraps
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MOST_SHARED = 4096
 """Values of one kind that are kept for hosts that have the same."""
+
+MOST_ALIKE = 64
+"""Answers of one function that ``once_alike`` keeps."""
 
 
 class Record(BaseModel):
@@ -31,6 +35,26 @@ def shared(make: Callable[..., T]) -> Callable[..., T]:
     True
     """
     return lru_cache(maxsize=MOST_SHARED, typed=True)(make)
+
+
+def once_alike(decide: Callable[P, T]) -> Callable[P, T]:
+    """Have a pure function work once for the same objects, which many hosts share.
+
+    What is the same object is seen at once, where comparing tables of all hosts of a fleet would take as long
+    as working. The objects must not change; they are kept with the answer, so that no other has their place.
+    """
+    kept: dict[tuple[int, ...], tuple[object, T]] = {}
+
+    @wraps(decide)
+    def ask(*objects: P.args, **named: P.kwargs) -> T:
+        key = tuple(map(id, (*objects, *named.values())))
+        if key not in kept:
+            if len(kept) >= MOST_ALIKE:
+                del kept[next(iter(kept))]
+            kept[key] = ((objects, named), decide(*objects, **named))
+        return kept[key][1]
+
+    return ask
 
 
 class Document(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from remedy.answers import read_answer
@@ -99,11 +99,12 @@ class Carrier:
         """
         job = self._job(run, by or plan.author, head, once)
         changes = {name: plan.for_host(name) for name in plan.hosts}
-        texts = {
-            name: render_changes(job, steps, plan.blobs, self._guard, whole(name, steps))
-            for name, steps in changes.items()
-        }
-        return self._carry(job, texts, changes, then, second)
+
+        def render(name: str) -> str:
+            steps = changes[name]
+            return render_changes(job, steps, plan.blobs, self._guard, whole(name, steps))
+
+        return self._carry(job, render, changes, then, second)
 
     def take_back(
         self,
@@ -129,8 +130,11 @@ class Carrier:
         """
         job = self._job(run, by, head, once)
         changes = {name: plan.for_host(name) for name in plan.hosts}
-        texts = {name: render_undo(job, steps, of, self._guard) for name, steps in changes.items()}
-        return self._carry(job, texts, changes, then)
+
+        def render(name: str) -> str:
+            return render_undo(job, changes[name], of, self._guard)
+
+        return self._carry(job, render, changes, then)
 
     def _job(self, run: str, by: str, head: str, once: Once) -> Job:
         return Job(run, secrets.token_hex(8), by, head, self._keep_days, once)
@@ -245,16 +249,13 @@ class Carrier:
     def _carry(
         self,
         job: Job,
-        texts: Mapping[str, str],
+        render: Callable[[str], str],
         changes: Mapping[str, tuple[Change, ...]],
         then: Then | None,
         second: SecondProbe | None = None,
     ) -> dict[str, HostReport]:
         """Run each host's script, read what it reports of the host's changes, and confirm those."""
-        scripts = {
-            name: Script(text, deadline=APPLY_DEADLINE, root=Root.REQUIRED)
-            for name, text in texts.items()
-        }
+        scripts = _Scripts(changes, render)
         reports: dict[str, HostReport] = {}
 
         def answered(output: Output) -> None:
@@ -269,7 +270,7 @@ class Carrier:
                 then(name, reports[name])
 
         self._transport.run(scripts, answered, stage="changing")
-        return {name: reports[name] for name in texts}
+        return {name: reports[name] for name in changes}
 
     def _report(
         self, job: Job, name: str, changes: tuple[Change, ...], output: Output
@@ -336,6 +337,28 @@ def _confirmation(job: Job, second: SecondProbe | None) -> Script:
         return Script(render_confirm(job), CONFIRM_DEADLINE, root=Root.REQUIRED)
     deadline = CONFIRM_DEADLINE + second.script.deadline
     return Script(render_confirm(job, second.script.text), deadline, root=Root.REQUIRED)
+
+
+class _Scripts(Mapping[str, Script]):
+    """Scripts of changes, each written when its host is connected: those of a large fleet fill the memory.
+
+    Args:
+        hosts: their names.
+        render: returns the text of a host.
+    """
+
+    def __init__(self, hosts: Iterable[str], render: Callable[[str], str]) -> None:
+        self._hosts = tuple(hosts)
+        self._render = render
+
+    def __getitem__(self, name: str) -> Script:
+        return Script(self._render(name), deadline=APPLY_DEADLINE, root=Root.REQUIRED)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._hosts)
+
+    def __len__(self) -> int:
+        return len(self._hosts)
 
 
 def _no_receipts(name: str) -> RemedyError:

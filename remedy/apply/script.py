@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -260,7 +260,12 @@ _STORE_LIBRARY = f'store {LIBRARY} "$LIBRARY"'
 
 def _keeping(job: Job, lines: Sequence[str]) -> str:
     """Return a program that also has the library as a text, for ``_STORE_LIBRARY``."""
-    return _text_of(job, [f"LIBRARY={shlex.quote(_library())}", 'eval "$LIBRARY"'], lines)
+    return _text_of(job, [_library_as_text()], lines)
+
+
+@cache
+def _library_as_text() -> str:
+    return f'LIBRARY={shlex.quote(_library())}\neval "$LIBRARY"'
 
 
 def _kept(job: Job, lines: Sequence[str]) -> bytes:
@@ -302,6 +307,8 @@ def _text(name: str) -> str:
     return _COMMENT.sub("", text)
 
 
+# All hosts of a fleet may get one content, and each of them its own script.
+@lru_cache(maxsize=16)
 def _store(name: str, content: bytes) -> str:
     """Return the call that keeps a content on the host: as text where any shell takes it as it is."""
     if _PLAIN.fullmatch(content):

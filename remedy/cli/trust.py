@@ -20,6 +20,7 @@ from remedy.text import counted, fold, limited, quoted
 
 if TYPE_CHECKING:
     from remedy.inventory import Inventory
+    from remedy.transport.keys import KeyReader
     from remedy.trust import HostKeys
 
 
@@ -34,21 +35,32 @@ if TYPE_CHECKING:
     metavar="HOSTS",
     help="Accept the changed key of these hosts, because they were replaced.",
 )
+@click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
 @YES_OPTION
-def trust(inventory: Path, limit: tuple[str, ...], replace: tuple[str, ...], yes: bool) -> None:
+def trust(
+    inventory: Path,
+    limit: tuple[str, ...],
+    replace: tuple[str, ...],
+    spec: Path | None,
+    yes: bool,
+) -> None:
     """Show the ssh host keys of INVENTORY's hosts, and of jump hosts on the way, and record those that are new.
 
-    A key that CHANGED is never recorded unless --replace names the host, and a REVOKED one never.
+    Those of hosts behind gateways are recorded on these. A key that CHANGED is never recorded unless --replace
+    names the host, and a REVOKED one never.
     """
     recorded: list[str] = []
     with errors_shown(), _end_told(recorded, inventory):
+        from remedy.runs.session import ssh_settings
+        from remedy.transport.keys import KeyReader
         from remedy.transport.reader import load_inventory
 
         cooperate()
         loaded = load_inventory(inventory)
+        reader = KeyReader(loaded, spec=ssh_settings(inventory, spec))
         replaced = loaded.select(replace, "--replace") if replace else ()
         names = _chosen(loaded, limit, replaced)
-        hosts = _recorded(loaded, names, replaced, recorded, yes=yes)
+        hosts = _recorded(reader, names, replaced, recorded, yes=yes)
         _refuse(hosts, replaced, inventory)
     errors = [host.error for host in hosts if host.error is not None]
     if errors:
@@ -77,7 +89,7 @@ def _end_told(recorded: Sequence[str], inventory: Path) -> Iterator[None]:
 
 
 def _recorded(
-    inventory: Inventory,
+    reader: KeyReader,
     names: Sequence[str],
     replaced: Sequence[str],
     recorded: list[str],
@@ -90,10 +102,8 @@ def _recorded(
     ``recorded`` when its keys are.
     """
     from remedy.report.keys import render_keys
-    from remedy.transport.keys import KeyReader
-    from remedy.trust import KeyState, record
+    from remedy.trust import KeyState
 
-    reader = KeyReader(inventory)
     decided: list[HostKeys] = []
     jumps: set[str] = set()
     while names:
@@ -111,10 +121,7 @@ def _recorded(
         ]
         if accepted:
             ask(f"Record the keys of {counted(len(accepted), 'host')}?", yes=yes)
-            for host in accepted:
-                record(host)
-                recorded.append(host.host)
-            files = sorted({str(host.server.user_files[0]) for host in accepted if host.server})
+            files = reader.record(accepted, recorded)
             out.print(f"recorded {counted(len(accepted), 'host')} in {', '.join(files)}")
         decided += ready
         names = [host.host for host in hosts if host not in ready]

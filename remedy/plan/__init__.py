@@ -17,7 +17,7 @@ from remedy.plan.change import (
 )
 from remedy.plan.choice import EVERY, Choice, choose
 from remedy.plan.claimed import interface_addresses
-from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet, once_alike
+from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet
 from remedy.plan.own import vouched, vouched_findings
 from remedy.plan.plan import Plan, PlanFile, write_plan
 from remedy.plan.planner import Origin, make_plan
@@ -34,6 +34,7 @@ from remedy.plan.registry import (
     section_models,
 )
 from remedy.plan.workbench import Command, FleetBench, Workbench
+from remedy.values import once_alike
 
 __all__ = [
     "EVERY",

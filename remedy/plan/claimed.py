@@ -29,8 +29,8 @@ NOBODYS = tuple(
 Claims = Mapping[str, tuple[ipaddress.IPv4Interface, ...]]
 
 
-# Several remedies ask for those of one host.
-_interface = lru_cache(maxsize=256)(ipaddress.IPv4Interface)
+# The fleet as a whole and several remedies ask for those of each host.
+_interface = lru_cache(maxsize=1 << 16)(ipaddress.IPv4Interface)
 
 
 def interface_addresses(state: HostState | None) -> tuple[ipaddress.IPv4Interface, ...]:

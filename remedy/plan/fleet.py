@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from remedy.inventory import Inventory, Node
 from remedy.plan.choice import EVERY, Choice
@@ -21,7 +21,6 @@ from remedy.probe import HostState
 from remedy.spec import Spec
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -132,30 +131,6 @@ class Fleet:
                     )
         reason = "no interface has the ssh address, and no subnet is shared by all"
         return ClusterAddress(None, f"{reason}{why_not(local)}")
-
-
-MOST_ALIKE = 64
-"""Answers of one function that ``once_alike`` keeps."""
-
-
-def once_alike(decide: Callable[P, T]) -> Callable[P, T]:
-    """Have a pure function work once for the same objects, which many hosts share.
-
-    What is the same object is seen at once, where comparing tables of all hosts of a fleet would take as long
-    as working. The objects must not change; they are kept with the answer, so that no other has their place.
-    """
-    kept: dict[tuple[int, ...], tuple[object, T]] = {}
-
-    @wraps(decide)
-    def ask(*objects: P.args, **named: P.kwargs) -> T:
-        key = tuple(map(id, (*objects, *named.values())))
-        if key not in kept:
-            if len(kept) >= MOST_ALIKE:
-                del kept[next(iter(kept))]
-            kept[key] = ((objects, named), decide(*objects, **named))
-        return kept[key][1]
-
-    return ask
 
 
 def once_a_host(decide: Callable[[Fleet, HostState], T]) -> Callable[[Fleet, HostState], T]:

@@ -17,7 +17,16 @@ from remedy.errors import RemedyError
 from remedy.files import STANDARD, write_whole
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.choice import Choice
-from remedy.plan.shared import FORMAT, LARGE_FORMAT, OfHost, Shared, folded, laid_out, shared_items
+from remedy.plan.shared import (
+    FORMAT,
+    LARGE_FORMAT,
+    OfHost,
+    Shared,
+    folded,
+    kinds_of,
+    laid_out,
+    shared_items,
+)
 from remedy.values import Document
 
 # Fields that format 1 had not at first: left out where they are empty, so that digests stay.
@@ -99,7 +108,7 @@ class Plan(Document):
     @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts that are changed, in the order of the plan."""
-        return tuple(dict.fromkeys(change.host for change in self.changes))
+        return tuple(self._changes_by_host)
 
     def for_host(self, host: str) -> tuple[Change, ...]:
         """Return the changes of one host, in the order in which they act."""
@@ -125,6 +134,16 @@ class Plan(Document):
     def shared_changes(self) -> tuple[Shared[Change], ...]:
         """All changes, each once with the hosts that have it."""
         return shared_items(self._changes_by_host)
+
+    @cached_property
+    def change_kinds(self) -> Mapping[int, int]:
+        """The place of each change among ``shared_changes``, by its identity (``id``)."""
+        return kinds_of(self.shared_changes, self._changes_by_host)
+
+    @cached_property
+    def finding_kinds(self) -> Mapping[int, int]:
+        """The place of each finding among ``shared_findings``, by its identity (``id``)."""
+        return kinds_of(self.shared_findings, self._findings_by_host)
 
     @cached_property
     def shared_findings(self) -> tuple[Shared[Finding], ...]:
@@ -154,7 +173,7 @@ class Plan(Document):
 
 _WORKED_OUT = (
     *("digest", "_changes_by_host", "_findings_by_host"),
-    *("shared_changes", "shared_findings"),
+    *("shared_changes", "shared_findings", "change_kinds", "finding_kinds"),
 )
 
 

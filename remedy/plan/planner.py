@@ -13,7 +13,7 @@ from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.fleet import Fleet
 from remedy.plan.plan import Plan
 from remedy.plan.registry import Remedy, remedies
-from remedy.plan.shared import format_for
+from remedy.plan.shared import Pool, format_for
 from remedy.plan.splice import spliced
 from remedy.plan.workbench import Workbench
 from remedy.probe import HostState
@@ -53,8 +53,8 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     Returns:
         the plan; it has no changes when nothing is to do.
     """
-    findings: list[Finding] = []
-    changes: list[Change] = []
+    findings: Pool[Finding] = Pool()
+    changes: Pool[Change] = Pool()
     contents: dict[str, bytes] = {}
     blobs: dict[str, bytes] = {}
     room = MOST_CONTENTS
@@ -65,7 +65,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     ]
     sections = {remedy.name: fleet.spec.section(remedy.name, remedy.settings) for remedy in chosen}
     for remedy in chosen:
-        findings += _compare(remedy, fleet, sections[remedy.name])
+        findings.take(_compare(remedy, fleet, sections[remedy.name]))
     for host in fleet.inventory.names:
         state = fleet.states.get(host)
         if state is None:
@@ -74,29 +74,28 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         whole: dict[str, bytes] = {}
         for bench in _judge(chosen, fleet, state, sections):
             if isinstance(bench, Finding):
-                findings.append(bench)
+                findings.take([bench])
                 continue
-            findings += bench.findings
+            findings.take(bench.findings)
             of_host += bench.changes
             whole.update(bench.contents)
         lean, parts = spliced(_numbered(of_host), whole)
-        changes += lean
+        changes.take(lean)
         blobs.update(parts)
         # Of a large fleet not all are kept: what is shown of a change are mostly its first host's.
         if room > 0:
             contents.update(whole)
             room -= sum(map(len, whole.values()))
-    hosts = {*(change.host for change in changes), *(f.host for f in findings if f.host)}
     return Plan(
-        format_version=format_for(len(hosts)),
+        format_version=format_for(len(changes.hosts | findings.hosts)),
         tool_version=__version__,
         created=origin.created,
         author=origin.author,
         inventory=fleet.inventory.path.name,
         inventory_digest=fleet.inventory.digest,
         spec_digest=fleet.spec.digest,
-        changes=tuple(changes),
-        findings=tuple(findings),
+        changes=tuple(changes.items),
+        findings=tuple(findings.items),
         blobs=blobs,
         contents=contents,
         addresses=_own_addresses(fleet),

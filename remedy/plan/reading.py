@@ -162,7 +162,8 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
     yield from _faults_of_findings(plan)
     if not of_journal and plan.format_version != format_for(len(plan.order)):
         yield f"it is of format {plan.format_version}, which a plan of so many hosts has not"
-    if not of_journal and (spare := plan.blobs.keys() - set(_used(plan.changes))):
+    used = set(_used(shared.item for shared in plan.shared_changes))
+    if not of_journal and (spare := plan.blobs.keys() - used):
         yield f"no change uses the content {min(spare):.12}"
     named = {*plan.observed, *plan.machines, *(place.partition(" ")[0] for place in plan.secrets)}
     if not of_journal and (strange := named.difference(plan.hosts)):
@@ -170,8 +171,17 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
 
 
 def _faults_of_changes(plan: Plan, *, of_journal: bool) -> Iterator[str]:
+    sound: set[tuple[tuple[str, str], ...]] = set()
     for host in plan.hosts:
-        yield from _numbering_faults(host, plan.for_host(host), of_journal=of_journal)
+        if not _HOST.fullmatch(host):
+            yield f"{host!r:.80} is no host name"
+        # Of a large fleet most hosts have the same.
+        numbering = tuple((change.id, change.remedy) for change in plan.for_host(host))
+        if numbering not in sound:
+            wrong = list(_numbering_faults(host, numbering, of_journal=of_journal))
+            yield from wrong
+            if not wrong:
+                sound.add(numbering)
     for shared in plan.shared_changes:
         change = shared.item
         faults_of = _change_faults(change, plan, of_journal=of_journal)
@@ -206,19 +216,25 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _numbering_faults(host: str, changes: Sequence[Change], *, of_journal: bool) -> Iterator[str]:
-    """Yield what is wrong with a host's name and with the ids of its changes, which become names of files."""
-    if not _HOST.fullmatch(host):
-        yield f"{host!r:.80} is no host name"
+def _numbering_faults(
+    host: str, changes: Sequence[tuple[str, str]], *, of_journal: bool
+) -> Iterator[str]:
+    """Yield what is wrong with the ids of a host's changes, which become names of files.
+
+    Args:
+        host: whose they are.
+        changes: the id of each, and its remedy.
+        of_journal: as for ``read_plan``.
+    """
     if len(changes) > MOST_CHANGES:
         yield f"{host}: more than {MOST_CHANGES} changes"
-    for place, change in enumerate(changes, 1):
-        match = _NUMBERED.fullmatch(change.id.removeprefix(UNDO) if of_journal else change.id)
-        if match is None or not _REMEDY.fullmatch(change.remedy):
-            yield f"{host}: {change.id!r:.80} is no id of a change"
+    for place, (number, remedy) in enumerate(changes, 1):
+        match = _NUMBERED.fullmatch(number.removeprefix(UNDO) if of_journal else number)
+        if match is None or not _REMEDY.fullmatch(remedy):
+            yield f"{host}: {number!r:.80} is no id of a change"
         elif not of_journal and int(match[1]) != place:
-            yield f"{host}: {change.id} is change number {place} there"
-    if len({change.id for change in changes}) != len(changes):
+            yield f"{host}: {number} is change number {place} there"
+    if len({number for number, _ in changes}) != len(changes):
         yield f"{host}: two changes have one id"
 
 

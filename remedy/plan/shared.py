@@ -38,10 +38,12 @@ class Shared(Generic[OfHost]):
     Args:
         item: as the first of them has it.
         hosts: all of them; None stands for the fleet as a whole.
+        place: of it among what each of them has, from 0.
     """
 
     item: OfHost
     hosts: tuple[str | None, ...]
+    place: int
 
 
 def format_for(hosts: int) -> int:
@@ -61,13 +63,60 @@ def shared_items(by_host: Mapping[Any, Sequence[OfHost]]) -> tuple[Shared[OfHost
     Args:
         by_host: what each host has, in order.
     """
-    found: dict[tuple[Any, ...], tuple[OfHost, list[str | None]]] = {}
+    found: dict[tuple[int, bool, int], tuple[OfHost, list[str | None]]] = {}
+    numbers: dict[tuple[Any, ...], int] = {}
+    # What was copied for a host has the very parts of the first one, which is seen without comparing them.
+    known: dict[tuple[int, ...], int] = {}
     for host, items in by_host.items():
         for place, item in enumerate(items):
-            key = (place, host is None, all_but_host(item))
-            found.setdefault(key, (item, []))[1].append(host)
+            parts = _parts_of(item)
+            number = known.get(parts)
+            if number is None:
+                number = known[parts] = numbers.setdefault(all_but_host(item), len(numbers))
+            found.setdefault((place, host is None, number), (item, []))[1].append(host)
     every = sorted(found.items(), key=lambda pair: pair[0][0])
-    return tuple(Shared(item, tuple(hosts)) for _, (item, hosts) in every)
+    return tuple(Shared(item, tuple(hosts), key[0]) for key, (item, hosts) in every)
+
+
+def kinds_of(
+    shared: Iterable[Shared[OfHost]], by_host: Mapping[Any, Sequence[OfHost]]
+) -> dict[int, int]:
+    """Return which of what is shared each item is, by its identity: what is said of it is worked out once.
+
+    Args:
+        shared: of the items of ``by_host``.
+        by_host: what each host has, in order.
+    """
+    return {
+        id(by_host[host][part.place]): number
+        for number, part in enumerate(shared)
+        for host in part.hosts
+    }
+
+
+def _parts_of(item: Change | Finding) -> tuple[int, ...]:
+    """Return which objects an item is made of, its host apart."""
+    more = item.model_extra
+    return (id(more) if more else 0, *map(id, _ALL_BUT_HOST[type(item)](item)))
+
+
+class Pool(Generic[OfHost]):
+    """What hosts have, made of the same objects where they have it alike: thousands take memory once."""
+
+    def __init__(self) -> None:
+        self.items: list[OfHost] = []
+        self._first: dict[tuple[Any, ...], OfHost] = {}
+
+    @property
+    def hosts(self) -> set[str | None]:
+        """Whose they are; None stands for the fleet as a whole."""
+        return {item.host for item in self.items}
+
+    def take(self, items: Iterable[OfHost]) -> None:
+        """Add items, each made of the objects of an equal one that came before."""
+        for item in items:
+            first = self._first.setdefault(all_but_host(item), item)
+            self.items.append(item if first is item else _of(item.host, first))
 
 
 def folded(shared: Iterable[Shared[Any]], written: Callable[[Any], dict[str, Any]]) -> list[Any]:
@@ -112,12 +161,16 @@ def unfolded(items: Sequence[OfHost], order: Sequence[str]) -> tuple[OfHost, ...
     return tuple(item for known in by_host.values() for item in known)
 
 
+_set = object.__setattr__
+
+
 def _of(host: str | None, item: OfHost) -> OfHost:
     """Return an item as another host has it; what ``model_copy`` copies besides takes ten times as long."""
     copy = type(item).__new__(type(item))
-    object.__setattr__(copy, "__dict__", {**item.__dict__, "host": host})
-    for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-        object.__setattr__(copy, name, getattr(item, name))
+    _set(copy, "__dict__", {**item.__dict__, "host": host})
+    _set(copy, "__pydantic_fields_set__", item.__pydantic_fields_set__)
+    _set(copy, "__pydantic_extra__", item.__pydantic_extra__)
+    _set(copy, "__pydantic_private__", item.__pydantic_private__)
     return copy
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Set
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,7 +16,7 @@ from remedy.probe.network import Interface
 from remedy.probe.resolved import Answers, Resolved
 from remedy.probe.space import Mount
 from remedy.probe.state import HostState
-from remedy.values import Unknown
+from remedy.values import MOST_SHARED, Unknown, once_alike
 
 _GROUPS = (
     "root", "identity", "names", "files", "mentions", "unsearched", "session", "kernel", "network", "sysctls",
@@ -47,8 +48,9 @@ def fingerprint(state: HostState) -> str:
     It is the same for two probes of a host that nothing was done to, and changes with a reboot: a proof
     belongs to one boot. That something is unknown counts, the reason does not.
     """
-    text = json.dumps({"host": state.host, **_facts(state)}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    texts = {name: _TEXTS.get(name, _text)(getattr(state, name)) for name in ("host", *_GROUPS)}
+    text = ",".join(f'"{name}":{texts[name]}' for name in sorted(texts))
+    return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()
 
 
 def differing(state: HostState, later: HostState) -> tuple[str, ...]:
@@ -61,22 +63,47 @@ def _facts(state: HostState) -> Mapping[str, Any]:
     return {name: _canonical(getattr(state, name)) for name in _GROUPS}
 
 
+def _text(value: Any) -> str:
+    """Return ``value`` as JSON, without what is fleeting."""
+    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"))
+
+
+# Of hosts with one image most facts are the same objects.
+_TEXTS = {
+    name: once_alike(_text)
+    for name in _GROUPS
+    if name not in ("root", "identity", "names", "files", "network")
+}
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def _of_file(file: File) -> list[Any]:
+    content = hashlib.sha256(file.content).hexdigest()
+    return [file.real_path, file.exists, content, file.mode, file.uid, file.gid]
+
+
+# Most of what is looked at: no other way of asking is as quick.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
+def _lasting(kind: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name in kind.model_fields if name not in _FLEETING)
+
+
 def _canonical(value: Any) -> Any:
     """Return ``value`` as JSON can hold it, without what is fleeting."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Unknown):
         return "unknown"
     if isinstance(value, File):
-        content = hashlib.sha256(value.content).hexdigest()
-        return [value.real_path, value.exists, content, value.mode, value.uid, value.gid]
+        return _of_file(value)
     if isinstance(value, Kernel):
         modules = sorted(name for name in value.modules if name.startswith(_DRIVERS))
         return [value.command_line, value.memory, value.cpus, value.transparent_hugepages, modules]
     if isinstance(value, BaseModel):
-        return {
-            name: _canonical(getattr(value, name))
-            for name in type(value).model_fields
-            if name not in _FLEETING
-        }
+        return {name: _canonical(getattr(value, name)) for name in _lasting(type(value))}
     if isinstance(value, (Answers, Resolved)):
         return _of_names(value)
     if isinstance(value, Mapping):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from remedy.probe import sources
 from remedy.probe.accelerators import parse_gpus, parse_rdma
+from remedy.probe.alike import alike
 from remedy.probe.boot import parse_boot_mounts, parse_sshd
 from remedy.probe.clock import parse_clock
 from remedy.probe.containers import parse_containers
@@ -58,7 +59,7 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
     root = fact(lambda: effective_uid(sections)) == 0
     clock = fact(lambda: parse_clock(sections, request.asked_at, heard_at))
     session = fact(lambda: parse_session(sections))
-    mounts = fact(lambda: parse_mounts(sections))
+    mounts = alike("mounts", parse_mounts, sections)
     files = _files(sections, request, session, mounts, root=root)
     processes = fact(lambda: parse_processes(sections, clock))
     space = fact(lambda: parse_space(sections))
@@ -78,14 +79,14 @@ def parse_probe(host: str, stdout: str, request: ProbeRequest, heard_at: int = 0
         files=files,
         listeners=fact(lambda: parse_listeners(sections, _names_by_pid(processes))),
         sysctls=fact(lambda: parse_sysctls(sections, files, ufw=ufw is True)),
-        firewalls=fact(lambda: parse_firewalls(sections, ufw)),
+        firewalls=alike("firewalls", lambda s: parse_firewalls(s, ufw), sections, ufw),
         containers=fact(lambda: parse_containers(sections, files, processes)),
         mounts=mounts,
         space=space,
         shared_memory=fact(lambda: parse_shared_memory(sections, space, root=root)),
         ipc=fact(lambda: parse_sysv(sections, processes)),
         processes=processes,
-        rdma=fact(lambda: parse_rdma(sections, present)),
+        rdma=alike("rdma", lambda s: parse_rdma(s, present), sections, present),
         service_environments=fact(lambda: parse_service_environments(sections, processes)),
         unsearched={} if isinstance(unsearched, Unknown) else unsearched,
         **_of_their_own_section(sections),
@@ -96,19 +97,25 @@ def _of_their_own_section(sections: Sections) -> Mapping[str, Any]:
     """Return the facts that need no other fact to be read."""
     return {
         "guards": fact(lambda: parse_guards(sections)),
-        "mentions": fact(lambda: parse_mentions(sections)),
-        "kernel": fact(lambda: parse_kernel(sections)),
         "network": fact(lambda: parse_network(sections)),
-        "routing": fact(lambda: parse_routing(sections)),
-        "queueing": fact(lambda: parse_queueing(sections)),
-        "units": fact(lambda: parse_units(sections)),
-        "sshd": fact(lambda: parse_sshd(sections)),
-        "boot_mounts": fact(lambda: parse_boot_mounts(sections)),
-        "gpus": fact(lambda: parse_gpus(sections)),
-        "limits": fact(lambda: parse_limits(sections)),
-        "environment": fact(lambda: parse_environment(sections)),
-        "software": fact(lambda: parse_software(sections)),
+        **{name: alike(name, read, sections) for name, read in _OF_AN_IMAGE.items()},
     }
+
+
+# What hosts with one image print alike.
+_OF_AN_IMAGE: Mapping[str, Callable[[Sections], Any]] = {
+    "mentions": parse_mentions,
+    "kernel": parse_kernel,
+    "routing": parse_routing,
+    "queueing": parse_queueing,
+    "units": parse_units,
+    "sshd": parse_sshd,
+    "boot_mounts": parse_boot_mounts,
+    "gpus": parse_gpus,
+    "limits": parse_limits,
+    "environment": parse_environment,
+    "software": parse_software,
+}
 
 
 def _files(

@@ -9,15 +9,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from remedy.text import fold
 
 T = TypeVar("T")
-_TOKEN = re.compile(r"[\w.-]+")
+_OF_NAMES = frozenset("_.-")
 Words = Mapping[str, Sequence[str]]
 """By host its own words, in one order for all hosts: its name, its addresses; "" for one that it has not."""
 
@@ -68,42 +67,80 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
     A text that several hosts have is compared as it is: in a list of all hosts one's own name is one of many.
     """
     every = list(parts)
-    first: dict[tuple[object, ...], str] = {}
-    same: dict[tuple[object, ...], tuple[str, ...]] = {}
-    for part in every:
-        whole = (part.shape, part.texts)
-        if first.setdefault(whole, part.host) != part.host and whole not in same:
-            same[whole] = tuple(blurred(text, ()) for text in part.texts)
-    shared = _shared(first, same)
+    kinds, numbers = _kinds(every)
+    first: list[str | None] = [None] * len(kinds)
+    same = [False] * len(kinds)
+    for part, number in zip(every, numbers, strict=True):
+        if first[number] is None:
+            first[number] = part.host
+        elif first[number] != part.host:
+            same[number] = True
+    shared = _shared(kinds, first, same)
+    keys = [
+        (shape, tuple(blurred(text, ()) for text in texts)) if is_same else None
+        for (shape, texts), is_same in zip(kinds, same, strict=True)
+    ]
     groups: dict[tuple[object, ...], list[Specimen[T]]] = {}
-    for part in every:
-        texts = same.get((part.shape, part.texts)) or tuple(
-            blurred(text, () if (part.shape, place, text) in shared else words.get(part.host, ()))
-            for place, text in enumerate(part.texts)
-        )
-        groups.setdefault((part.shape, texts), []).append(part)
+    # By kind, the group of what several hosts have alike.
+    found: dict[int, list[Specimen[T]]] = {}
+    for part, number in zip(every, numbers, strict=True):
+        group = found.get(number)
+        if group is None:
+            group = groups.setdefault(keys[number] or _own_key(part, shared, words), [])
+            if same[number]:
+                found[number] = group
+        group.append(part)
     return [
         Fold(tuple(group), all(part.texts == group[0].texts for part in group))
         for group in groups.values()
     ]
 
 
+_Kind = tuple[tuple[object, ...], tuple[str, ...]]
+
+
+def _kinds(every: Sequence[Specimen[Any]]) -> tuple[list[_Kind], list[int]]:
+    """Return each shape with its texts once, and for each part which of them it has."""
+    kinds: dict[_Kind, int] = {}
+    # What many hosts have alike are mostly the same objects, which need not be compared.
+    known: dict[tuple[int, int], int] = {}
+    numbers = []
+    for part in every:
+        objects = (id(part.shape), id(part.texts))
+        number = known.get(objects)
+        if number is None:
+            number = known[objects] = kinds.setdefault((part.shape, part.texts), len(kinds))
+        numbers.append(number)
+    return list(kinds), numbers
+
+
+def _own_key(
+    part: Specimen[Any], shared: Container[tuple[Any, ...]], words: Words
+) -> tuple[object, ...]:
+    """Return what is equal for what reads the same but for each host's own words."""
+    own = words.get(part.host, ())
+    texts = (
+        blurred(text, () if (part.shape, place, text) in shared else own)
+        for place, text in enumerate(part.texts)
+    )
+    return (part.shape, tuple(texts))
+
+
 def _shared(
-    first: Mapping[tuple[Any, ...], str], same: Container[tuple[Any, ...]]
+    kinds: Iterable[_Kind], first: Iterable[str | None], same: Iterable[bool]
 ) -> set[tuple[Any, ...]]:
     """Return the texts that several hosts have at a place.
 
     Args:
-        first: of each shape with its texts, the first host that has it.
-        same: those that several hosts have as a whole.
+        kinds: each shape with its texts.
+        first: the first host that has it; ``same``: whether several have it as a whole.
     """
-    owners: dict[tuple[Any, ...], str] = {}
+    owners: dict[tuple[Any, ...], str | None] = {}
     shared = set()
-    for whole, host in first.items():
-        shape, texts = whole
+    for (shape, texts), host, is_same in zip(kinds, first, same, strict=True):
         for place, text in enumerate(texts):
             key = (shape, place, text)
-            if owners.setdefault(key, host) != host or whole in same:
+            if owners.setdefault(key, host) != host or is_same:
                 shared.add(key)
     return shared
 
@@ -126,17 +163,36 @@ def blurred(text: str, words: Sequence[str]) -> str:
     No text that has no such word gives the same.
     """
     text = text.replace("\0", "\0e")
-    if not any(word and word in text for word in words):
+    places = [
+        (at, number, at + len(word))
+        for number, word in enumerate(words)
+        if word and word in text
+        for at in _places(text, word)
+    ]
+    if not places:
         return text
-    return _TOKEN.sub(lambda match: _marked(match[0], words), text)
+    parts, end = [], 0
+    for at, number, after in sorted(places):
+        if at >= end:  # of two words at one place the first counts
+            parts += [text[end:at], f"\0{number}"]
+            end = after
+    return "".join([*parts, text[end:]])
 
 
-def _marked(token: str, words: Sequence[str]) -> str:
-    for number, word in enumerate(words):
-        rest = token[len(word) :]
-        if word and token.startswith(word) and (not rest or rest[0] == "."):
-            return f"\0{number}{rest}"
-    return token
+def _places(text: str, word: str) -> Iterator[int]:
+    """Yield where a word stands by itself, or is the beginning of a longer name with a dot."""
+    at = text.find(word) if all(map(_is_inside, word)) else -1
+    while at >= 0:
+        after = text[at + len(word) : at + len(word) + 1]
+        if not _is_inside(text[at - 1 : at] if at else "") and (
+            after == "." or not _is_inside(after)
+        ):
+            yield at
+        at = text.find(word, at + 1)
+
+
+def _is_inside(character: str) -> bool:
+    return character.isalnum() or character in _OF_NAMES
 
 
 def own_words(hosts: Iterable[str], addresses: Mapping[str, Sequence[str]]) -> Words:

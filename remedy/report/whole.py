@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
-from remedy.plan import Change, CommandAction, FileAction, Finding, Plan, sha256
+from remedy.plan import Change, CommandAction, FileAction, Plan, sha256
 from remedy.plan.seal import secret_lines
-from remedy.plan.shared import all_but_host
 from remedy.report import folding
 from remedy.report.folding import Specimen
 from remedy.report.plan import KIND_STYLE, render_plan
@@ -129,7 +127,7 @@ def render_body(
     """Return all findings and changes of a plan; ``authorship`` as for ``render_whole``."""
     parts: list[RenderableType] = []
     if plan.findings:
-        parts += [Text("Findings", style="bold"), *_findings(plan.findings), Text("")]
+        parts += [Text("Findings", style="bold"), *_findings(plan), Text("")]
     if plan.changes:
         parts += [Text("Changes", style="bold"), *_changes(plan, authorship), Text("")]
     return Group(*parts)
@@ -158,15 +156,14 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     yield from _unread(plan, "  ")
 
 
-def _findings(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
+def _findings(plan: Plan) -> Iterator[RenderableType]:
     """Yield each finding once, with the hosts of which it is the same but for their own names."""
-    words = folding.own_words(filter(_DIGIT.search, {f.host for f in findings if f.host}), {})
-    texts: dict[tuple[Any, ...], str] = {}
-    for finding in findings:
-        if (key := all_but_host(finding)) not in texts:
-            texts[key] = finding.model_dump_json(exclude={"host"})
+    words = folding.own_words(filter(_DIGIT.search, {f.host for f in plan.findings if f.host}), {})
+    texts = [(part.item.model_dump_json(exclude={"host"}),) for part in plan.shared_findings]
+    kinds, shapes = plan.finding_kinds, ((False,), (True,))
     specimens = (
-        Specimen(f, f.host or "", (f.host is None,), (texts[all_but_host(f)],)) for f in findings
+        Specimen(f, f.host or "", shapes[f.host is None], texts[kinds[id(f)]])
+        for f in plan.findings
     )
     for group in folding.alike(specimens, words):
         alike, first = group.items, group.items[0]
@@ -233,22 +230,24 @@ class _Parts:
     def __init__(self, plan: Plan, authorship: Mapping[tuple[str, str], bool] | None) -> None:
         self._plan = plan
         self._authorship = authorship
-        self._compared: dict[tuple[Any, ...], tuple[str, ...]] = {}
-        self._texts: dict[tuple[Any, ...], str] = {}
+        self._compared: dict[
+            tuple[int, bool | None], tuple[tuple[object, ...], tuple[str, ...]]
+        ] = {}
+        self._texts: dict[int, str] = {}
 
     def of(self, change: Change) -> Specimen[Change]:
         """Return a change as it is compared with those of other hosts: with bytes in place of their digests."""
-        own, key = self._authorship, all_but_host(change)
+        own, key = self._authorship, self._plan.change_kinds[id(change)]
         mark = None if own is None else own.get((change.host, change.id), False)
-        number = change.id if self._plan.purpose else _number(change)
-        if key not in self._compared:
-            self._compared[key] = _compared(change, self._plan)
-        texts = self._compared[key]
-        return Specimen(change, change.host, (mark, number, len(texts)), texts)
+        if (key, mark) not in self._compared:
+            number = change.id if self._plan.purpose else _number(change)
+            texts = _compared(change, self._plan)
+            self._compared[key, mark] = (mark, number, len(texts)), texts
+        return Specimen(change, change.host, *self._compared[key, mark])
 
     def text(self, change: Change) -> str:
         """Return a change as its JSON, without its host and its number."""
-        key = all_but_host(change)
+        key = self._plan.change_kinds[id(change)]
         if key not in self._texts:
             self._texts[key] = change.model_dump_json(exclude={"host", "id"})
         return self._texts[key]

@@ -99,6 +99,8 @@ class ProbeResult:
     @cached_property
     def with_unsettled(self) -> ProbeResult:
         """The same hosts, with those that are about to change as they are now."""
+        if not self.unsettled:
+            return self
         errors = {n: error for n, error in self.errors.items() if n not in self.unsettled}
         states = {**self.fleet.states, **self.unsettled}
         return _result(self.fleet, states, errors, forgotten=self.forgotten)

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Protocol
 from remedy.errors import UsageError
 from remedy.inventory import Inventory
 from remedy.spec import FILE_NAME as SPEC_NAME
-from remedy.spec import SECTIONS, Spec, SpecSection, VerifySpec, load_spec, read_document
+from remedy.spec import (
+    SECTIONS,
+    Spec,
+    SpecSection,
+    SshSpec,
+    VerifySpec,
+    load_spec,
+    read_document,
+)
 from remedy.text import quoted
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
@@ -229,8 +237,7 @@ def open_session(
         UsageError: ``limit`` selects no host, or there is no such remedy.
     """
     inventory = load_inventory(path)
-    beside = path.resolve().parent / SPEC_NAME
-    file = spec or (beside if beside.exists() else None)
+    file = _spec_file(path, spec)
     hosts = inventory.select(limit)
     hearer = progress or Silent()
     activities: list[Activity] = []
@@ -251,6 +258,24 @@ def open_session(
     activities.append(_activity())
     choice = choice or _choose((), ())
     return Session(inventory, loaded, transport, hosts, hearer, activities[0], choice, strict)
+
+
+def ssh_settings(path: Path, spec: Path | None = None) -> SshSpec:
+    """Return how the hosts of an inventory are reached, for whoever needs nothing else of its settings.
+
+    Args:
+        path: the inventory.
+        spec: ``remedy.yaml``; None for the one beside the inventory, where there is one.
+
+    Raises:
+        SpecError: the settings cannot be used.
+    """
+    return _load(_spec_file(path, spec), {}).ssh
+
+
+def _spec_file(path: Path, spec: Path | None) -> Path | None:
+    beside = path.resolve().parent / SPEC_NAME
+    return spec or (beside if beside.exists() else None)
 
 
 def _pieces(modules: Iterable[str], spec: Spec) -> Iterator[Callable[[], object]]:

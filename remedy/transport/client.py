@@ -6,11 +6,15 @@ pyinfra's modules, by ``install``:
 - their client, also that for jump hosts, by ``Client``, whose stages a watch can end;
 - their decision of host keys, by OpenSSH's (``remedy.trust``), also for jump hosts: what ssh_config says of
   strictness counts for neither;
-- paramiko's ``ProxyCommand``: its program gets no terminal to ask at, and its end is noticed.
+- paramiko's ``ProxyCommand``: its program gets no terminal to ask at, and its end is noticed;
+- paramiko's looking ten times a second whether a connection lives that an answer is to come over; where it
+  does not, that is said at once. And its comparing of authentication codes byte by byte, in Python. With
+  thousands of hosts both were a fifth of the work.
 """
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import os
 import select
@@ -19,12 +23,16 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import paramiko
+import paramiko.transport
+import paramiko.util
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
@@ -34,6 +42,8 @@ from remedy.transport.stages import Stage
 from remedy.transport.watch import CURRENT, Watch
 
 _LAST_WORDS = 2_000
+# Seconds after which paramiko looks whether a connection lives, and after which it does so here.
+_OFTEN, _SELDOM = 0.1, 2.0
 # The clients that are connecting in the running greenlet: of a host, and of a jump host on the way to it.
 _connecting: ContextVar[tuple[Client, ...]] = ContextVar("connecting", default=())
 
@@ -176,6 +186,19 @@ class Proxy(paramiko.ProxyCommand):
         return lines[-1] if lines else ""
 
 
+def _patient_threading() -> ModuleType:
+    """Return the module ``threading`` with events that are looked at less often while nothing happens."""
+    usual: Any = threading.Event
+
+    class PatientEvent(usual):  # type: ignore[misc]
+        def wait(self, timeout: float | None = None) -> bool:
+            return bool(super().wait(_SELDOM if timeout == _OFTEN else timeout))
+
+    patient = ModuleType(threading.__name__)
+    vars(patient).update(vars(threading), Event=PatientEvent)
+    return patient
+
+
 def install() -> None:
     """Replace in pyinfra what is named above; may be called twice.
 
@@ -187,6 +210,8 @@ def install() -> None:
         (pyinfra_client, "SSHClient", Client),
         (pyinfra_client, "ProxyCommand", Proxy),
         (pyinfra_client, "get_ssh_config", openssh.ssh_config),
+        (paramiko.transport, "threading", _patient_threading()),
+        (paramiko.util, "constant_time_bytes_eq", hmac.compare_digest),
     ):
         getattr(module, name)
         setattr(module, name, ours)

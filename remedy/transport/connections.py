@@ -178,7 +178,7 @@ class Transport:
         each other.
 
         Args:
-            scripts: by host.
+            scripts: by host; each is looked up once its host is connected, so that it may be written then.
             on_output: is called with each host's output when it is there, while others are still at work; what
                 is returned is then without its text.
             stage: what listeners hear while a host is at it.
@@ -192,17 +192,17 @@ class Transport:
             # Who has heard it wants it no more, and thousands of answers take more room than all else.
             return replace(output, stdout="", stderr="")
 
-        def run_on(name: str, script: Script) -> Output:
+        def run_on(name: str) -> Output:
             self._in_use[name] += 1
             self._at_rest.pop(name, None)
             try:
-                output = self._run_on(name, script, stage)
+                output = self._run_on(name, scripts, stage)
             finally:
                 self._rest(name)
             return delivered(output)
 
         flat, behind = self._divided(scripts)
-        jobs = {name: gevent.spawn(run_on, name, scripts[name]) for name in flat}
+        jobs = {name: gevent.spawn(run_on, name) for name in flat}
         if self._tree is not None and behind:
 
             def deliver(output: Output) -> None:
@@ -253,13 +253,13 @@ class Transport:
         at = f" at its jump host {watch.via}" if watch.via else ""
         self._listen(HostEvent(watch.host, f"waiting: {watch.stage.value}{at}"))
 
-    def _run_on(self, name: str, script: Script, stage: str) -> Output:
+    def _run_on(self, name: str, scripts: Mapping[str, Script], stage: str) -> Output:
         node = self.inventory.node(name)
         started = time.monotonic()
         marks = Marks()
         answer = marked(marks)
         # In a greenlet of its own: what the watch raises there late finds it ended.
-        error = gevent.spawn(self._try, node, script, stage, marks, answer).get()
+        error = gevent.spawn(self._try, node, scripts, stage, marks, answer).get()
         if error is None and (answer.code != 0 or not answer.out.script):
             error = _explain_code(node, answer)
         seconds = time.monotonic() - started
@@ -271,7 +271,12 @@ class Transport:
         return Output(name, out, err, code, seconds, error, time.time_ns())
 
     def _try(
-        self, node: Node, script: Script, stage: str, marks: Marks, answer: CommandAnswer
+        self,
+        node: Node,
+        scripts: Mapping[str, Script],
+        stage: str,
+        marks: Marks,
+        answer: CommandAnswer,
     ) -> RemedyError | None:
         """Run a script on a host and fill ``answer``; return why that did not come to its end."""
         ahead = self._ahead.pop(node.name, None)
@@ -285,6 +290,7 @@ class Transport:
                 error = self._connect(node, watch)
                 if error is not None:
                     return error
+                script = scripts[node.name]
                 self._listen(HostEvent(node.name, stage, seconds=script.deadline))
                 return self._execute(node, watch, script, marks, answer)
         except Overdue as overdue:

@@ -18,7 +18,7 @@ from remedy.transport.failures import explain_stuck
 from remedy.transport.hostkeys import WANTED, KeyProved
 from remedy.transport.refused import KeyRefusedError
 from remedy.transport.watch import Overdue
-from remedy.trust import HostKeys, KeyState, Withdrawal
+from remedy.trust import HostKeys, KeyState, Withdrawal, record
 from remedy.trust.judge import ALGORITHMS
 
 # Of each family a server shows one key, whichever signature of the family is asked for.
@@ -31,11 +31,37 @@ class KeyReader(Transport):
     def read(self, names: Sequence[str]) -> tuple[HostKeys, ...]:
         """Return the keys that each host proves to have, all hosts at once.
 
-        Hosts that are known show one key, the others one of each type that is to be recorded.
+        Hosts that are known show one key, the others one of each type that is to be recorded. Those behind
+        gateways show theirs to these.
         """
-        jobs = [gevent.spawn(self._read, self.inventory.node(name)) for name in names]
-        gevent.joinall(jobs, raise_error=True)
-        return tuple(job.value for job in jobs)
+        flat, behind = self._divided(names)
+        jobs = {name: gevent.spawn(self._read, self.inventory.node(name)) for name in flat}
+        through = self._tree.keys().read(behind) if self._tree is not None and behind else ()
+        gevent.joinall(list(jobs.values()), raise_error=True)
+        found = {host.host: host for host in through}
+        return tuple(found.get(name) or jobs[name].value for name in names)
+
+    def record(self, hosts: Sequence[HostKeys], recorded: list[str]) -> tuple[str, ...]:
+        """Record the keys of hosts, and return in which files.
+
+        Args:
+            hosts: with the keys that were accepted.
+            recorded: gets the name of each host whose keys are recorded; a signal may end this before all are.
+
+        Raises:
+            RemedyError: they cannot be written, or an old key would stay known.
+        """
+        through = [host for host in hosts if host.lines]
+        here = [host for host in hosts if not host.lines]
+        for host in here:
+            record(host)
+            recorded.append(host.host)
+        files = sorted({str(host.server.user_files[0]) for host in here if host.server})
+        on_gateways = (
+            self._tree.keys().record(through) if self._tree is not None and through else ()
+        )
+        recorded += [host.host for host in through]
+        return (*files, *on_gateways)
 
     def _read(self, node: Node) -> HostKeys:
         first = self._ask(node, ())

@@ -6,7 +6,8 @@ inventory says so; a key that changed is replaced only where the user named the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from remedy.errors import RemedyError
 from remedy.trust.certificate import ShownKey
@@ -28,6 +29,8 @@ class HostKeys:
         detail: what else there is to say; "" for nothing.
         error: why it did not answer, or why a jump host before it is not accepted.
         behind: the jump host that has to be known before it can be asked.
+        lines: of a host behind gateways, what goes into the known_hosts of each gateway that lacks it: the
+            name of the host there, and the key.
     """
 
     host: str
@@ -37,6 +40,7 @@ class HostKeys:
     detail: str = ""
     error: RemedyError | None = None
     behind: HostKeys | None = None
+    lines: Mapping[str, Sequence[tuple[str, ShownKey]]] = field(default_factory=dict)
 
     @property
     def fingerprints(self) -> tuple[str, ...]:

@@ -198,3 +198,31 @@ def test_a_command_that_is_killed_leaves_nothing_behind(site: Site) -> None:
     started.wait()
     wait_for(lambda: all(site.cluster.run(n, there).returncode for n in names), 30)
     site.cluster.host("gpu03").must("rm /etc/profile.d/slow.sh /root/.bashrc")
+
+
+@pytest.mark.full
+def test_trust_records_keys_on_the_gateways_that_lack_them(site: Site) -> None:
+    known = "/root/.ssh/known_hosts"
+    gateways = ("gpu01", "gpu02")
+    site.cluster.host("gpu01").must(f": >{known}")
+    assert "remedy trust" in site.remedy("check", "--limit", "gpu03").text
+    recorded = site.remedy("trust", "--yes")
+    assert recorded.code == 0, recorded.text
+    assert f"recorded 2 hosts in {known} on gpu01" in recorded.text
+    assert set(errors(site)) == set()
+    again = site.remedy("trust", "--yes")
+    assert "recorded" not in again.text, again.text
+
+    site.cluster.host("gpu03").must("rm /etc/ssh/ssh_host_*; ssh-keygen -A; systemctl restart ssh")
+    refused = site.remedy("trust", "--yes")
+    assert (refused.code, "the key of gpu03 has changed" in refused.text) == (4, True), refused.text
+    assert "has CHANGED" in errors(site)["gpu03"]
+    replaced = site.remedy("trust", "--yes", "--replace", "gpu03")
+    assert replaced.code == 0, replaced.text
+    assert "on gpu[01-02]" in replaced.text
+    assert set(errors(site)) == set()
+    line = site.cluster.run(
+        "gpu03", "cut -d' ' -f2 /etc/ssh/ssh_host_ed25519_key.pub"
+    ).stdout.strip()
+    for name in gateways:
+        assert site.cluster.run(name, f"grep -c '{line}' {known}").stdout.strip() == "1"

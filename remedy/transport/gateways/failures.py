@@ -67,7 +67,8 @@ def _install(gateway: str, release: str, python: str) -> str:
     place = "/opt/clustershell"
     return (
         f"Install the same release there: ssh {gateway} 'python3 -m venv {place} && {place}/bin/pip install "
-        f"{package}'; and set `ssh: {{gateway_python: {place}/bin/python}}` in remedy.yaml."
+        f"{package}' (Debian has venv in python3-venv); and set `ssh: {{gateway_python: {place}/bin/python}}` "
+        "in remedy.yaml."
     )
 
 
@@ -110,14 +111,14 @@ def explain_ssh(node: Node, gateway: str, errors: str) -> RemedyError:
         return ChangedKeyError(
             f"{at}: the ssh host key that its gateway {gateway} knows has CHANGED: another machine, or "
             "somebody in between",
-            next_step="If the host was replaced, remove its old key there: "
-            f"ssh {gateway} ssh-keygen -R {node.ssh_address}; then record the new one there.",
+            next_step="If the host was replaced, accept its new key there: "
+            f"remedy trust INVENTORY --replace {node.name}",
         )
     if "Host key verification failed" in errors or "host key is known" in errors:
         return HostKeyError(
             f"{at}: its gateway {gateway} does not know the ssh host key",
-            next_step="Compare it on the host's console, and record it in the gateway's known_hosts: "
-            f"ssh -t {gateway} ssh {node.ssh_address}",
+            next_step="Compare it on the host's console, and record it there: "
+            f"remedy trust INVENTORY --limit {node.name}",
         )
     if "Permission denied" in errors or "Too many authentication failures" in errors:
         return UnreachableError(

@@ -27,6 +27,7 @@ from ClusterShell.Worker.Worker import StreamWorker
 
 from remedy.transport.gateways.channel import DoorClient, DoorWorker, GatewayChannel
 from remedy.transport.gateways.decoder import output_of
+from remedy.transport.gateways.options import PLAIN
 from remedy.transport.gateways.wire import (
     TreeEvent,
     TreeRequest,
@@ -40,13 +41,6 @@ from remedy.transport.gateways.worker import ScriptWorker
 TICK = 1.0
 SIGNS = 3
 """Questions without an answer after which ssh gives a connection up (ssh_config(5), ServerAliveCountMax)."""
-
-# No agent, no X11, no port of anybody's, no shared connection: a confirmation has to come over one of its own.
-PLAIN = (
-    *("-oForwardAgent=no", "-oForwardX11=no", "-oClearAllForwardings=yes", "-oControlMaster=no"),
-    *("-oControlPath=none", "-oPermitLocalCommand=no", "-oBatchMode=yes"),
-    "-oStrictHostKeyChecking=yes",
-)
 
 
 class Relay:

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,12 @@ class Routes:
     inventory: Inventory
     routes: tuple[Branch, ...]
 
-    @property
+    @cached_property
     def gateways(self) -> frozenset[str]:
         """The names of all gateways."""
         return frozenset(name for route in self.routes for name in route.gateways)
 
-    @property
+    @cached_property
     def behind(self) -> frozenset[str]:
         """The hosts of the inventory that are reached through gateways."""
         return frozenset(
@@ -69,7 +70,11 @@ class Routes:
 
     def through(self, host: str) -> tuple[str, ...]:
         """Return the gateways to a host."""
-        return next((route.gateways for route in self.routes if host in route.hosts), ())
+        return self._gateways_of.get(host, ())
+
+    @cached_property
+    def _gateways_of(self) -> Mapping[str, tuple[str, ...]]:
+        return {name: route.gateways for route in self.routes for name in route.hosts}
 
     def address(self, name: str) -> str:
         """Return what a host or a gateway is called in the tree."""

@@ -29,6 +29,7 @@ from remedy.transport.gateways.failures import (
     explain_relay,
     explain_stall,
 )
+from remedy.transport.gateways.keys import GatewayKeys
 from remedy.transport.gateways.process import RelayProcess
 from remedy.transport.gateways.routes import ROOT, Routes
 from remedy.transport.gateways.wire import TreeEvent, TreeSettings
@@ -89,6 +90,10 @@ class Tree:
         """Start the processes that speak with gateways, before there is something to ask."""
         for login in {_login(self._routes.inventory.node(name)) for name in self._behind}:
             self._relay(login)
+
+    def keys(self) -> GatewayKeys:
+        """Return what reads and records the host keys of hosts behind gateways."""
+        return GatewayKeys(self._routes, self._spec)
 
     def close(self) -> None:
         """End all channels."""

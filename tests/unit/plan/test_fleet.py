@@ -6,8 +6,8 @@ import pytest
 
 from remedy.plan import Fleet
 from remedy.plan.claimed import interface_addresses
-from remedy.plan.fleet import MOST_ALIKE, ClusterAddress, once_a_fleet, once_alike
-from remedy.values import Unknown
+from remedy.plan.fleet import ClusterAddress, once_a_fleet
+from remedy.values import MOST_ALIKE, Unknown, once_alike
 from tests.unit.build import host_state
 from tests.unit.plan.plan_bench import addressed as fleet
 from tests.unit.plan.plan_bench import with_addresses as host

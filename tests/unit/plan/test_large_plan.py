@@ -253,3 +253,26 @@ def test_the_plan_of_a_first_run_holds_the_block_once(count: int, tmp_path: Path
     assert read_plan(path).digest == large.digest
     # The block has a line a host, in base64; a host's change and findings are those of the others.
     assert path.stat().st_size < 12_000 + 180 * count
+
+
+def test_what_hosts_have_alike_is_the_same_objects_in_a_plan_that_was_made_or_read(
+    tmp_path: Path,
+) -> None:
+    made = make_plan(fleet(LARGE + 20, 1.0), WHEN)
+    for large in (made, read_plan(file_of(made, tmp_path))):
+        assert len(large.changes) >= LARGE + 20
+        assert len({id(change.action) for change in large.changes}) <= len(large.shared_changes)
+        drift = [f for f in large.findings if f.kind is FindingKind.DRIFT]
+        assert len({id(f.evidence) for f in drift}) < LARGE
+
+
+def test_each_change_and_finding_is_known_by_its_kind() -> None:
+    large = plan()
+    for items, kinds, shared in (
+        (large.changes, large.change_kinds, large.shared_changes),
+        (large.findings, large.finding_kinds, large.shared_findings),
+    ):
+        for item in items:
+            kind = shared[kinds[id(item)]]
+            assert item.host in kind.hosts
+            assert kind.item.model_copy(update={"host": item.host}) == item

@@ -42,3 +42,21 @@ def test_closing_ends_what_a_proxy_command_started() -> None:
         "print(gone())"
     )
     assert shown == "-15\nTrue\n"
+
+
+def test_while_something_is_waited_for_a_connection_is_looked_at_seldom() -> None:
+    shown = in_a_process(
+        "import threading, paramiko.transport\n"
+        "waits = []\n"
+        "class Noted(threading.Event):\n"
+        "    def wait(self, timeout=None):\n"
+        "        waits.append(timeout)\n"
+        "        return self.is_set()\n"
+        "threading.Event = Noted\n"
+        "event = client._patient_threading().Event()\n"
+        "print(event.wait(0.1), event.wait(), event.wait(7))\n"
+        "event.set()\n"
+        "print(event.wait(0.1), waits == [client._SELDOM, None, 7, client._SELDOM])\n"
+        "print(paramiko.transport.threading.Event is threading.Event)"
+    )
+    assert shown == "False False False\nTrue True\nFalse\n"

@@ -18,10 +18,10 @@ host = transport._state.inventory.get_host
 class Client:
     def __init__(self, name): self.name = name
     def close(self): closed.append(self.name)
-def run(name, script, stage):
+def run(name, scripts, stage):
     host(name).connected = True
     host(name).connector.client = Client(name)
-    gevent.sleep(script.deadline)
+    gevent.sleep(scripts[name].deadline)
     return Output(name)
 transport._run_on = run
 """

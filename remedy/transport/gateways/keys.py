@@ -1,0 +1,245 @@
+"""Host keys of hosts behind gateways: read and recorded on the gateways, whose ssh has to know them."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import gevent
+from gevent import subprocess as cooperative
+
+from remedy.errors import ChangedKeyError, RemedyError, UnreachableError
+from remedy.inventory import Node
+from remedy.spec import SshSpec
+from remedy.text import clipped, fold, visible
+from remedy.transport.failures import at_host
+from remedy.transport.gateways.asking import (
+    AT_ONCE,
+    FAMILIES,
+    SECONDS,
+    KeyLines,
+    Login,
+    Seen,
+    parse,
+    render_read,
+    render_record,
+)
+from remedy.transport.gateways.failures import explain_ssh
+from remedy.transport.gateways.options import PLAIN
+from remedy.transport.gateways.routes import Routes
+from remedy.trust import HostKeys, KeyState
+
+MOST = 16 << 20
+"""Bytes of what a gateway prints that are read."""
+_SHOWN = 200
+# What somebody has to hear first, of a host that its gateways do not know alike.
+_ORDER = (KeyState.REVOKED, KeyState.CHANGED, KeyState.NEW, KeyState.KNOWN)
+
+Answers = Mapping[str, Seen | RemedyError]
+
+
+class GatewayKeys:
+    """The keys of hosts behind gateways, as each of a host's gateways has them.
+
+    Args:
+        routes: to the hosts.
+        spec: the deadlines.
+    """
+
+    def __init__(self, routes: Routes, spec: SshSpec) -> None:
+        self._routes = routes
+        self._spec = spec
+
+    def read(self, names: Iterable[str]) -> tuple[HostKeys, ...]:
+        """Return the keys that hosts have proved to their gateways, and how these compare them."""
+        every = list(names)
+        answers = self._on_gateways(
+            {name: KeyLines(self._node(name).ssh_address) for name in every}, read=True
+        )
+        return tuple(self._of_host(name, answers[name]) for name in every)
+
+    def record(self, hosts: Iterable[HostKeys]) -> tuple[str, ...]:
+        """Record keys on the gateways that lack them, and return where, in words.
+
+        Raises:
+            RemedyError: a gateway's ssh does not know a host then.
+        """
+        by_gateway: defaultdict[str, dict[str, KeyLines]] = defaultdict(dict)
+        for host in hosts:
+            for gateway, lines in host.lines.items():
+                places = [place for place, _ in lines]
+                replaces = places[0] if host.state is KeyState.CHANGED else ""
+                address = self._node(host.host).ssh_address
+                by_gateway[gateway][host.host] = KeyLines(address, lines, replaces)
+        files: defaultdict[str, list[str]] = defaultdict(list)
+        for gateway, answers in self._each(by_gateway, read=False).items():
+            for name, seen in answers.items():
+                if isinstance(seen, RemedyError):
+                    raise seen
+                if seen.state is not KeyState.KNOWN:
+                    raise self._not_recorded(name, gateway, seen)
+                if gateway not in files[seen.file]:
+                    files[seen.file].append(gateway)
+        return tuple(f"{visible(file)} on {fold(on)}" for file, on in files.items())
+
+    def _node(self, name: str) -> Node:
+        return self._routes.inventory.node(name)
+
+    # -- deciding -----------------------------------------------------------------------------------
+
+    def _of_host(self, name: str, answers: Answers) -> HostKeys:
+        """Return what the gateways of a host say of it together."""
+        known = {
+            gateway: answer
+            for gateway, answer in answers.items()
+            if isinstance(answer, Seen) and answer.state is not KeyState.SILENT
+        }
+        if not known:
+            return HostKeys(name, KeyState.SILENT, error=self._silent(name, answers))
+        if _disagree(known.values()):
+            return HostKeys(name, KeyState.SILENT, error=self._disagreeing(name, known))
+        states = {answer.state for answer in known.values()}
+        state = next(state for state in _ORDER if state in states)
+        lacking = {gateway: answer.lines for gateway, answer in known.items() if answer.lines}
+        if state in (KeyState.NEW, KeyState.CHANGED) and not lacking:
+            return HostKeys(name, KeyState.SILENT, error=self._no_key(name, known))
+        keys = {key.fingerprint: key for lines in lacking.values() for _, key in lines}
+        detail = f"to {fold(lacking or known)}"
+        if missed := [gateway for gateway in answers if gateway not in known]:
+            detail += f"; {fold(missed)} did not reach it"
+        recorded = {} if state is KeyState.REVOKED else lacking
+        return HostKeys(name, state, keys=tuple(keys.values()), detail=detail, lines=recorded)
+
+    def _silent(self, name: str, answers: Answers) -> RemedyError:
+        gateway, first = next(iter(answers.items()))
+        if isinstance(first, RemedyError):
+            return first
+        return explain_ssh(self._node(name), gateway, first.message)
+
+    def _no_key(self, name: str, known: Mapping[str, Seen]) -> RemedyError:
+        gateway = next(iter(known))
+        return UnreachableError(
+            f"{at_host(self._node(name))}: its key could not be read through {fold(known)}",
+            next_step=f"See why: ssh {gateway} ssh -v {self._node(name).ssh_address} true",
+        )
+
+    def _disagreeing(self, name: str, known: Mapping[str, Seen]) -> RemedyError:
+        said = "; ".join(
+            f"{gateway}: {', '.join(key.fingerprint for _, key in seen.lines)}"
+            for gateway, seen in known.items()
+            if seen.lines
+        )
+        return ChangedKeyError(
+            f"{at_host(self._node(name))}: its gateways see different ssh host keys ({said}): somebody is in "
+            "between, or two machines have that address; nothing was recorded",
+            next_step="Compare them on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",
+        )
+
+    def _not_recorded(self, name: str, gateway: str, seen: Seen) -> RemedyError:
+        if seen.state is KeyState.SILENT:
+            said = clipped(visible(seen.message.strip()), _SHOWN)
+            return RemedyError(
+                f"{name}: its key was not recorded on {gateway}: {said}",
+                next_step=f"Record it there by hand: ssh -t {gateway} ssh {self._node(name).ssh_address}",
+            )
+        return explain_ssh(self._node(name), gateway, seen.message)
+
+    # -- asking -------------------------------------------------------------------------------------
+
+    def _on_gateways(
+        self, entries: Mapping[str, KeyLines], *, read: bool
+    ) -> dict[str, dict[str, Seen | RemedyError]]:
+        """Ask all gateways of each host, and return what each says, by host and gateway."""
+        by_gateway: defaultdict[str, dict[str, KeyLines]] = defaultdict(dict)
+        for name, entry in entries.items():
+            for gateway in self._routes.through(name):
+                by_gateway[gateway][name] = entry
+        answers = self._each(by_gateway, read=read)
+        return {name: {g: answers[g][name] for g in self._routes.through(name)} for name in entries}
+
+    def _each(
+        self, by_gateway: Mapping[str, Mapping[str, KeyLines]], *, read: bool
+    ) -> dict[str, Mapping[str, Seen | RemedyError]]:
+        jobs = {
+            g: gevent.spawn(self._ask, g, entries, read=read) for g, entries in by_gateway.items()
+        }
+        gevent.joinall(list(jobs.values()), raise_error=True)
+        return {gateway: job.value for gateway, job in jobs.items()}
+
+    def _ask(
+        self, gateway: str, entries: Mapping[str, KeyLines], *, read: bool
+    ) -> dict[str, Seen | RemedyError]:
+        """Return what one gateway says of hosts, or why it says nothing."""
+        logins: defaultdict[Login, list[str]] = defaultdict(list)
+        for name in entries:
+            node = self._node(name)
+            user = str(node.data.get("ssh_user") or "")
+            logins[Login(user, node.ssh_port, self._spec.connect)].append(name)
+        answers: dict[str, Seen | RemedyError] = {}
+        for login, names in logins.items():
+            nonce = secrets.token_hex(16)
+            asked = [entries[name] for name in names]
+            addresses = [entry.address for entry in asked]
+            render = partial(render_read, addresses) if read else partial(render_record, asked)
+            text, words = self._run(self._way(gateway, login), render(login, nonce), len(names))
+            seen = parse(text, addresses, nonce)
+            for name, address in zip(names, addresses, strict=True):
+                known = None if seen is None else seen.get(address)
+                answers[name] = known or self._unreached(name, gateway, words)
+        return answers
+
+    def _run(self, way: list[str], script: str, hosts: int) -> tuple[str, str]:
+        """Run a script on a gateway; return what it printed, and its errors."""
+        rounds = -(-hosts // AT_ONCE)
+        seconds = self._spec.reach + rounds * SECONDS * (1 + len(FAMILIES))
+        if shutil.which("ssh") is None:
+            return "", "there is no ssh on this machine (openssh-client)"
+        try:
+            done = cooperative.run(
+                way,
+                input=script.encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "", f"no answer within {seconds:.0f} s"
+        out, err = (
+            text[:MOST].decode("utf-8", "backslashreplace") for text in (done.stdout, done.stderr)
+        )
+        return out, err
+
+    def _way(self, gateway: str, login: Login) -> list[str]:
+        """Return the command that runs what it reads on a gateway, through those that it stands behind."""
+        alive = [f"-oConnectTimeout={self._spec.connect:.0f}", "-oServerAliveInterval=10"]
+        outer = self._routes.through(gateway)
+        if not outer:
+            *words, address = self._routes.door(gateway)
+            return ["ssh", *PLAIN, *alive, *words, "--", address, "sh -s"]
+        inner = shlex.join(["ssh", *PLAIN, *alive])
+        address = self._routes.address(gateway)
+        command = f"{inner} {login.words} -- {shlex.quote(address)} 'sh -s'"
+        return [*self._way(outer[0], login)[:-1], command]
+
+    def _unreached(self, name: str, gateway: str, words: str) -> RemedyError:
+        lines = words.strip().splitlines()
+        last = clipped(visible(lines[-1]), _SHOWN) if lines else "it printed nothing"
+        return UnreachableError(
+            f"{at_host(self._node(name))}: its gateway {gateway} says nothing of its keys: {last}",
+            next_step=f"Does the gateway answer, with this machine's keys? ssh {gateway} true",
+        )
+
+
+def _disagree(seen: Iterable[Seen]) -> bool:
+    """Say whether a host has shown different keys of one type."""
+    kinds: defaultdict[str, set[str]] = defaultdict(set)
+    for answer in seen:
+        for _, key in answer.lines:
+            kinds[key.kind].add(key.fingerprint)
+    return any(len(fingerprints) > 1 for fingerprints in kinds.values())
