@@ -7,6 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from remedy.verify.isolate.model import Fault, TestResult
 
+# Where the largest part is no more than a quarter of all, two halves are tested: one that fails tells more.
+QUARTER = 4
+# Where it is so much of all already, little is left to prove, and that can wait while hunts go on.
+MOSTLY = 0.8
+
 
 class Evidence:
     """The results, and for each host those that it is known to work with.
@@ -45,6 +50,10 @@ class Evidence:
         mask = self.mask(hosts)
         return all(mask & ~self.fine[self.place[host]] == 0 for host in hosts)
 
+    def unseen(self, host: str) -> int:
+        """Count the hosts with which one has not been seen to work yet."""
+        return len(self.hosts) - self.fine[self.place[host]].bit_count()
+
     def partners(self, host: str) -> list[str]:
         """List the good hosts, those far away from one first: they share little with it."""
         half = (self.place[host] + len(self.hosts) // 2) % len(self.hosts)
@@ -64,6 +73,23 @@ class Evidence:
             best = max(best, common, key=len)
         return [host for host in among if host in best]
 
+    def line(self, hosts: Sequence[str], taken: Collection[str]) -> tuple[list[str], int]:
+        """Put a group in the order of a hunt.
+
+        Args:
+            hosts: the group.
+            taken: hosts that other hunts are after.
+
+        Returns:
+            the hosts, and how many at the beginning are known to work together: where nothing is known, a good
+            host that the hunt keeps for itself.
+        """
+        begin = self.largest_fine(hosts)
+        if not begin:
+            begin = [host for host in self.partners(hosts[0]) if host not in taken][:1]
+        first = set(begin)
+        return [*begin, *(host for host in hosts if host not in first)], len(begin)
+
     def parts(self, among: Sequence[str]) -> list[tuple[str, ...]]:
         """Split hosts into parts each of which is known to work, the largest first where there is a choice."""
         parts = []
@@ -81,6 +107,32 @@ class Evidence:
             parts.append(tuple(part))
             remaining = [host for host in remaining if host not in set(part)]
         return parts
+
+    def meanwhile(
+        self, among: Sequence[str], apart: Collection[frozenset[str]], *, several: bool
+    ) -> list[list[str]]:
+        """Form groups of hosts that nobody is after while hunts go on.
+
+        Args:
+            among: the hosts. Good ones are tested apart from others, so that what fails is a host or a pair.
+            apart: pairs that must not meet.
+            several: whether several hunts go on.
+        """
+        good = self.unproven([host for host in among if self.good(host)], apart)
+        if several:
+            good = [part for group in good for part in self._portioned(group)]
+        return [*good, *self.unproven([host for host in among if not self.good(host)], apart)]
+
+    def _portioned(self, among: Sequence[str]) -> list[list[str]]:
+        """How good hosts are tested while several hunts go on: in halves, together, or not yet."""
+        parts = self.parts(among)
+        largest = len(parts[0])
+        if QUARTER * largest > len(among):
+            return [list(among)] if largest < MOSTLY * len(among) else []
+        middle = len(parts) // 2
+        return [
+            [host for part in half for host in part] for half in (parts[:middle], parts[middle:])
+        ]
 
     def unproven(
         self, among: Collection[str], apart: Collection[frozenset[str]], *, filled: bool = False
@@ -188,3 +240,22 @@ def suspects_of(result: TestResult) -> dict[str, frozenset[str]]:
         suspects.add(most)
         unexplained = [way for way in unexplained if most not in way]
     return {host: frozenset(partners.get(host, ())) for host in sorted(suspects)}
+
+
+def new_suspects(
+    result: TestResult, followed: dict[str, frozenset[str]], evidence: Evidence
+) -> dict[str, frozenset[str]]:
+    """Find the hosts that a failed group named and that were not followed up for it before.
+
+    Args:
+        result: of the group.
+        followed: whom each named host was followed up with; what is new is added.
+        evidence: of who is good.
+    """
+    suspects = {}
+    for host, hinted in suspects_of(result).items():
+        fresh = hinted - followed.get(host, frozenset())
+        if fresh or (host not in followed and not evidence.good(host)):
+            suspects[host] = fresh
+            followed[host] = followed.get(host, frozenset()) | fresh
+    return suspects

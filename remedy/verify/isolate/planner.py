@@ -2,13 +2,18 @@
 
 1. The whole fleet. Green: done, with one test.
 2. Hosts that the failed test itself named are left out, and the rest is tested.
-3. Otherwise the rest is screened in groups, all at once, and a hunt starts in each group that fails.
+3. Otherwise both halves of the rest. If one fails, a hunt goes on in it alone, with wide steps. If both do
+   there are several faults: all is screened in groups, and a hunt starts in each that fails (``narrow``).
 4. Where each host of a group that fails is good, what is broken is a pair: it is sought by halving both of its
    sides at once, and in several places at the same time (``pairs``).
 5. What nobody is after any more is tested together, also while hunts go on: a second broken pair shows early.
+   Where a single fault shows it joins the tests of the one hunt instead (``company``).
    So until every two hosts that are not accused were once in a group that worked. Only then is nothing left.
 6. Nobody is accused by a single test: what a hunt ends with is looked at again (``review``). Where tests
    contradict each other, since one of them ended the wrong way, all begins anew but for what was found.
+
+Halves first, and not sixteen groups: a broken pair is known a round earlier, by half the tests. Hosts would be
+known one to three rounds earlier by groups, a single one by a third more tests.
 
 The tests of a round have no host in common, so that they run at the same time without disturbing each other.
 """
@@ -17,27 +22,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise
 
 from remedy.verify.isolate.accused import Accused
-from remedy.verify.isolate.evidence import Evidence, suspects_of
+from remedy.verify.isolate.company import joined, untried
+from remedy.verify.isolate.evidence import Evidence, new_suspects
 from remedy.verify.isolate.hunt import (
+    WIDE,
     Question,
     Reply,
     Span,
     Steps,
     accuse,
-    hunt,
     links_between,
     recheck,
 )
 from remedy.verify.isolate.model import Fault, Test, TestResult
+from remedy.verify.isolate.narrow import hunt
 from remedy.verify.isolate.pairs import between
 from remedy.verify.isolate.review import again_broken, failed_with, review, settled
-from remedy.verify.isolate.steps import Active, Begin, End, in_turn
+from remedy.verify.isolate.steps import Active, Begin, End, going_on, in_turn, portions
 
-# Groups of the first screening: enough that five faults among 232 hosts mostly fall into different ones, and
-# few enough that a single fault is not paid for with many tests.
+# A fleet that fails is tested in so many parts first, at once.
+HALVES = 2
+# Groups where both halves fail: enough that five faults among 232 hosts mostly fall into different ones, and
+# few enough that a single one is not paid for with many tests.
 SCREEN = 16
 SMALLEST = 4
 # Hunts that may end without a fault before the trouble is called one that comes and goes.
@@ -77,8 +85,10 @@ class Isolation:
         self._asked: dict[Test, tuple[Active, Question] | None] = {}
         self._doubted: dict[str, frozenset[str]] = {}
         self._followed: dict[str, frozenset[str]] = {}
-        self._to_screen = False
+        self._to_screen = 0
         self._screened = False
+        self._width = WIDE
+        self._several = False
         self._sought = 0
         self._vain = 0
         self._anew = 0
@@ -109,9 +119,10 @@ class Isolation:
         self._asked = {}
         while not self._asked and not self.unexplained:
             self._take_up_doubted()
-            if not self._hunts and self._screened:
+            if not self._hunts and self._screened and not self._to_screen:
                 self._take_up_failed()
             busy = self._ask_hunts()
+            busy |= self._invite(busy)
             for test in self._pool(busy):
                 self._asked[test] = None
             if self._asked:
@@ -129,17 +140,27 @@ class Isolation:
         self.rounds += 1
         if self.rounds >= ROUNDS:
             self.unexplained = COMES_AND_GOES
-        failed = []
+        results = [*results]
         for result in results:
             self._results.append(result)
             self._evidence.add(result)
+        good = sum(map(self._evidence.good, self.hosts))
+        hunts = going_on(results, self._asked, self._hunts)
+        self._several |= hunts > 1 or bool(self.faults)
+        self._width = min(WIDE, good) // hunts
+        failed = []
+        for result in results:
             asked = self._asked.get(result.test)
             if asked is not None:
                 active, ask = asked
-                partner = set(result.test.hosts) - set(ask.hosts)
+                partner = set(result.test.hosts).difference(ask.hosts) if ask.partner else ()
                 self._reply(active, ask, Reply(result.passed, result, next(iter(partner), None)))
             elif not result.passed:
                 failed.append(result)
+        halves = [result for result in results if result.test.purpose == "screen"]
+        groups = min(self._screen, len(self._free_hosts(set())) // SMALLEST)
+        if len(halves) == HALVES < groups and not any(half.passed for half in halves):
+            self._to_screen, failed = groups, []
         for result in failed:
             self._look_into(result)
 
@@ -149,27 +170,17 @@ class Isolation:
         if result.test.purpose == "seek":
             return
         if len(self.hosts) == 2:
-            self._start(lambda _: links_between(*hosts), hosts)
+            self._start(partial(links_between, *hosts), hosts)
             return
         if result.test.purpose in ("fleet", "rest"):
-            suspects = self._new_suspects(result)
+            suspects = new_suspects(result, self._followed, self._evidence)
             if suspects and 2 * (len(suspects) + len(self._doubted)) < len(self.hosts):
                 self._doubted |= suspects
                 return
-            if not self._screened and len(hosts) >= 2 * SMALLEST:
-                self._to_screen = True
+            if not self._screened and len(hosts) >= HALVES * SMALLEST:
+                self._to_screen = HALVES
                 return
         self._hunt(hosts)
-
-    def _new_suspects(self, result: TestResult) -> dict[str, frozenset[str]]:
-        """Hosts that a failed group named and that were not followed up for it before."""
-        suspects = {}
-        for host, hinted in suspects_of(result).items():
-            fresh = hinted - self._followed.get(host, frozenset())
-            if fresh or (host not in self._followed and not self._evidence.good(host)):
-                suspects[host] = fresh
-                self._followed[host] = self._followed.get(host, frozenset()) | fresh
-        return suspects
 
     def _take_up_failed(self) -> None:
         """Hunt in the smallest group that failed and that no fault explains yet."""
@@ -202,27 +213,17 @@ class Isolation:
         self._hunted.add(tuple(hosts))
         parts = self._evidence.parts(hosts) if all(map(self._evidence.good, hosts)) else ()
         if len(parts) > 1:
-            self._begin(partial(between, parts), hosts)
+            whole = len(hosts) == len(self.hosts)
+            self._begin(partial(between, parts, whole=whole), hosts)
         else:
-            line, known = self._line(hosts)
-            self._start(lambda span: hunt(line, known, span), line)
-
-    def _line(self, hosts: Sequence[str]) -> tuple[list[str], int]:
-        """A group in the order of a hunt, and how many at its beginning are known to work together."""
-        begin = self._evidence.largest_fine(hosts)
-        if not begin:
-            # A good host that the hunt keeps for itself.
-            taken = self._spans()
-            taken |= self._accused.hosts
-            begin = [h for h in self._evidence.partners(hosts[0]) if h not in taken][:1]
-        first = set(begin)
-        return [*begin, *(h for h in hosts if h not in first)], len(begin)
+            line, known = self._evidence.line(hosts, self._spans() | self._accused.hosts)
+            self._begin(partial(hunt, line, known), line)
 
     def _start(
-        self, begin: Callable[[Span], Steps], hosts: Iterable[str], *, sure: bool = True
+        self, steps: Callable[[], Steps], hosts: Iterable[str], *, sure: bool = True
     ) -> None:
         """Begin a hunt that asks one question a round."""
-        self._begin(lambda span: in_turn(begin(span)), hosts, sure=sure)
+        self._begin(lambda _: in_turn(steps()), hosts, sure=sure)
 
     def _begin(
         self, begin: Begin, hosts: Iterable[str], *, sure: bool = True, last: bool = False
@@ -242,6 +243,7 @@ class Isolation:
     def _step(self, active: Active, replies: Sequence[Reply] | None) -> None:
         """Let a hunt ask again, or take what it ended with."""
         try:
+            active.span.width, active.span.joined = self._width, not self._several
             active.asks = next(active.steps) if replies is None else active.steps.send(replies)
             active.replies = {}
         except StopIteration as end:
@@ -328,25 +330,39 @@ class Isolation:
         known = [host for host in good if host not in used]
         reserved = {h for rival in self._hunts if rival is not active for h in rival.span.hosts}
         free = [host for host in known if host not in reserved] or known
-        return next((host for host in free if host not in ask.avoid), next(iter(free), None))
+        free = [host for host in free if host not in ask.avoid] or free
+        # One that has least to prove itself: all others can be tested together meanwhile.
+        return min(free, key=self._evidence.unseen, default=None)
+
+    def _free_hosts(self, busy: set[str]) -> list[str]:
+        """The hosts that nobody is after."""
+        out = self._accused.hosts | set(self._doubted) | busy
+        return [host for host in self.hosts if host not in out]
+
+    def _invite(self, busy: set[str]) -> set[str]:
+        """Let free hosts join the tests of the only hunt; returns who does."""
+        if self._several or len(self._hunts) != 1:
+            return set()
+        free = [host for host in self._free_hosts(busy) if self._evidence.good(host)]
+        tests = {test: asked[1] for test, asked in self._asked.items() if asked is not None}
+        more = joined(tests, free, self._evidence)
+        self._asked = {more.get(test, test): asked for test, asked in self._asked.items()}
+        return {host for test in more.values() for host in test.hosts}
 
     def _pool(self, busy: set[str]) -> list[Test]:
         """Tests of the hosts that nobody is after."""
-        accused = self._accused.hosts
-        out = accused | set(self._doubted) | busy
-        free = [host for host in self.hosts if host not in out]
+        free = self._free_hosts(busy)
         if self._to_screen:
-            self._to_screen, self._screened = False, True
-            count = max(2, min(self._screen, len(free) // SMALLEST))
-            edges = [len(free) * number // count for number in range(count + 1)]
-            groups = [free[a:b] for a, b in pairwise(edges)]
-            return [Test(tuple(group), "screen") for group in groups if len(group) > 1]
-        if self._hunts and not all(ask.purpose == "links" for h in self._hunts for ask in h.open):
-            reserve = [host for host in free if self._evidence.good(host)][
-                : RESERVE * len(self._hunts)
-            ]
+            count, self._to_screen, self._screened = self._to_screen, 0, True
+            return [Test(part, "screen") for part in portions(free, count) if len(part) > 1]
+        hunting = sum(not active.last for active in self._hunts)
+        if hunting > 1:
+            reserve = [host for host in free if self._evidence.good(host)][: RESERVE * hunting]
             free = [host for host in free if host not in reserve]
-        groups = self._evidence.unproven(free, self._accused.pairs, filled=not self._hunts)
+        if hunting:
+            groups = self._evidence.meanwhile(free, self._accused.pairs, several=hunting > 1)
+        else:
+            groups = self._evidence.unproven(free, self._accused.pairs, filled=not self._hunts)
         return [
             Test(tuple(sorted(g, key=self._evidence.place.__getitem__)), "rest") for g in groups
         ]
@@ -357,7 +373,7 @@ class Isolation:
             return
         for suspect, hinted in self._doubted.items():
             self._start(
-                partial(_on_accusation, suspect, sorted(hinted), self.hosts), (suspect,), sure=False
+                partial(accuse, suspect, sorted(hinted), self.hosts), (suspect,), sure=False
             )
         self._doubted = {}
 
@@ -371,25 +387,12 @@ class Isolation:
             if doubts is not None and fault not in self._rechecked:
                 self._rechecked.add(fault)
                 self._accused.withdraw(fault)
-                self._start(partial(_on_recheck, fault, doubts), fault.hosts, sure=False)
+                self._start(partial(recheck, fault, doubts), fault.hosts, sure=False)
         return bool(self._hunts)
 
     def _seek(self) -> None:
         """Try pairs, in the hope of two hosts that work together; without any, no fault can be located."""
         self._sought += 1
-        tried = {frozenset(r.test.hosts) for r in self._evidence.failed if len(r.test.hosts) == 2}
         free = [host for host in self.hosts if host not in self._accused.hosts]
-        while free:
-            first = free.pop(0)
-            second = next((host for host in free if frozenset((first, host)) not in tried), None)
-            if second is not None:
-                free.remove(second)
-                self._asked[Test((first, second), "seek")] = None
-
-
-def _on_accusation(suspect: str, hinted: Sequence[str], everybody: Sequence[str], _: Span) -> Steps:
-    return accuse(suspect, hinted, everybody)
-
-
-def _on_recheck(fault: Fault, doubts: Sequence[str], _: Span) -> Steps:
-    return recheck(fault, doubts)
+        for pair in untried(free, self._evidence.failed):
+            self._asked[Test(pair, "seek")] = None

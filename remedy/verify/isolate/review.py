@@ -24,12 +24,12 @@ def settled(fault: Fault, evidence: Evidence) -> bool:
     """Say whether enough tests of two hosts speak for an accusation.
 
     Args:
-        fault: the accusation. A host failed with several partners; a pair several times, or with the direction
-            in which nobody answered, which no test says by mistake.
+        fault: the accusation. A host failed with several that are good; a pair several times, or with the
+            direction in which nobody answered, which no test says by mistake.
         evidence: the tests so far.
     """
     if fault.is_host:
-        return len(failed_with(fault.hosts[0], evidence)) >= ENOUGH
+        return sum(map(evidence.good, failed_with(fault.hosts[0], evidence))) >= ENOUGH
     own = [result for result in evidence.failed if set(result.test.hosts) == set(fault.hosts)]
     return len(own) >= ENOUGH or any(
         result.test.purpose == "links" and result.unanswered for result in own

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from remedy.verify.isolate.hunt import Question, Reply, Span, Steps
-from remedy.verify.isolate.model import Fault
+from remedy.verify.isolate.model import Fault, Test, TestResult
 
 Begin = Callable[[Span], "SideBySide"]
 """Begins a hunt."""
@@ -50,3 +51,27 @@ class Active:
     def open(self) -> list[Question]:
         """The questions that have no reply yet."""
         return [ask for ask in self.asks if ask not in self.replies]
+
+
+def going_on(
+    results: Collection[TestResult],
+    asked: Mapping[Test, tuple[Active, Question] | None],
+    hunts: Sequence[Active],
+) -> int:
+    """Return how many hunts there will be in the next round, one at least.
+
+    Args:
+        results: of this round. Each larger group that failed is a hunt in the next one.
+        asked: which hunt asked for which test.
+        hunts: all that go on; those of which nothing failed go on as they are.
+    """
+    failed = [result for result in results if not result.passed]
+    ended = {id(hunt[0]) for result in failed if (hunt := asked.get(result.test))}
+    count = sum(len(result.test.hosts) > 2 for result in failed)
+    return max(1, count + sum(id(hunt) not in ended for hunt in hunts))
+
+
+def portions(hosts: Sequence[str], count: int) -> list[tuple[str, ...]]:
+    """Split hosts into so many parts of neighbours, all about as large."""
+    edges = [len(hosts) * number // count for number in range(count + 1)]
+    return [tuple(hosts[begin:end]) for begin, end in pairwise(edges)]

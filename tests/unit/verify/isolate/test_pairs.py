@@ -15,7 +15,7 @@ from benchmarks.simulated import SimulatedFleet, fleet
 from remedy.verify.isolate.evidence import Evidence
 from remedy.verify.isolate.hunt import Question, Reply, Span
 from remedy.verify.isolate.model import Fault, Test, TestResult
-from remedy.verify.isolate.pairs import MOST, Cross, across, between
+from remedy.verify.isolate.pairs import LAST, MOST, Cross, across, between
 from remedy.verify.isolate.planner import Isolation
 from remedy.verify.isolate.steps import Begin, SideBySide
 
@@ -33,16 +33,19 @@ class Held:
         found: the faults that they ended with.
         rounds: how many rounds were held.
         most: tests of a single hunt in a round, at most.
+
+    Args:
+        joined: whether others join its tests.
     """
 
-    def __init__(self, begin: Begin, *faults: Fault) -> None:
+    def __init__(self, begin: Begin, *faults: Fault, joined: bool = False) -> None:
         simulated = SimulatedFleet(HOSTS, faults)
         self.found: set[Fault] = set()
         self.rounds = self.most = 0
         waiting = [begin]
         running: list[tuple[SideBySide, Sequence[Question]]] = []
         while waiting or running:
-            steps = [begin(Span()) for begin in waiting]
+            steps = [begin(Span(joined=joined)) for begin in waiting]
             replies: list[Sequence[Reply] | None] = [None] * len(steps)
             for hunt, asked in running:
                 steps.append(hunt)
@@ -66,15 +69,15 @@ class Held:
         return Reply(result.passed, result)
 
 
-@given(st.integers(1, 32), st.integers(1, 32), st.data())
+@given(st.integers(1, 32), st.integers(1, 32), st.booleans(), st.data())
 def test_a_pair_across_two_groups_is_found_by_halving_both(
-    left: int, right: int, data: st.DataObject
+    left: int, right: int, joined: bool, data: st.DataObject
 ) -> None:
     cross = Cross(HOSTS[:left], HOSTS[32 : 32 + right])
     broken = pair(data.draw(st.sampled_from(cross.near)), data.draw(st.sampled_from(cross.far)))
-    held = Held(lambda span: across([cross], span), broken)
+    held = Held(lambda span: across([cross], span), broken, joined=joined)
     assert held.found == {broken}
-    assert held.most <= 2 * MOST
+    assert held.most <= (LAST + 2 if joined else 2 * MOST)
     # One more where tests of several places are put together.
     assert held.rounds <= ceil(log2(max(left, right))) + 4
 
@@ -104,12 +107,64 @@ def test_groups_that_work_together_after_all_hold_no_pair() -> None:
 @given(st.integers(1, 9), st.integers(1, 9))
 def test_halves_are_tested_now_or_left_and_never_both(left: int, right: int) -> None:
     cross = Cross(HOSTS[:left], HOSTS[32 : 32 + right])
-    direct, crosswise = cross.halved()
-    covered = [p for part in (*direct, *crosswise) for p in product(part.near, part.far)]
+    first, second, left_over = cross.halved(joined=False)
+    covered = [p for part in (*first, *second, *left_over) for p in product(part.near, part.far)]
     assert sorted(covered) == sorted(product(cross.near, cross.far))
-    for group in (direct, crosswise):
+    for group in ([*first, *second], left_over):
         taken = [host for part in group for host in part.hosts]
         assert len(taken) == len(set(taken))
+
+
+def asked_in_turn(cross: Cross, *passed: bool, joined: bool = True) -> list[Sequence[Question]]:
+    """The questions of each round where the groups of a round pass or fail together."""
+    steps = across([cross], Span(joined=joined))
+    rounds = [next(steps)]
+    for works in passed:
+        replies = [
+            Reply(works, TestResult(Test(question.hosts, question.purpose), works))
+            for question in rounds[-1]
+        ]
+        rounds.append(steps.send(replies))
+    return rounds
+
+
+def test_those_who_join_are_seen_with_both_sides_of_the_first_place_that_is_left() -> None:
+    near, far = HOSTS[:4], HOSTS[32:36]
+    few, last, crosswise = asked_in_turn(Cross(near, far), True, True)
+    assert [(q.hosts, q.wanted) for q in few] == [
+        ((*near[:2], *far[:2]), near[:2]),
+        ((*near[2:], *far[2:]), far[2:]),
+    ]
+    # The first place has nothing to prove; of the second one half is tested with those who join.
+    alone = [question.hosts for question in last if not question.wanted]
+    assert alone == [(near[0], far[2]), (near[2], far[0]), (near[1], far[3])]
+    (joined,) = [question for question in last if question.wanted]
+    assert joined.hosts == joined.wanted == (near[3], far[1])
+    # What nobody else has to be seen with is tested alone, and the others together.
+    alone = [question.hosts for question in crosswise if not question.wanted]
+    assert alone == [(near[0], far[3]), (near[1], far[2])]
+    (joined,) = [question for question in crosswise if question.wanted]
+    assert joined.hosts == joined.wanted == (near[2], far[1], near[3], far[0])
+
+
+def test_beside_other_hunts_nobody_is_wanted() -> None:
+    for asked in asked_in_turn(Cross(HOSTS[:4], HOSTS[32:36]), True, True, joined=False):
+        assert not any(question.wanted for question in asked)
+
+
+def test_a_pair_that_failed_together_with_others_is_tested_alone() -> None:
+    one, other = HOSTS[0], HOSTS[32]
+    steps = across([Cross(HOSTS[:2], HOSTS[32:34])], Span(joined=True))
+    first, joined = next(steps)
+    assert (first.wanted, joined.wanted) == ((), (HOSTS[1], HOSTS[33]))
+    passed = Reply(True, TestResult(Test(first.hosts, "links"), True))
+    larger = Test((*joined.hosts, one), "cross")
+    (alone,) = steps.send([passed, Reply(False, TestResult(larger, False))])
+    assert (alone.hosts, alone.purpose) == (joined.hosts, "links")
+    with pytest.raises(StopIteration) as end:
+        steps.send([Reply(False, TestResult(Test(alone.hosts, "links"), False))])
+    assert end.value.value == [Fault((HOSTS[1], HOSTS[33]))]
+    assert other in first.hosts
 
 
 def isolated(nodes: int, pairs: int, seed: int) -> Isolation:
@@ -121,9 +176,9 @@ def isolated(nodes: int, pairs: int, seed: int) -> Isolation:
     return isolation
 
 
-@pytest.mark.parametrize(("nodes", "pairs", "usual", "most"), [(0, 1, 12, 15), (3, 2, 24, 34)])
+@pytest.mark.parametrize(("nodes", "pairs", "usual", "most"), [(0, 1, 10.5, 12), (3, 2, 20, 30)])
 def test_pairs_of_232_hosts_are_found_in_few_rounds(
-    nodes: int, pairs: int, usual: int, most: int
+    nodes: int, pairs: int, usual: float, most: int
 ) -> None:
     rounds = [isolated(nodes, pairs, seed).rounds for seed in range(20)]
     assert median(rounds) <= usual

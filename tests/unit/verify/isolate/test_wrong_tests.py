@@ -73,8 +73,8 @@ def test_a_host_that_works_by_mistake_once_is_no_broken_pair() -> None:
     """Its first group works though it is broken, so that each way to it looks like the broken one."""
     hosts = fleet(64, 0).hosts
     simulated = SimulatedFleet(hosts, (Fault((hosts[5],)),))
-    # The whole fleet is test 0; its group, the second of the screen, is test 2.
-    isolation = isolate(simulated, frozenset((2,)))
+    # The whole fleet is test 0; its half is test 1.
+    isolation = isolate(simulated, frozenset((1,)))
     assert isolation.faults == [Fault((hosts[5],))]
     assert not isolation.unexplained
 
@@ -101,9 +101,11 @@ def evidence(*results: tuple[str, bool]) -> Evidence:
     [
         ([("ab", False)], False),
         ([("ab", False), ("ab", False)], False),
-        ([("ab", False), ("ac", False)], True),
-        ([("ab", False), ("abc", False)], False),
-        ([("ab", False), ("cd", False)], False),
+        ([("ab", False), ("ac", False), ("bcd", True)], True),
+        # Of these c is not known to be good: it may be what is broken.
+        ([("ab", False), ("ac", False), ("bd", True)], False),
+        ([("ab", False), ("abc", False), ("bcd", True)], False),
+        ([("ab", False), ("cd", False), ("bcd", True)], False),
     ],
 )
 def test_a_host_is_accused_by_two_partners(results: list[tuple[str, bool]], enough: bool) -> None:
