@@ -15,19 +15,19 @@ from remedy.verify.isolate.model import Test, TestResult
 
 
 def joined(
-    asked: Mapping[Test, Question], free: Sequence[str], evidence: Evidence
+    tests: Mapping[Test, Question], free: Sequence[str], evidence: Evidence
 ) -> dict[Test, Test]:
     """Let hosts join the tests in which they have most to prove.
 
     Args:
-        asked: the tests of a hunt, with its questions.
+        tests: the tests of a hunt, with its questions.
         free: good hosts that nobody is after.
         evidence: of whom each was seen with.
 
     Returns:
         for each test that somebody joins the larger one.
     """
-    wanted = {test: evidence.mask(ask.wanted) for test, ask in asked.items() if ask.wanted}
+    wanted = {test: evidence.mask(ask.interest) for test, ask in tests.items() if ask.interest}
     company: dict[Test, list[str]] = {test: [] for test in wanted}
     for host in free if wanted else ():
         known = evidence.fine[evidence.place[host]]

@@ -73,12 +73,12 @@ class Evidence:
             best = max(best, common, key=len)
         return [host for host in among if host in best]
 
-    def line(self, hosts: Sequence[str], taken: Collection[str]) -> tuple[list[str], int]:
+    def line(self, hosts: Sequence[str], spans: Collection[str]) -> tuple[list[str], int]:
         """Put a group in the order of a hunt.
 
         Args:
             hosts: the group.
-            taken: hosts that other hunts are after.
+            spans: hosts that other hunts are after.
 
         Returns:
             the hosts, and how many at the beginning are known to work together: where nothing is known, a good
@@ -86,7 +86,7 @@ class Evidence:
         """
         begin = self.largest_fine(hosts)
         if not begin:
-            begin = [host for host in self.partners(hosts[0]) if host not in taken][:1]
+            begin = [host for host in self.partners(hosts[0]) if host not in spans][:1]
         first = set(begin)
         return [*begin, *(host for host in hosts if host not in first)], len(begin)
 

@@ -26,7 +26,7 @@ class Question:
         avoid: hosts that should not be this partner while there are others.
         never: hosts that must not be it.
         again: whether it is asked though the host was seen to work with others.
-        wanted: hosts of it that are still to be seen with others: who nobody is after may join for them.
+        interest: hosts of it that are still to be seen with others: who nobody is after may join for them.
     """
 
     hosts: tuple[str, ...]
@@ -35,7 +35,7 @@ class Question:
     avoid: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
     again: bool = False
-    wanted: tuple[str, ...] = ()
+    interest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _parted(group: tuple[str, ...], span: Span) -> SideBySide:
     count = 2 if halved else len(group) // 2 if span.alone else FEW
     parts = portions(group, count)
     # Who joined has been seen with both sides of a pair if all works: of two halves only.
-    replies = yield [Question(part, "half", wanted=part if halved else ()) for part in parts]
+    replies = yield [Question(part, "half", interest=part if halved else ()) for part in parts]
     failed = [
         _of(part, reply) for part, reply in zip(parts, replies, strict=True) if not reply.passed
     ]

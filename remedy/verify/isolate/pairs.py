@@ -47,12 +47,12 @@ class Cross:
     Args:
         near: one side.
         far: the other.
-        seen: whether all who joined have been seen with both sides.
+        proof: whether all who joined have been seen with both sides.
     """
 
     near: Side
     far: Side
-    seen: bool = False
+    proof: bool = False
 
     @property
     def hosts(self) -> Side:
@@ -78,14 +78,14 @@ class Cross:
         """
         first, *second = _portions(self.near, (len(self.near) + 1) // 2)
         one, *other = _portions(self.far, max(1, len(self.far) // 2))
-        left = [replace(self, near=first, far=b, seen=joined or self.seen) for b in other]
+        left = [replace(self, near=first, far=b, proof=joined or self.proof) for b in other]
         left += [replace(self, near=a, far=one) for a in second]
         crossed = [replace(self, near=a, far=b) for a in second for b in other]
         return [replace(self, near=first, far=one)], crossed, left
 
     def opened(self) -> Cross:
         """Return the cross once hosts were let go: others than who joined are to be seen with it now."""
-        return replace(self, seen=False)
+        return replace(self, proof=False)
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class _Group:
 
     Args:
         crosses: these.
-        wanted: their hosts that are still to be seen with others.
+        interest: their hosts that are still to be seen with others.
     """
 
     crosses: Sequence[Cross]
-    wanted: Side = ()
+    interest: Side = ()
 
     @property
     def hosts(self) -> Side:
@@ -107,7 +107,7 @@ class _Group:
     @property
     def question(self) -> Question:
         pair = len(self.hosts) == 2
-        return Question(self.hosts, "links" if pair else "cross", wanted=self.wanted)
+        return Question(self.hosts, "links" if pair else "cross", interest=self.interest)
 
     def named(self, result: TestResult | None) -> bool:
         """Say whether a failed test was of two hosts alone."""
@@ -129,11 +129,11 @@ def between(parts: Sequence[Sequence[str]], span: Span, *, whole: bool = False) 
     middle = len(known) // 2
     sides = (known[:middle], known[middle:])
     asked = [side for side in sides if len(side) > 1]
-    questions = [Question(_union(side), "cross", wanted=_union(side)) for side in asked]
+    questions = [Question(_union(side), "cross", interest=_union(side)) for side in asked]
     replies = (yield questions) if asked else ()
     failed = [side for side, reply in zip(asked, replies, strict=True) if not reply.passed]
     if not failed:
-        return (yield from across([Cross(_union(sides[0]), _union(sides[1]), seen=whole)], span))
+        return (yield from across([Cross(_union(sides[0]), _union(sides[1]), proof=whole)], span))
     if len(failed) == 1:
         return (yield from between(failed[0], span))
     return [partial(between, side) for side in failed]
@@ -184,11 +184,11 @@ def _union(sides: Iterable[Side]) -> Side:
 
 def _joined(halved: Sequence[tuple[list[Cross], list[Cross], list[Cross]]]) -> list[_Group]:
     """Two tests for who joins, to be seen with the near sides or the far ones; others where nobody has to."""
-    first = [cross for one, _, _ in halved for cross in one if not cross.seen]
-    second = [cross for _, two, _ in halved for cross in two if not cross.seen]
+    first = [cross for one, _, _ in halved for cross in one if not cross.proof]
+    second = [cross for _, two, _ in halved for cross in two if not cross.proof]
     sides = (_union(cross.near for cross in first), _union(cross.far for cross in second))
     groups = [_Group(c, side) for c, side in zip((first, second), sides, strict=True) if c]
-    seen = [part for one, two, _ in halved for part in (*one, *two) if part.seen]
+    seen = [part for one, two, _ in halved for part in (*one, *two) if part.proof]
     return [*groups, *_merged(seen)]
 
 
@@ -199,7 +199,7 @@ def _last(first: Sequence[Cross], second: Sequence[Cross]) -> list[_Group]:
     alone = [
         c
         for c in crosses
-        if c.seen or (c in first and (second or not any(o.seen for o in crosses)))
+        if c.proof or (c in first and (second or not any(o.proof for o in crosses)))
     ]
     unseen = [cross for cross in crosses if cross not in alone]
     groups = [_Group([cross]) for cross in alone]

@@ -341,7 +341,7 @@ class Isolation:
 
     def _invite(self, busy: set[str]) -> set[str]:
         """Let free hosts join the tests of the only hunt; returns who does."""
-        if self._several or len(self._hunts) != 1:
+        if self._several or self.faults or len(self._hunts) != 1:
             return set()
         free = [host for host in self._free_hosts(busy) if self._evidence.good(host)]
         tests = {test: asked[1] for test, asked in self._asked.items() if asked is not None}

@@ -55,18 +55,18 @@ class Active:
 
 def going_on(
     results: Collection[TestResult],
-    asked: Mapping[Test, tuple[Active, Question] | None],
+    questions: Mapping[Test, tuple[Active, Question] | None],
     hunts: Sequence[Active],
 ) -> int:
     """Return how many hunts there will be in the next round, one at least.
 
     Args:
         results: of this round. Each larger group that failed is a hunt in the next one.
-        asked: which hunt asked for which test.
+        questions: which hunt asked for which test.
         hunts: all that go on; those of which nothing failed go on as they are.
     """
     failed = [result for result in results if not result.passed]
-    ended = {id(hunt[0]) for result in failed if (hunt := asked.get(result.test))}
+    ended = {id(hunt[0]) for result in failed if (hunt := questions.get(result.test))}
     count = sum(len(result.test.hosts) > 2 for result in failed)
     return max(1, count + sum(id(hunt) not in ended for hunt in hunts))
 

@@ -22,8 +22,8 @@ def result(hosts: str, passed: bool, purpose: Purpose = "cross") -> TestResult:
 def asked(*groups: tuple[str, str]) -> dict[Test, Question]:
     """Questions about groups of which some hosts have still to be seen with others."""
     questions = [
-        Question(tuple(hosts), "links" if len(hosts) == 2 else "cross", wanted=tuple(wanted))
-        for hosts, wanted in groups
+        Question(tuple(hosts), "links" if len(hosts) == 2 else "cross", interest=tuple(interest))
+        for hosts, interest in groups
     ]
     return {Test(question.hosts, question.purpose): question for question in questions}
 

@@ -95,8 +95,8 @@ def test_a_hunt_that_is_alone_halves_and_then_tests_small_parts_and_all_suspects
     assert sorted(map(len, parts)) == [2] * (LARGE // 2)
     assert {group[0] for group in suspects} in [set(part) for part in parts]
     assert host in {group[0] for group in suspects}
-    wanted = [bool(question.wanted) for question in asked.questions]
-    assert wanted == [True] * 4 + [False] * (len(parts) + len(suspects))
+    interest = [bool(question.interest) for question in asked.questions]
+    assert interest == [True] * 4 + [False] * (len(parts) + len(suspects))
 
 
 def test_parts_that_fail_together_are_hunted_in_each_by_itself() -> None:

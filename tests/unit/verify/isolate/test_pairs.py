@@ -131,32 +131,32 @@ def asked_in_turn(cross: Cross, *passed: bool, joined: bool = True) -> list[Sequ
 def test_those_who_join_are_seen_with_both_sides_of_the_first_place_that_is_left() -> None:
     near, far = HOSTS[:4], HOSTS[32:36]
     few, last, crosswise = asked_in_turn(Cross(near, far), True, True)
-    assert [(q.hosts, q.wanted) for q in few] == [
+    assert [(q.hosts, q.interest) for q in few] == [
         ((*near[:2], *far[:2]), near[:2]),
         ((*near[2:], *far[2:]), far[2:]),
     ]
     # The first place has nothing to prove; of the second one half is tested with those who join.
-    alone = [question.hosts for question in last if not question.wanted]
+    alone = [question.hosts for question in last if not question.interest]
     assert alone == [(near[0], far[2]), (near[2], far[0]), (near[1], far[3])]
-    (joined,) = [question for question in last if question.wanted]
-    assert joined.hosts == joined.wanted == (near[3], far[1])
+    (joined,) = [question for question in last if question.interest]
+    assert joined.hosts == joined.interest == (near[3], far[1])
     # What nobody else has to be seen with is tested alone, and the others together.
-    alone = [question.hosts for question in crosswise if not question.wanted]
+    alone = [question.hosts for question in crosswise if not question.interest]
     assert alone == [(near[0], far[3]), (near[1], far[2])]
-    (joined,) = [question for question in crosswise if question.wanted]
-    assert joined.hosts == joined.wanted == (near[2], far[1], near[3], far[0])
+    (joined,) = [question for question in crosswise if question.interest]
+    assert joined.hosts == joined.interest == (near[2], far[1], near[3], far[0])
 
 
 def test_beside_other_hunts_nobody_is_wanted() -> None:
     for asked in asked_in_turn(Cross(HOSTS[:4], HOSTS[32:36]), True, True, joined=False):
-        assert not any(question.wanted for question in asked)
+        assert not any(question.interest for question in asked)
 
 
 def test_a_pair_that_failed_together_with_others_is_tested_alone() -> None:
     one, other = HOSTS[0], HOSTS[32]
     steps = across([Cross(HOSTS[:2], HOSTS[32:34])], Span(joined=True))
     first, joined = next(steps)
-    assert (first.wanted, joined.wanted) == ((), (HOSTS[1], HOSTS[33]))
+    assert (first.interest, joined.interest) == ((), (HOSTS[1], HOSTS[33]))
     passed = Reply(True, TestResult(Test(first.hosts, "links"), True))
     larger = Test((*joined.hosts, one), "cross")
     (alone,) = steps.send([passed, Reply(False, TestResult(larger, False))])
