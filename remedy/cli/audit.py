@@ -68,12 +68,16 @@ def verify(hosts: bool, **options: Any) -> None:
         if not (of_chain or files_of(path)):
             out.print(f"no journal {path}: nothing was recorded yet")
         elif not of_chain:
-            agreeing = [host for host, text in witnesses.items() if not text]
-            agree = "agrees" if len(agreeing) == 1 else "agree"
-            hosts_agree = f"; {counted(len(agreeing), 'host')} {agree}" if agreeing else ""
-            out.print(f"{path}: {counted(count, 'record')}, the chain is whole{hosts_agree}")
+            agreeing = sum(not text for text in witnesses.values())
+            out.print(
+                f"{path}: {counted(count, 'record')}, the chain is whole{_agreement(agreeing)}"
+            )
         _print_errors(errors, out.print)
     sys.exit(code)
+
+
+def _agreement(hosts: int) -> str:
+    return f"; {counted(hosts, 'host')} {'agrees' if hosts == 1 else 'agree'}" if hosts else ""
 
 
 def _code(errors: Mapping[str, RemedyError], *, failed: bool = False) -> int:
