@@ -16,6 +16,7 @@ import click
 
 from remedy.cli import document, names, plain
 from remedy.cli.interrupt import received
+from remedy.cli.next_step import to_copy
 from remedy.errors import InventoryError, OutputError, RemedyError, UsageError
 from remedy.files import STANDARD
 from remedy.text import quoted
@@ -340,7 +341,7 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
         from remedy.cli.terminal import err
 
         err.print(Text("error: ", style="bold red").append(error.message, style="default"))
-        next_step = document.to_copy(error.next_step)
+        next_step = to_copy(error.next_step)
         document.print_error(error.message, error.exit_code, next_step)
         if next_step:
             err.print(Text(f"  {next_step}", style="cyan"))

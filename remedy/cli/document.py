@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from remedy import __version__
+from remedy.cli.next_step import note_inventory
 from remedy.cli.plain import print_json
-from remedy.text import quoted, to_paste
 
 # What the command is about, as far as it is known: what a document has in its head.
 _subject: dict[str, str | None] = {"inventory": None, "run": None}
 _state = {"began": time.time(), "wanted": False, "printed": False}
-# The inventory as the user typed it.
-_typed: dict[str, Path] = {}
 
 
 def begin(arguments: Sequence[str]) -> None:
@@ -29,7 +27,7 @@ def begin(arguments: Sequence[str]) -> None:
         arguments: of the command line; it may be one that cannot be parsed.
     """
     _subject.update(inventory=None, run=None)
-    _typed.clear()
+    note_inventory(None)
     _state.update(began=time.time(), wanted=_wants_json(arguments), printed=False)
 
 
@@ -44,7 +42,7 @@ def about(*, inventory: Path | None = None, run: str | None = None) -> None:
     """Note what the command is about, for the head of its document."""
     if inventory is not None:
         _subject["inventory"] = inventory.name
-        _typed["inventory"] = inventory
+        note_inventory(inventory)
     if run:
         _subject["run"] = run
 
@@ -52,12 +50,6 @@ def about(*, inventory: Path | None = None, run: str | None = None) -> None:
 def began() -> str:
     """Return when the command began, RFC 3339 in UTC."""
     return _rfc3339(float(_state["began"]))
-
-
-def to_copy(text: str) -> str:
-    """Return what a user is to do next, with the inventory of the command where its text only names one."""
-    path = _typed.get("inventory")
-    return to_paste(text, "" if path is None else quoted(path))
 
 
 def head(kind: str) -> dict[str, Any]:

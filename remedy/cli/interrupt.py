@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
+from remedy.cli.next_step import to_copy
 from remedy.cli.progress import is_ready
 from remedy.text import visible
 
@@ -118,8 +119,6 @@ def _leave_at_once(number: int) -> NoReturn:
     """Exit without what is known of hosts: the command does not come to that, or nobody reads it."""
     with suppress(OSError):
         if is_ready(2):  # a terminal that was stopped, or a full pipe, would keep it
-            from remedy.cli.document import to_copy
-
             words = "ended at once; the runs and what is known of them: remedy history INVENTORY"
             cursor = SHOWN if os.isatty(2) else b""
             os.write(2, cursor + f"\n{visible(to_copy(words))}\n".encode())
