@@ -58,11 +58,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
     contents: dict[str, bytes] = {}
     blobs: dict[str, bytes] = {}
     room = MOST_CONTENTS
-    chosen = [
-        remedy
-        for remedy in remedies()
-        if remedy.name in fleet.choice and only in (None, remedy.name)
-    ]
+    chosen = [r for r in remedies() if r.name in fleet.choice and only in (None, r.name)]
     sections = {remedy.name: fleet.spec.section(remedy.name, remedy.settings) for remedy in chosen}
     for remedy in chosen:
         findings.take(_compare(remedy, fleet, sections[remedy.name]))
