@@ -38,7 +38,6 @@ IPSET_FILE = f"/etc/firewalld/ipsets/{IPSET}.xml"
 POLICY_FILES: Mapping[Way, str] = {
     way: f"/etc/firewalld/policies/{name}.xml" for way, name in POLICIES.items()
 }
-POLICY_FILE = POLICY_FILES["in"]
 FILES = (IPSET_FILE, *POLICY_FILES.values())
 DIRECT_FILE = "/etc/firewalld/direct.xml"
 

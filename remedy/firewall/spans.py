@@ -14,7 +14,6 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 ALL_ADDRESSES: Spans = ((0, 2**32 - 1),)
 ALL_IPV6_ADDRESSES: Spans = ((0, 2**128 - 1),)
 ALL_PORTS: Spans = ((0, 65535),)
-ALL_MARKS: Spans = ((0, 2**32 - 1),)
 _LARGEST = 2**129
 
 

@@ -305,11 +305,11 @@ def test_a_file_that_must_not_be_changed_keeps_its_firewall_as_it_is() -> None:
     plan = plan_of(fleet_of(state, walled("b", "10.0.0.2")))
     assert plan.changes == ()
     assert any(ufw.RULES in f.title for f in plan.blocked("a"))
-    policy = file(firewalld.POLICY_FILE, b"<policy/>").model_copy(update={"immutable": True})
+    policy = file(firewalld.POLICY_FILES["in"], b"<policy/>").model_copy(update={"immutable": True})
     fwd = walled("a", "10.0.0.1", nft=FIREWALLD, firewalld="public\n", files=[policy])
     blocked = plan_of(fleet_of(fwd, walled("b", "10.0.0.2")))
     assert blocked.changes == ()
-    assert any(firewalld.POLICY_FILE in f.title for f in blocked.blocked("a"))
+    assert any(firewalld.POLICY_FILES["in"] in f.title for f in blocked.blocked("a"))
 
 
 @pytest.mark.parametrize(

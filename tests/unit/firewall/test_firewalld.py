@@ -66,7 +66,7 @@ def firewalld_action(state: HostState) -> CommandAction:
 def test_what_is_looked_at_is_what_firewalld_shows_of_the_opening(tmp_path: FilePath) -> None:
     action = firewalld_action(walled("a", "10.0.0.1", nft=FIREWALLD, firewalld="public\n"))
     words = dict(word.split("=", 1) for word in shlex.split(action.do)[:4])
-    for name, path in (("ipset", firewalld.IPSET_FILE), ("policy", firewalld.POLICY_FILE)):
+    for name, path in (("ipset", firewalld.IPSET_FILE), ("policy", firewalld.POLICY_FILES["in"])):
         assert words[f"{name}_file"] == path
         (tmp_path / name).write_text(words[name])
     entries = "\\n".join(x.partition("</entry>")[0] for x in words["ipset"].split("<entry>")[1:])
@@ -82,7 +82,7 @@ def test_what_is_looked_at_is_what_firewalld_shows_of_the_opening(tmp_path: File
     )
     tool.chmod(0o755)
     look = action.observe
-    for name, path in (("ipset", firewalld.IPSET_FILE), ("policy", firewalld.POLICY_FILE)):
+    for name, path in (("ipset", firewalld.IPSET_FILE), ("policy", firewalld.POLICY_FILES["in"])):
         look = look.replace(path, str(tmp_path / name))
 
     def seen() -> str:
@@ -111,7 +111,7 @@ def test_a_policy_that_nobody_needs_is_removed_with_its_files() -> None:
     assert isinstance(change.action, CommandAction)
     assert "remove" in change.title
     assert firewalld.IPSET_FILE in change.action.observe
-    assert firewalld.POLICY_FILE in change.action.observe
+    assert firewalld.POLICY_FILES["in"] in change.action.observe
     assert promised(lone, plan).states["a"].firewalls == before.states["a"].firewalls
 
 
@@ -131,7 +131,7 @@ def test_what_the_policy_lets_in_is_read_from_the_rules_in_force() -> None:
 def test_files_of_firewalld_that_cannot_be_read_are_unknown() -> None:
     state = walled("a", "10.0.0.1", nft=FIREWALLD, firewalld="public\n")
     state = state.model_copy(
-        update={"files": {**state.files, firewalld.POLICY_FILE: Unknown(reason="I/O error")}}
+        update={"files": {**state.files, firewalld.POLICY_FILES["in"]: Unknown(reason="I/O error")}}
     )
     plan = plan_of(fleet_of(state, walled("b", "10.0.0.2")))
     assert plan.changes == ()

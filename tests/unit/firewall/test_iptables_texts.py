@@ -250,7 +250,7 @@ def test_own_names_are_what_users_look_for() -> None:
     assert (OWN, BASE) == ("REMEDY-PEERS", "INPUT")
     assert nftables.INCLUDED == "/etc/nftables.d/remedy.nft"
     assert firewalld.IPSET_FILE == "/etc/firewalld/ipsets/remedy-peers.xml"
-    assert firewalld.POLICY_FILE == "/etc/firewalld/policies/remedy.xml"
+    assert firewalld.POLICY_FILES["in"] == "/etc/firewalld/policies/remedy.xml"
     assert iptables.SAVED == ("/etc/iptables/rules.v4", "/etc/sysconfig/iptables")
 
 
