@@ -153,6 +153,24 @@ def test_a_function_fits_a_screen_and_a_head(folder: str, most: int) -> None:
     assert long == []
 
 
+# What a finding and a change are made of: the workbench alone has the ceremony (docs/writing-a-remedy.md).
+_MADE_BY_THE_BENCH = {"Change", "Finding", "FileAction", "CommandAction"}
+
+
+def made_by_hand(text: str) -> set[str]:
+    """Return what a remedy's file builds that is the workbench's to build."""
+    calls = (node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+    return {ast.unparse(function).rpartition(".")[2] for function in calls} & _MADE_BY_THE_BENCH
+
+
+def test_no_remedy_builds_a_change_or_a_finding_by_hand() -> None:
+    assert made_by_hand("from remedy import plan\nplan.Change(id='')\nfinding()") == {"Change"}
+    paths = [*(ROOT / "deploys").rglob("*.py"), *(ROOT / "docs" / "examples").glob("*.py")]
+    assert len(paths) > 50
+    by_hand = {str(path.relative_to(ROOT)): made_by_hand(path.read_text("utf-8")) for path in paths}
+    assert {path: names for path, names in by_hand.items() if names} == {}
+
+
 def test_no_file_of_the_house_is_longer_than_four_hundred_lines() -> None:
     paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in paths}
