@@ -128,7 +128,7 @@ whose() { # path
         esac
         [ -z "$WHY" ] || break
     done
-    [ "$lines" != "$nl" ] || WHY="the folders on the way to $goal cannot be looked at: run stat on each, then run the command again"
+    [ "$lines" != "$nl" ] || WHY="the folders on the way to $goal cannot be checked: run stat on each, then run the command again"
     unset IFS
     set +f
     [ -z "$WHY" ]
