@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -13,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from remedy.probe import File, HostState, ProbeRequest, parse_probe, render_probe
+from remedy.probe import File, HostState, ProbeRequest, render_probe
 from remedy.probe.frames import read_sections
 from remedy.values import Unknown
+from tests.unit.probe.script_bench import run, tool, with_driver
 from tests.unit.probe_data import SHELLS
 
 pytestmark = pytest.mark.skipif(
@@ -24,55 +24,6 @@ pytestmark = pytest.mark.skipif(
 
 # Longer than ``run`` waits: a probe that waits for it fails the test.
 HANG = "#!/bin/sh\nexec sleep 600\n"
-
-
-def run(
-    request: ProbeRequest, shell: str = "sh", *, text: str = "", **environment: str
-) -> tuple[HostState, str]:
-    """Run the probe here.
-
-    Args:
-        request: what is asked.
-        shell: which shell runs it.
-        text: a script to run in place of the rendered one.
-        environment: variables to set.
-
-    Returns:
-        The state, and what was printed.
-    """
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    command = [shell, "sh", "-s"] if shell == "busybox" else [shell, "-s"]
-    done = subprocess.run(
-        command,
-        input=text or render_probe(request),
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=120,
-        check=True,
-    )
-    assert done.stderr == ""
-    assert done.stdout.isascii()
-    return parse_probe("here", done.stdout, request), done.stdout
-
-
-def tool(folder: Path, name: str, text: str) -> str:
-    """Put a program in front of all others; return the PATH with it."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
-
-
-def with_driver(request: ProbeRequest, folder: Path) -> str:
-    """Return the script for a host with an NVIDIA driver: nvidia-smi is not asked without."""
-    for name in ("version", "nvidiactl"):
-        (folder / name).touch()
-    text = render_probe(request)
-    return text.replace("/proc/driver/nvidia/version ]", f"{folder}/version ]").replace(
-        "/dev/nvidiactl ]", f"{folder}/nvidiactl ]"
-    )
 
 
 def content(found: HostState, path: Path) -> bytes:
