@@ -172,9 +172,10 @@ def test_no_remedy_builds_a_change_or_a_finding_by_hand() -> None:
 
 
 def test_no_file_of_the_house_is_longer_than_four_hundred_lines() -> None:
-    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
+    folders = ("remedy", "deploys", "tests", "benchmarks")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in paths}
-    assert len(lengths) > 300
+    assert len(lengths) > 700
     assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
 
 
