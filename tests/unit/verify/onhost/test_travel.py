@@ -12,6 +12,7 @@ import pytest
 
 import remedy.verify.onhost
 from remedy.verify.allreduce.engines import ENGINES, Engine
+from remedy.verify.packing import AGENT, KNOCK, START
 
 ROOM = "remedy.verify.onhost"
 HOME = Path(remedy.verify.onhost.__file__).parent
@@ -71,6 +72,15 @@ def test_it_imports_the_standard_library_and_its_own_folder_alone(name: str) -> 
 
 def test_nothing_in_it_is_newer_than_python_38() -> None:
     assert newer(HOME) == ""
+
+
+@pytest.mark.parametrize("call", [AGENT, KNOCK])
+def test_what_unpacks_it_needs_no_more(tmp_path: Path, call: str) -> None:
+    """The text around the modules travels, too, and is no file that vermin would see in the folder."""
+    start = tmp_path / "start.py"
+    start.write_text(START.format(cargo="", config="{}", call=call), encoding="ascii")
+    assert foreign(start.read_text(encoding="ascii"), set()) == []
+    assert newer(start) == ""
 
 
 @pytest.mark.parametrize(
