@@ -6,6 +6,8 @@ exist:
 
 - a *line*: ``[MARK ]NONCE REST``, for short answers that are read even where the script was cut off;
 - a *block*: ``MARK NONCE WORD``, then text of any form, then ``MARK NONCE end``.
+
+Where the channel cannot say how a script ended, its exit code is the last line of its errors: ``WORD CODE``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ MOST = 20_000
 LAST_WORDS = 1 << 16
 EXCERPT = 200
 """Characters of a host's own words that go into a message."""
+_CODE = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,20 @@ def read_block(stdout: str, nonce: str, mark: str, kinds: tuple[str, ...]) -> Bl
     end = stdout.find(f"{mark} {nonce} end", begin.end())
     text = stdout[begin.end() :] if end < 0 else stdout[begin.end() : end]
     return Block(begin[1], text, complete=end >= 0)
+
+
+def read_exit(stderr: str, word: str) -> tuple[str, int | None]:
+    """Return a script's errors, and its exit code; None where it did not come to its end.
+
+    Args:
+        stderr: all that came as errors; its last line is the mark where the script came to its end.
+        word: the mark's first word, new for each script; the exit code follows it.
+    """
+    before, _, last = stderr.rstrip("\n").rpartition("\n")
+    mark, _, code = last.partition(" ")
+    if mark != word or not _CODE.fullmatch(code):
+        return stderr, None
+    return before.rstrip("\n"), int(code)
 
 
 def silence(stderr: str) -> str:

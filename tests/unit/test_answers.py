@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remedy import answers
-from remedy.answers import read_answer, read_block, silence
+from remedy.answers import read_answer, read_block, read_exit, silence
 
 NONCE = "a1b2c3d4"
 
@@ -69,3 +69,21 @@ def test_a_block_is_what_stands_between_its_marks(
 def test_silence_is_explained_by_the_last_error() -> None:
     assert silence("one\n\nsh: 3: Syntax error\n") == "sh: 3: Syntax error"
     assert silence(" \n") == "the script ended without an answer"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "ended"),
+    [
+        ("", ("", None)),
+        (f"{NONCE} 0\n", ("", 0)),
+        (f"a warning\n{NONCE} 12\n\n", ("a warning", 12)),
+        ("a warning\nother 0\n", ("a warning\nother 0\n", None)),
+        (f"{NONCE} 0\nand more\n", (f"{NONCE} 0\nand more\n", None)),  # not the last line
+        (f"{NONCE} 1000\n", (f"{NONCE} 1000\n", None)),
+        (f"{NONCE} ٣\n", (f"{NONCE} ٣\n", None)),  # a digit, and no exit code
+    ],
+)
+def test_an_exit_code_is_the_last_line_behind_its_word(
+    stderr: str, ended: tuple[str, int | None]
+) -> None:
+    assert read_exit(stderr, NONCE) == ended

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import secrets
 import shlex
 import zlib
 from dataclasses import dataclass, field
 
+from remedy.answers import read_exit
 from remedy.transport.script import Script
 from remedy.transport.wrapper import MOST_OUTPUT, Flood, Stream, timed
 
 # Of one line; a gateway reads 64 KiB at a time.
 _WIDTH = 65_532
 _GZIP = b"\x1f\x8b"
-_CODE = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,7 @@ class EndMark:
         Args:
             errors: all that came on standard error.
         """
-        before, _, last = errors.rstrip("\n").rpartition("\n")
-        word, _, code = last.partition(" ")
-        if word != self.word or not _CODE.fullmatch(code):
-            return errors, None
-        return before.rstrip("\n"), int(code)
+        return read_exit(errors, self.word)
 
 
 def packed(script: Script, mark: EndMark) -> str:

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from remedy.answers import read_exit
 from remedy.transport.script import Script
 from remedy.transport.wrapper import HOW_TO_READ, KILL_AFTER, Marks
 
@@ -25,7 +26,6 @@ UNWANTED = re.compile(
 )
 
 _STEP = re.compile(r"[0-9]+\.[0-9]+")
-_CODE = re.compile(r"[0-9]{1,3}")
 
 # The shell that is the step's task. It takes as many bytes of its input as the script has, and a reader of the
 # rest ends the script when there is no more to come. `wait` returns early at a signal (sh(1)). Temporary files
@@ -92,11 +92,7 @@ class StepMark:
         Args:
             errors: all that the step printed as errors, which ends with the mark where the step was not killed.
         """
-        before, _, last = errors.rstrip("\n").rpartition("\n")
-        word, _, code = last.partition(" ")
-        if word != self.word or not _CODE.fullmatch(code):
-            return errors, None
-        return before.rstrip("\n"), int(code)
+        return read_exit(errors, self.word)
 
 
 def step_command(
