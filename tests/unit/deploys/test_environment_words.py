@@ -291,7 +291,10 @@ def test_what_a_launcher_sets_in_files_of_all_hosts() -> None:
         )
     ]  # fmt: skip
     assert said(plan(host(1, files), host(2)), None) == []
-    assert said(plan(host(1, files)), None) == []
+    # A host that is read alone agrees with nobody.
+    alone = said(plan(host(1, files)), None)
+    evidence = ("gpu01: MASTER_ADDR=10.0.0.1",)
+    assert alone == [Said("report", title.format("the host"), evidence, fix)]
     asked = plan(host(1, files), host(2, files), variables={"MASTER_ADDR": "10.0.0.1"})
     assert said(asked, None) == []
 
