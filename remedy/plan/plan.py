@@ -29,8 +29,8 @@ from remedy.plan.shared import (
 )
 from remedy.values import Document
 
-# Fields that format 1 had not at first: left out where they are empty, so that digests stay.
-LATER = ("purpose", "machines", "only", "skip")
+# Fields that few plans have: left out of the file where they are empty.
+RARE = ("purpose", "machines", "only", "skip")
 
 
 class Plan(Document):
@@ -207,7 +207,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     else:
         document["changes"] = [_change_document(change) for change in plan.changes]
         document["findings"] = [_finding_document(finding) for finding in plan.findings]
-    return {k: v for k, v in document.items() if v or k not in LATER}
+    return {k: v for k, v in document.items() if v or k not in RARE}
 
 
 def _change_document(change: Change) -> dict[str, Any]:
