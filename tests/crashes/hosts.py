@@ -59,7 +59,7 @@ SLOW = (
     " printf '#!/bin/sh\\nsleep {seconds}\\nexec /usr/bin/'$tool' \"$@\"\\n' >/usr/local/bin/$tool;"
     " chmod 755 /usr/local/bin/$tool; done"
 )
-STEP_SECONDS = 0.1
+STEP_SECONDS = 0.05
 KEEP = (
     "cat >/etc/hosts; mkdir -p /root/before;"
     f" for f in {' '.join(FILES)} {RANGE}; do"
