@@ -59,11 +59,11 @@ def losses(
     routing: Routing,
     place: Place,
     accepted: frozenset[str],
-    known: Sequence[Loss],
+    earlier: Sequence[Loss],
     marks: Sequence[int | None],
 ) -> Iterator[Loss]:
-    """Yield what is wrong with the ways to peers and not known yet."""
-    seen = {(loss.text, loss.title) for loss in known}
+    """Yield what is wrong with the ways to peers and is not among ``earlier``."""
+    seen = {(loss.text, loss.title) for loss in earlier}
     texts = {text for text, _ in seen}
     for peers, source, mark in product(
         (place.on_link, place.beyond), (place.address, None), (0, *marks)

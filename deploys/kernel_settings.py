@@ -131,14 +131,14 @@ class Shortage:
 
     Args:
         title: what it does.
-        shown: the settings that do so, the first of which accepts it.
+        settings: the settings that do so, the first of which accepts it.
         fix: what sets it right.
         kind: how bad that is.
         cause: the cause that it is.
     """
 
     title: str
-    shown: tuple[str, ...]
+    settings: tuple[str, ...]
     fix: str
     kind: FindingKind = FindingKind.BLOCKED
     cause: Cause = CONNECTIONS
@@ -155,7 +155,7 @@ def kernel_settings(bench: Bench) -> None:
         _note(bench, shortage, "", ())
     later = _at_boot(sysctls)
     for shortage in _faults(bench, later, place):
-        keys = [shown.partition(" = ")[0] for shown in shortage.shown]
+        keys = [setting.partition(" = ")[0] for setting in shortage.settings]
         lines = [line for line in map(sysctls.winner, keys) if line is not None]
         if shortage.title not in known and lines:
             places = (f"{line.path}:{line.line}: {line.key} = {line.value}" for line in lines)
@@ -175,13 +175,14 @@ def _at_boot(sysctls: Sysctls) -> dict[str, str]:
 
 
 def _note(bench: Bench, shortage: Shortage, when: str, lines: tuple[str, ...]) -> None:
-    if shortage.shown[0] in bench.settings.accept:
+    line = shortage.settings[0]
+    if line in bench.settings.accept:
         return
     note = bench.report if shortage.kind is _REPORT else bench.blocked
-    fix = f'{shortage.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{shortage.shown[0]}"'
+    fix = f'{shortage.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{line}"'
     if lines:
         fix = f"Remove that line, or: {fix}"
-    note(f"{when}{shortage.title}", lines or shortage.shown, fix, label=shortage.cause.name)
+    note(f"{when}{shortage.title}", lines or shortage.settings, fix, label=shortage.cause.name)
 
 
 def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Iterator[Shortage]:
@@ -215,12 +216,12 @@ def _ports_left(values: Mapping[str, str]) -> Iterator[Shortage]:
     number = sum(last - first + 1 for first, last in free)
     if number >= FEWEST_PORTS:
         return
-    shown: tuple[str, ...] = (f"{RESERVED_KEY} = {kept}", f"{RANGE_KEY} = {low} {high}")
+    settings: tuple[str, ...] = (f"{RESERVED_KEY} = {kept}", f"{RANGE_KEY} = {low} {high}")
     if span[1] - span[0] + 1 < FEWEST_PORTS:
-        shown = shown[1:] if not kept else shown[::-1]
+        settings = settings[1:] if not kept else settings[::-1]
     yield Shortage(
         f"{counted(number, 'port') if number else 'no port'} of this host can be given to new connections",
-        shown,
+        settings,
         f"Reserve fewer ports, or widen the range: sysctl -w {RESERVED_KEY}= {RANGE_KEY}='{USUAL_RANGE}'",
     )
 

@@ -291,7 +291,7 @@ def _end_explained(session: Session, terminal: Terminal, inventory: Path) -> Ite
                 document.print_error(
                     f"interrupted: {NAMES[number]}",
                     128 + number,
-                    known=report.lines,
+                    facts=report.lines,
                     commands=report.commands,
                 )
             leave(number)

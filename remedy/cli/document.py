@@ -79,7 +79,7 @@ def print_error(
     code: int,
     next_step: str = "",
     *,
-    known: Iterable[str] = (),
+    facts: Iterable[str] = (),
     commands: Iterable[tuple[str, str]] = (),
 ) -> None:
     """Print the document of a command that ended with an error, where a document is wanted and none is there.
@@ -88,7 +88,7 @@ def print_error(
         message: what went wrong.
         code: the exit code.
         next_step: what to do about it.
-        known: what is known of hosts, a sentence each.
+        facts: what is known of hosts, a sentence each.
         commands: how to go on: what for, and the command.
     """
     if not _state["wanted"] or _state["printed"]:
@@ -97,7 +97,7 @@ def print_error(
     body = {
         "error": message,
         "next_step": next_step or None,
-        "known": list(known),
+        "known": list(facts),
         "commands": steps,
         "exit_code": code,
     }

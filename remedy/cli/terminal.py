@@ -96,13 +96,13 @@ class Terminal:
         self._withheld.clear()
 
     def finish(
-        self, outcome: RunOutcome, shown: Mapping[str, RemedyError] | None = None
+        self, outcome: RunOutcome, earlier_errors: Mapping[str, RemedyError] | None = None
     ) -> NoReturn:
         """Show how a command ended, and exit with its code.
 
         Args:
             outcome: how it ended.
-            shown: by host, the error that was shown with the plan.
+            earlier_errors: by host, the error that was shown with the plan.
         """
         # Hosts with changes pending are not good, whatever the exit code is without --exit-code.
         if outcome.exit_code or outcome.warnings or "pending" in outcome.statuses.values():
@@ -114,7 +114,7 @@ class Terminal:
         else:
             from remedy.report.outcome import render_outcome
 
-            self.show(render_outcome(outcome, shown or {}))
+            self.show(render_outcome(outcome, earlier_errors or {}))
         sys.exit(outcome.exit_code)
 
     def saved(self, plan: Plan, path: Path) -> None:

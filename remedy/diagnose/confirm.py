@@ -60,20 +60,20 @@ def remedy_for(label: str) -> str | None:
 def confirm(
     diagnosis: Diagnosis,
     plan: Plan,
-    read: Iterable[str],
+    hosts_read: Iterable[str],
     addresses: Mapping[str, str] | None = None,
-    unread: Iterable[str] = (),
+    hosts_unread: Iterable[str] = (),
 ) -> tuple[Confirmation, ...]:
     """Compare every candidate with a plan. Pure.
 
     Args:
         diagnosis: of the logs.
         plan: what would be changed now, with all findings.
-        read: the hosts that could be read.
+        hosts_read: the hosts that could be read.
         addresses: the host of each cluster address; without it, lines that name addresses name no host.
-        unread: the hosts that could not be read: a cause may be there, whatever the others show.
+        hosts_unread: the hosts that could not be read: a cause may be there, whatever the others show.
     """
-    hosts, others = list(read), list(unread)
+    hosts, others = list(hosts_read), list(hosts_unread)
     found = (
         _confirmation(candidate, plan, hosts, addresses or {}) for candidate in diagnosis.candidates
     )
@@ -176,25 +176,25 @@ def command_for(
 def explain(
     diagnosis: Diagnosis,
     plan: Plan,
-    read: Iterable[str],
+    hosts_read: Iterable[str],
     inventory: str,
     addresses: Mapping[str, str] | None = None,
     *,
     now: bool = False,
-    unread: Iterable[str] = (),
+    hosts_unread: Iterable[str] = (),
 ) -> Explanation:
     """Compare a diagnosis with the hosts, and find the command to type next. Pure.
 
     Args:
         diagnosis: of the logs.
         plan: what would be changed now, with all findings.
-        read: the hosts that could be read.
+        hosts_read: the hosts that could be read.
         inventory: as it is to be typed.
         addresses: the host of each cluster address.
         now: whether the lines were written at the time at which the hosts were read.
-        unread: the hosts that could not be read.
+        hosts_unread: the hosts that could not be read.
     """
-    confirmations = confirm(diagnosis, plan, read, addresses, unread)
+    confirmations = confirm(diagnosis, plan, hosts_read, addresses, hosts_unread)
     decided, _ = settled(diagnosis, confirmations)
     if confirmations:
         decided = weighed(decided, confirmations, now=now)

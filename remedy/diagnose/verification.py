@@ -17,7 +17,7 @@ VERIFICATION_LOG = "remedy verify"
 def explain_verdict(
     verdict: Verdict,
     plan: Plan,
-    read: Iterable[str],
+    hosts_read: Iterable[str],
     inventory: str,
     addresses: Mapping[str, str] | None = None,
 ) -> Explanation | None:
@@ -26,7 +26,7 @@ def explain_verdict(
     Args:
         verdict: what was proved, with the logs of what ran.
         plan: what would be changed now, with all findings.
-        read: the hosts that could be read.
+        hosts_read: the hosts that could be read.
         inventory: as it is to be typed.
         addresses: the host of each cluster address.
     """
@@ -38,7 +38,7 @@ def explain_verdict(
         left = tuple(c for c in diagnosis.candidates if c.label != APPLICATION)
         update = {"label": UNKNOWN, "candidates": left, **sure(0.0)}
         diagnosis = diagnosis.model_copy(update=update)
-    explanation = explain(diagnosis, plan, read, inventory, addresses, now=True)
+    explanation = explain(diagnosis, plan, hosts_read, inventory, addresses, now=True)
     if explanation.command and explanation.command.startswith("remedy apply"):
         return explanation
     # What only reads the hosts again says no more than stands here: the step of the first culprit does.

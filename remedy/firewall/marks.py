@@ -61,16 +61,16 @@ def _of_nftables(expression: str) -> int:
     return bits
 
 
-def asks_for_another(condition: Condition, known: int) -> bool:
+def asks_for_another(condition: Condition, bits: int) -> bool:
     """Return whether a condition holds for no packet without a mark, and for none that a rule has marked.
 
     Args:
         condition: of a rule, on the mark of packets.
-        known: the bits that marks can have which rules give.
+        bits: the bits that marks can have which rules give.
     """
     values = condition.values
     if not isinstance(values, tuple) or holds(values, 0) is not condition.negated:
         return False
     if condition.negated:
-        return not known & condition.mask
-    return all(low & condition.mask & ~known for low, _ in values if low)
+        return not bits & condition.mask
+    return all(low & condition.mask & ~bits for low, _ in values if low)

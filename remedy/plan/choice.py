@@ -47,19 +47,21 @@ EVERY = Choice()
 """All remedies decide."""
 
 
-def choose(only: Sequence[str], skip: Sequence[str], known: Sequence[str]) -> Choice:
+def choose(only: Sequence[str], skip: Sequence[str], remedies: Sequence[str]) -> Choice:
     """Return the choice that ``--only`` and ``--skip`` make.
 
     Args:
         only: names of remedies, or several with commas between them.
         skip: the same.
-        known: the names of all remedies.
+        remedies: the names of all remedies.
 
     Raises:
         UsageError: there is no such remedy (the nearest is named), or none is left.
     """
-    choice = Choice(tuple(_names("--only", only, known)), tuple(_names("--skip", skip, known)))
-    if not any(name in choice for name in known):
+    choice = Choice(
+        tuple(_names("--only", only, remedies)), tuple(_names("--skip", skip, remedies))
+    )
+    if not any(name in choice for name in remedies):
         raise UsageError(f"{choice.words}: no remedy is left", next_step="Leave --skip out.")
     return choice
 

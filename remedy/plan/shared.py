@@ -119,15 +119,15 @@ class Pool(Generic[OfHost]):
             self.items.append(item if first is item else _of(item.host, first))
 
 
-def folded(shared: Iterable[Shared[Any]], written: Callable[[Any], dict[str, Any]]) -> list[Any]:
+def folded(shared: Iterable[Shared[Any]], writer: Callable[[Any], dict[str, Any]]) -> list[Any]:
     """Return what several hosts have as the file of a large plan holds it.
 
     Args:
         shared: what it is.
-        written: returns one item as JSON has it.
+        writer: returns one item as JSON has it.
     """
     return [
-        {**written(part.item), **({"hosts": list(part.hosts)} if len(part.hosts) > 1 else {})}
+        {**writer(part.item), **({"hosts": list(part.hosts)} if len(part.hosts) > 1 else {})}
         for part in shared
     ]
 

@@ -34,13 +34,13 @@ _kept: defaultdict[str, deque[_Known]] = defaultdict(lambda: deque(maxlen=MOST))
 
 
 def alike(
-    name: str, read: Callable[[Sections], T], sections: Sections, *more: object
+    name: str, reader: Callable[[Sections], T], sections: Sections, *more: object
 ) -> T | Unknown:
     """Return a fact of one host, which may be the very object of another that printed the same.
 
     Args:
         name: of the fact.
-        read: reads it; looks at nothing but what it is given, and ``more``.
+        reader: reads it; looks at nothing but what it is given, and ``more``.
         sections: what the host printed.
         more: what else it is read from.
     """
@@ -49,7 +49,7 @@ def alike(
         if known.more == more and _same(known.notes, sections):
             return known.value  # type: ignore[no-any-return]
     notes: _Notes = {}
-    value = fact(lambda: read(_Noting(sections, notes)))
+    value = fact(lambda: reader(_Noting(sections, notes)))
     if isinstance(value, Unknown):
         return value  # it may come of how busy this machine is
     for known in kept:

@@ -147,10 +147,10 @@ def first_line(lines: Mapping[str, list[str]], path: str) -> str:
     return text[0].strip() if text else ""
 
 
-def fact(read: Callable[[], T]) -> T | Unknown:
-    """Return what ``read`` returns, or ``Unknown`` with the reason when the section cannot answer."""
+def fact(reader: Callable[[], T]) -> T | Unknown:
+    """Return what ``reader`` returns, or ``Unknown`` with the reason when the section cannot answer."""
     try:
-        return read()
+        return reader()
     except NoAnswerError as error:
         return Unknown(reason=str(error))
     except Exception as error:  # whatever a host prints must cost no more than the fact itself

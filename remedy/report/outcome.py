@@ -39,15 +39,15 @@ SURVIVAL = {
 
 
 def render_outcome(
-    outcome: RunOutcome, shown: Mapping[str, RemedyError] = NOTHING
+    outcome: RunOutcome, earlier_errors: Mapping[str, RemedyError] = NOTHING
 ) -> RenderableType:
     """Return how a run ended: hosts by status, what went wrong with the next step, and the verdict.
 
     Args:
         outcome: how it ended.
-        shown: by host, the error that was shown with the plan.
+        earlier_errors: by host, the error that was shown with the plan.
     """
-    parts: list[RenderableType] = [render_hosts(outcome, shown)]
+    parts: list[RenderableType] = [render_hosts(outcome, earlier_errors)]
     if outcome.verdict is not None:
         from remedy.report.ladder import render_verdict
 
@@ -60,7 +60,9 @@ def render_outcome(
     return Group(*parts)
 
 
-def render_hosts(outcome: RunOutcome, shown: Mapping[str, RemedyError] = NOTHING) -> RenderableType:
+def render_hosts(
+    outcome: RunOutcome, earlier_errors: Mapping[str, RemedyError] = NOTHING
+) -> RenderableType:
     """Return how the hosts of a run ended, as ``render_outcome`` does, without what was proved."""
     parts: list[RenderableType] = []
     by_status = _by_status(outcome)
@@ -79,7 +81,7 @@ def render_hosts(outcome: RunOutcome, shown: Mapping[str, RemedyError] = NOTHING
             ),
             outcome.plan,
         )
-    parts += problem_lines(outcome.hosts, outcome.plan, shown)
+    parts += problem_lines(outcome.hosts, outcome.plan, earlier_errors)
     parts += _survival_lines(outcome.survival)
     if outcome.converged is not None:
         parts.append(_convergence(outcome))

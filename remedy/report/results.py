@@ -88,17 +88,17 @@ def host_result(host: str, result: ChangeResult) -> HostResult:
 def problem_lines(
     hosts: Mapping[str, HostOutcome],
     plan: Plan | None,
-    shown: Mapping[str, RemedyError] = NOTHING,
+    earlier_errors: Mapping[str, RemedyError] = NOTHING,
 ) -> Iterator[Text]:
     """Yield what is wrong on hosts, each with the next step: errors, changes not made, drift that is left.
 
     Args:
         hosts: how they ended.
         plan: what was to be changed there.
-        shown: by host, the error that its user has read already: it is not shown a second time.
+        earlier_errors: by host, the error that its user has read already: it is not shown a second time.
     """
     errors = {name: host.error for name, host in hosts.items() if host.error is not None}
-    same = [name for name, error in errors.items() if error is shown.get(name)]
+    same = [name for name, error in errors.items() if error is earlier_errors.get(name)]
     yield from error_lines({name: error for name, error in errors.items() if name not in same})
     if same:
         yield Text(f"  {folded(same)}: see above for the reason and the next step", style="red")

@@ -22,7 +22,7 @@ States = Mapping[str, HostState]
 
 
 def cut_since(
-    before: States, now: States, verdict: Verdict, changed: Collection[str]
+    before: States, now: States, verdict: Verdict, hosts: Collection[str]
 ) -> tuple[NarrowLink, ...]:
     """Return the links that lose whole packets because of an MTU that is not what it was.
 
@@ -30,14 +30,14 @@ def cut_since(
         before: the hosts as they were before the run.
         now: as they were when the proof was made.
         verdict: of the proof.
-        changed: the hosts that the run has changed.
+        hosts: the hosts that the run has changed.
     """
     return tuple(
         link
         for link in verdict.narrow_links
-        if (link.source in changed and link.size in _grown(before, now, link.source))
+        if (link.source in hosts and link.size in _grown(before, now, link.source))
         or (
-            link.target in changed
+            link.target in hosts
             and any(link.size > mtu for mtu in _shrunk(before, now, link.target))
         )
     )

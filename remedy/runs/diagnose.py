@@ -19,5 +19,5 @@ def with_hosts(diagnosis: Diagnosis, session: Session) -> Explanation:
         fleet.states,
         quoted(session.inventory.path),
         fleet.host_by_address,
-        unread=probed.errors,
+        hosts_unread=probed.errors,
     )

@@ -68,14 +68,14 @@ def if_started(host: HostState, firewall: Armed) -> Armed:
     return Armed(firewall.name, doubts=tuple(doubts))
 
 
-def gathered(name: str, passed: Sequence[Gate], accepted: frozenset[str]) -> Armed:
+def gathered(name: str, gates: Sequence[Gate], accepted: frozenset[str]) -> Armed:
     """Return what base chains together do, as a firewall that the user knows as ``name``."""
-    doubts = dict.fromkeys(doubt for gate in passed for doubt in gate.judgement.doubts)
+    doubts = dict.fromkeys(doubt for gate in gates for doubt in gate.judgement.doubts)
     return Armed(
         name,
-        _dropped([gate for gate in passed if gate.way == "in" and not gate.arp]),
-        _dropped([gate for gate in passed if gate.way == "out" and not gate.arp]),
-        _dropped([gate for gate in passed if gate.arp]),
+        _dropped([gate for gate in gates if gate.way == "in" and not gate.arp]),
+        _dropped([gate for gate in gates if gate.way == "out" and not gate.arp]),
+        _dropped([gate for gate in gates if gate.arp]),
         tuple(doubt for doubt in doubts if doubt.words not in accepted),
     )
 

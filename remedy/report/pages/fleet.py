@@ -34,14 +34,14 @@ class RunRow:
     Args:
         kind: the square that it is.
         tip: what is said of that.
-        done: how many changes it made.
+        changes_made: how many changes it made.
     """
 
     run: str
     begun: str
     mode: str
     changes: int
-    done: int
+    changes_made: int
     hosts: str
     end: str
     proof: str
@@ -69,7 +69,7 @@ class Month:
     @property
     def changes(self) -> int:
         """How many changes were made."""
-        return sum(run.done for run in self.runs)
+        return sum(run.changes_made for run in self.runs)
 
     @property
     def proved(self) -> int:

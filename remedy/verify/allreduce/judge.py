@@ -29,15 +29,15 @@ _NO_ENGINE = ("no-torch", "no-engine", "no-python")
 EVIDENCE_LINES = 6  # of each host that is named; the whole logs went with the run
 
 
-def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = None) -> Verdict:
+def impossible(plan: RankPlan, reason: str, lacks: Mapping[str, str] | None = None) -> Verdict:
     """Return the verdict on a run that could not be had.
 
     Args:
         plan: what was to run.
         reason: why it could not.
-        failed: hosts that are the reason, and what each of them lacks.
+        lacks: hosts that are the reason, and what each of them lacks.
     """
-    failed = failed or {}
+    lacks = lacks or {}
     return Verdict(
         passed=False,
         possible=False,
@@ -46,8 +46,8 @@ def impossible(plan: RankPlan, reason: str, failed: Mapping[str, str] | None = N
         expected_hosts=len(plan.hosts),
         reason=f"not possible: {reason}",
         outcomes=tuple(
-            HostVerdict(host=host.name, outcome="fail", reason=failed[host.name])
-            if host.name in failed
+            HostVerdict(host=host.name, outcome="fail", reason=lacks[host.name])
+            if host.name in lacks
             else HostVerdict(host=host.name, outcome="not-tested", reason=reason)
             for host in plan.hosts
         ),

@@ -42,9 +42,9 @@ def joined(
     }
 
 
-def untried(hosts: Sequence[str], failed: Sequence[TestResult]) -> list[tuple[str, str]]:
+def untried(hosts: Sequence[str], failures: Sequence[TestResult]) -> list[tuple[str, str]]:
     """Form disjoint pairs of hosts that did not fail together yet."""
-    tried = {frozenset(result.test.hosts) for result in failed if len(result.test.hosts) == 2}
+    tried = {frozenset(result.test.hosts) for result in failures if len(result.test.hosts) == 2}
     free = list(hosts)
     pairs = []
     while free:

@@ -31,21 +31,21 @@ SUSPECTS = 4
 LEAST = 2
 
 
-def hunt(line: Sequence[str], sound: int, span: Span, named: Sequence[str] = ()) -> SideBySide:
+def hunt(line: Sequence[str], sound: int, span: Span, absentees: Sequence[str] = ()) -> SideBySide:
     """Find what makes a group fail.
 
     Args:
         line: a group that failed.
         sound: how many hosts at its beginning are known to work together; 0 where nothing is known.
         span: is kept up to date with the hosts that the hunt is after.
-        named: hosts that the group itself reported as absent.
+        absentees: hosts that the group itself reported as absent.
 
     Returns:
         faults, and hunts that go on by themselves; nothing where it works after all, because it comes and goes.
     """
     low, high = sound, len(line)
     span.hosts = frozenset(line)
-    if named and (ends := (yield from each(named, line, span))):
+    if absentees and (ends := (yield from each(absentees, line, span))):
         return ends
     wide = span.alone or (span.width >= FEW and high - low > LARGE)
     if wide and low < 2 and high - low > SUSPECTS:
@@ -108,7 +108,7 @@ def _parted(group: tuple[str, ...], span: Span) -> SideBySide:
 
 def _of(part: tuple[str, ...], reply: Reply) -> End:
     """The hunt in a part that failed."""
-    return partial(hunt, part, 0, named=_hinted(reply.result, part))
+    return partial(hunt, part, 0, absentees=_hinted(reply.result, part))
 
 
 def _hinted(result: TestResult | None, among: Sequence[str]) -> list[str]:

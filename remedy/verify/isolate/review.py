@@ -42,28 +42,28 @@ def failed_with(host: str, evidence: Evidence) -> frozenset[str]:
     return frozenset(end for pair in pairs if host in pair for end in pair if end != host)
 
 
-def again_broken(fault: Fault, evidence: Evidence, known: Collection[Fault]) -> list[str]:
+def again_broken(fault: Fault, evidence: Evidence, faults: Collection[Fault]) -> list[str]:
     """Return the hosts of a pair that are in another broken pair: it may be that host alone.
 
     Args:
         fault: the accusation.
         evidence: the tests so far.
-        known: what was found before.
+        faults: those that were found before.
     """
     if fault.is_host or not any(map(evidence.good, set(evidence.hosts).difference(fault.hosts))):
         return []  # there is nobody to try a host with
-    paired = {host for pair in known if pair != fault for host in pair.hosts}
+    paired = {host for pair in faults if pair != fault for host in pair.hosts}
     return [host for host in fault.hosts if host in paired]
 
 
 def review(
-    fault: Fault, failed: Collection[str], doubtful: Collection[str], *, enough: bool
+    fault: Fault, partners: Collection[str], doubtful: Collection[str], *, enough: bool
 ) -> SideBySide:
     """Test an accusation again.
 
     Args:
         fault: the accusation.
-        failed: hosts with which the accused host failed before: another partner proves more.
+        partners: hosts with which the accused host failed before: another partner proves more.
         doubtful: hosts of the pair to try with others.
         enough: whether only these are in question.
 
@@ -72,7 +72,7 @@ def review(
     """
     looks = 0 if enough else LOOKS
     for look in range(looks):
-        (reply,) = yield (_question(fault, failed),)
+        (reply,) = yield (_question(fault, partners),)
         if not reply.passed:
             break
         if look == looks - 1:

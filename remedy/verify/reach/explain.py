@@ -154,19 +154,19 @@ def _untested(links: Iterable[DeadLink]) -> str:
     return reasons.pop() if len(reasons) == 1 else ""
 
 
-def cover_links(failed: Collection[Link], peers: int) -> list[Cover]:
-    """Cover failed links by the fewest hosts, and what is left one by one.
+def cover_links(dead: Collection[Link], peers: int) -> list[Cover]:
+    """Cover dead links by the fewest hosts, and what is left one by one.
 
     Args:
-        failed: links that do not work.
+        dead: links that do not work.
         peers: how many links lead to each host, and as many from it: the number of the others.
     """
-    unexplained = set(failed)
+    unexplained = set(dead)
     covers: list[Cover] = []
     while unexplained:
         bad_in, bad_out = Counter(t for _, t in unexplained), Counter(s for s, _ in unexplained)
         # The share counts what no other host explains already: a dead host must not drag its peers along.
-        explained = set(failed) - unexplained
+        explained = set(dead) - unexplained
         explained_in, explained_out = (
             Counter(t for _, t in explained),
             Counter(s for s, _ in explained),

@@ -295,10 +295,10 @@ def test_a_port_that_nobody_looked_at_is_not_refuted(port: str, status: Confirma
 
 def test_hosts_that_were_not_read_leave_a_cause_open() -> None:
     diagnosis = diagnose_lines({"log": [TAKEN]})
-    (first, *_) = confirm(diagnosis, plan_with(), HOSTS, ADDRESSES, unread=("gpu08", "gpu09"))
+    (first, *_) = confirm(diagnosis, plan_with(), HOSTS, ADDRESSES, hosts_unread=("gpu08", "gpu09"))
     assert first.status is OPEN
     assert first.evidence[0].endswith("; not read: gpu[08-09]")
-    (nobody, *_) = confirm(diagnosis, plan_with(), (), {}, unread=("gpu08",))
+    (nobody, *_) = confirm(diagnosis, plan_with(), (), {}, hosts_unread=("gpu08",))
     assert (nobody.status, nobody.evidence) == (OPEN, ("not read: gpu08",))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from unittest.mock import Mock
+from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,8 @@ from rich.console import Console
 from remedy.audit.agreement import Agreement
 from remedy.audit.journal import JournalRecord
 from remedy.audit.story import stories
-from remedy.diagnose.diagnosis import Explanation
+from remedy.diagnose.diagnosis import Diagnosis, Explanation
+from remedy.inventory import Inventory
 from remedy.plan import Change, CommandAction, Plan, section_models
 from remedy.probe import HostState, Network
 from remedy.report.audit import render_run
@@ -25,9 +27,11 @@ from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.partners import Ground, with_pair
 from remedy.runs.probe import ProbeResult
 from remedy.runs.proof import Proof
+from remedy.runs.session import Session
 from remedy.runs.suspects import suspects
 from remedy.runs.wave import WaveProof
 from remedy.spec import load_spec
+from remedy.transport.connections import Transport
 from remedy.verify.verdict import Culprit, NarrowLink, Verdict
 from tests.unit.build import fleet, host_state, record
 
@@ -117,9 +121,17 @@ def verdict(*accused: str) -> Verdict:
 
 
 def cause(label: str) -> Explanation:
-    explanation: Explanation = Mock()
-    explanation.diagnosis.label = label  # type: ignore[misc]
-    return explanation
+    return Explanation(diagnosis=Diagnosis(label=label, confidence="likely"))
+
+
+def session() -> Session:
+    """Return the hosts without connections: nothing is asked of them."""
+    return Session(
+        Inventory(Path("inventory.py"), ()),
+        load_spec(None, section_models()),
+        cast(Transport, None),
+        HOSTS,
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,12 +211,11 @@ def test_a_run_is_resumed_in_the_waves_that_it_had_unless_others_are_asked_for()
     (story,) = stories([JournalRecord(0, body)]).values()
     agreement = Agreement(record(Plan), resumes="r1", sizes=story.sizes)
     for asked, expected in ((None, "1,100%"), ("2,50%", "2,50%"), ("100%", "100%")):
-        session = Mock()
-        session.spec = load_spec(None, section_models())
+        resumed = session()
         # As the command line does, with options that were not given.
-        session.spec.override("apply", waves=asked, max_failures=1)
-        assert apply._sizes(session, agreement) == expected
-        assert apply._sizes(session, Agreement(record(Plan))) == (asked or "100%")
+        resumed.spec.override("apply", waves=asked, max_failures=1)
+        assert apply._sizes(resumed, agreement) == expected
+        assert apply._sizes(resumed, Agreement(record(Plan))) == (asked or "100%")
 
 
 def test_a_run_whose_waves_were_not_proved_says_so() -> None:
@@ -273,11 +284,11 @@ def test_a_sum_that_is_right_over_packets_that_are_lost_proves_no_wave(
 
     outcomes = {"gpu01": HostOutcome(HostStatus.CHANGED)}
     later = read(9000)
-    red = wave.prove_wave(Mock(), read(1500), later, outcomes, ["gpu01"], ["gpu02"])
+    red = wave.prove_wave(session(), read(1500), later, outcomes, ["gpu01"], ["gpu02"])
     assert (red.passed, red.lost) == (False, (narrow,))
     assert "packets of 9000 bytes from gpu01 do not arrive at gpu02" in red.verdict.reason
     assert [named.hosts for named in red.verdict.culprits] == [("gpu01", "gpu02")]
-    assert wave.prove_wave(Mock(), later, later, outcomes, ["gpu01"], ["gpu02"]).passed
+    assert wave.prove_wave(session(), later, later, outcomes, ["gpu01"], ["gpu02"]).passed
 
 
 @pytest.mark.parametrize(

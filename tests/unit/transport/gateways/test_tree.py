@@ -48,7 +48,7 @@ transport = Transport(
     listener=lambda event: events.append((event.host, event.stage, event.detail)),
 )
 scripts = {
-    name: Script(text, 30, Root.REQUIRED) for name, text in json.loads(os.environ["SCRIPTS"]).items()
+    name: Script(text, 12, Root.REQUIRED) for name, text in json.loads(os.environ["SCRIPTS"]).items()
 }
 heard = []
 outputs = transport.run(scripts, lambda output: heard.append(output))
