@@ -78,7 +78,7 @@ _TOPICS = (
         "ib-misconfig",
     ),
     _topic(
-        r"(?i)\bbtl\b|\bucx\b|\bucp\b|\bmtl\b|\bpml\b|psm[23x]?\b|\btransport",
+        r"(?i)\bbtl\b|\bucx\b|\bucp\b|\bmtl\b|\bpml\b|psm[23x]?\b|(?<!/)\btransport\b(?!/)",
         "mpi-nic-mismatch",
         "ib-misconfig",
         "wrong-interface",
@@ -127,6 +127,12 @@ _TOPICS = (
         "shm-too-small",
         "stale-shm",
         "host-oom",
+    ),
+    _topic(
+        r"(?i)\bgloo\b|full ?mesh|\bc10d\b.{0,40}address",
+        "wrong-interface",
+        "loopback-hostname",
+        PEER,
     ),
     _topic(
         r"(?i)host ?names?\b|resolv|\bdns\b|getaddrinfo|getnameinfo|/etc/hosts",
