@@ -41,6 +41,13 @@ _FAILS = r"(?:[Ff]ail\w*|[Uu]nable|[Cc]annot|[Cc]an't|[Cc]ould ?n[o']t|[Nn]ot ab
 # Read before the words of the system: they name the thing.
 NARROW = (
     words(
+        r"(?i)check (?:for |the |your )?firewall|by .{0,20}firewall|firewall .{0,20}(?:block|reject|drop)",
+        ("firewall-ports", 0.6),
+        ("wrong-interface", 0.45),
+        ("peer-died-timeout", 0.4),
+        because="the program itself names a firewall",
+    ),
+    words(
         _RDMA
         + r".{0,200}(?:[Tt]imed out|ETIMEDOUT|[Uu]nreachable|Invalid argument|\[?\b(?:110|22)\]?$)",
         ("ib-misconfig", 0.58),
