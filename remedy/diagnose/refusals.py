@@ -42,7 +42,7 @@ _MEANINGS = (
     ),
     words(
         r"Cannot allocate memory|ENOMEM|std::bad_alloc"
-        r"|[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
+        r"|(?<!RESOURCE_EXHAUSTED: )[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
         ("host-oom", 0.58),
         ("memlock-limit", 0.4),
         because="the host had no memory left (ENOMEM)",
@@ -230,9 +230,9 @@ def meaning_of(text: str) -> Words | None:
     return _first(_ALL, text)
 
 
-def is_of_an_end(said: Words) -> bool:
+def is_of_an_end(meaning: Words) -> bool:
     """Return whether words say only that a process was ended."""
-    return said in ENDED
+    return meaning in ENDED
 
 
 def is_plain(text: str) -> bool:
