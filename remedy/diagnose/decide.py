@@ -78,8 +78,11 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
 
 
 def _failing(scans: Sequence[LogScan]) -> str:
-    """Return the last lines in which the logs report a failure."""
-    ends = (failure_lines(scan.tail)[-LAST_LINES:] for scan in scans[:MOST_LOGS] if scan.is_whole)
+    """Return the last lines in which the logs report a failure, or their very last where they report none."""
+    whole = [scan for scan in scans[:MOST_LOGS] if scan.is_whole]
+    ends = [failure_lines(scan.tail)[-LAST_LINES:] for scan in whole]
+    if not any(ends):
+        ends = [scan.tail.splitlines()[-LAST_LINES:] for scan in whole]
     return "\n".join(line[:WIDEST] for lines in ends for line in lines)
 
 
