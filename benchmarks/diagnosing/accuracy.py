@@ -1,4 +1,8 @@
-"""Accuracy by label, on any folder with an index.tsv."""
+"""Accuracy by label, on any folder with an index.tsv.
+
+Each place is scored in two ways, by the label alone and by the label or a secondary one, so that the first
+answer and the first three compare.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from remedy.diagnose.catalogue import catalogue
+from remedy.diagnose.diagnosis import UNKNOWN
 from remedy.diagnose.logs import diagnose_paths
 
 NOT_HOST = frozenset(("healthy", "application-error"))
-NEITHER = NOT_HOST | {"unknown", "peer-died-timeout"}
+NEITHER = NOT_HOST | {UNKNOWN, "peer-died-timeout"}
 PROMISED = 0.95
+PLACES = (
+    ("the first answer", "top1"),
+    ("among the first three answers, unknown counted as one", "top3"),
+    ("among the first three causes, whether unknown came first", "offered"),
+)
 
 
 @dataclass(frozen=True)
@@ -23,15 +33,32 @@ class Row:
     Args:
         file: the log, or a folder of logs.
         label: what it is; ``secondary`` what would be right too.
-        got: what was said first; ``top3`` the first three.
+        got: what was said first, which may be ``unknown``.
+        causes: what was said after it.
+        confidence: the word of the first answer.
     """
 
     file: str
     label: str
     secondary: tuple[str, ...]
     got: str
-    top3: tuple[str, ...]
+    causes: tuple[str, ...] = ()
     confidence: str = ""
+
+    @property
+    def accepted(self) -> frozenset[str]:
+        """The label, and what would be right too."""
+        return frozenset((self.label, *self.secondary))
+
+    @property
+    def top3(self) -> tuple[str, ...]:
+        """The first three answers; ``unknown`` is one of them where it came first."""
+        return (self.got, *self.causes)[:3]
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The first answer and as many others as make three causes; ``unknown`` is none."""
+        return (self.got, *self.causes)[: 3 + (self.got == UNKNOWN)]
 
     @property
     def right(self) -> bool:
@@ -41,12 +68,7 @@ class Row:
     @property
     def fair(self) -> bool:
         """Whether the first answer is the label or one that is right too."""
-        return self.got in (self.label, *self.secondary)
-
-    @property
-    def near(self) -> bool:
-        """Whether the label is among the first three."""
-        return self.label in self.top3
+        return self.got in self.accepted
 
     @property
     def harmful(self) -> bool:
@@ -68,15 +90,21 @@ class Table:
             "labels": len({row.label for row in self.rows}),
             "top1": _share(row.right for row in self.rows),
             "top1_or_secondary": _share(row.fair for row in self.rows),
-            "top3": _share(row.near for row in self.rows),
+            "top3": _share(row.label in row.top3 for row in self.rows),
+            "top3_or_secondary": _share(not row.accepted.isdisjoint(row.top3) for row in self.rows),
+            "offered": _share(row.label in row.offered for row in self.rows),
+            "offered_or_secondary": _share(
+                not row.accepted.isdisjoint(row.offered) for row in self.rows
+            ),
             "host_blamed_wrongly": sum(row.harmful for row in self.rows),
             "left_out": {
                 "top1": _share(row.right for row in self.without),
-                "unknown": _share(row.got == "unknown" for row in self.without),
-                "host_blamed_wrongly": sum(row.harmful for row in self.without),
-                "other_cause": _share(
-                    not row.fair and row.got != "unknown" for row in self.without
+                "top3_or_secondary": _share(
+                    not row.accepted.isdisjoint(row.top3) for row in self.without
                 ),
+                "unknown": _share(row.got == UNKNOWN for row in self.without),
+                "host_blamed_wrongly": sum(row.harmful for row in self.without),
+                "other_cause": _share(not row.fair and row.got != UNKNOWN for row in self.without),
             },
             "calibration": {
                 word: [sum(row.fair for row in rows), len(rows)]
@@ -119,19 +147,25 @@ def text(table: Table) -> str:
         by_label[row.label].append(row)
     for row in table.without:
         left_out[row.label].append(row)
-    out = [f"{'label':28}{'logs':>5}{'top-1':>8}{'fair':>8}{'top-3':>8}   without its family: said"]
+    out = [
+        f"{'label':28}{'logs':>5}{'top-1':>8}{'fair':>8}{'top-3':>8}{'fair':>8}   without its family: said"
+    ]
     for label, rows in sorted(by_label.items()):
         said = sorted({row.got for row in left_out[label]})
         out.append(
             f"{label:28}{len(rows):5}{_share(r.right for r in rows):8.0%}{_share(r.fair for r in rows):8.0%}"
-            f"{_share(r.near for r in rows):8.0%}   {', '.join(said)}"
+            f"{_share(r.label in r.top3 for r in rows):8.0%}"
+            f"{_share(not r.accepted.isdisjoint(r.top3) for r in rows):8.0%}   {', '.join(said)}"
         )
     figures = table.figures()
     out += [
         "",
-        f"{figures['logs']} logs, {figures['labels']} labels: top-1 {figures['top1']:.1%}",
-        f"the label or a secondary one: {figures['top1_or_secondary']:.1%}",
-        f"the label among the first three: {figures['top3']:.1%}",
+        f"{figures['logs']} logs, {figures['labels']} labels",
+        f"{'':58}{'label':>7}  or a secondary one",
+        *(
+            f"{place:58}{figures[key]:7.1%}{figures[f'{key}_or_secondary']:9.1%}"
+            for place, key in PLACES
+        ),
         f"a host blamed on a healthy or application-error log: {figures['host_blamed_wrongly']}",
     ]
     out += _left_out(table, figures["left_out"])
@@ -152,7 +186,8 @@ def _left_out(table: Table, shares: dict[str, Any]) -> list[str]:
     else:
         line = (
             f"{len(table.without)} of them again, without the families that speak for their label: "
-            f"top-1 {shares['top1']:.1%}, unknown {shares['unknown']:.1%}, another cause "
+            f"top-1 {shares['top1']:.1%}, it or a secondary one among the first three "
+            f"{shares['top3_or_secondary']:.1%}, unknown {shares['unknown']:.1%}, another cause "
             f"{shares['other_cause']:.1%}, a host blamed wrongly {shares['host_blamed_wrongly']}"
         )
     return [line]
@@ -172,7 +207,7 @@ def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
         label=entry["label"],
         secondary=tuple(filter(None, (entry.get("secondary") or "").split(";"))),
         got=found.label,
-        top3=(found.label, *labels)[:3],
+        causes=tuple(labels),
         confidence=found.confidence,
     )
 

@@ -6,10 +6,10 @@ line of its own, so it stays behind everything that has one.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from remedy.diagnose.diagnosis import APPLICATION, CERTAIN, HEALTHY, UNKNOWN, Candidate, Diagnosis
+from remedy.diagnose.topics import PEER, causes_about
 
 ENOUGH = 3  # causes that are offered
 SCORE = 0.2  # of the first alternative; below everything that a line speaks for
@@ -17,94 +17,75 @@ STEP = 0.01
 
 REASON = "the same texts have had this cause, too"
 
-# By cause: the others, the likeliest first.
+ABOUT = "the text is about what this cause shows in, too"
+
+# By cause: the others, the likeliest first, as often as threads had the one for the other.
 _OTHERS: dict[str, tuple[str, ...]] = {
-    "duplicate-hostname": ("rank-mismatch", "hostname-unresolvable"),
-    "hostname-unresolvable": ("loopback-hostname", "wrong-interface"),
-    "loopback-hostname": ("hostname-unresolvable", "wrong-interface", "firewall-ports"),
-    "wrong-interface": ("firewall-ports", "network-unreachable", "loopback-hostname"),
-    "network-unreachable": ("wrong-interface", "firewall-ports", "ib-misconfig"),
-    "firewall-ports": ("wrong-interface", "network-unreachable", "rank-mismatch"),
-    "mtu-mismatch": ("ib-misconfig", "peer-died-timeout"),
-    "ipv6-issue": ("wrong-interface", "network-unreachable"),
-    "mpi-nic-mismatch": ("wrong-interface", "ib-misconfig"),
-    "master-port-in-use": ("stale-process", "rank-mismatch"),
-    "ssh-launch-failure": ("hostname-unresolvable", "firewall-ports"),
-    "env-not-propagated": ("missing-library", "mpi-version-conflict"),
-    "mpi-version-conflict": ("env-not-propagated", "missing-library"),
-    "rank-mismatch": ("firewall-ports", "peer-died-timeout"),
-    "peer-died-timeout": (APPLICATION, "firewall-ports", "host-oom"),
-    "ib-roce-mixed": ("ib-misconfig", "ib-link-fault"),
-    "ib-misconfig": ("ib-link-fault", "network-unreachable"),
-    "ib-link-fault": ("ib-misconfig", "mtu-mismatch"),
-    "gdr-peermem": ("memlock-limit", "ib-misconfig"),
-    "efa-plugin-missing": ("missing-library", "ib-misconfig"),
-    "memlock-limit": ("gdr-peermem", "ib-misconfig"),
-    "nofile-limit": (APPLICATION, "stale-process"),
-    "shm-too-small": ("stale-shm", "host-oom"),
-    "stale-shm": ("shm-too-small", "stale-process"),
-    "host-oom": ("peer-died-timeout", "shm-too-small"),
-    "disk-full": ("storage-fault", "shm-too-small"),
-    "storage-fault": ("disk-full", APPLICATION),
-    "clock-skew": ("hostname-unresolvable",),
-    "stale-process": ("master-port-in-use", APPLICATION),
-    "duplicate-gpu": ("device-visibility", "rank-mismatch"),
-    "device-visibility": ("container-gpu-runtime", "rank-mismatch"),
-    "fabricmanager-not-running": ("driver-mismatch", "gpu-hardware-xid"),
-    "gpu-hardware-xid": (APPLICATION, "p2p-acs-iommu"),
-    "p2p-acs-iommu": ("gpu-hardware-xid", "peer-died-timeout"),
-    "nccl-version-mismatch": ("multi-python", "driver-mismatch"),
-    "missing-library": ("env-not-propagated", "multi-python"),
-    "driver-mismatch": ("container-gpu-runtime", "nccl-version-mismatch"),
-    "container-gpu-runtime": ("driver-mismatch", "device-visibility"),
-    "multi-python": ("missing-library", "nccl-version-mismatch"),
-    "hccl-rank-table": ("rank-mismatch", "hccl-timeout"),
-    "hccl-memory": ("stale-process", APPLICATION),
-    "hccl-timeout": ("peer-died-timeout", "hccl-rank-table"),
+    "duplicate-hostname": ("rank-mismatch", "device-visibility", "hostname-unresolvable"),
+    "hostname-unresolvable": ("loopback-hostname", "wrong-interface", "ssh-launch-failure"),
+    "loopback-hostname": ("wrong-interface", "hostname-unresolvable", "firewall-ports"),
+    "wrong-interface": ("firewall-ports", "loopback-hostname", "mpi-nic-mismatch", PEER),
+    "network-unreachable": ("firewall-ports", "wrong-interface", "ib-misconfig"),
+    "firewall-ports": ("wrong-interface", PEER, "rank-mismatch", "network-unreachable"),
+    "mtu-mismatch": ("ib-misconfig", "ib-link-fault", PEER),
+    "ipv6-issue": ("wrong-interface", "hostname-unresolvable", "network-unreachable"),
+    "mpi-nic-mismatch": ("ib-misconfig", "wrong-interface", "efa-plugin-missing"),
+    "master-port-in-use": ("stale-process", "rank-mismatch", PEER),
+    "ssh-launch-failure": ("hostname-unresolvable", "firewall-ports", "env-not-propagated"),
+    "env-not-propagated": ("missing-library", "multi-python", "mpi-version-conflict"),
+    "mpi-version-conflict": ("env-not-propagated", "mpi-nic-mismatch", "missing-library"),
+    "rank-mismatch": ("firewall-ports", PEER, "master-port-in-use"),
+    PEER: (APPLICATION, "firewall-ports", "rank-mismatch", "host-oom"),
+    "ib-roce-mixed": ("ib-misconfig", "ib-link-fault", "mpi-nic-mismatch"),
+    "ib-misconfig": ("ib-link-fault", "mpi-nic-mismatch", "memlock-limit", "network-unreachable"),
+    "ib-link-fault": ("ib-misconfig", PEER, "mtu-mismatch"),
+    "gdr-peermem": ("memlock-limit", "ib-misconfig", "p2p-acs-iommu"),
+    "efa-plugin-missing": ("mpi-nic-mismatch", "missing-library", "ib-misconfig"),
+    "memlock-limit": ("ib-misconfig", "gdr-peermem", "efa-plugin-missing"),
+    "nofile-limit": ("shm-too-small", APPLICATION, "stale-process"),
+    "shm-too-small": ("stale-shm", "host-oom", "nofile-limit"),
+    "stale-shm": ("shm-too-small", "stale-process", "nofile-limit"),
+    "host-oom": (PEER, "shm-too-small", APPLICATION),
+    "disk-full": ("storage-fault", "shm-too-small", APPLICATION),
+    "storage-fault": ("disk-full", APPLICATION, "env-not-propagated"),
+    "clock-skew": ("hostname-unresolvable", "env-not-propagated", APPLICATION),
+    "stale-process": ("master-port-in-use", APPLICATION, "device-visibility"),
+    "duplicate-gpu": (APPLICATION, "device-visibility", "rank-mismatch"),
+    "device-visibility": ("container-gpu-runtime", "rank-mismatch", "driver-mismatch"),
+    "fabricmanager-not-running": ("driver-mismatch", "gpu-hardware-xid", "container-gpu-runtime"),
+    "gpu-hardware-xid": (APPLICATION, "p2p-acs-iommu", PEER),
+    "p2p-acs-iommu": (PEER, "gdr-peermem", "gpu-hardware-xid"),
+    "nccl-version-mismatch": (APPLICATION, "driver-mismatch", "multi-python"),
+    "missing-library": ("env-not-propagated", "multi-python", "mpi-version-conflict"),
+    "driver-mismatch": ("nccl-version-mismatch", "container-gpu-runtime", "device-visibility"),
+    "container-gpu-runtime": ("driver-mismatch", "device-visibility", "env-not-propagated"),
+    "multi-python": ("env-not-propagated", "nccl-version-mismatch", "missing-library"),
+    "hccl-rank-table": ("rank-mismatch", "hccl-timeout", "device-visibility"),
+    "hccl-memory": ("stale-process", APPLICATION, "hccl-timeout"),
+    "hccl-timeout": (PEER, "hccl-rank-table", "firewall-ports"),
+    APPLICATION: (PEER, "storage-fault", "nccl-version-mismatch"),
 }
-# An error that only seems to be the program's own, by what it is about: the first that matches is meant.
-SETTLED = 0.75  # from this certainty on it is the program's
-_OF_A_PROGRAM: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (
-        re.compile(r"(?i)import|module|attribute|symbol|version|plugin|built|\.so\b|not installed"),
-        ("multi-python", "env-not-propagated"),
-    ),
-    (
-        re.compile(r"(?i)file|directory|path|checkpoint|dataset|\bread|\bwrit|load|archive|zip"),
-        ("storage-fault", "disk-full"),
-    ),
-    (
-        re.compile(
-            r"(?i)time[d-]?.?out|connect|socket|nccl|rank|collective|world.?size|actor|worker"
-        ),
-        ("peer-died-timeout", "rank-mismatch"),
-    ),
-    (
-        re.compile(r"(?i)cuda|cudnn|cublas|gpu|device|hip\b"),
-        ("gpu-hardware-xid", "driver-mismatch"),
-    ),
-)
 
 
-def with_alternatives(diagnosis: Diagnosis) -> Diagnosis:
-    """Return a diagnosis with what else it can be; a run that is fine, or a settled answer, stays as it is.
+def with_alternatives(diagnosis: Diagnosis, about: str = "") -> Diagnosis:
+    """Return a diagnosis with what else it can be; a run that is fine, or a certain answer, stays as it is.
 
     Args:
         diagnosis: of the logs.
+        about: the lines in which the logs say what failed; that of the answer is known already.
     """
-    if diagnosis.label == HEALTHY or diagnosis.certainty >= _settled(diagnosis.label):
+    if diagnosis.label == HEALTHY or diagnosis.certainty >= CERTAIN:
         return diagnosis
     known = [c.label for c in diagnosis.candidates]
     first = next(iter(known), "") if diagnosis.label == UNKNOWN else diagnosis.label
     labels = {*known, diagnosis.label} - {UNKNOWN}
-    missing = ENOUGH - len(labels) - (diagnosis.label == UNKNOWN)
-    possible = _beside_a_program(diagnosis) if first == APPLICATION else _OTHERS.get(first, ())
-    others = [label for label in possible if label not in labels][: max(0, missing)]
-    if not others:
+    text = f"{diagnosis.lead.text if diagnosis.lead else ''}\n{about}".strip()
+    if not text and not known:
         return diagnosis
+    others = _others(first, tuple(causes_about(text)), labels)[: max(0, ENOUGH - len(labels))]
     candidates = (
-        Candidate(label=label, score=round(SCORE - STEP * place, 3), reason=REASON)
-        for place, label in enumerate(others)
+        Candidate(label=label, score=round(SCORE - STEP * place, 3), reason=reason)
+        for place, (label, reason) in enumerate(others)
     )
     return diagnosis.model_copy(update={"candidates": (*diagnosis.candidates, *candidates)})
 
@@ -114,11 +95,23 @@ def is_alternative(candidate: Candidate) -> bool:
     return not candidate.evidence and candidate.score <= SCORE
 
 
-def _settled(label: str) -> float:
-    return SETTLED if label == APPLICATION else CERTAIN
+def _others(first: str, topics: tuple[str, ...], known: Collection[str]) -> list[tuple[str, str]]:
+    """Return what else it can be, each with the reason.
 
-
-def _beside_a_program(diagnosis: Diagnosis) -> Iterable[str]:
-    """Return what else an error that passes for the program's own can be, by what it says."""
-    text = diagnosis.lead.text if diagnosis.lead else ""
-    return next((labels for pattern, labels in _OF_A_PROGRAM if pattern.search(text)), ())
+    Args:
+        first: the cause that is likeliest, "" where none is known.
+        topics: what tends to stand behind texts like those of the logs.
+        known: causes that a line speaks for.
+    """
+    neighbours = _OTHERS.get(first, ())
+    # An error of the program says by its words what else it can be; of a cause its neighbours say it, and
+    # first those which the text is about as well.
+    if first == APPLICATION:
+        ordered = [*topics, *neighbours]
+    else:
+        ordered = [*(n for n in neighbours if n in topics), *neighbours, *topics]
+    return [
+        (label, REASON if label in neighbours else ABOUT)
+        for label in dict.fromkeys(ordered)
+        if label not in known
+    ]

@@ -18,8 +18,10 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.differing import of_different_collectives
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
-from remedy.diagnose.exceptions import EXCEPTION, last_named
+from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.lines import WIDEST
+from remedy.diagnose.phase import in_phase
 from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
@@ -30,10 +32,13 @@ from remedy.text import is_number
 
 FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
 BARE = 0.58  # the most that an exception without its traceback weighs
+BESIDE = 0.3  # and the most where it decides nothing
 MOVING, QUIET = (
     0.75,
     0.6,
 )  # how sure it is that a run is healthy which goes on, or which shows no failure
+LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
+MOST_LOGS = 64  # that are asked for them
 LEAST = 0.55  # below it a cause is a candidate, and not the answer
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
@@ -52,14 +57,14 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    events = standing(events_that_count(scans), scans)
+    events = in_phase(standing(events_that_count(scans), scans), scans)
     by_role = _sorted(events)
     diagnosis = _decided(scans, by_role)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
-    diagnosis = with_alternatives(diagnosis)
+    diagnosis = with_alternatives(diagnosis, _failing(scans))
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
     update = {
@@ -70,6 +75,15 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         ),
     }
     return diagnosis.model_copy(update=update)
+
+
+def _failing(scans: Sequence[LogScan]) -> str:
+    """Return the last lines in which the logs report a failure, or their very last where they report none."""
+    whole = [scan for scan in scans[:MOST_LOGS] if scan.is_whole]
+    ends = [failure_lines(scan.tail)[-LAST_LINES:] for scan in whole]
+    if not any(ends):
+        ends = [scan.tail.splitlines()[-LAST_LINES:] for scan in whole]
+    return "\n".join(line[:WIDEST] for lines in ends for line in lines)
 
 
 def _sorted(events: Sequence[Event]) -> _Sorted:
@@ -238,11 +252,27 @@ def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis |
         )
         others = tuple(c.candidate() for c in ranked((), events.signs)[:SHOWN])
         if cause.weight < LEAST or not scan.is_whole:
-            return Diagnosis(label=UNKNOWN, lead=lead, candidates=others, **sure(0.0))
+            offered = (*others, *_of_raised(raised, lead, others)) if scan.is_whole else others
+            return Diagnosis(label=UNKNOWN, lead=lead, candidates=offered, **sure(0.0))
         return Diagnosis(
             label=cause.label, lead=lead, candidates=(candidate, *others), **sure(candidate.score)
         )
     return None
+
+
+def _of_raised(raised: Raised, lead: Quote, known: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return what else an exception speaks for that decides nothing, the likeliest first."""
+    labels = {candidate.label for candidate in known}
+    return tuple(
+        Candidate(
+            label=cause.label,
+            score=min(cause.weight, BESIDE),
+            reason=cause.because or "the last exception",
+            evidence=(lead,),
+        )
+        for cause in sorted(raised.causes, key=lambda cause: -cause.weight)
+        if cause.label not in labels
+    )
 
 
 def _notes(scans: Iterable[LogScan]) -> list[str]:

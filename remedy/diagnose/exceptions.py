@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from remedy.diagnose import lines
 from remedy.diagnose.catalogue import CauseWeight
 from remedy.diagnose.diagnosis import APPLICATION
-from remedy.diagnose.refusals import meaning_of
+from remedy.diagnose.refusals import is_plain, meaning_of
 
 TRACEBACK = b"Traceback (most recent call last)"
 EXCEPTION = "python-exception"
@@ -88,7 +88,8 @@ class Raised:
             because = "the kind of the exception, or its errno"
             return CauseWeight(label=label, weight=_OF_A_KIND, because=because), _SYSTEM
         is_of_system = bool(_SYSTEM_ERROR.match(self.text))
-        words = meaning_of(self.text) if is_of_system or _SAYS_NO_MORE.match(self.text) else None
+        says = is_of_system or _SAYS_NO_MORE.match(self.text) or is_plain(self.text)
+        words = meaning_of(self.text) if says else None
         if words is not None:
             is_weighed = any(cause.label == APPLICATION for cause in words.causes)
             return words.causes if is_weighed else (*words.causes, _SYSTEM)

@@ -5,50 +5,33 @@ Every program prints them, and they decide little: what they say is possible at 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from remedy.diagnose.catalogue import CauseWeight, compiled
+from remedy.diagnose.catalogue import compiled
 from remedy.diagnose.diagnosis import APPLICATION
-
-
-class Words(NamedTuple):
-    """Words, and what stands behind them.
-
-    Args:
-        pattern: the words.
-        causes: the likeliest first.
-    """
-
-    pattern: str
-    causes: tuple[CauseWeight, ...]
-
-
-def _words(pattern: str, *causes: tuple[str, float], because: str) -> Words:
-    weights = (CauseWeight(label=label, weight=weight, because=because) for label, weight in causes)
-    return Words(pattern, tuple(weights))
-
+from remedy.diagnose.plain import ENDED, NARROW, PLAIN, Words, words
 
 # The first that matches a line is meant: what names the thing stands before what does not.
 _MEANINGS = (
-    _words(
+    words(
         r"No space left on device.{0,200}/dev/shm"
         r"|(?:/dev/shm|shared memory|\bshm).{0,200}No space left on device",
         ("shm-too-small", 0.6),
         ("stale-shm", 0.45),
         because="memory that processes share is full (ENOSPC)",
     ),
-    _words(
+    words(
         r"[Nn]o space left on device|[Dd]isk quota exceeded|[Qq]uota exceeded for|ENOSPC|EDQUOT",
         ("disk-full", 0.6),
         ("shm-too-small", 0.4),
         because="something is full (ENOSPC, EDQUOT)",
     ),
-    _words(
+    words(
         r"[Tt]oo many open files|EMFILE|ENFILE",
         ("nofile-limit", 0.62),
         because="no file can be opened any more (EMFILE)",
     ),
-    _words(
+    words(
         r"(?:ibv|verbs|mlx\d|rdma|RDMA|register|reg_mr|\bQP\b|mlock|pinned)"
         r".{0,200}(?:Cannot allocate memory|ENOMEM)"
         r"|RLIMIT_MEMLOCK|max locked memory",
@@ -57,21 +40,21 @@ _MEANINGS = (
         ("ib-misconfig", 0.35),
         because="memory could not be given to an adapter (ENOMEM)",
     ),
-    _words(
+    words(
         r"Cannot allocate memory|ENOMEM|std::bad_alloc"
-        r"|[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
+        r"|(?<!RESOURCE_EXHAUSTED: )[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
         ("host-oom", 0.58),
         ("memlock-limit", 0.4),
         because="the host had no memory left (ENOMEM)",
     ),
-    _words(
+    words(
         r"[Aa]ddress already in use|EADDRINUSE"
         r"|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)(?!, (?:try|us)ing)",
         ("master-port-in-use", 0.62),
         ("stale-process", 0.45),
         because="a port is taken (EADDRINUSE)",
     ),
-    _words(
+    words(
         r"[Nn]ame or service not known|[Tt]emporary failure in name resolution|[Nn]ame does not resolve"
         r"|[Nn]o address associated with hostname|[Cc]ould not resolve host|[Uu]nknown host\b"
         r"|EAI_(?:AGAIN|NONAME)|no such host\b|NXDOMAIN",
@@ -79,166 +62,154 @@ _MEANINGS = (
         ("loopback-hostname", 0.35),
         because="a name has no address",
     ),
-    _words(
+    words(
         r"[Nn]etwork is unreachable|ENETUNREACH",
         ("network-unreachable", 0.6),
         ("wrong-interface", 0.5),
         ("firewall-ports", 0.3),
         because="there is no route (ENETUNREACH)",
     ),
-    _words(
+    words(
         r"No route to host|EHOSTUNREACH",
         ("firewall-ports", 0.56),
         ("network-unreachable", 0.5),
         ("wrong-interface", 0.45),
         because="a firewall that rejects, or no way to the host (EHOSTUNREACH)",
     ),
-    _words(
+    words(
         r"[Cc]onnection refused|ECONNREFUSED",
         ("firewall-ports", 0.5),
         ("peer-died-timeout", 0.48),
         ("wrong-interface", 0.4),
         because="nobody listens there, or a firewall rejects (ECONNREFUSED)",
     ),
-    _words(
+    words(
         r"[Cc]onnection timed out|ETIMEDOUT|[Cc]onnect(?:ion|ing)?\b.{0,60}(?:timeout|timed out)",
         ("firewall-ports", 0.56),
         ("wrong-interface", 0.48),
         ("peer-died-timeout", 0.45),
         because="no answer came (ETIMEDOUT)",
     ),
-    _words(
+    words(
         r"[Cc]onnection reset by peer|[Bb]roken pipe|[Cc]onnection closed by|ECONNRESET|EPIPE|[Ss]ocket closed",
         ("peer-died-timeout", 0.58),
         ("firewall-ports", 0.35),
         because="the other end is gone (ECONNRESET)",
     ),
-    _words(
+    words(
         r"[Ss]tale (?:NFS )?file handle|ESTALE|[Tt]ransport endpoint is not connected|[Rr]ead-only file system"
         r"|[Rr]emote I/O error|[Ii]nput/output error",
         ("storage-fault", 0.58),
         ("disk-full", 0.3),
         because="a file system failed (EIO, ESTALE, EROFS)",
     ),
-    _words(
+    words(
         r"cannot open shared object file|[Ll]ibrary not loaded|DLL load failed",
         ("missing-library", 0.5),
         ("env-not-propagated", 0.42),
         because="the loader does not find a library",
     ),
-    _words(
+    words(
         r"undefined symbol|symbol lookup error|version `[\w.]+' not found",
         ("multi-python", 0.58),
         ("missing-library", 0.48),
         ("nccl-version-mismatch", 0.4),
         because="libraries of two installations are mixed",
     ),
-    _words(
+    words(
         r"(?:: command not found|: not found)$|[Nn]o such command",
         ("env-not-propagated", 0.56),
         ("missing-library", 0.4),
         because="the shell of the job does not find a program",
     ),
-    _words(
+    words(
         r"\b[Bb]ad address\b",
         ("storage-fault", 0.56),
         ("gdr-peermem", 0.48),
         (APPLICATION, 0.4),
         because="memory that the system was given cannot be used (EFAULT)",
     ),
-    _words(
+    words(
         r"\b[Bb]us error|SIGBUS",
         ("shm-too-small", 0.58),
         ("host-oom", 0.4),
         because="memory that was mapped is not there (SIGBUS)",
     ),
-    _words(
+    words(
         r"certificate (?:is not yet valid|has expired)|[Cc]lock skew|in the future\b|out of sync clocks",
         ("clock-skew", 0.58),
         because="clocks of hosts differ",
     ),
-    _words(
-        r"\bKilled\b|SIGKILL|[Ss]ignal:? \(?9\b|[Ee]xit(?:ed with)? (?:code|status):? (?:137|-9)\b",
-        ("host-oom", 0.5),
-        ("peer-died-timeout", 0.4),
-        because="a process was killed; the kernel's log says why",
-    ),
-    _words(
-        r"[Ss]egmentation fault|SIGSEGV|core dumped",
-        (APPLICATION, 0.56),
-        ("nccl-version-mismatch", 0.3),
-        because="the program crashed",
-    ),
-    _words(
+    words(
         r"\[Errno 2\].{0,40}'/",
         (APPLICATION, 0.56),
         ("storage-fault", 0.52),
         because="a file is not there: a wrong path, or a file system that this host does not have (ENOENT)",
     ),
-    _words(
+    words(
         r"\[Errno 2\]",
         (APPLICATION, 0.6),
         ("storage-fault", 0.4),
         because="a file is not there (ENOENT)",
     ),
-    _words(
+    words(
         r"[Pp]ermission denied|EACCES|[Oo]peration not permitted",
         ("storage-fault", 0.45),
         (APPLICATION, 0.44),
         because="the user may not do this (EACCES)",
     ),
-    _words(
+    words(
         r"\b[Hh]ost is down\b|EHOSTDOWN",
         ("network-unreachable", 0.57),
         ("peer-died-timeout", 0.46),
         because="the host does not answer at all (EHOSTDOWN)",
     ),
-    _words(
+    words(
         r"[Cc]annot assign requested address|EADDRNOTAVAIL",
         ("wrong-interface", 0.57),
         ("loopback-hostname", 0.45),
         ("hostname-unresolvable", 0.35),
         because="an address that this host does not have (EADDRNOTAVAIL)",
     ),
-    _words(
+    words(
         r"Software caused connection abort|ECONNABORTED",
         ("firewall-ports", 0.5),
         ("peer-died-timeout", 0.48),
         because="the connection was given up on the way (ECONNABORTED)",
     ),
-    _words(
+    words(
         r"[Aa]ddress family not supported|EAFNOSUPPORT",
         ("ipv6-issue", 0.5),
         ("wrong-interface", 0.42),
         because="an address of a family that this host does not have (EAFNOSUPPORT)",
     ),
-    _words(
+    words(
         r"[Dd]evice or resource busy|EBUSY",
         ("stale-process", 0.56),
         (APPLICATION, 0.4),
         because="somebody else holds it (EBUSY)",
     ),
-    _words(
+    words(
         r"[Nn]o such device\b|ENODEV|ENXIO",
         ("container-gpu-runtime", 0.46),
         ("ib-misconfig", 0.44),
         ("gpu-hardware-xid", 0.4),
         because="a device is not there, or not for this process (ENODEV)",
     ),
-    _words(
+    words(
         r"[Rr]esource temporarily unavailable|EAGAIN",
         ("host-oom", 0.46),
         ("nofile-limit", 0.44),
         (APPLICATION, 0.4),
         because="a limit on processes, threads or memory (EAGAIN)",
     ),
-    _words(
+    words(
         r"[Ee]xec format error|[Ii]llegal instruction|SIGILL|ENOEXEC",
         (APPLICATION, 0.5),
         ("multi-python", 0.46),
         because="a program that was built for another machine (ENOEXEC, SIGILL)",
     ),
-    _words(
+    words(
         r"DEADLINE_EXCEEDED|[Dd]eadline [Ee]xceeded|TimeoutError|[Tt]imed out"
         r"|[Tt]ime-?out (?:exceeded|expired|reached|occurred|waiting)|did not respond|[Nn]o response from",
         ("peer-died-timeout", 0.5),
@@ -247,12 +218,27 @@ _MEANINGS = (
         because="somebody was waited for in vain",
     ),
 )
+_ALL = (*NARROW, *_MEANINGS, *PLAIN, *ENDED)
 
 
 def meaning_of(text: str) -> Words | None:
-    """Return the words of the system in a line, None where it has none.
+    """Return the words in a line that say why something failed, None where it has none.
 
     Args:
         text: the line.
     """
-    return next((words for words in _MEANINGS if compiled(words.pattern).search(text)), None)
+    return _first(_ALL, text)
+
+
+def is_of_an_end(meaning: Words) -> bool:
+    """Return whether words say only that a process was ended."""
+    return meaning in ENDED
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a line names in plain English what failed, whatever else it is."""
+    return _first((*NARROW, *PLAIN), text) is not None
+
+
+def _first(table: Iterable[Words], text: str) -> Words | None:
+    return next((said for said in table if compiled(said.pattern).search(text)), None)

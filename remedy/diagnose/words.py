@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from remedy.diagnose import lines
 from remedy.diagnose.diagnosis import Candidate, Quote
 from remedy.diagnose.progress import is_progress, is_reassuring
-from remedy.diagnose.refusals import meaning_of
+from remedy.diagnose.refusals import is_of_an_end, meaning_of
 from remedy.diagnose.scan import LogScan
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
@@ -26,14 +26,15 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     """
     # What was not read of a log may hold the failure.
     for scan in filter(lambda scan: scan.is_whole, scans):
-        for after, text in _last_lines(scan):
-            meaning = meaning_of(text)
-            if meaning is None:
-                continue
+        said = [
+            (after, text, words) for after, text in _last_lines(scan) if (words := meaning_of(text))
+        ]
+        # A process that was ended is named only where nothing was said before.
+        for after, text, words in sorted(said, key=lambda line: is_of_an_end(line[2])):
             lead = Quote(file=scan.name, line=max(1, scan.lines - after), text=text.strip())
             return lead, tuple(
                 Candidate(label=c.label, score=c.weight, reason=c.because, evidence=(lead,))
-                for c in meaning.causes
+                for c in words.causes
             )
     return None
 

@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from remedy.causes import causes
 from remedy.diagnose.catalogue.gpu_memory import held_by_others
 from remedy.values import Record
 from remedy.yaml_text import parse_yaml
@@ -123,9 +122,6 @@ class Symptom(Record):
 
     @model_validator(mode="after")
     def _sound(self) -> Symptom:
-        unknown = [cause.label for cause in self.causes if not _is_label(cause.label)]
-        if unknown:
-            raise ValueError(f"{self.id}: no such cause: {', '.join(unknown)}")
         if (self.across == "differs") != bool(self.by):
             raise ValueError(f"{self.id}: `across: differs` and `by` go together")
         return self
@@ -149,16 +145,6 @@ class Symptom(Record):
     def speaks_clearly_for(self, label: str) -> bool:
         """Return whether a cause is among those that the text speaks clearly for."""
         return any(cause.label == label and cause.weight >= CLEAR for cause in self.causes)
-
-
-@cache
-def _is_label(label: str) -> bool:
-    """Return whether a cause is one that there is; every entry is checked for it."""
-    if label in causes():
-        return True
-    from remedy.plan import all_causes  # a remedy may bring it; reading logs needs no remedy
-
-    return label in all_causes()
 
 
 @cache

@@ -42,6 +42,15 @@ def diagnosed(*lines: str) -> Diagnosis:
         ("ringer: dial gpu02: Host is down", "network-unreachable"),
         ("ringer: listen on 10.0.0.4: Cannot assign requested address", "wrong-interface"),
         ("mystore: open card 3: Device or resource busy", "stale-process"),
+        ("ringer: the QP to gpu02: Connection timed out", "ib-misconfig"),
+        ("ringer: unable to register GPU memory", "memlock-limit"),
+        ("ringer: open /dev/infiniband/uverbs0: No such file or directory", "ib-misconfig"),
+        ("mystore: lstat /dev/nvidia-uvm: no such file or directory", "container-gpu-runtime"),
+        ("Cuda driver error 803 in call at file 'a.h'", "driver-mismatch"),
+        ("mystore: shard 3 exceeded its memory limit", "host-oom"),
+        ("acme.RingError: binding port 7001 failed", "master-port-in-use"),
+        ("ringer: could not find an address for gpu02-ib0", "wrong-interface"),
+        ("acme.RingError: ring 3 failed to connect to its peers", "peer-died-timeout"),
     ],
 )
 def test_words_of_the_system_say_why_an_unknown_program_failed(line: str, label: str) -> None:
@@ -63,6 +72,12 @@ def test_words_of_the_system_say_why_an_unknown_program_failed(line: str, label:
 )
 def test_what_is_told_or_asked_of_the_web_blames_no_host(line: str) -> None:
     assert diagnosed(line).label in ("unknown", "healthy")
+
+
+def test_a_process_that_was_ended_says_less_than_what_was_said_before() -> None:
+    said = diagnosed("ringer: could not find an address for gpu02-ib0", "ringer (pid 812) Killed")
+    assert said.label == "wrong-interface"
+    assert diagnosed("ringer (pid 812) Killed").label == "unknown"
 
 
 def test_words_before_progress_were_survived() -> None:

@@ -1,0 +1,48 @@
+"""What a failure can be by when it came: ranks that have made steps together had met before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from remedy.diagnose.catalogue import CauseWeight
+from remedy.diagnose.diagnosis import CERTAIN
+from remedy.diagnose.scan import Event, LogScan
+
+# Causes for which ranks do not meet at all.
+OF_A_START = frozenset(
+    (
+        "duplicate-hostname",
+        "firewall-ports",
+        "hostname-unresolvable",
+        "ipv6-issue",
+        "loopback-hostname",
+        "rank-mismatch",
+        "wrong-interface",
+    )
+)
+AFTER_STEPS = 0.7  # of the weight that such a cause has in a start
+STEPS = 2  # of one log, so that no lone number passes for the work of a job
+
+
+def in_phase(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
+    """Return the events with the causes of a start weighed down where their log reports steps before.
+
+    Args:
+        events: of all logs.
+        scans: the logs.
+    """
+    working = {scan.name: scan.steps[STEPS - 1].line for scan in scans if len(scan.steps) >= STEPS}
+    return [
+        replace(event, causes=tuple(map(_after_steps, event.causes)))
+        if event.line > working.get(event.source, event.line)
+        else event
+        for event in events
+    ]
+
+
+def _after_steps(cause: CauseWeight) -> CauseWeight:
+    # A text that is certain says so whenever it comes.
+    if cause.label not in OF_A_START or cause.weight >= CERTAIN:
+        return cause
+    return cause.model_copy(update={"weight": round(cause.weight * AFTER_STEPS, 3)})

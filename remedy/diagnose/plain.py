@@ -1,0 +1,132 @@
+"""What programs of any make say in plain English: the thing that failed stands beside the failure.
+
+Such words decide as little as those of the system: what they say is possible at most.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from remedy.diagnose.catalogue import CauseWeight
+from remedy.diagnose.diagnosis import APPLICATION
+
+
+class Words(NamedTuple):
+    """Words, and what stands behind them.
+
+    Args:
+        pattern: the words.
+        causes: the likeliest first.
+    """
+
+    pattern: str
+    causes: tuple[CauseWeight, ...]
+
+
+def words(pattern: str, *causes: tuple[str, float], because: str) -> Words:
+    """Return words with what stands behind them.
+
+    Args:
+        pattern: the words.
+        causes: each with its weight, the likeliest first.
+        because: why it can be those causes.
+    """
+    weights = (CauseWeight(label=label, weight=weight, because=because) for label, weight in causes)
+    return Words(pattern, tuple(weights))
+
+
+_RDMA = r"(?:\bibv_|\b[Vv]erbs\b|\bmlx\d|\bRDMA\b|\brdma_|\bQP\b|\bGID\b|\bsgid|\bRoCE)"
+_FAILS = r"(?:[Ff]ail\w*|[Uu]nable|[Cc]annot|[Cc]an't|[Cc]ould ?n[o']t|[Nn]ot able)"
+
+# Read before the words of the system: they name the thing.
+NARROW = (
+    words(
+        r"(?i)check (?:for |the |your )?firewall|by .{0,20}firewall|firewall .{0,20}(?:block|reject|drop)",
+        ("firewall-ports", 0.6),
+        ("wrong-interface", 0.45),
+        ("peer-died-timeout", 0.4),
+        because="the program itself names a firewall",
+    ),
+    words(
+        _RDMA
+        + r".{0,200}(?:[Tt]imed out|ETIMEDOUT|[Uu]nreachable|Invalid argument|\[?\b(?:110|22)\]?$)",
+        ("ib-misconfig", 0.58),
+        ("ib-link-fault", 0.5),
+        ("network-unreachable", 0.4),
+        because="an adapter's way to its peer was not set up: GID, port or network",
+    ),
+    words(
+        _FAILS + r" to (?:re)?register .{0,40}[Mm]emory|" + _FAILS + r" to create .{0,20}\bcq\b"
+        r"|\bcreate .{0,20}(?:\bcq\b|completion queue)",
+        ("memlock-limit", 0.57),
+        ("gdr-peermem", 0.48),
+        ("ib-misconfig", 0.45),
+        because="an adapter was not given the memory that it asked for",
+    ),
+    words(
+        r"/dev/(?:infiniband|hfi1|uverbs|rdma)\S{0,40}.{0,60}(?:[Ff]ail|[Nn]o such|[Nn]ot found|[Mm]issing)",
+        ("ib-misconfig", 0.57),
+        ("mpi-nic-mismatch", 0.5),
+        because="the adapter's device is not there, or not for this process",
+    ),
+    words(
+        r"/dev/(?:nvidia|dri/|kfd|davinci)\S{0,40}.{0,40}(?:[Nn]o such|[Nn]ot found|[Mm]issing|[Dd]enied)",
+        ("container-gpu-runtime", 0.57),
+        ("driver-mismatch", 0.5),
+        ("device-visibility", 0.45),
+        because="the device of a card is not there, or not for this process",
+    ),
+    words(
+        r"(?i)\bcuda\b.{0,20}\berror:? (?:code |number )?\(?(?:35|36|803|804)\b"
+        r"|driver (?:version )?is (?:too old|insufficient|older)|(?:newer|too old) .{0,20}\bdriver\b",
+        ("driver-mismatch", 0.6),
+        ("container-gpu-runtime", 0.4),
+        because="the driver is older than what the program was built for",
+    ),
+    words(
+        r"(?i)exceed\w* .{0,20}memory limits?|memory limit (?:was )?(?:exceeded|reached|hit)",
+        ("host-oom", 0.62),
+        because="a limit on memory ended it",
+    ),
+    words(
+        r"(?i)\bbind(?:ing)?\b.{0,30}\bfail|fail\w* to (?:bind|listen)"
+        r"|(?:cannot|could not|unable to) (?:bind|listen)",
+        ("master-port-in-use", 0.57),
+        ("wrong-interface", 0.48),
+        ("hostname-unresolvable", 0.4),
+        because="a port is taken, or the address to listen on is not this host's",
+    ),
+    words(
+        r"(?i)(?:find|get|determine|obtain|no)\b.{0,20} (?:ip |network )?address(?:es)? "
+        r"(?:associated|for|of|on|from)\b",
+        ("wrong-interface", 0.56),
+        ("hostname-unresolvable", 0.5),
+        ("loopback-hostname", 0.4),
+        because="no address was found where one was asked for",
+    ),
+)
+# Read after them, of every line and of every exception.
+PLAIN = (
+    words(
+        rf"{_FAILS} (?:to (?:\w+ )?|\w+ )?(?:connect|reach|contact)\b|no \w+ (?:responded|answered)\b",
+        ("peer-died-timeout", 0.56),
+        ("firewall-ports", 0.5),
+        ("wrong-interface", 0.46),
+        because="somebody could not be reached",
+    ),
+)
+# A process that was ended says less than what was said before.
+ENDED = (
+    words(
+        r"\bKilled\b|SIGKILL|[Ss]ignal:? \(?9\b|[Ee]xit(?:ed with)? (?:code|status):? (?:137|-9)\b",
+        ("host-oom", 0.5),
+        ("peer-died-timeout", 0.4),
+        because="a process was killed; the kernel's log says why",
+    ),
+    words(
+        r"[Ss]egmentation fault|SIGSEGV|core dumped",
+        (APPLICATION, 0.56),
+        ("nccl-version-mismatch", 0.3),
+        because="the program crashed",
+    ),
+)
