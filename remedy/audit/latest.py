@@ -8,6 +8,8 @@ from remedy.audit.story import Story
 from remedy.errors import UsageError
 
 LATEST = "latest"
+ANY = "List the runs: remedy history INVENTORY"
+FIRST = "The journal has no run yet. Begin with: remedy check INVENTORY"
 
 
 def latest(stories: Iterable[Story], what: str, fits: Callable[[Story], bool]) -> Story:
@@ -21,11 +23,10 @@ def latest(stories: Iterable[Story], what: str, fits: Callable[[Story], bool]) -
     Raises:
         UsageError: no run does.
     """
-    known = [story for story in stories if fits(story)]
+    every = list(stories)
+    known = [story for story in every if fits(story)]
     if not known:
-        raise UsageError(
-            f"{LATEST}: {what} is on record", next_step="List the runs: remedy history INVENTORY"
-        )
+        raise UsageError(f"{LATEST}: {what} is on record", next_step=ANY if every else FIRST)
     return known[-1]
 
 
@@ -58,7 +59,7 @@ def to_resume(stories: Iterable[Story]) -> Story:
     Raises:
         UsageError: there is none.
     """
-    return latest(stories, "no apply", lambda s: s.mode == "apply" and bool(s.planned))
+    return latest(stories, "no apply with changes", lambda s: s.mode == "apply" and bool(s.planned))
 
 
 def to_unlock(stories: Iterable[Story]) -> Story:

@@ -231,7 +231,7 @@ class _Step:
             stream.take(chunk)
         except Flood as flood:
             self._forget(pipe)
-            self._fail(RemedyError(f"{self.host}: {flood}", next_step="Look at what it prints."))
+            self._fail(RemedyError(f"{self.host}: {flood}", next_step="Check what it prints."))
         if not self.step and self._out.shell:
             self._begin()
 
