@@ -60,7 +60,8 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
             create_whole(path, text)
             out.print(f"wrote {path}")
         inventory = quoted(directory / "inventory.py")
-        out.print(f"Next: remedy trust {inventory}, then remedy check {inventory}")
+        edit = "" if source is not None else f"put your hosts into {inventory}; then "
+        out.print(f"Next: {edit}remedy trust {inventory}, and remedy plan {inventory}")
 
 
 def _show(listing: Listing) -> None:

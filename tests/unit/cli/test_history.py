@@ -134,7 +134,7 @@ def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
 def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
     with pytest.raises(UsageError, match="no apply that changed hosts is on record"):
         to_take_back([])
-    with pytest.raises(UsageError, match="no apply is on record"):
+    with pytest.raises(UsageError, match="no apply with changes is on record"):
         to_resume([])
     with pytest.raises(UsageError, match="no run that locks hosts is on record"):
         to_unlock([])
