@@ -216,7 +216,9 @@ def main() -> None:
     """Fix the host state that hangs multi-node GPU training, and prove it with an all-reduce.
 
     \b
-    A first time:      remedy check inventory.py     probe, change nothing
+    A first time:      remedy init                   write inventory.py to edit
+                       remedy trust inventory.py     record the hosts' ssh keys
+                       remedy plan inventory.py      probe, show, change nothing
                        remedy apply inventory.py     plan, ask, fix, prove
     No cluster:        remedy lab up                 real hosts on this machine
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Progress:
+class TrustProgress:
     """What ``trust`` has read and recorded so far.
 
     Args:
@@ -88,7 +88,7 @@ def trust(
     the fingerprints, to be compared.
     """
     document.about(inventory=inventory)
-    progress = Progress(as_json)
+    progress = TrustProgress(as_json)
     with errors_shown(), _end_explained(progress, inventory):
         from remedy.runs.outcome import most_severe
         from remedy.runs.session import ssh_settings
@@ -114,7 +114,7 @@ def trust(
 
 
 @contextmanager
-def _end_explained(progress: Progress, inventory: Path) -> Iterator[None]:
+def _end_explained(progress: TrustProgress, inventory: Path) -> Iterator[None]:
     """Show of which hosts the keys were recorded, where a signal ends the command."""
     try:
         yield
@@ -140,7 +140,7 @@ def _recorded(
     reader: KeyReader,
     names: Sequence[str],
     replaced: Sequence[str],
-    progress: Progress,
+    progress: TrustProgress,
     *,
     yes: bool,
 ) -> list[HostKeys]:

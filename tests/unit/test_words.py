@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 AVOIDED = re.compile(
     r"\btold\b(?! apart)|\btells? (?:of|us)\b|\bshall\b|\banother one\b|\bother ones\b|\blook(?:s|ed)? at\b"
     r"|\bhave a look\b|\bwhat became of\b|\bto blame\b|\bneeds? no hands\b|\bknows nothing\b|\bnobody knows\b"
-    r"|\bgoes on with\b|\banew\b|\bmeans? harm\b|\bnot as it should be\b|\bplease\b|\bsimply\b"
-    r"|\bwaited for in vain\b|\b(?:host|change|run|rank|finding)\(s\)"
+    r"|\bgoes on with(?:out)?\b|\banew\b|\bmeans? harm\b|\bnot as it should be\b|\bplease\b|\bsimply\b"
+    r"|\bin vain\b|\bthe own\b|\b(?:host|change|run|rank|finding)\(s\)"
     r"|\b1 (?:hosts|changes|runs|ranks|findings)\b",
     re.I,
 )
@@ -32,6 +32,7 @@ _CODE = re.compile(r"\n|\\[bdsw(.]|\(\?[:P=!<]|^\s*[-<{\[#]|\$\(|\[\^|; then|=\{
 # One of these is in a module in which AVOIDED has a match, but for capitals at a beginning.
 _SIGNS = (
     *(
+        "the own",
         "told",
         "tells",
         "shall",
