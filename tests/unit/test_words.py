@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from remedy import errors
 from remedy.yaml_text import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +134,29 @@ def test_the_words_that_are_avoided_are_seen() -> None:
     hits = [text for _, text in shown(module, docstrings=False) if AVOIDED.search(text)]
     assert sorted(hits) == ["Look at the hosts.", "X: another one is there"]
     assert not AVOIDED.search("which of the two it is cannot be told apart")
+
+
+def test_every_error_names_the_next_step() -> None:
+    classes = [name for name in vars(errors) if name.endswith("Error")]
+    raised = re.compile(rf"\b(?:{'|'.join(classes)})\(")
+    missing, count = set(), 0
+    for path in modules():
+        text = path.read_text("utf-8")
+        if not raised.search(text):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in classes:
+                count += 1
+                named = any(keyword.arg == "next_step" for keyword in node.keywords)
+                missing |= set() if named else {f"{path.relative_to(ROOT)}: {ast.unparse(node)}"}
+    assert count > 200
+    assert missing == {
+        # Whoever said no knows what to do.
+        "remedy/cli/consent.py: RefusedError(f'not confirmed; {unchanged}')",
+        # Its caller raises both again, with the next step.
+        "remedy/diagnose/recorder.py: UsageError(f'the JSON is broken: {error}')",
+        'remedy/diagnose/recorder.py: UsageError("no dump of torch\'s flight recorder: it has no entries")',
+    }
 
 
 def test_no_message_has_a_word_that_docs_avoid() -> None:

@@ -78,7 +78,7 @@ class Steps:
             LaunchError: the job is over, so that no host can be judged by what came.
         """
         outputs = {
-            name: Output(name, error=RemedyError(f"{name}: no node of job {self.job}"))
+            name: Output(name, error=_absent(name, self.job))
             for name in scripts
             if name not in self.nodes
         }
@@ -352,3 +352,10 @@ class _Step:
             self.error,
             time.time_ns(),
         )
+
+
+def _absent(host: str, job: str) -> RemedyError:
+    return RemedyError(
+        f"{host}: no node of job {job}",
+        next_step=f"Leave it out: --limit '*!{host}'. Or start a job that has it.",
+    )
