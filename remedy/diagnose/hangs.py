@@ -33,7 +33,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
             (
                 "p2p-acs-iommu",
                 0.5,
-                "GPUs that cannot reach each other over PCIe hang without a word",
+                "GPUs that cannot reach each other over PCIe hang without a message",
             ),
             _PEER,
             ("mtu-mismatch", 0.35, "or small messages pass between hosts and large ones do not"),
