@@ -15,17 +15,9 @@ import pytest
 
 from remedy import errors
 from remedy.yaml_text import parse_yaml
+from tests.unit.sentences import AVOIDED
 
 ROOT = Path(__file__).resolve().parents[2]
-# What docs/words.md has other words for; "told apart" and "tell apart" are what they say.
-AVOIDED = re.compile(
-    r"\btold\b(?! apart)|\btells? (?:of|us)\b|\bshall\b|\banother one\b|\bother ones\b|\blook(?:s|ed)? at\b"
-    r"|\bhave a look\b|\bwhat became of\b|\bto blame\b|\bneeds? no hands\b|\bknows nothing\b|\bnobody knows\b"
-    r"|\bgoes on with(?:out)?\b|\banew\b|\bmeans? harm\b|\bnot as it should be\b|\bplease\b|\bsimply\b"
-    r"|\bin vain\b|\bthe own\b|\b(?:host|change|run|rank|finding)\(s\)"
-    r"|\b1 (?:hosts|changes|runs|ranks|findings)\b",
-    re.I,
-)
 # Texts that a shell, a parser or another program reads.
 _CODE = re.compile(r"\n|\\[bdsw(.]|\(\?[:P=!<]|^\s*[-<{\[#]|\$\(|\[\^|; then|=\{|/\*")
 
