@@ -62,7 +62,7 @@ def note_machine_id(bench: Workbench[Any]) -> None:
     file = bench.host.file(MACHINE_ID)
     if isinstance(file, File) and file.content.strip() in NONE_YET and runs_systemd(bench.host):
         bench.report(
-            "the next boot is taken for the first: systemd gives the host another id, and sets its units anew",
+            "the next boot counts as the first: systemd makes a new id, and applies presets to all units",
             f"{MACHINE_ID}: {file.content.decode('utf-8', 'replace').strip() or 'empty'}",
             f"Keep the id that it has: cat /run/machine-id >{MACHINE_ID}, or systemd-machine-id-setup --commit",
         )

@@ -104,7 +104,9 @@ def _difference(bench: Workbench[Any], write: Write, place: Place | None) -> str
             return f"the MTU of {carrier.name} {becomes} {carrier.mtu}"
         return ""
     return (
-        f"{path} is written anew or removed" if _is_other(bench.host.files.get(path), write) else ""
+        f"{path} is written again or removed"
+        if _is_other(bench.host.files.get(path), write)
+        else ""
     )
 
 

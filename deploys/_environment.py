@@ -173,7 +173,7 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
         around.bench.unknown(
             f"what {environment[name]} sets for jobs is not known: sessions over ssh have {name}",
             f"{shown}: each bash reads that file",
-            f"Look at the file, and take {name} out of /etc/environment, pam_env.conf or sshd's SetEnv.",
+            f"Check the file, and take {name} out of /etc/environment, pam_env.conf or sshd's SetEnv.",
             label="env-not-propagated",
         )
     known = {(setting.name, setting.value) for setting in around.settings}

@@ -4,7 +4,7 @@ Cures: "Init plugin so failed, ret = 1343225860" and EI0004, whose usual cause i
 taking the wrong network card of a host; "Retry to lookup the unique id" on large clusters, where
 MS_NODE_TIMEOUT is too short; HCCL's ports taken by outgoing connections.
 
-Only hosts with /etc/hccn.conf are looked at. Their device addresses are checked: none twice in the fleet, none
+Only hosts with /etc/hccn.conf are checked. Their device addresses are checked: none twice in the fleet, none
 that is loopback. ``rank_table: true`` writes /etc/hccl_rank_table.json (version 1.0, the same bytes on every
 host, ranks in the order of the inventory) and has RANK_TABLE_FILE, HCCL_IF_IP and MS_NODE_TIMEOUT set through
 the remedy ``environment``. A table that is there is kept up to date. The addresses themselves are never
@@ -26,6 +26,7 @@ from remedy.firewall.ports import RESERVED_KEY, kernel_range, reserved
 from remedy.plan import Fleet, FleetBench, Workbench, once_a_fleet, remedy
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
+from remedy.text import counted
 from remedy.values import Fact, Unknown
 
 HCCN = "/etc/hccn.conf"
@@ -175,10 +176,11 @@ def ascend(bench: Workbench[AscendSpec]) -> None:
     if current.content == whole.content:
         return
     title = f"{TABLE} is not the table of this inventory" if is_there else f"there is no {TABLE}"
+    hosts = counted(len(bench.fleet.inventory.names), "host")
     bench.write(
         TABLE,
         whole.content,
-        f"write {TABLE}: {whole.devices} devices on {len(bench.fleet.inventory.names)} hosts",
+        f"write {TABLE}: {counted(whole.devices, 'device')} on {hosts}",
         because=bench.drift(title),
         disrupts="running jobs keep the table they were started with",
     )

@@ -8,7 +8,7 @@ is made to read it: a reload, no container stops. Whether it did is asked of doc
 file is put back. A file that is no JSON is left as it is. Podman gets a drop-in file for containers.conf,
 which Podman 3.0 (Debian 11) does not read: its containers have to be given ``--shm-size`` each.
 Without a spec it acts only where there are GPUs and containers get 64 MB or less. Containers that are
-there already keep what they have until they are made anew: they are listed.
+there already keep what they have until they are created again: they are listed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Firewall: the cluster's hosts reach each other on the ports that training needs, and nobody else does.
 
-Cures: rendezvous that hangs without a word, because a firewall drops what peers send; "No route to host", with
-which a firewall refuses; ranks that join and then never get on, because the master's port is open and the
+Cures: rendezvous that hangs without a message, because a firewall drops what peers send; "No route to host",
+with which a firewall refuses; ranks that join and then hang, because the master's port is open and the
 ports between the workers are not; hosts that may not connect to others (`ufw default deny outgoing`); rules
-that still let in a node that has left.
+that still let in a host that has left.
 
 Each chain that packets between two hosts of the cluster pass is judged, in both directions: input, output,
 prerouting and postrouting of all tables, ingress and egress, bridges, ARP. Where hosts talk over IPv6 (names

@@ -89,7 +89,7 @@ def _driver(bench: Bench, gpus: Gpus) -> None:
         )
     elif len(gpus.devices) < number:
         bench.report(
-            f"nvidia-smi lists {len(gpus.devices)} of the {number} GPUs on the bus",
+            f"nvidia-smi lists {len(gpus.devices)} of {counted(number, 'GPU')} on the bus",
             (d.address for d in gpus.pci if d.vendor == NVIDIA and d.is_gpu),
             "Check `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
             label="gpu-hardware-xid",

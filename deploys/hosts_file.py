@@ -1,9 +1,9 @@
 """The hosts file: every host resolves every host of the cluster, itself included, to its cluster address.
 
-Cures: peers whose names do not resolve; the own name resolving to 127.0.1.1 or ::1, so that gloo, c10d and
-Paddle tell their peers to connect to loopback; a name that leads to an IPv6 address first, so that gloo listens
-there while its peers come by IPv4; entries that point to a host that was replaced or has left; a file that only
-root can read.
+Cures: peers whose names do not resolve; the host's own name resolving to 127.0.1.1 or ::1, so that gloo, c10d
+and Paddle have their peers connect to loopback; a name that leads to an IPv6 address first, so that gloo
+listens there while its peers come by IPv4; entries that point to a host that was replaced or has left; a file
+that only root can read.
 
 What counts is what getaddrinfo gives first, in both families, to the user who runs the jobs (cluster.user, else
 the user of ssh). An IPv6 line of a host stays as long as it does not come first. The long name that a host's

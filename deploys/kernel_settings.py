@@ -113,7 +113,7 @@ LEAST = (
     Least(
         "net.ipv4.tcp_window_scaling", 1, "TCP sends 64 KiB at once, and waits then", "1", _REPORT, CONNECTIONS
     ),
-    Least("net.ipv4.tcp_sack", 1, "TCP sends everything anew after a loss", "1", _REPORT, CONNECTIONS),
+    Least("net.ipv4.tcp_sack", 1, "TCP sends everything again after a loss", "1", _REPORT, CONNECTIONS),
     Least("fs.file-max", 65536, "all processes together may have {value} files open", "9223372036854775807"),
     Least("kernel.pid_max", 4096, "a host may have {value} processes and threads", "4194304"),
     Least("kernel.threads-max", 4096, "a host may have {value} threads", "126000"),

@@ -54,7 +54,9 @@ def _size(value: object) -> object:
             raise ValueError(f"{value!r} is neither a size such as 64g nor unlimited")
         value = int(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")
     if isinstance(value, int) and value != UNLIMITED and value < 1024:
-        raise ValueError("less than a KiB can be locked by nobody; give bytes, a size or unlimited")
+        raise ValueError(
+            "less than 1 KiB cannot be a limit of locked memory; give bytes, a size or unlimited"
+        )
     return value
 
 

@@ -1,12 +1,12 @@
 """The cluster network: interfaces that are not alike on all hosts, or drop what peers send.
 
-Finds: an MTU that is not the same everywhere, so that small messages pass and large ones hang without a word;
-a link that is slower than those of its peers, which all of them then wait for; strict reverse path filtering
-(rp_filter) where another interface has an address of the cluster's network with another prefix (32, say), so
-that what comes in by one and would be answered by the other is dropped, or where the way back to peers beyond a
-router leads by another interface. Where both have the same prefix, the remedy `rails` acts. So is named a
-loopback interface that is down or without 127.0.0.1, and a host that sends nothing on (net.ipv4.ip_forward)
-though others have routes to its containers.
+Finds: an MTU that is not the same everywhere, so that small messages pass and large ones hang without a
+message; a link that is slower than those of its peers, which all of them then wait for; strict reverse path
+filtering (rp_filter) where another interface has an address of the cluster's network with another prefix (32,
+say), so that what comes in by one and would be answered by the other is dropped, or where the way back to
+peers beyond a router leads by another interface. Where both have the same prefix, the remedy `rails` acts. So
+is named a loopback interface that is down or without 127.0.0.1, and a host that sends nothing on
+(net.ipv4.ip_forward) though others have routes to its containers.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass

@@ -3,7 +3,7 @@
 Cures: clusters in which only certain ports are open between the hosts, where Paddle's launcher cannot be used
 and every process needs six variables by hand; trainers that connect to loopback, because Paddle takes the
 address that the host's own name resolves to. For the latter `--host` is no cure, since Paddle's gloo does not
-look at it: the remedy ``hosts_file`` makes the name resolve rightly, and this one tells when that is off.
+use it: the remedy ``hosts_file`` makes the name resolve rightly, and this one reports when that is off.
 
 Without ``ports`` nothing is done. With them each host gets the command paddle-fixed-ports, which sets the
 variables for one process and starts it: `paddle-fixed-ports 0 python train.py` for its first device.
@@ -21,6 +21,7 @@ from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
 from remedy.probe import HostState
 from remedy.spec import SpecSection
 from remedy.templating import render
+from remedy.text import counted
 from remedy.values import Unknown
 
 PATH = "/usr/local/bin/paddle-fixed-ports"
@@ -82,7 +83,7 @@ def _endpoints(fleet: Fleet) -> tuple[str, dict[str, int], tuple[str, ...]]:
         count = _devices(state, spec)
         if count > len(spec.range):
             obstacles.append(
-                f"{name}: {count} trainers, and {spec.ports} has {len(spec.range)} ports"
+                f"{name}: {counted(count, 'trainer')}, and {spec.ports} has {counted(len(spec.range), 'port')}"
             )
         first[name] = len(listed)
         listed += [f"{address}:{port}" for port in spec.range[:count]]

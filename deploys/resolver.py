@@ -5,7 +5,7 @@ old record, nss-myhostname with all addresses of the host (link-local and IPv6 o
 or resolv.conf that only root can read, so that the names of the cluster resolve for nobody else.
 
 Finds: /etc itself open to root alone; lines of gai.conf that put IPv6 first, or differ between hosts; `dns`
-before `files` in /etc/nsswitch.conf, by which what DNS says of a node wins over the hosts file, and each start
+before `files` in /etc/nsswitch.conf, by which what DNS says of a host wins over the hosts file, and each start
 of a job waits for DNS; a dead name server, by which every name that is not in the hosts file takes seconds, so
 that ssh logins and rendezvous stall. What names resolve to is checked by hosts_file.
 

@@ -9,7 +9,7 @@ process has now counts as dead, by its start time), nothing has touched it for `
 it belongs to no service's account. The removing command checks all of this again, for each segment,
 right before it removes it. What is removed cannot be brought back. Segments of root are removed only
 with ``root: true``. Semaphores and queues have no count of who uses them: they are reported, and removed
-only where asked for. What is in containers' own IPC namespaces is not looked at.
+only where asked for. What is in containers' own IPC namespaces is not checked.
 """
 
 from __future__ import annotations

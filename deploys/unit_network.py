@@ -10,7 +10,7 @@ So is what leaves jobs too little there: MemoryMax= below half of the memory, Ta
 DevicePolicy= on hosts with GPUs, RuntimeMaxSec=.
 
 How it is judged: the files of units and their drop-ins, as systemd adds them up, also those of `systemctl
-set-property`. Looked at are sessions of users (user.slice, user-UID.slice, sessions and user@UID.service),
+set-property`. Checked are sessions of users (user.slice, user-UID.slice, sessions and user@UID.service),
 containers and services that start jobs (system.slice, slurmd, kubelet, containerd, docker) and sshd; the lists
 of a unit and of the slices above it count together, and what is allowed wins. Files are read, and systemd is
 not asked: a file that it has not loaded yet counts, and so does one on a host whose kernel cannot enforce it

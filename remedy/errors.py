@@ -62,7 +62,16 @@ class SpecError(UsageError):
 
 
 class PlanFileError(UsageError):
-    """A plan file cannot be read, or is of a version this remedy does not know."""
+    """A plan file cannot be read, or is of a version this remedy does not know.
+
+    Args:
+        message: as for every error; ``next_step``, too.
+        inventory: that the file names, as it is typed; "" where it names none.
+    """
+
+    def __init__(self, message: str, *, next_step: str = "", inventory: str = "") -> None:
+        super().__init__(message, next_step=next_step)
+        self.inventory = inventory
 
 
 class OutputError(RemedyError):

@@ -364,7 +364,7 @@ class _Scripts(Mapping[str, Script]):
 def _no_receipts(name: str) -> RemedyError:
     return RemedyError(
         f"{name}: the host did not print its receipts",
-        next_step="They are in /var/lib/remedy/runs/RUN/receipt.jsonl there.",
+        next_step="They are there, in a folder for each run: /var/lib/remedy/runs",
     )
 
 

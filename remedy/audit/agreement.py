@@ -150,7 +150,7 @@ def read_agreed(home: Path, story: Story) -> Plan:
     if plan.digest != story.digest:
         raise StaleError(
             f"{path} is not the plan that the journal names for this run",
-            next_step="Bring the right file back: the journal has its digest, remedy audit export INVENTORY.",
+            next_step=f"Bring the plan {story.digest:.12} back from a backup of the folder .remedy.",
         )
     return plan
 

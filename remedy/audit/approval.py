@@ -76,7 +76,7 @@ def sign(plan: Plan, path: Path, key: Path, *, planner: bool = False) -> Path:
         reason = "others can read it" if open_to_others else _last_line(done.stderr)
         raise UsageError(
             f"{key}: ssh-keygen cannot sign with this key: {reason}",
-            next_step="Give a private key that you can read, or a public key whose other half is in the agent.",
+            next_step="Name a private key that you can read, or the public key of one in the agent: --key FILE",
         )
     approval = path.with_name(f"{path.name}.{key.stem}.sig")
     signature = planner_file(path) if planner else approval

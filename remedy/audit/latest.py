@@ -8,6 +8,10 @@ from remedy.audit.story import Story
 from remedy.errors import UsageError
 
 LATEST = "latest"
+NOT_MADE = frozenset({"already", "stale", "skipped"})
+"""How changes end that were not made."""
+ANY = "List the runs: remedy history INVENTORY"
+FIRST = "The journal has no run yet. Begin with: remedy check INVENTORY"
 
 
 def latest(stories: Iterable[Story], what: str, fits: Callable[[Story], bool]) -> Story:
@@ -21,23 +25,29 @@ def latest(stories: Iterable[Story], what: str, fits: Callable[[Story], bool]) -
     Raises:
         UsageError: no run does.
     """
-    known = [story for story in stories if fits(story)]
+    every = list(stories)
+    known = [story for story in every if fits(story)]
     if not known:
-        raise UsageError(
-            f"{LATEST}: {what} is on record", next_step="List the runs: remedy history INVENTORY"
-        )
+        raise UsageError(f"{LATEST}: {what} is on record", next_step=ANY if every else FIRST)
     return known[-1]
 
 
+def _may_have_changed(story: Story) -> bool:
+    """Say whether a run made a change, or may have made one; what was as planned already is none."""
+    known = {host: set(results.values()) for host, results in story.results.items()}
+    known |= {host: set() for host in story.refused if host not in known}
+    return any(host not in known or not known[host] <= NOT_MADE for host in story.began)
+
+
 def to_take_back(stories: Iterable[Story]) -> Story:
-    """Return the newest apply that came to a host.
+    """Return the newest apply that changed a host, or may have.
 
     Raises:
         UsageError: there is none, or it was taken back already as a whole; further back goes who names a run.
     """
     known = list(stories)
     story = latest(
-        known, "no apply that changed hosts", lambda s: s.mode == "apply" and bool(s.began)
+        known, "no apply that changed hosts", lambda s: s.mode == "apply" and _may_have_changed(s)
     )
     back = [
         s
@@ -58,7 +68,7 @@ def to_resume(stories: Iterable[Story]) -> Story:
     Raises:
         UsageError: there is none.
     """
-    return latest(stories, "no apply", lambda s: s.mode == "apply" and bool(s.planned))
+    return latest(stories, "no apply with changes", lambda s: s.mode == "apply" and bool(s.planned))
 
 
 def to_unlock(stories: Iterable[Story]) -> Story:

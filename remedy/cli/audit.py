@@ -152,6 +152,7 @@ def accept(yes: bool, **options: Any) -> None:
     show_default=True,
     help="A table for a spreadsheet, or the same as JSON.",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--since", metavar="TIME", help="Runs that began at or after TIME, such as 2026-01-31."
 )
@@ -166,7 +167,12 @@ def accept(yes: bool, **options: Any) -> None:
     help="Only changes on these hosts, such as gpu[01-08].",
 )
 def export(
-    inventory: Path, form: str, since: str | None, until: str | None, hosts: tuple[str, ...]
+    inventory: Path,
+    form: str,
+    as_json: bool,
+    since: str | None,
+    until: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Print the changes made on the hosts of INVENTORY: one row for each change of each host.
 
@@ -185,7 +191,7 @@ def export(
         runs = [story for story in stories if within(story, begin, end)]
         table = rows(runs, plans_of(home, runs))
         chosen = [row for row in table if not hosts or row.host in names]
-        if form == "json":
+        if as_json or form == "json":
             print_document("export", {"rows": [asdict(row) for row in chosen]})
         else:
             print_csv(as_csv(chosen))

@@ -17,7 +17,7 @@ import click
 from remedy.cli import document, names, plain
 from remedy.cli.interrupt import received
 from remedy.cli.next_step import to_copy
-from remedy.errors import InventoryError, OutputError, RemedyError, UsageError
+from remedy.errors import InventoryError, OutputError, PlanFileError, RemedyError, UsageError
 from remedy.files import STANDARD
 from remedy.text import quoted
 
@@ -219,6 +219,7 @@ def opened(
         terminal = progress.terminal
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))
+        terminal.noted(session.transport.notes)
         if session.choice:
             terminal.chosen(session.choice.words)
         with _end_explained(session, terminal, options.inventory):
@@ -341,7 +342,8 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
         from remedy.cli.terminal import err
 
         err.print(Text("error: ", style="bold red").append(error.message, style="default"))
-        next_step = to_copy(error.next_step)
+        named = error.inventory if isinstance(error, PlanFileError) else ""
+        next_step = to_copy(error.next_step, named)
         document.print_error(error.message, error.exit_code, next_step)
         if next_step:
             err.print(Text(f"  {next_step}", style="cyan"))

@@ -87,7 +87,8 @@ def _completer(
         matches = [name for name in source(words) if name.startswith(last)]
         items = [CompletionItem(head + name) for name in matches]
         if parameter.name == "plan_or_run":
-            items += [CompletionItem(incomplete, type="file")]
+            # First: at a file bash drops what it has, and offers files where nothing else fits.
+            items.insert(0, CompletionItem(incomplete, type="file"))
         return items
 
     return complete

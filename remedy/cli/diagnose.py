@@ -10,8 +10,8 @@ import click
 
 from remedy.cli.common import Options, errors_shown, opened
 from remedy.cli.document import print_document
+from remedy.cli.next_step import to_copy, typed
 from remedy.cli.terminal import err, out
-from remedy.text import quoted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis, Explanation
@@ -73,6 +73,8 @@ def diagnose(
             from remedy.diagnose.confirm import explain_alone
 
             explanation = explain_alone(diagnosis, logs)
+        command = explanation.command and to_copy(explanation.command)
+        explanation = explanation.model_copy(update={"command": command})
         if as_json:
             body = diagnosis.document(remedy=explanation.remedy, command=explanation.command)
             body["look"] = explanation.look
@@ -84,8 +86,7 @@ def diagnose(
             from remedy.report.diagnosis import render_diagnosis
 
             # On a terminal sentences are folded, and a command to copy stays one line however long.
-            typed = "" if inventory is None else quoted(inventory)
-            rendered = render_diagnosis(explanation, everything=show_all, inventory=typed)
+            rendered = render_diagnosis(explanation, everything=show_all, inventory=typed())
             out.print(rendered, soft_wrap=not out.is_terminal, crop=False)
     sys.exit(exit_code(explanation.diagnosis, explanation.remedy))
 

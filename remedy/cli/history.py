@@ -12,7 +12,7 @@ from remedy.cli.common import errors_shown, home_of
 from remedy.cli.document import print_document
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
-from remedy.text import counted
+from remedy.text import counted, quoted
 
 if TYPE_CHECKING:
     from remedy.audit import Story
@@ -30,7 +30,7 @@ VERDICTS = {"proved": True, "not-proved": False, "none": None}
     metavar="HOSTS",
     help="Only the runs that these hosts took part in, such as gpu[01-08].",
 )
-@click.option("-n", "number", type=click.IntRange(min=1), help="Only the last so many runs.")
+@click.option("-n", "number", type=click.IntRange(min=1), help="Only the last N runs.")
 @click.option(
     "--command",
     "modes",
@@ -88,9 +88,9 @@ def history(
             return
         if not runs:
             out.print(
-                f"no run fits, of {counted(len(every), 'run')}"
+                f"no run fits, of {counted(len(every), 'run')} on record"
                 if every
-                else f"no runs are recorded in {path}"
+                else f"no run is on record in {path}; the first: remedy check {quoted(inventory)}"
             )
         for story in runs:
             out.print(run_line(story))

@@ -52,6 +52,7 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         if source is not None:
             _show(listing)
+        is_new = not (directory / "inventory.py").exists()
         for name, text in files.items():
             path = directory / name
             if path.exists():
@@ -59,8 +60,13 @@ def init(source: tuple[str, str] | None, directory: Path) -> None:
                 continue
             create_whole(path, text)
             out.print(f"wrote {path}")
+        if source is not None and not is_new:
+            again = f"remedy init --from {' '.join(map(quoted, source))} --directory FOLDER"
+            out.print(f"These hosts were not written. Write them into a new folder: {again}")
+            return
         inventory = quoted(directory / "inventory.py")
-        out.print(f"Next: remedy trust {inventory}, then remedy check {inventory}")
+        edit = f"put your hosts into {inventory}; then " if is_new and source is None else ""
+        out.print(f"Next: {edit}remedy trust {inventory}, and remedy plan {inventory}")
 
 
 def _show(listing: Listing) -> None:

@@ -191,7 +191,10 @@ def shell(lab: Lab, host: str, command: tuple[str, ...], user: str) -> None:
     try:
         os.execvp(words[0], words)  # noqa: S606 (there is nothing left for this process to do)
     except OSError as error:
-        raise LabError(f"ssh could not be started: {error.strerror}") from error
+        raise LabError(
+            f"ssh could not be started: {error.strerror}",
+            next_step="Install the OpenSSH client: apt-get install openssh-client",
+        ) from error
 
 
 @lab.command()

@@ -62,14 +62,25 @@ WITHOUT_CHOICE = {
     "history": "runs are listed as they are on record",
 }
 
+# Commands whose result is no document, with what there is in its place.
+WITHOUT_JSON = {
+    "init": "what it writes are files, which it names",
+    "approve": "the signature is a file beside the plan",
+    "schema": "it prints nothing but one JSON document",
+    "explain": "it prints words; `remedy schema spec` has every setting",
+    "completion": "it prints what a shell runs",
+    "lab": "`remedy lab status --json` has the hosts of the lab",
+}
+REASONS = {"--only": WITHOUT_CHOICE, "--skip": WITHOUT_CHOICE, "--json": WITHOUT_JSON}
+
 
 def _with_reason(error: click.ClickException, message: str) -> str:
-    """Return the message of an error; where a command has no ``--only`` and ``--skip``, with the reason."""
+    """Return the message of an error; with the reason, where others have an option and a command has not."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return message
     words = error.ctx.command_path.split()[1:2]
-    reason = WITHOUT_CHOICE.get(words[0]) if words else None
-    if error.option_name not in ("--only", "--skip") or reason is None:
+    reason = REASONS.get(error.option_name, {}).get(words[0]) if words else None
+    if reason is None:
         return message
     error.possibilities = None  # type: ignore[misc]  # no other option is meant
     return f"{message.rstrip('.')}: {reason}."
@@ -205,7 +216,9 @@ def main() -> None:
     """Fix the host state that hangs multi-node GPU training, and prove it with an all-reduce.
 
     \b
-    A first time:      remedy check inventory.py     probe, change nothing
+    A first time:      remedy init                   write inventory.py to edit
+                       remedy trust inventory.py     record the hosts' ssh keys
+                       remedy plan inventory.py      probe, show, change nothing
                        remedy apply inventory.py     plan, ask, fix, prove
     No cluster:        remedy lab up                 real hosts on this machine
     """

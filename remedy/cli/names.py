@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remedy.inventory import Inventory
 
 CACHE = "names.json"
+USUAL = "inventory.py"
 MOST_BYTES = 8 << 20
 MOST_NAMES = 20_000
 # The end of a journal in which runs are looked for.
@@ -106,8 +107,11 @@ def lab_hosts() -> list[str]:
 
 
 def inventory_of(home: Path) -> Path | None:
-    """Return the inventory that a folder of a journal is of; None where there are several, or none is known."""
-    known = [home.parent / name for name in _cache(home) if Path(name).name == name]
+    """Return the inventory that a folder of a journal is of; None where there are several, or none is known.
+
+    Where no command on hosts was run yet it is ``inventory.py``, as ``remedy init`` calls it.
+    """
+    known = [home.parent / name for name in _cache(home) or (USUAL,) if Path(name).name == name]
     return known[0] if len(known) == 1 and known[0].is_file() else None
 
 

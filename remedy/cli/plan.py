@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from remedy.cli.common import (
 )
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.text import quoted
+
+if TYPE_CHECKING:
+    from remedy.plan import Plan
 
 
 @click.command()
@@ -52,9 +55,9 @@ def plan(
 
             terminal.show(render_own(outcome.plan, outcome.unread, commands=commands))
             if output is not None:
-                command = f"remedy apply {quoted(session.inventory.path)} --plan {quoted(output)}"
-                terminal.show(f"written to {output}; carry it out: {command}")
-                terminal.show(f"with --waves, {TAKEN_BACK}")
+                terminal.show(f"written to {output}{_next(session.typed, output, outcome.plan)}")
+                if outcome.plan.changes:
+                    terminal.show(f"with --waves, {TAKEN_BACK}")
         if html is not None and outcome.plan is not None:
             from remedy.report.pages.plan import plan_page
 
@@ -62,3 +65,10 @@ def plan(
             problems = write_page(html, text)
             outcome = replace(outcome, warnings=(*outcome.warnings, *problems))
         terminal.finish(outcome)
+
+
+def _next(inventory: str, output: Path, plan: Plan) -> str:
+    """Return what to do with a plan file; one without changes is only kept."""
+    if not plan.changes:
+        return "; it has no changes"
+    return f"; carry it out: remedy apply {inventory} --plan {quoted(output)}"

@@ -10,7 +10,7 @@ from remedy.cli.plain import print_json
 # As remedy.report.schema has them, which is dear to import; a test compares the two.
 KINDS = (
     *("spec", "plan", "run", "facts", "diagnosis", "history", "story"),
-    *("journal", "audit", "accept", "export", "error", "lab-status"),
+    *("journal", "audit", "accept", "export", "trust", "error", "lab-status"),
 )
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from remedy.cli import document, names
 from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.document import print_document
+from remedy.cli.next_step import note_inventory
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
 from remedy.errors import PlanFileError, RemedyError, UsageError
@@ -117,6 +118,8 @@ def _show_run(
     known = None if options is not None else names.inventory_of(home)
     if known is not None:
         document.about(inventory=known)
+    elif options is None:
+        note_inventory(None, home)  # of a different folder none is known either
     stories = read_stories(home / FILE_NAME)
     story = stories.get(run)
     if run == LATEST:

@@ -6,7 +6,7 @@ import errno
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGPIPE
@@ -136,6 +136,12 @@ class Terminal:
             return
         of = f"{len(hosts)} of {counted(number, 'host')}"
         err.print(Text(f"selected    {fold(hosts)}  ({of})", style="bold"))
+
+    def noted(self, sentences: Iterable[str]) -> None:
+        """Show what the user has to know of the inventory before its hosts are asked."""
+        if not self.quiet:
+            for sentence in sentences:
+                err.print(Text("note        ", style="yellow").append(sentence, style="default"))
 
     def chosen(self, words: str) -> None:
         """Show that not all remedies decide."""

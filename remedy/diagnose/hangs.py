@@ -33,7 +33,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
             (
                 "p2p-acs-iommu",
                 0.5,
-                "GPUs that cannot reach each other over PCIe hang without a word",
+                "GPUs that cannot reach each other over PCIe hang without a message",
             ),
             _PEER,
             ("mtu-mismatch", 0.35, "or small messages pass between hosts and large ones do not"),
@@ -188,9 +188,10 @@ def _behind(last: Mapping[int, _Mark], members: Collection[int], group: str) -> 
     others = [mark for rank, mark in last.items() if rank not in few]
     if not few or len(few) * 2 > len(last):
         return ""
+    stand = "stands" if len(few) == 1 else "stand"
     return (
-        f"{_ranks(few)} stands at collective {last[few[0]]}{of}, others at {max(others)}: "
-        "the rank that is behind, or called something else, is where to look first"
+        f"{_ranks(few)} {stand} at collective {last[few[0]]}{of}, others at {max(others)}: "
+        "check the rank first that is behind, or called something else"
     )
 
 

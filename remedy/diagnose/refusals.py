@@ -81,7 +81,7 @@ _MEANINGS = (
         ("firewall-ports", 0.5),
         ("peer-died-timeout", 0.48),
         ("wrong-interface", 0.4),
-        because="nobody listens there, or a firewall rejects (ECONNREFUSED)",
+        because="nothing listens there, or a firewall rejects (ECONNREFUSED)",
     ),
     words(
         r"[Cc]onnection timed out|ETIMEDOUT|[Cc]onnect(?:ion|ing)?\b.{0,60}(?:timeout|timed out)",
@@ -215,7 +215,7 @@ _MEANINGS = (
         ("peer-died-timeout", 0.5),
         ("firewall-ports", 0.46),
         ("rank-mismatch", 0.42),
-        because="somebody was waited for in vain",
+        because="no answer came in the time allowed",
     ),
 )
 _ALL = (*NARROW, *_MEANINGS, *PLAIN, *ENDED)

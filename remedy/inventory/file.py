@@ -28,7 +28,7 @@ def check_file(path: Path) -> None:
         raise InventoryError(
             f"{path}: there is no such inventory file",
             next_step="Give the path of a pyinfra inventory, such as inventory.py; "
-            "inventory/two_nodes.py is an example.",
+            "`remedy init` writes one to start from.",
         )
     attributes = _run_inventory_file(path)
     _check_lists(path, attributes)

@@ -317,7 +317,8 @@ class Host:
             )
         except subprocess.TimeoutExpired as error:
             raise LabError(
-                f"{self.name}: `{shlex.join(words)}` did not end within {seconds:.0f} seconds."
+                f"{self.name}: `{shlex.join(words)}` did not end within {seconds:.0f} seconds.",
+                next_step=machine.AGAIN,
             ) from error
 
     def must(self, command: Sequence[str] | str, *, stdin: str = "") -> str:
@@ -333,7 +334,8 @@ class Host:
         if done.returncode != 0:
             shown = command if isinstance(command, str) else shlex.join(command)
             raise LabError(
-                f"{self.name}: `{shown}` failed ({done.returncode}): {done.stderr.strip()[-300:]}"
+                f"{self.name}: `{shown}` failed ({done.returncode}): {done.stderr.strip()[-300:]}",
+                next_step=machine.AGAIN,
             )
         return done.stdout
 

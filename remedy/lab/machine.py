@@ -13,6 +13,8 @@ from pathlib import Path
 
 from remedy.errors import LabError
 
+AGAIN = "Check the lab: remedy lab status. To start over: remedy lab down, then remedy lab up"
+
 # Tool -> the Debian and Ubuntu package that brings it.
 TOOLS = {
     "debootstrap": "debootstrap",
@@ -88,7 +90,9 @@ def tool(*command: str | Path, check: bool = True) -> subprocess.CompletedProces
     )
     if check and done.returncode != 0:
         message = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise LabError(f"`{' '.join(words)}` failed ({done.returncode}): {' '.join(message)}")
+        raise LabError(
+            f"`{' '.join(words)}` failed ({done.returncode}): {' '.join(message)}", next_step=AGAIN
+        )
     return done
 
 

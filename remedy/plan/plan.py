@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -27,8 +28,10 @@ from remedy.plan.shared import (
     laid_out,
     shared_items,
 )
+from remedy.text import quoted
 from remedy.values import Document
 
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]{0,200}")
 # Fields that few plans have: left out of the file where they are empty.
 RARE = ("purpose", "machines", "only", "skip")
 
@@ -105,6 +108,11 @@ class Plan(Document):
         """When it was made, for people: to the second."""
         second, dot, rest = self.created.partition(".")
         return second + rest.lstrip("0123456789") if dot else second
+
+    @property
+    def inventory_typed(self) -> str:
+        """The inventory as it is typed in a command: where the plan was made, else as its file names it."""
+        return self.inventory_argument or inventory_named(self.inventory)
 
     @property
     def choice(self) -> Choice:
@@ -196,6 +204,14 @@ class PlanFile(Document):
 
     digest: str
     plan: Plan
+
+
+def inventory_named(name: object) -> str:
+    """Return the inventory that a plan file names as it is typed; "" where that is no name of a file.
+
+    Whoever wrote the file may want a reader to type something else.
+    """
+    return quoted(name) if isinstance(name, str) and _FILE_NAME.fullmatch(name) else ""
 
 
 def canonical(plan: Plan) -> str:

@@ -152,7 +152,7 @@ def _not_judged(remedy: str, host: str | None, error: Exception) -> Finding:
         title=f"{remedy} could not be judged: what {'the host says' if host else 'hosts say'} "
         f"{'is too much' if much else 'cannot be read'}",
         evidence=(str(error) or type(error).__name__,),
-        fix="Look at the host itself: it may be broken, or mean harm."
+        fix="Check the host itself: it may be broken or compromised."
         if host
-        else "Leave hosts out (--limit) until it can: one of them may be broken, or mean harm.",
+        else "Leave hosts out (--limit) until it can: one of them may be broken or compromised.",
     )

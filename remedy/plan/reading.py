@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from remedy.errors import PlanFileError
 from remedy.files import STANDARD, name_of, read_regular, read_standard
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
-from remedy.plan.plan import Plan
+from remedy.plan.plan import Plan, inventory_named
 from remedy.plan.shared import FORMAT, LARGE_FORMAT, format_for, unfolded
 from remedy.text import quoted
 
@@ -32,6 +32,12 @@ MOST_EVIDENCE = 10_000  # lines of a finding, each of which a reader is shown
 MOST_OFFSET = 1 << 40
 # Changes and findings of single hosts that what several have alike stands for: 10,000 hosts with a hundred.
 MOST_COPIES = 1_000_000
+
+# What is to be done where the copy that a run left is no good: a new plan is none of that run's.
+BACKUP = (
+    "Bring the file back from a backup of the folder .remedy: without it the run can be neither resumed "
+    "nor taken back."
+)
 
 # The purpose of a plan that takes a run back; its changes are a part of that run's, its contents on the hosts.
 ROLLBACK = "rollback "
@@ -58,48 +64,44 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
         PlanFileError: it is missing, torn, edited by hand, of a version this remedy does not know, or holds
             what no plan may hold.
     """
-    again = f"Make a new one: remedy plan INVENTORY -o {quoted(path)}"
-    name = name_of(path)
+    again = BACKUP if of_journal else f"Make a new one: remedy plan INVENTORY -o {quoted(path)}"
+    name, inventory = name_of(path), ""
+
+    def refusal(words: str, step: str = again) -> PlanFileError:
+        return PlanFileError(f"{name}{words}", next_step=step, inventory=inventory)
+
     try:
         document = json.loads(_text(path), object_pairs_hook=_once, parse_constant=_no_constant)
         body, digest = document["plan"], document["digest"]
         version = body["format_version"]
+        inventory = inventory_named(body.get("inventory"))
     except OSError as error:
-        raise PlanFileError(f"{name}: {error.strerror}", next_step=again) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PlanFileError(f"{name} is not a whole plan file", next_step=again) from error
+        raise refusal(f": {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise refusal(" is not a whole plan file") from error
     if version not in (FORMAT, LARGE_FORMAT):
-        raise PlanFileError(
-            f"{name} is of format {version!r:.40}; this remedy reads formats {FORMAT} and {LARGE_FORMAT}",
-            next_step="Use the remedy that made it, or make a new plan with this one.",
+        raise refusal(
+            f" is of format {version!r:.40}; this remedy reads formats {FORMAT} and {LARGE_FORMAT}",
+            "Use the remedy that made it, or make a new plan with this one.",
         )
     try:
         for key in {"contents", "addresses", "inventory_argument"} & set(body):
-            raise PlanFileError(
-                f"{name}: {key}: only where it was made is that known", next_step=again
-            )
+            raise refusal(f": {key}: only where it was made is that known")
         plan = _plan(body)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise PlanFileError(
-            f"{name}: {place[:MOST_SHOWN]}: {first['msg'][:MOST_SHOWN]}", next_step=again
-        ) from error
+        raise refusal(f": {place[:MOST_SHOWN]}: {first['msg'][:MOST_SHOWN]}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PlanFileError(f"{name} is not a whole plan file", next_step=again) from error
+        raise refusal(" is not a whole plan file") from error
     if plan.digest != digest and version == FORMAT:
         # What `show --json` prints of a large plan has each change by itself, and the digest of its file.
         plan = plan.model_copy(update={"format_version": LARGE_FORMAT})
     if plan.digest != digest:
-        raise PlanFileError(
-            f"{name} was changed after it was made: its digest does not match", next_step=again
-        )
+        raise refusal(" was changed after it was made: its digest does not match")
     fault = next(faults(plan, of_journal=of_journal), None)
     if fault is not None:
-        raise PlanFileError(
-            f"{name} is no plan that remedy made: {fault}",
-            next_step="Find out who wrote it. " + again,
-        )
+        raise refusal(f" is no plan that remedy made: {fault}", "Find out who wrote it. " + again)
     return plan
 
 
@@ -161,7 +163,7 @@ def faults(plan: Plan, *, of_journal: bool = False) -> Iterator[str]:
     yield from _faults_of_changes(plan, of_journal=of_journal)
     yield from _faults_of_findings(plan)
     if not of_journal and plan.format_version != format_for(len(plan.order)):
-        yield f"it is of format {plan.format_version}, which a plan of so many hosts has not"
+        yield f"it is of format {plan.format_version}, which no plan of so many hosts has"
     used = set(_used(shared.item for shared in plan.shared_changes))
     if not of_journal and (spare := plan.blobs.keys() - used):
         yield f"no change uses the content {min(spare):.12}"

@@ -159,7 +159,7 @@ def _results(
 def _waves(story: Story) -> Iterator[Text]:
     """Yield the proofs of a run's waves, and of one that was taken back what is suspected."""
     if story.unproved:
-        yield Text(f"  {story.unproved} waves, without a proof of each", style="yellow")
+        yield Text(f"  {counted(story.unproved, 'wave')}, without a proof of each", style="yellow")
     for wave in story.waves:
         passed: bool | None = wave.get("passed")
         hosts = fold(wave.get("hosts", ()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
+from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -11,6 +13,7 @@ from remedy.report.failures import error_lines
 from remedy.report.folding import Fold, Specimen, alike, own_words
 from remedy.text import fold
 from remedy.trust import HostKeys, KeyState
+from remedy.values import Document, Headed
 
 COMPARED = (KeyState.NEW, KeyState.CHANGED, KeyState.REVOKED)
 """States in which somebody compares the fingerprints, host by host."""
@@ -20,6 +23,71 @@ STYLES = {
     KeyState.REVOKED: "red",
     KeyState.SILENT: "red",
 }
+
+
+class KeysOfHost(Document):
+    """The ssh host keys of one host, and what was done about them.
+
+    Args:
+        state: how they compare with what is known: `known`, `new`, `changed`, `revoked`, or `no answer`.
+        detail: where the known key is, or what else there is to say; None for nothing.
+        fingerprints: type and SHA-256 fingerprint of each key that it has shown.
+        recorded: whether they were recorded by this command.
+        error: why it showed none; None where it did.
+        next_step: what to do about the error.
+    """
+
+    state: str
+    detail: str | None
+    fingerprints: tuple[str, ...]
+    recorded: bool
+    error: str | None
+    next_step: str | None
+
+
+class TrustDocument(Headed):
+    """What ``trust`` prints with ``--json``.
+
+    Args:
+        hosts: by name; jump hosts on the way are among them.
+        files: where keys were recorded.
+        error: why the command went no further, such as a consent that is missing; None where it did.
+        next_step: what to do about the error.
+        exit_code: of the command.
+    """
+
+    schema_: Literal["remedy.trust/1"] = Field(default="remedy.trust/1", alias="schema")
+    hosts: Mapping[str, KeysOfHost]
+    files: tuple[str, ...]
+    error: str | None
+    next_step: str | None
+    exit_code: int
+
+
+def trust_body(
+    hosts: Iterable[HostKeys], recorded: Sequence[str], files: Sequence[str]
+) -> dict[str, Any]:
+    """Return what a ``TrustDocument`` holds of hosts.
+
+    Args:
+        hosts: with the keys that they have shown.
+        recorded: the names of those whose keys were recorded.
+        files: where.
+    """
+    return {
+        "hosts": {
+            host.host: {
+                "state": host.state.value,
+                "detail": host.detail or None,
+                "fingerprints": list(host.fingerprints),
+                "recorded": host.host in recorded,
+                "error": None if host.error is None else host.error.message,
+                "next_step": None if host.error is None else host.error.next_step or None,
+            }
+            for host in hosts
+        },
+        "files": list(files),
+    }
 
 
 def render_keys(hosts: Iterable[HostKeys]) -> RenderableType:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from remedy.verify.look.compare import HostView
 
 NOTHING = (
-    "nothing moved, nothing is said and nothing differs: look at what is between the hosts"
+    "nothing moved, nothing was logged and nothing differs: check what is between the hosts"
     " (switch, cable, VLAN)"
 )
 

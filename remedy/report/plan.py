@@ -158,7 +158,7 @@ def _unchanged(plan: Plan, findings: Sequence[Finding]) -> Iterator[RenderableTy
         yield line.append(_label(first), style="dim")
         yield from _evidence(group.items, "            ")
         if first.fix:
-            step = to_paste(first.fix, plan.inventory_argument)
+            step = to_paste(first.fix, plan.inventory_typed)
             yield Text(f"            {step}", style="cyan")
     yield Text("")
 

@@ -11,6 +11,7 @@ from remedy.diagnose.document import DiagnosisDocument
 from remedy.plan import PlanFile, section_models
 from remedy.report.document import RunDocument
 from remedy.report.facts import FactsDocument
+from remedy.report.keys import TrustDocument
 from remedy.report.records import (
     AcceptDocument,
     AuditDocument,
@@ -34,6 +35,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "audit": AuditDocument,
     "accept": AcceptDocument,
     "export": ExportDocument,
+    "trust": TrustDocument,
     "error": ErrorDocument,
     "journal": RecordDocument,
 }

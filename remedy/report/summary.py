@@ -27,7 +27,7 @@ def tally(plan: Plan, unread: int = 0) -> Text:
     doubt = "; ".join(doubts)
     if not plan.changes:
         if doubt:
-            return Text(f"{doubt}; nothing to change elsewhere", style="yellow")
+            return Text(f"{doubt}; no changes are planned", style="yellow")
         return Text("Nothing to change.", style="green")
     line = Text(changes_on_hosts(plan.changes), style="bold")
     line.append(f"  (plan {plan.digest[:12]}, content {plan.content_digest[:12]})", style="dim")

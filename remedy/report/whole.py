@@ -181,6 +181,10 @@ def _findings(plan: Plan) -> Iterator[RenderableType]:
         if first.fix:
             yield Quoted("       fix ", first.fix, "cyan")
         yield from _unread(first, "           ")
+    # What was signed shows as it is, and an inventory is named where it is typed.
+    typed = plan.inventory_typed
+    if typed and any("INVENTORY" in finding.fix for finding in plan.findings):
+        yield Text(f"  In a fix, INVENTORY stands for {typed}", style="dim")
 
 
 def _label(label: str) -> str:

@@ -36,8 +36,8 @@ def agree(proposal: Proposal, *, accept_high_risk: bool = False) -> None:
     if proposal.plan.changes and proposal.unseen:
         host, address = next(iter(proposal.unseen.items()))
         raise RefusedError(
-            f"{fold(proposal.unseen)}: {address} ({host}) is an address that nobody has seen, which --yes does "
-            "not cover",
+            f"{fold(proposal.unseen)}: {address} ({host}) is an address from which no peer got an answer: "
+            "--yes does not cover that",
             next_step="Give cluster_address of these hosts in the inventory, or leave --yes out to be asked.",
         )
 

@@ -237,7 +237,7 @@ def _parsed(output: Output, request: ProbeRequest) -> HostState | RemedyError:
     except (TooMuchError, RecursionError, MemoryError) as error:
         return ProbeError(
             f"{output.host}: what it answered cannot be read: {str(error) or type(error).__name__}",
-            next_step="Log in by hand and look at the host: it may be broken, or mean harm.",
+            next_step="Log in by hand and check the host: it may be broken or compromised.",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -211,7 +212,8 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
     """
     plan = proposal.plan
     work = begin(session, proposal, consent)
-    with session.progress.stage(f"Taking back on {counted(len(plan.hosts), 'host')}"):
+    stage = session.progress.stage(f"Taking back on {counted(len(plan.hosts), 'host')}")
+    with stage if plan.hosts else nullcontext():
         reports = work.carry(plan)
         outcome = RunOutcome(
             mode="rollback",

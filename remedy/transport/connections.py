@@ -119,6 +119,7 @@ class Transport:
         self._at_rest: dict[str, None] = {}
         spec = spec or SshSpec()
         self._watchman = Watchman(spec, self._slow)
+        self.notes: tuple[str, ...] = ()
         self._tree = self._plant(spec)
         # Names are looked up in threads, and one whose name server is dead keeps its thread for a while.
         gevent.get_hub().threadpool.maxsize = PARALLEL
@@ -133,8 +134,10 @@ class Transport:
             return None
         from remedy.transport.gateways.routes import read_routes
         from remedy.transport.gateways.tree import Tree
+        from remedy.transport.gateways.unused import unused
 
         routes = read_routes(spec.gateways, self.inventory)
+        self.notes = unused(routes)
         return Tree(routes, spec, self._sudo_password, self._listen, self.counts)
 
     def meanwhile(self, hosts: Iterable[str], work: Callable[[], T]) -> T:

@@ -70,8 +70,8 @@ def explain_no_start(node: Node, output: str) -> RemedyError:
     printed = f"; it printed: {_shown(lines[-1].strip())}" if lines else ", and printed nothing"
     return UnreachableError(
         f"{at_host(node)}: the login was accepted, and the login shell ended before the command began{printed}",
-        next_step="Look at the user's shell in /etc/passwd, at an `exit` or `exec` in its start-up files "
-        "(~/.bashrc, ~/.zshenv, ~/.ssh/rc), and at a "
+        next_step="Check the user's shell in /etc/passwd, any `exit` or `exec` in its start-up files "
+        "(~/.bashrc, ~/.zshenv, ~/.ssh/rc), and a "
         "`command=` in ~/.ssh/authorized_keys or ForceCommand in sshd_config. The line at which ~/.bashrc "
         f"ends, on the host's console as that user: {TRACE_START_UP}",
     )
@@ -105,13 +105,13 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         )
     if "Authentication" in text and ("saw EOF" in text or "shut down" in text):
         return UnreachableError(
-            f"{at}: sshd closed the connection as it was to let us in: {_shown(text)}",
+            f"{at}: sshd closed the connection at the end of the login: {_shown(text)}",
             next_step="PAM's account part refuses: an expired or locked account (chage -l USER), /etc/nologin, "
             f"/etc/security/access.conf. On its console: {SSHD_LOG}",
         )
     if "Authentication" in text:
         return UnreachableError(
-            f"{at}: the host refused to log us in: {_shown(text)}",
+            f"{at}: the host refused the login: {_shown(text)}",
             next_step="Check ssh_user and ssh_key of the inventory, the key in the host's "
             "~/.ssh/authorized_keys, and AllowUsers, DenyUsers and PermitRootLogin in its sshd_config. Which "
             f"it was, on its console: {SSHD_LOG}",

@@ -93,7 +93,7 @@ def _revoked(
     if withdrawal is Withdrawal.CERTIFICATE:
         return RevokedKeyError(
             f"{key} has a certificate that is REVOKED{why}",
-            next_step=f"Have {whose}'s key signed anew: {_sign(refused)}.",
+            next_step=f"Have {whose}'s key signed again: {_sign(refused)}.",
         )
     if withdrawal is Withdrawal.AUTHORITY:
         return RevokedKeyError(
@@ -103,7 +103,7 @@ def _revoked(
         )
     then = "" if refused.via else f". Then record it: {_trust(inventory, '--replace', node)}"
     return RevokedKeyError(
-        f"{key} is REVOKED{why}: whoever answers there has a key that was withdrawn",
+        f"{key} is REVOKED{why}: the key there was withdrawn",
         next_step=f"Give {whose} a new key, on its console: rm /etc/ssh/ssh_host_*_key*; ssh-keygen -A; "
         f"systemctl restart ssh{then}",
     )

@@ -92,13 +92,13 @@ _LOOK = {
     "to an address.",
     Stage.CONNECT: "Is the host up, and its ssh port open to this machine?",
     Stage.KEY_EXCHANGE: "On its console: is sshd stopped or the host out of memory? ps -o stat,cmd -C sshd",
-    Stage.LOGIN: "On its console: what does PAM wait for? Look at auth and account in /etc/pam.d/sshd, "
-    f"at sssd, and at journalctl -u ssh, and whether what PAM reads is a regular file: {READ_BY_PAM}. On this "
+    Stage.LOGIN: "On its console: what does PAM wait for? Check auth and account in /etc/pam.d/sshd, "
+    f"sssd and journalctl -u ssh, and whether what PAM reads is a regular file: {READ_BY_PAM}. On this "
     "machine: does the ssh agent answer? ssh-add -l",
-    Stage.CHANNEL: "On its console: what does PAM wait for? Look at the session lines of /etc/pam.d/sshd, at "
-    "systemd-logind, at file systems of the network that the home is on, and whether what PAM reads is a "
+    Stage.CHANNEL: "On its console: what does PAM wait for? Check the session lines of /etc/pam.d/sshd, "
+    "systemd-logind, file systems of the network that the home is on, and whether what PAM reads is a "
     f"regular file: {READ_BY_PAM}",
-    Stage.COMMAND: "On its console: do the user's shell and its start-up files end? Look at the "
+    Stage.COMMAND: "On its console: do the user's shell and its start-up files end? Check the "
     f"shell in /etc/passwd, and where ~/.bashrc waits: {TRACE_START_UP}",
     Stage.OUTPUT: "On its console: is the host frozen, or cut off? Then run the command again.",
 }

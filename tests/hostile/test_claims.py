@@ -148,7 +148,9 @@ def test_an_address_that_nobody_has_seen_is_marked_and_asked_about_by_name() -> 
     assert (marked.host, marked.title.split(",")[0]) == ("gpu04", "10.0.0.66")
     proposal = Proposal("apply", Agreement(unseen.plan), unseen.plan, unseen)
     assert proposal.plan.changes
-    with pytest.raises(RefusedError, match=r"gpu04: 10\.0\.0\.66 .*nobody has seen"):
+    with pytest.raises(
+        RefusedError, match=r"gpu04: 10\.0\.0\.66 .*from which no peer got an answer"
+    ):
         consent_to(lambda _: "Change?", yes=True)(proposal)
     assert "10.0.0.66 (gpu04)" in sight.question(proposal.unseen)
     everybody = result(SEEN | {"10.0.0.66"})

@@ -62,7 +62,7 @@ faults of `remedy lab break --list` then `remedy apply`. The others are those of
 for which no remedy was written.
 
 `REMEDY_FAULTS=all REMEDY_FAULTS_PAGE=docs/faults.md pytest tests/lab/test_dead_ends.py --full` writes all
-rows anew, each as soon as it is seen; with `REMEDY_FAULTS="NAME NAME"` only those, with
+rows again, each as soon as it is seen; with `REMEDY_FAULTS="NAME NAME"` only those, with
 `REMEDY_FAULTS=missing` those without one.
 
 | Fault | What check says | What verify says | What its next step shows | What apply does |

@@ -38,7 +38,7 @@ ENDS = {
     "gpu04": ("failed", "getent is not installed", "run the command again"),
     "gpu06": ("unreachable", "no connection", "Is the host up"),
     "gpu07": ("unreachable", "no connection", "Is the host up"),
-    "gpu10": ("unreachable", "refused to log us in", "authorized_keys"),
+    "gpu10": ("unreachable", "refused the login", "authorized_keys"),
 }  # fmt: skip
 HOSTILE_NAME = "$(touch /tmp/pwned){{7*7}}"
 

@@ -34,7 +34,7 @@ def test_a_claim_that_no_peer_has_seen_is_asked_about_and_one_that_is_seen_is_no
     assert f"{network}.66, which it says is its cluster address, is seen by nobody" in claimed.text
     refused = site.remedy("apply", "--yes", "--no-verify")
     assert refused.code == 4, refused.text
-    assert f"{network}.66 (gpu02) is an address that nobody has seen" in refused.text
+    assert f"{network}.66 (gpu02) is an address from which no peer got an answer" in refused.text
     for name in ("gpu01", "gpu03"):
         assert f"{network}.66" not in cluster.host(name).must(
             "cat /etc/hosts; iptables-save; nft list ruleset"

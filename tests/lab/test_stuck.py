@@ -98,7 +98,7 @@ def test_a_stuck_host_is_named_with_its_stage_and_where_to_look(stuck: Stuck, ho
     ended = stuck.applied.document["hosts"][host]
     assert (ended["status"], reason in ended["error"]) == (status, True), ended
     assert next_step in ended["next_step"] or next_step in ended["error"]
-    assert "refused to log us in" not in ended["error"]
+    assert "refused the login" not in ended["error"]
 
 
 @pytest.mark.parametrize("host", WELL)

@@ -35,6 +35,16 @@ FOLLOWING = {
 # A command is shown as it is typed, after a colon or in quotes; a setting as it is written.
 STEP_END = re.compile(r"[.\"})*]$|: .*\S$|`$")
 
+# What docs/words.md has other words for; "told apart" and "tell apart" are what they say.
+AVOIDED = re.compile(
+    r"\btold\b(?! apart)|\btells? (?:of|us)\b|\bshall\b|\banother one\b|\bother ones\b|\blook(?:s|ed)? at\b"
+    r"|\bhave a look\b|\bwhat became of\b|\bto blame\b|\bneeds? no hands\b|\bknows nothing\b|\bnobody knows\b"
+    r"|\bgoes on with(?:out)?\b|\banew\b|\bmeans? harm\b|\bnot as it should be\b|\bplease\b|\bsimply\b"
+    r"|\bin vain\b|\bthe own\b|\b(?:host|change|run|rank|finding)\(s\)"
+    r"|(?<![\d.,])1 (?:hosts|changes|runs|ranks|findings|processes|files|ports|peers|waves|devices|GPUs)\b",
+    re.I,
+)
+
 
 def flaws_of_text(text: str) -> list[str]:
     """Return what cannot be in any sentence."""
@@ -56,6 +66,7 @@ def flaws_of_text(text: str) -> list[str]:
         and words[0].lower() in FOLLOWING
         and prose.startswith(words[0]),
         "has one word only": len(prose.split()) < 2,
+        "has a word that docs/words.md avoids, or one of many": AVOIDED.search(prose),
     }
     return [f"{text!r} {flaw}" for flaw, there in found.items() if there]
 

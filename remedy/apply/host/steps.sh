@@ -113,7 +113,7 @@ make() { # kind id args...
     esac
     case $kind:$BAD in
     "file:"*" ${5-} "*)
-        say "$1" failed "the new content in $DIR/new is not what it should be: the disk is full, or a pre-image was changed"
+        say "$1" failed "the new content in $DIR/new has a different digest: the disk is full, or a pre-image was changed"
         return 0
         ;;
     esac

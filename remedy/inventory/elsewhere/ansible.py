@@ -37,7 +37,7 @@ _NOT_COPIED = {
 _SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "community.general.ssh")
 _MISSING = (
     "Install it: pipx install ansible-core. Or, where Ansible is: "
-    "ansible-inventory -i INVENTORY --list >hosts.json, and here --from ansible hosts.json."
+    "ansible-inventory -i FILE --list >hosts.json, and here --from ansible hosts.json."
 )
 
 

@@ -183,7 +183,10 @@ def firewall_raw(host: Host) -> None:
     host.must(f"iptables-nft -t raw -C {rule} 2>/dev/null || iptables-nft -t raw -A {rule}")
 
 
-@fault("firewall-arp", "the host asks for no address of a peer and tells nobody its own (nft arp)")
+@fault(
+    "firewall-arp",
+    "the host asks for no address of a peer and answers nobody who asks for its own (nft arp)",
+)
 def firewall_arp(host: Host) -> None:
     peers = ", ".join(peer.cluster_address for peer in host.peers)
     _nft(

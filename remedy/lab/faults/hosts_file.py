@@ -123,7 +123,7 @@ def hosts_immutable(host: Host) -> None:
 
 @fault(
     "loopback-long-name",
-    "the own name, with a domain in front, resolves to 127.0.1.1, as Debian's installer writes it",
+    "the host's own name, with a domain in front, resolves to 127.0.1.1, as Debian's installer writes it",
 )
 def loopback_long_name(host: Host) -> None:
     line = f"127.0.1.1\t{host.name}.lab.example {host.name}".encode()

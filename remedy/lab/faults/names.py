@@ -46,7 +46,7 @@ def _call(host: Host, *, static: str, live: str) -> None:
 
 @fault(
     "duplicate-hostname",
-    "the host is called 'node' like every other fresh one (duplicate host names)",
+    "the host is called 'node', as every other new one is (duplicate host names)",
 )
 def duplicate_hostname(host: Host) -> None:
     _call(host, static=FRESH_NAME, live=FRESH_NAME)

@@ -49,6 +49,6 @@ def scheduled_change(host: Host) -> None:
     )
 
 
-@fault("scheduled-reboot", "somebody has told the host to boot in 20 minutes")
+@fault("scheduled-reboot", "a reboot is scheduled, in 20 minutes")
 def scheduled_reboot(host: Host) -> None:
     host.must(["shutdown", "-r", "+20"])

@@ -102,6 +102,9 @@ def explain_ssh(node: Node, gateway: str, errors: str) -> RemedyError:
         node: the host.
         gateway: where ssh ran.
         errors: what it printed.
+
+    Returns:
+        The error; its next step has ``INVENTORY`` for the inventory.
     """
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(_ORNAMENTS)] or lines

@@ -16,7 +16,7 @@ from gevent import subprocess as cooperative
 from remedy.errors import ChangedKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.spec import SshSpec
-from remedy.text import clipped, fold, visible
+from remedy.text import clipped, fold, quoted, to_paste, visible
 from remedy.transport.failures import at_host
 from remedy.transport.gateways.asking import (
     AT_ONCE,
@@ -119,7 +119,7 @@ class GatewayKeys:
         gateway, first = next(iter(answers.items()))
         if isinstance(first, RemedyError):
             return first
-        return explain_ssh(self._node(name), gateway, first.message)
+        return self._explained(name, gateway, first)
 
     def _no_key(self, name: str, known: Mapping[str, Seen]) -> RemedyError:
         gateway = next(iter(known))
@@ -147,7 +147,12 @@ class GatewayKeys:
                 f"{name}: its key was not recorded on {gateway}: {said}",
                 next_step=f"Record it there by hand: ssh -t {gateway} ssh {self._node(name).ssh_address}",
             )
-        return explain_ssh(self._node(name), gateway, seen.message)
+        return self._explained(name, gateway, seen)
+
+    def _explained(self, name: str, gateway: str, seen: Seen) -> RemedyError:
+        error = explain_ssh(self._node(name), gateway, seen.message)
+        error.next_step = to_paste(error.next_step, quoted(self._routes.inventory.path))
+        return error
 
     # -- asking -------------------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ class RelayProcess:
         self._words.seek(0, os.SEEK_END)
         self._words.seek(max(0, self._words.tell() - _WORDS))
         lines = self._words.read().decode("utf-8", "backslashreplace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it printed nothing"
 
     def close(self) -> None:
         """End the relay, and with it all channels to gateways."""

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from remedy.errors import RemedyError
 from remedy.inventory import Node
 from remedy.spec import SshSpec
+from remedy.text import quoted, to_paste
 from remedy.transport.failures import explain_flood
 from remedy.transport.gateways.errand import Errand, HostErrand
 from remedy.transport.gateways.failures import (
@@ -260,6 +261,8 @@ class Tree:
     def _settle(self, errand: Errand, host: HostErrand, error: RemedyError | None) -> None:
         """Hand on what a host said, or why it did not."""
         name = host.node.name
+        if error is not None:
+            error.next_step = to_paste(error.next_step, quoted(self._routes.inventory.path))
         code = 0 if error is None and host.code == 0 else None
         out, err = ("", "") if error is not None and not host.text else (host.text, host.errors)
         seconds = time.monotonic() - host.started

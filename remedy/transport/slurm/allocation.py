@@ -232,7 +232,7 @@ def read_allocation(
     if code != 0 or not nodes:
         raise LaunchError(
             f"job {job}: scontrol does not show its nodes: {_last(error)}",
-            next_step=f"Look at it by hand: scontrol show node {names}",
+            next_step=f"Check it by hand: scontrol show node {names}",
         )
     return Allocation(job, nodes)
 

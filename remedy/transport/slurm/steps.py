@@ -78,7 +78,7 @@ class Steps:
             LaunchError: the job is over, so that no host can be judged by what came.
         """
         outputs = {
-            name: Output(name, error=RemedyError(f"{name}: no node of job {self.job}"))
+            name: Output(name, error=_absent(name, self.job))
             for name in scripts
             if name not in self.nodes
         }
@@ -231,7 +231,7 @@ class _Step:
             stream.take(chunk)
         except Flood as flood:
             self._forget(pipe)
-            self._fail(RemedyError(f"{self.host}: {flood}", next_step="Look at what it prints."))
+            self._fail(RemedyError(f"{self.host}: {flood}", next_step="Check what it prints."))
         if not self.step and self._out.shell:
             self._begin()
 
@@ -352,3 +352,10 @@ class _Step:
             self.error,
             time.time_ns(),
         )
+
+
+def _absent(host: str, job: str) -> RemedyError:
+    return RemedyError(
+        f"{host}: no node of job {job}",
+        next_step=f"Leave it out: --limit '*!{host}'. Or start a job that has it.",
+    )

@@ -129,7 +129,7 @@ def parts_rung(name: Literal["each group", "across groups"], parts: Mapping[str,
     good += (
         f" of {min(sizes)} to {max(sizes)} hosts"
         if min(sizes) < max(sizes)
-        else f" of {sizes[0]} hosts"
+        else f" of {counted(sizes[0], 'host')}"
     )
     bad = "; ".join(f"{part}: {run.verdict.reason}" for part, run in [*failed.items()][:3])
     more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from remedy.text import listed
+from remedy.text import counted, listed
 from remedy.transport import Output
 from remedy.verify.allreduce import blame, nccl_tests
 from remedy.verify.allreduce.answers import AgentReport, Measurement, RankResult, read_reports
@@ -139,7 +139,10 @@ def _proved(plan: RankPlan, reports: Mapping[str, AgentReport], verdict: Verdict
     """The verdict on a run from which nothing is missing, with its sentence and its evidence."""
     slow = {host.host: f"{host.share:.0%} of the median's speed" for host in verdict.slow}
     speed = achieved(verdict.busbw_gbps or 0.0, plan.min_busbw, plan.limit)
-    reason = f"{plan.world} ranks on {verdict.hosts} hosts over {verdict.backend}: the sum is exact, {speed}"
+    where = (
+        f"{counted(plan.world, 'rank')} on {counted(verdict.hosts, 'host')} over {verdict.backend}"
+    )
+    reason = f"{where}: the sum is exact, {speed}"
     by = f"started by Slurm in job {plan.job}" if plan.job else ""
     return verdict.model_copy(
         update={

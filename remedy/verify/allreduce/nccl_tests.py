@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from remedy.text import is_number, listed
+from remedy.text import counted, is_number, listed
 from remedy.verify.allreduce.answers import AgentReport, ProcessIdentity
 from remedy.verify.allreduce.bandwidth import shortfall
 from remedy.verify.allreduce.checks import bad_ends, shared_machines
@@ -150,7 +150,9 @@ def _strange_list(
 ) -> Iterator[Culprit]:
     """What is wrong with the ranks that the test lists."""
     if [device.rank for device in table.devices] != list(range(plan.world)):
-        yield culprit(f"the test lists {len(table.devices)} ranks, and {plan.world} were started")
+        yield culprit(
+            f"the test lists {counted(len(table.devices), 'rank')}, expected {plan.world}"
+        )
     strange = [str(d.rank) for d in table.devices if not _is(d, known.get(d.rank))]
     if strange:
         yield culprit(f"the ranks {listed(strange)} that the test lists are not those of this run")

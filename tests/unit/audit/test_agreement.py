@@ -107,7 +107,7 @@ def test_the_kept_plan_is_read_only_as_the_one_that_the_journal_names(tmp_path: 
     with pytest.raises(StaleError) as caught:
         read_agreed(tmp_path, told)
     assert str(plan_path(tmp_path, "r1")) in caught.value.message
-    assert "remedy audit export" in caught.value.next_step
+    assert "Bring the plan 000000000000 back from a backup" in caught.value.next_step
     with pytest.raises(PlanFileError):
         read_agreed(tmp_path, Story("r7", "apply", ""))
 

@@ -275,7 +275,7 @@ def test_a_remedy_that_does_not_exist() -> None:
 def test_a_journal_that_was_edited_is_told(tmp_path: Path) -> None:
     path = inventory(tmp_path)
     assert remedy("audit", "verify", path).exit_code == 0
-    assert "no runs" in remedy("history", path).output
+    assert "no run is on record" in remedy("history", path).output
     journal = Journal(tmp_path / ".remedy", run="r1", mode="apply")
     journal.write("planned", by="ann@ops", changes={"gpu01": ["set the name"]})
     journal.write("ended", exit_code=0)

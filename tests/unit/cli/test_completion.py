@@ -90,7 +90,20 @@ def test_names_are_offered(site: Path, words: tuple[str, ...], expected: list[st
 
 
 def test_show_offers_runs_and_files(site: Path) -> None:
-    assert offered(site, "show", "")[:2] == ["latest", RUN]
+    assert offered(site, "show", "") == ["", "latest", RUN]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_keeps_the_runs_beside_the_files_of_show(site: Path) -> None:
+    script = CliRunner().invoke(main, ["completion", "bash"]).stdout
+    word = (
+        f'{script}\nCOMP_WORDS=(remedy show la) COMP_CWORD=2\n_remedy_completion "{PROGRAM}"\n'
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(
+        ["bash"], input=word, cwd=site, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "latest\n", done
 
 
 def test_an_inventory_elsewhere_brings_its_own_names(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from remedy.cli.diagnose import diagnose
+from remedy.cli.main import main
 from remedy.diagnose.confirm import (
     Confirmation,
     command_for,
@@ -56,7 +56,7 @@ def _finding(label: str, kind: FindingKind = FindingKind.REPORT) -> Finding:
 def test_exit_codes_and_document(tmp_path: Path, text: str, label: str, code: int) -> None:
     log = tmp_path / "train.log"
     log.write_text(f"{text}\n", encoding="utf-8")
-    result = CliRunner().invoke(diagnose, ["--json", str(log)])
+    result = CliRunner().invoke(main, ["diagnose", "--json", str(log)])
     document = json.loads(result.stdout)
     assert document["schema"] == "remedy.diagnosis/1"
     assert (document["label"], result.exit_code) == (label, code)
@@ -66,7 +66,7 @@ def test_exit_codes_and_document(tmp_path: Path, text: str, label: str, code: in
 
 
 def test_standard_input_and_words() -> None:
-    result = CliRunner().invoke(diagnose, ["--all", "-"], input=REFUSED)
+    result = CliRunner().invoke(main, ["diagnose", "--all", "-"], input=REFUSED)
     assert result.exit_code == 0
     assert "firewall-ports" in result.stdout
     assert "standard input:1" in result.stdout
@@ -89,14 +89,14 @@ def test_what_keeps_it_from_an_answer_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("train.log").write_bytes(content)
-    result = CliRunner().invoke(diagnose, ["train.log"])
+    result = CliRunner().invoke(main, ["diagnose", "train.log"])
     assert result.exit_code == 1
     assert told in result.stdout
     assert "Next: " in result.stdout
 
 
 def test_a_file_that_cannot_be_read_is_told() -> None:
-    result = CliRunner().invoke(diagnose, ["/proc/self/mem"])
+    result = CliRunner().invoke(main, ["diagnose", "/proc/self/mem"])
     assert result.exit_code == 1
     assert "Note: /proc/self/mem: cannot be read ([Errno 5]" in result.stdout
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_done_is_told_with_the_next_step(
     Path("empty").mkdir()
     Path("bad.py").write_text("hosts = [\n", encoding="utf-8")
     Path("train.log").write_text(REFUSED, encoding="utf-8")
-    result = CliRunner().invoke(diagnose, words)
+    result = CliRunner().invoke(main, ["diagnose", *words])
     assert result.exit_code == 2
     assert told in result.stderr
 

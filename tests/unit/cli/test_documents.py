@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from remedy import __version__
 from remedy.audit import Journal, read_stories
-from remedy.cli.main import COMMANDS, main
+from remedy.cli.main import COMMANDS, WITHOUT_JSON, main
 from remedy.cli.schema import KINDS
 from remedy.lab.status import LabStatusDocument
 from remedy.plan import Plan, write_plan
@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[list[str], str]] = {
     "rollback": (["latest", *ON_HOSTS], "error"),
     "unlock": (["r1", *ON_HOSTS], "run"),
     "facts": (ON_HOSTS, "facts"),
+    "trust": (ON_HOSTS, "trust"),
     "history": (ON_HOSTS, "history"),
     "show": (["r1", "--home", "HOME"], "story"),
     "audit verify": (ON_HOSTS, "audit"),
@@ -90,17 +91,17 @@ def assert_headed(document: dict[str, Any], kind: str) -> None:
     assert began <= ended
 
 
-def with_json() -> Iterator[str]:
-    """Yield every command that has --json, or --format json."""
+def commands() -> Iterator[tuple[str, bool]]:
+    """Yield every command, and whether it has --json."""
 
-    def walk(name: str, command: click.Command) -> Iterator[str]:
+    def walk(name: str, command: click.Command) -> Iterator[tuple[str, bool]]:
         if isinstance(command, click.Group):
             for part, child in command.commands.items():
                 yield from walk(f"{name} {part}", child)
             return
-        options = [option for param in command.params for option in param.opts]
-        if {"--json", "--format"} & set(options):
-            yield name
+        if command.context_settings.get("ignore_unknown_options"):
+            return  # lab shell: its words are the host's
+        yield name, any("--json" in param.opts for param in command.params)
 
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
@@ -109,7 +110,17 @@ def with_json() -> Iterator[str]:
 
 
 def test_every_command_with_a_document_is_called_here() -> None:
-    assert set(with_json()) == set(CALLS)
+    assert {name for name, has_json in commands() if has_json} == set(CALLS)
+
+
+def test_every_command_without_a_document_gives_the_reason() -> None:
+    without = [name for name, has_json in commands() if not has_json]
+    assert {name.split()[0] for name in without} == set(WITHOUT_JSON)
+    for name in without:
+        code, document = run(*name.split(), "--json")
+        assert_headed(document, "error")
+        assert (code, document["exit_code"]) == (2, 2)
+        assert WITHOUT_JSON[name.split()[0]] in document["error"], name
 
 
 def test_every_kind_is_published() -> None:

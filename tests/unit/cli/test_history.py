@@ -129,12 +129,20 @@ def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
     assert to_unlock(read()).run == "b2", "a2 came to no host, so it holds no lock"
     later.write("began", hosts=["gpu01"])
     assert to_take_back(read()).run == to_unlock(read()).run == "a2"
+    for status, run in (("already", "b1"), ("done", "a2")):
+        results = [{"id": "01-hostname", "status": status}]
+        later.write("changed", hosts={"gpu01": {"refused": "", "results": results, "reverted": ""}})
+        if run == "a2":
+            assert to_take_back(read()).run == run
+        else:  # nothing of a2 is to be taken back: a1 is the last that changed a host
+            with pytest.raises(UsageError, match=f"run a1 was taken back already, by run {run}"):
+                to_take_back(read())
 
 
 def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
     with pytest.raises(UsageError, match="no apply that changed hosts is on record"):
         to_take_back([])
-    with pytest.raises(UsageError, match="no apply is on record"):
+    with pytest.raises(UsageError, match="no apply with changes is on record"):
         to_resume([])
     with pytest.raises(UsageError, match="no run that locks hosts is on record"):
         to_unlock([])

@@ -11,7 +11,14 @@ from click.testing import CliRunner
 
 from remedy.cli.main import main
 from remedy.cli.terminal import Terminal
-from remedy.plan import Plan, read_plan, section_models, write_plan
+from remedy.plan import (
+    Finding,
+    FindingKind,
+    Plan,
+    read_plan,
+    section_models,
+    write_plan,
+)
 from remedy.plan.plan import canonical
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.spec import load_spec
@@ -134,10 +141,64 @@ def test_a_next_step_has_the_inventory_that_was_typed(tmp_path: Path) -> None:
     folder.mkdir()
     path = folder / "inventory.py"
     path.write_text(f"hosts = [{HOST}]\n")
-    for words in (("rollback", "latest"), ("unlock", "latest"), ("rollback", "r9")):
+    for words, name in (
+        (("rollback", "latest"), "check"),
+        (("unlock", "latest"), "check"),
+        (("rollback", "r9"), "history"),
+    ):
         code, out, err = invoke(*words, path, "--json")
         assert code == 2
-        assert f"remedy history {shlex.quote(str(path))}" in err
-        assert f"remedy history {shlex.quote(str(path))}" in json.loads(out)["next_step"]
+        assert f"remedy {name} {shlex.quote(str(path))}" in err
+        assert f"remedy {name} {shlex.quote(str(path))}" in json.loads(out)["next_step"]
     code, _, err = invoke("show", "latest", "--home", folder)
-    assert (code, "remedy history INVENTORY" in err) == (2, True)
+    assert (code, "Begin with: remedy check INVENTORY" in err) == (2, True)
+
+
+def test_where_no_inventory_is_typed_a_step_has_the_one_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.log").write_text(
+        "RuntimeError: connect() failed: [Errno 113] No route to host\n"
+    )
+    words = ("diagnose", "train.log")
+    assert "Run: remedy diagnose train.log --inventory INVENTORY" in invoke(*words)[1]
+    (tmp_path / "inventory.py").write_text(f"hosts = [{HOST}]\n")
+    command = "remedy diagnose train.log --inventory inventory.py"
+    assert f"Run: {command}" in invoke(*words)[1]
+    assert json.loads(invoke(*words, "--json")[1])["command"] == command
+    (tmp_path / "empty.log").write_text("x\n")
+    assert "remedy verify inventory.py tests the hosts" in " ".join(
+        invoke("diagnose", "empty.log")[1].split()
+    )
+    for call in (("approve", "-"), ("show", "latest")):
+        err = invoke(*call, text=text_of(plan()))[2]
+        assert "inventory.py" in err
+        assert "INVENTORY" not in err
+
+
+def test_a_step_about_a_plan_file_has_the_inventory_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = json.loads(text_of(plan()))
+    for name, command in (
+        ("my site.py", "remedy plan 'my site.py' -o p.json"),
+        ("--yes", "remedy plan INVENTORY -o p.json"),  # no name of a file: nobody should type it
+    ):
+        document["plan"]["inventory"] = name
+        (tmp_path / "p.json").write_text(json.dumps(document))
+        for call in (("show", "p.json"), ("approve", "p.json")):
+            code, _, err = invoke(*call)
+            assert (code, f"Make a new one: {command}" in err) == (2, True), err
+
+
+def test_a_fix_of_a_plan_file_shows_as_it_was_signed_with_the_inventory_beside_it() -> None:
+    fix = "If it was restarted on purpose: remedy audit accept INVENTORY"
+    finding = record(
+        Finding, host="gpu01", remedy="journal", kind=FindingKind.BLOCKED, title="t", fix=fix
+    )
+    known = plan().model_copy(update={"inventory": "gpus.py", "findings": (finding,)})
+    code, out, _ = invoke("show", "-", text=text_of(known))
+    assert (code, "remedy audit accept INVENTORY" in out) == (0, True), out
+    assert "  In a fix, INVENTORY stands for gpus.py\n" in out

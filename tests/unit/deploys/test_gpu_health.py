@@ -172,7 +172,7 @@ def test_what_nvidia_smi_does_not_answer_is_said_with_what_is_on_the_bus() -> No
 
 def test_gpus_that_nvidia_smi_does_not_list_are_counted_and_named() -> None:
     finding = finding_of("gpu_health", hosts(gpus(3, devices=gpus(1)["gpus"].devices)))
-    says(finding, title=("1 of the 3",), evidence=("0000:00:00.0", "0000:02:00.0"), fix=("xid",))
+    says(finding, title=("1 of 3 GPUs",), evidence=("0000:00:00.0", "0000:02:00.0"), fix=("xid",))
     assert len(finding.evidence) == 3
 
 

@@ -68,7 +68,7 @@ def service(active: str) -> dict[str, Any]:
             "Install the driver that the other hosts have, then reboot.",
         )),
         (gpus(2, devices=(gpu(0),)), Said(
-            "report", "nvidia-smi lists 1 of the 2 GPUs on the bus", ("0000:00:00.0", "0000:01:00.0"),
+            "report", "nvidia-smi lists 1 of 2 GPUs on the bus", ("0000:00:00.0", "0000:01:00.0"),
             "Check `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
         )),
         ({**gpus(), **libcuda()}, Said(

@@ -102,7 +102,7 @@ def test_what_is_said_of_limits(state: HostState, settings: dict[str, Any], expe
         ("1k", 1024), ("1KiB", 1024), ("2m", 2 << 20), ("3 GB", 3 << 30), ("4t", 4 << 40), ("2048", 2048),
          (1024, 1024),
         ("unlimited", UNLIMITED), ("Infinity", UNLIMITED), (1023,
-         "less than a KiB can be locked by nobody; give bytes"),
+         "less than 1 KiB cannot be a limit of locked memory; give bytes"),
         ("1x", "'1x' is neither a size such as 64g nor unlimited"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from remedy.cli.diagnose import diagnose
+from remedy.cli.main import main
 from remedy.diagnose.advice import look, named
 from remedy.diagnose.logs import diagnose_lines
 
@@ -49,7 +49,7 @@ def test_text_that_a_shell_would_read_is_not_in_a_command() -> None:
 def test_what_is_not_certain_asks_the_hosts(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text(REFUSED, encoding="utf-8")
-    shown = CliRunner().invoke(diagnose, [str(log)]).stdout
+    shown = CliRunner().invoke(main, ["diagnose", str(log)]).stdout
     assert f"Run: remedy diagnose {log} --inventory INVENTORY" in shown
     assert "remedy apply" not in shown
     assert "Look: nc -zv 10.0.0.9 41235" in shown
@@ -92,7 +92,7 @@ def test_logs_of_a_job_give_a_timeline(tmp_path: Path) -> None:
         "2026-03-01 10:00:00,000 OSError: [Errno 28] No space left on device: '/ckpt/a'",
         encoding="utf-8",
     )
-    shown = CliRunner().invoke(diagnose, [str(tmp_path)]).stdout.splitlines()
+    shown = CliRunner().invoke(main, ["diagnose", str(tmp_path)]).stdout.splitlines()
     start = shown.index("In the order of time")
     assert "10:00:00" in shown[start + 1]
     assert "rank9.log:1" in shown[start + 1]
@@ -103,5 +103,5 @@ def test_logs_of_a_job_give_a_timeline(tmp_path: Path) -> None:
 
 def test_no_line_is_shown_twice(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("2026-03-01 10:00:00,000 " + REFUSED, encoding="utf-8")
-    shown = CliRunner().invoke(diagnose, [str(tmp_path / "a.log")]).stdout
+    shown = CliRunner().invoke(main, ["diagnose", str(tmp_path / "a.log")]).stdout
     assert shown.count("Connect to 10.0.0.9<41235>") == 1

@@ -117,7 +117,7 @@ def test_where_ansible_is_missing_the_message_says_how_to_get_it(
     with pytest.raises(UsageError, match="ansible-inventory is not installed here") as caught:
         listing_of(tmp_path, "ansible", INI)
     assert "pipx install ansible-core" in caught.value.next_step
-    assert "ansible-inventory -i INVENTORY --list" in caught.value.next_step
+    assert "ansible-inventory -i FILE --list" in caught.value.next_step
 
 
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

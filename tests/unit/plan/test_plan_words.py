@@ -162,9 +162,9 @@ CANNOT = "cannot be read"
 @pytest.mark.parametrize(
     ("host_name", "who", "fix"),
     [
-        ("gpu01", "the host says", "Look at the host itself: it may be broken, or mean harm."),
+        ("gpu01", "the host says", "Check the host itself: it may be broken or compromised."),
         (None, "hosts say",
-         "Leave hosts out (--limit) until it can: one of them may be broken, or mean harm."),
+         "Leave hosts out (--limit) until it can: one of them may be broken or compromised."),
     ],
 )  # fmt: skip
 def test_what_a_remedy_cannot_judge_is_told(

@@ -82,11 +82,11 @@ def change(host: str) -> Change:
     ("plan", "unread_hosts", "words"),
     [
         (record(Plan), 0, "Nothing to change."),
-        (record(Plan), 1, "1 host could not be read; nothing to change elsewhere"),
+        (record(Plan), 1, "1 host could not be read; no changes are planned"),
         (
             record(Plan, findings=(unknown("gpu01"), unknown("gpu02"))),
             0,
-            "2 hosts have facts that could not be read; nothing to change elsewhere",
+            "2 hosts have facts that could not be read; no changes are planned",
         ),
         (
             record(Plan, findings=(unknown("gpu01"),), changes=(change("gpu02"),)),

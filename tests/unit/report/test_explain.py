@@ -88,19 +88,19 @@ def test_every_problem_has_an_answer_or_says_why_not() -> None:
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem["problem"][:60])
 def test_every_answer_is_shown_by_a_test_or_only_told(problem: dict[str, Any]) -> None:
     tests = problem.get("tests", [])
-    assert tests or problem.get("told"), "name the tests that show it, or say why it is only told"
+    assert tests or problem.get("told"), "name the tests that show it, or say why it is only named"
     for test in tests:
         path, _, name = test.partition("::")
         text = (ROOT / "tests" / path).read_text(encoding="utf-8")
         assert re.search(rf"^def {re.escape(name)}\(", text, re.M), f"there is no {test}"
     if problem.get("kind") == "none":
-        assert problem.get("told"), "what no host causes is only told"
+        assert problem.get("told"), "what no host causes is only named"
 
 
 def test_pages_say_which_answers_are_words_alone() -> None:
     page = (ROOT / "docs" / "problems.md").read_text(encoding="utf-8")
     told = [problem for problem in problems() if problem.get("told")]
-    assert page.count("| *only told*: ") == len(told)
+    assert page.count("| *only named*: ") == len(told)
 
 
 def test_a_cause_is_told_with_the_texts_that_speak_for_it() -> None:

@@ -48,6 +48,23 @@ def test_init_takes_hosts_from_standard_input_and_names_what_it_left_out(tmp_pat
     assert "('gpu02', {'ssh_user': 'ops'})" in (tmp_path / "site" / "inventory.py").read_text()
 
 
+def test_hosts_that_were_not_written_are_not_called_the_next_step(tmp_path: Path) -> None:
+    arguments = ("--from", "hostfile", "-")
+    assert "Next: remedy trust " in init(tmp_path, *arguments, text="gpu01\n").output
+    again = init(tmp_path, *arguments, text="gpu02\n")
+    assert again.exit_code == 0, again.output
+    assert "These hosts were not written. Write them into a new folder: " in again.output
+    assert "remedy init --from hostfile - --directory FOLDER" in again.output
+    assert "Next: " not in again.output
+    assert "gpu02" not in (tmp_path / "site" / "inventory.py").read_text()
+
+
+def test_a_first_inventory_is_to_be_edited(tmp_path: Path) -> None:
+    first, second = init(tmp_path).output, init(tmp_path).output
+    assert "Next: put your hosts into " in first
+    assert "Next: remedy trust " in second
+
+
 def test_what_cannot_be_an_inventory_is_not_written(tmp_path: Path) -> None:
     text = "NodeName=a1 NodeAddr=10.0.0.1\nNodeName=a2 NodeAddr=10.0.0.1\n"
     result = init(tmp_path, "--from", "slurm", "-", text=text)

@@ -97,7 +97,7 @@ def test_a_certificate_in_a_list_is_told_from_its_key_and_its_authority(keys: Ke
         subprocess.run(words, check=True, cwd=keys.folder)
         said[name] = keys.refused("host-cert.pub", known, krl)
     assert "has a certificate that is REVOKED" in said["certificate"][0]
-    assert "signed anew" in said["certificate"][1]
+    assert "signed again" in said["certificate"][1]
     assert "by an authority that is REVOKED" in said["authority"][0]
     assert "ssh-keygen -A" in said["key"][1]
 

@@ -73,7 +73,11 @@ def unfit(config: dict[str, Any]) -> tuple[str, str] | None:
         )
     gpus = len([name for name in os.listdir("/dev") if re.match(r"nvidia\d+\Z", name)])  # noqa: PTH208
     if gpus < config["ranks"]:
-        return "no-engine", f"it has {gpus} GPUs, and {config['ranks']} ranks are to run there"
+        ranks = "1 rank is" if config["ranks"] == 1 else f"{config['ranks']} ranks are"
+        return (
+            "no-engine",
+            f"it has {gpus} {'GPU' if gpus == 1 else 'GPUs'}, and {ranks} to run there",
+        )
     return None
 
 

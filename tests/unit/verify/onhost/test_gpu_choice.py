@@ -78,6 +78,7 @@ def test_a_gpu_that_cannot_be_used_is_told(
 def test_visible_devices_are_told_only_where_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert usable_gpu(stand_in(Cuda(4)), 0, 8)[1] == "8 ranks but 4 visible GPUs"
+    assert usable_gpu(stand_in(Cuda(1)), 0, 2)[1] == "2 ranks but 1 visible GPU"
     assert usable_gpu(stand_in(Cuda(8), nccl=False), 0, 8)[1] == "torch was built without NCCL"
 
 

@@ -23,7 +23,8 @@ def usable_gpu(torch: Any, local_rank: int, local_world: int) -> tuple[bool, str
     if count < local_world:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         setting = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible})"
-        return False, f"{local_world} ranks but {count} visible GPUs{setting}"
+        ranks, gpus = "rank" + "s" * (local_world != 1), "GPU" + "s" * (count != 1)
+        return False, f"{local_world} {ranks} but {count} visible {gpus}{setting}"
     if not torch.distributed.is_nccl_available():
         return False, "torch was built without NCCL"
     try:
