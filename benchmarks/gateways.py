@@ -19,6 +19,7 @@ import gzip
 import json
 import os
 import re
+import socket
 import socketserver
 import subprocess
 import sys
@@ -36,6 +37,7 @@ RESULT = Path(__file__).parent / "results" / "gateways.md"
 DATA = RESULT.with_suffix(".json")
 WIDTH = 65_532
 FANOUT = 16
+_GATEWAY = b"gateway\n"
 _HEAD = re.compile(r"remedy-(?:shell|script|end)-[0-9a-f]{16}")
 
 # Options, then for a gateway "--", then where to and what to run there.
@@ -92,11 +94,11 @@ class Fleet(socketserver.ThreadingTCPServer):
 
 class _Answer(socketserver.BaseRequestHandler):
     def handle(self) -> None:
-        fleet, head = cast(Fleet, self.server), b""
-        while not head.endswith(b"\n"):
-            head += self.request.recv(1)
-        kind, _, rest = head.decode().rstrip("\n").partition(" ")
-        if kind == "gateway":
+        fleet = cast(Fleet, self.server)
+        # What follows the line of a gateway is for the gateway itself.
+        kind = self.request.recv(len(_GATEWAY), socket.MSG_PEEK | socket.MSG_WAITALL)
+        if kind == _GATEWAY:
+            self.request.recv(len(_GATEWAY))
             subprocess.run(
                 [sys.executable, "-m", "ClusterShell.Gateway", "-Bu"],
                 stdin=self.request.fileno(),
@@ -106,15 +108,16 @@ class _Answer(socketserver.BaseRequestHandler):
                 check=False,
             )
             return
-        host, _, command = rest.partition(" ")
         asked = bytearray()
         while not asked.endswith(b"\n.\n"):
             chunk = self.request.recv(1 << 18)
             if not chunk:
                 return
             asked += chunk
+        head, _, text = asked.decode(errors="surrogateescape").partition("\n")
+        _, host, command = head.split(" ", 2)
         words = {kind: word for word in _HEAD.findall(command) for kind in [word.split("-")[1]]}
-        said = fleet.swarm.answer(fleet.numbers[host], asked.decode(errors="surrogateescape"))
+        said = fleet.swarm.answer(fleet.numbers[host], text)
         packed = base64.b64encode(gzip.compress(said.encode(), 1)).decode()
         lines = [packed[at : at + WIDTH] for at in range(0, len(packed), WIDTH)]
         errors = f"\\n{words['shell']}\\n\\n{words['end']} 0\\n"
