@@ -7,8 +7,8 @@ hosts, is a stand-in that goes to this program, which answers as ``benchmarks/sw
 measured but the command's own share: its process, the relay, and the 16 programs that stand in for ssh to
 gateways (a real one takes some 64 ms each). What gateways and hosts take is on the same cores and not counted.
 The ways ``flat`` and ``jump`` are the same fleet reached from here, and through one login node by
-``ProxyJump``, over real ssh as in ``benchmarks/scale.py``. Each figure is kept in ``results/gateways.json``;
-``gateways.md`` is made of that.
+``ProxyJump``, over real ssh as in ``benchmarks/scale.py``. Each figure is kept in ``results/gateways.json``,
+of which ``gateways.md`` is made; one of ``flat`` is also among those of ``benchmarks/scale.py``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
 from benchmarks import scale
-from benchmarks.harness.machine import describe
 from benchmarks.swarm import RECORDED, ROOT, Swarm, write_files
 
 RESULT = Path(__file__).parent / "results" / "gateways.md"
@@ -223,22 +221,21 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["gateways"])
     given = parser.parse_args()
     known = json.loads(DATA.read_text()) if DATA.exists() else []
-    commit = ["git", "rev-parse", "--short", "HEAD"]
-    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for size in given.hosts:
         for way in given.ways:
             if way == "gateways":
                 figures = measured(size, given.gateways, "check")
             else:
                 figures = scale.measured(size, "check", *(["--jump"] if way == "jump" else []))
+            figures |= scale.where()
+            if way == "flat":
+                scale.keep(size, "check", figures)
             figures |= {"way": way, "hosts": size, "gateways": given.gateways}
-            figures |= {"commit": head.strip(), "machine": describe()}
-            figures["day"] = datetime.now(timezone.utc).date().isoformat()
             figures.pop("tail", None)
             print(row(figures), flush=True)
             known.append(figures)
             DATA.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-    RESULT.write_text(page(known))
+            RESULT.write_text(page(known))
 
 
 if __name__ == "__main__":
