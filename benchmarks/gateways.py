@@ -7,8 +7,8 @@ hosts, is a stand-in that goes to this program, which answers as ``benchmarks/sw
 measured but the command's own share: its process, the relay, and the 16 programs that stand in for ssh to
 gateways (a real one takes some 64 ms each). What gateways and hosts take is on the same cores and not counted.
 The ways ``flat`` and ``jump`` are the same fleet reached from here, and through one login node by
-``ProxyJump``, over real ssh as in ``benchmarks/scale.py``. Each figure is kept in ``results/gateways.json``;
-``gateways.md`` is made of that.
+``ProxyJump``, over real ssh as in ``benchmarks/scale.py``. Each figure is kept in ``results/gateways.json``,
+of which ``gateways.md`` is made; one of ``flat`` is also among those of ``benchmarks/scale.py``.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import gzip
 import json
 import os
 import re
+import socket
 import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
 from benchmarks import scale
-from benchmarks.harness.machine import describe
 from benchmarks.swarm import RECORDED, ROOT, Swarm, write_files
 
 RESULT = Path(__file__).parent / "results" / "gateways.md"
 DATA = RESULT.with_suffix(".json")
 WIDTH = 65_532
 FANOUT = 16
+_GATEWAY = b"gateway\n"
 _HEAD = re.compile(r"remedy-(?:shell|script|end)-[0-9a-f]{16}")
 
 # Options, then for a gateway "--", then where to and what to run there.
@@ -92,11 +92,11 @@ class Fleet(socketserver.ThreadingTCPServer):
 
 class _Answer(socketserver.BaseRequestHandler):
     def handle(self) -> None:
-        fleet, head = cast(Fleet, self.server), b""
-        while not head.endswith(b"\n"):
-            head += self.request.recv(1)
-        kind, _, rest = head.decode().rstrip("\n").partition(" ")
-        if kind == "gateway":
+        fleet = cast(Fleet, self.server)
+        # What follows the line of a gateway is for the gateway itself.
+        kind = self.request.recv(len(_GATEWAY), socket.MSG_PEEK | socket.MSG_WAITALL)
+        if kind == _GATEWAY:
+            self.request.recv(len(_GATEWAY))
             subprocess.run(
                 [sys.executable, "-m", "ClusterShell.Gateway", "-Bu"],
                 stdin=self.request.fileno(),
@@ -106,15 +106,16 @@ class _Answer(socketserver.BaseRequestHandler):
                 check=False,
             )
             return
-        host, _, command = rest.partition(" ")
         asked = bytearray()
         while not asked.endswith(b"\n.\n"):
             chunk = self.request.recv(1 << 18)
             if not chunk:
                 return
             asked += chunk
+        head, _, text = asked.decode(errors="surrogateescape").partition("\n")
+        _, host, command = head.split(" ", 2)
         words = {kind: word for word in _HEAD.findall(command) for kind in [word.split("-")[1]]}
-        said = fleet.swarm.answer(fleet.numbers[host], asked.decode(errors="surrogateescape"))
+        said = fleet.swarm.answer(fleet.numbers[host], text)
         packed = base64.b64encode(gzip.compress(said.encode(), 1)).decode()
         lines = [packed[at : at + WIDTH] for at in range(0, len(packed), WIDTH)]
         errors = f"\\n{words['shell']}\\n\\n{words['end']} 0\\n"
@@ -220,22 +221,21 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["gateways"])
     given = parser.parse_args()
     known = json.loads(DATA.read_text()) if DATA.exists() else []
-    commit = ["git", "rev-parse", "--short", "HEAD"]
-    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for size in given.hosts:
         for way in given.ways:
             if way == "gateways":
                 figures = measured(size, given.gateways, "check")
             else:
                 figures = scale.measured(size, "check", *(["--jump"] if way == "jump" else []))
+            figures |= scale.where()
+            if way == "flat":
+                scale.keep(size, "check", figures)
             figures |= {"way": way, "hosts": size, "gateways": given.gateways}
-            figures |= {"commit": head.strip(), "machine": describe()}
-            figures["day"] = datetime.now(timezone.utc).date().isoformat()
             figures.pop("tail", None)
             print(row(figures), flush=True)
             known.append(figures)
             DATA.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-    RESULT.write_text(page(known))
+            RESULT.write_text(page(known))
 
 
 if __name__ == "__main__":

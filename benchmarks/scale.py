@@ -124,26 +124,35 @@ def asked(folder: str) -> dict[str, Any]:
     return figures
 
 
+def where() -> dict[str, Any]:
+    """Return what was measured, when, and on which machine."""
+    commit = ["git", "rev-parse", "--short", "HEAD"]
+    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    day = datetime.now(timezone.utc).date().isoformat()
+    return {"commit": head.strip(), "day": day, "machine": describe()}
+
+
+def keep(size: int, command: str, figures: dict[str, Any]) -> None:
+    """Put the figures of one command into the data, and draw the table and the plot anew."""
+    data = RESULTS / "scale.json"
+    known = json.loads(data.read_text()) if data.exists() else {}
+    known.setdefault(command, {})[str(size)] = figures
+    data.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    (RESULTS / "scale.md").write_text(page(known))
+    (RESULTS / "scale.svg").write_text(plot(known))
+
+
 def main() -> None:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--hosts", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     given = parser.parse_args()
-    data = RESULTS / "scale.json"
-    known = json.loads(data.read_text()) if data.exists() else {}
-    commit = ["git", "rev-parse", "--short", "HEAD"]
-    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for size in given.hosts:
         for command in given.commands:
             figures = measured(size, command)
             print(size, command, figures, flush=True)
-            day = datetime.now(timezone.utc).date().isoformat()
-            figures |= {"commit": head.strip(), "day": day, "machine": describe()}
-            known.setdefault(command, {})[str(size)] = figures
-            data.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-    (RESULTS / "scale.md").write_text(page(known))
-    (RESULTS / "scale.svg").write_text(plot(known))
+            keep(size, command, figures | where())
 
 
 if __name__ == "__main__":

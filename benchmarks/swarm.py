@@ -25,7 +25,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import gzip
 import json
 import os
 import re
@@ -33,11 +32,13 @@ import resource
 import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pieces import gzipped
 from benchmarks.ranks import Meetings, Member, config_of
 from deploys._hosts_block import HostsBlock, HostsEntry
 from remedy.edit.block import END
@@ -51,8 +52,8 @@ PORT = int(os.environ.get("REMEDY_SWARM_PORT", "2222"))
 ZERO = "0" * 32
 PATIENCE = 1800
 LOOPBACK = "127.0.0.1\tlocalhost\n::1     localhost ip6-localhost ip6-loopback\n"
-# Where the long parts of an answer go, which are the same for all hosts.
-_HOSTS, _NAMES = "\1hosts\1", "\1names\1"
+# Around the name of what a host fills in, where the recorded answer has what its own host had there.
+_SIGN = "\1"
 # The host through which all others are reached, with --jump; it is none of them.
 HEAD = "127.0.0.1"
 # Hosts of a network, and networks of the next larger one, as they are numbered.
@@ -75,8 +76,39 @@ Host 127.*
 """
 
 
-def _printed(content: str) -> tuple[int, str]:
-    return len(content), "".join(f"/etc/hosts:{line}\n" for line in content.splitlines())
+def _field(name: str) -> str:
+    return f"{_SIGN}{name}{_SIGN}"
+
+
+def _size_of(path: str) -> str:
+    return rf"(?m)^(81a4 0 0 )\d+(?=(?: .*)? {re.escape(path)}$)"
+
+
+# What the recorded host says of itself, and what stands in its place, behind the first group.
+_FIELDS = (
+    (rf"(@){ZERO}", _field("nonce")),
+    (r"(?m)^()\d{10}\.\d{9}$", _field("clock")),
+    (_size_of("/etc/hostname"), _field("size of name")),
+    (_size_of("/etc/hosts"), _field("size of hosts")),
+    (r"(/etc/hostname:)node\n", f"{_field('name')}\n{_field('hosts')}"),
+    (r"(/proc/sys/kernel/hostname:)node", _field("name")),
+    (r"(/etc/machine-id:)[0-9a-f]{32}", _field("machine-id")),
+    (r"(boot_id:)[0-9a-f-]{36}", _field("boot-id")),
+    (r"()02:4c:41:42:02:01", _field("card")),
+    (r"()\b10\.214\.\d+\.11\b", _field("address")),
+    (r"()\b10\.213\.\d+\.11\b", _field("address for ssh")),
+)
+
+
+def _filled(parts: Sequence[str], values: Mapping[str, str]) -> bytes:
+    """Return a text of which every second part is the name of a value."""
+    filled = (values[part] if at % 2 else part for at, part in enumerate(parts))
+    return "".join(filled).encode("utf-8", "surrogateescape")
+
+
+def _printed(content: str) -> tuple[int, bytes]:
+    lines = "".join(f"/etc/hosts:{line}\n" for line in content.splitlines())
+    return len(content), lines.encode()
 
 
 @dataclass(frozen=True)
@@ -131,52 +163,54 @@ class Swarm:
         )
 
     @cached_property
-    def _template(self) -> str:
-        """The recorded answer without its hosts file, and without what its resolver says."""
+    def _form(self) -> tuple[list[str], list[str]]:
+        """The recorded answer around the lines of the hosts file; every second part is what a host fills in."""
         text = re.sub(r"(?m)^/etc/hosts:.*\n", "", self.recorded)
         # All are in one network, which a recorded lab of a few hosts had no need of.
         text = re.sub(r'("local":"10\.214\.\d+\.11","prefixlen":)24', r"\g<1>8", text)
         text = re.sub(r"10\.214\.\d+\.0/24", "10.0.0.0/8", text)
         first = text.index("\n", text.index(f"@{ZERO} begin names")) + 1
         last = text.index(f"\n@{ZERO} end names")
-        return text[:first] + _NAMES + text[last:]
+        text = text[:first] + _field("names") + text[last:]
+        for pattern, there in _FIELDS:
+            text, count = re.subn(pattern, rf"\g<1>{there}", text)
+            if not count:
+                raise ValueError(f"the recorded answer has nothing that is {pattern}")
+        before, _, after = text.partition(_field("hosts"))
+        return before.split(_SIGN), after.split(_SIGN)
 
     @cached_property
     def _marks(self) -> str:
         marks = (mark(at) for at in range(1, self.count + 1))
         return "".join(f"{sign:<15} STREAM {sign}\n" for sign in marks)
 
-    def _hosts(self, number: int) -> tuple[int, str]:
-        """Return the size of a host's hosts file, and its lines as the probe prints them."""
-        return self._hosts_broken if self.is_broken(number) else self._hosts_right
-
     @cached_property
-    def _hosts_broken(self) -> tuple[int, str]:
+    def _hosts_broken(self) -> tuple[int, bytes]:
         return _printed(LOOPBACK)
 
     @cached_property
-    def _hosts_right(self) -> tuple[int, str]:
+    def _hosts_right(self) -> tuple[int, bytes]:
         return _printed(LOOPBACK + self.block)
 
-    def body(self, number: int) -> str:
-        """Return the decoded answer of a host, with a nonce of zeros."""
-        name, address = self.name(number), self.address(number)
-        size, lines = self._hosts(number)
-        text = self._template.replace("/etc/hostname:node\n", f"/etc/hostname:{name}\n{_HOSTS}", 1)
-        for path, bytes_of in (("/etc/hostname", len(name) + 1), ("/etc/hosts", size)):
-            pattern = rf"(?m)^(81a4 0 0 )\d+(?=(?: .*)? {re.escape(path)}$)"
-            text, found = re.subn(pattern, rf"\g<1>{bytes_of}", text)
-            if found != 1:
-                raise ValueError(f"the recorded answer has no facts of {path}")
-        text = text.replace("/proc/sys/kernel/hostname:node", f"/proc/sys/kernel/hostname:{name}")
-        text = re.sub(r"/etc/machine-id:[0-9a-f]{32}", f"/etc/machine-id:{number + 1:032x}", text)
-        boot = f"boot_id:{self.member(number).boot_id}"
-        text = re.sub(r"boot_id:[0-9a-f-]{36}", boot, text)
-        card = f"02:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:02:01"
-        text = text.replace("02:4c:41:42:02:01", card)
-        text = re.sub(r"10\.214\.\d+\.11\b", address, text)
-        text = re.sub(r"10\.213\.\d+\.11\b", f"172.{_numbered(16, number)}", text)
-        return text.replace(_HOSTS, lines, 1).replace(_NAMES, self._names(number), 1)
+    def _body(self, number: int, nonce: str) -> tuple[bytes, bytes, bytes]:
+        """Return the decoded answer of a host: what is before its hosts file, that, and what follows."""
+        size, lines = self._hosts_broken if self.is_broken(number) else self._hosts_right
+        name, now = self.name(number), time.time_ns()
+        values = {
+            "nonce": nonce,
+            "clock": f"{now // 10**9}.{now % 10**9:09}",
+            "name": name,
+            "size of name": str(len(name) + 1),
+            "size of hosts": str(size),
+            "machine-id": f"{number + 1:032x}",
+            "boot-id": self.member(number).boot_id,
+            "card": f"02:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:02:01",
+            "address": self.address(number),
+            "address for ssh": f"172.{_numbered(16, number)}",
+            "names": self._names(number),
+        }
+        before, after = (_filled(parts, values) for parts in self._form)
+        return before, lines, after
 
     def _names(self, number: int) -> str:
         """Return what the host's resolver says: the own name, and that all others are as the file says."""
@@ -190,11 +224,7 @@ class Swarm:
         match = re.search(r"(?m)^nonce='?([0-9a-f]{32})'?$", script)
         if match is None:
             return self._changed(number, script)
-        text = self.body(number).replace(ZERO, match[1])
-        now = time.time_ns()
-        clock = f"{now // 10**9}.{now % 10**9:09}"
-        text = re.sub(r"(?m)^\d{10}\.\d{9}$", clock, text, count=1)
-        packed = gzip.compress(text.encode("utf-8", "surrogateescape"), 1)
+        packed = gzipped(*self._body(number, match[1]))
         lines = base64.b64encode(packed).decode()
         return f"\nremedy-probe {match[1]} gzip\n{lines}\n\nremedy-probe {match[1]} end\n"
 

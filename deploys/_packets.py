@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from ipaddress import ip_interface
 
 from remedy.firewall import spans
 from remedy.firewall.hooks import Path
@@ -82,8 +81,7 @@ def _symmetric(network: Network, carrier: Interface, address: str, peers: Spans)
         for known in interface.addresses:
             if (known.version == 6) != (":" in address):
                 continue
-            net = ip_interface(f"{known.address}/{known.prefix}").network
-            span = ((int(net.network_address), int(net.broadcast_address)),)
+            span = spans.of_networks([f"{known.address}/{known.prefix}"])
             if known.address == address and interface.name == carrier.name:
                 near = span
             elif interface.name != carrier.name and spans.meet(peers, span):

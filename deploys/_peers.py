@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Interface
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.plan import Fleet
-from remedy.plan.fleet import once_a_host
+from remedy.plan.fleet import once_a_fleet, once_a_host
 from remedy.probe import HostState, Interface, Network
 from remedy.text import fold
 
@@ -53,6 +53,12 @@ class Place:
         return str(IPv4Interface(f"{self.address}/{self.prefix}").network)
 
 
+@once_a_fleet
+def all_addresses(fleet: Fleet) -> Spans:
+    """Return the cluster addresses of all hosts."""
+    return spans.of_networks(fleet.known_addresses)
+
+
 @once_a_host
 def place_of(fleet: Fleet, host: HostState) -> Place | None:
     """Return where a host stands; None where it has no peers or that is not known."""
@@ -64,7 +70,7 @@ def place_of(fleet: Fleet, host: HostState) -> Place | None:
         return None
     prefix = next(a.prefix for a in carrier.addresses if a.address == address)
     subnet = _spans((f"{address}/{prefix}",))
-    peers = spans.minus(_spans(fleet.known_addresses), _spans((address,)))
+    peers = spans.minus(all_addresses(fleet), _spans((address,)))
     if not peers:
         return None
     near = [

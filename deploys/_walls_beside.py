@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._walls import MOST_DOUBTS, Reasons, accept, evidence_of, report_powerless
@@ -119,14 +119,9 @@ Found = tuple[tuple[Spans, str], ...]
 
 def _sides(fleet: Fleet, host: HostState) -> tuple[ContainerSide, ContainerSide]:
     """Return the networks of a host's containers to which others have routes, and those of theirs."""
-    known = _containers(fleet).get(host.host)
-    if known is None:
-        return ContainerSide((), ()), ContainerSide((), ())
-    own, routed = known
-    others = [pair for name, pair in _containers(fleet).items() if name != host.host]
-    asked = spans.merge(span for _, theirs in others for each, _ in theirs for span in each)
-    there = spans.merge(span for theirs, _ in others for each, _ in theirs for span in each)
-    return _side(own, asked), _side(routed, there)
+    own, routed = _containers(fleet).get(host.host, ((), ()))
+    there, asked = _everywhere(fleet)
+    return _side(own, asked.beside(host.host)), _side(routed, there.beside(host.host))
 
 
 def _side(found: Found, within: Spans) -> ContainerSide:
@@ -134,6 +129,30 @@ def _side(found: Found, within: Spans) -> ContainerSide:
     real = [(networks, name) for networks, name in common if networks]
     networks = spans.merge(span for each, _ in real for span in each)
     return ContainerSide(networks, tuple(dict.fromkeys(name for _, name in real)))
+
+
+class _Everywhere(NamedTuple):
+    """Networks of all hosts together, and those parts of them that one host alone has."""
+
+    every: Spans
+    alone: Mapping[str, Spans]
+
+    def beside(self, host: str) -> Spans:
+        """Return the networks that other hosts have."""
+        return spans.minus(self.every, self.alone.get(host, ()))
+
+
+def _together(found: Mapping[str, Found]) -> _Everywhere:
+    sets = {name: spans.merge(s for each, _ in known for s in each) for name, known in found.items()}
+    alone = dict(zip(sets, spans.only_in(list(sets.values())), strict=True))
+    return _Everywhere(spans.merge(s for each in sets.values() for s in each), alone)
+
+
+@once_a_fleet
+def _everywhere(fleet: Fleet) -> tuple[_Everywhere, _Everywhere]:
+    """Return the networks of all hosts' containers, and all those that hosts have routes to."""
+    known = _containers(fleet).items()
+    return _together({n: own for n, (own, _) in known}), _together({n: to for n, (_, to) in known})
 
 
 @once_a_fleet

@@ -30,6 +30,7 @@ from pydantic import BeforeValidator, Field
 from remedy.deploys import _frameworks
 from remedy.deploys._ipv6 import ipv6_peers
 from remedy.deploys._packets import all_client_ports, client_ports, path_of
+from remedy.deploys._peers import all_addresses
 from remedy.deploys._walls import (
     Reasons,
     alike,
@@ -138,8 +139,9 @@ def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]
 
 def sources(fleet: Fleet, spec: FirewallSpec) -> Spans:
     """Return the cluster addresses of all hosts; a host reaches itself by its own, so it is among them."""
-    known = fleet.known_addresses
-    return _spans((*known, *spec.also_from) if spec.also_from else known)
+    if not spec.also_from:
+        return all_addresses(fleet)
+    return _spans((*fleet.known_addresses, *spec.also_from))
 
 
 # All hosts of a fleet ask for the same addresses.

@@ -23,6 +23,7 @@ Sources: Documentation/networking/ip-sysctl.rst (arp_filter, arp_announce, arp_i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import lru_cache
 from ipaddress import IPv4Interface, IPv4Network
 
 from remedy.causes import Cause
@@ -198,7 +199,13 @@ def _global(interface: Interface) -> Iterator[Address]:
 
 
 def _subnet(address: Address) -> IPv4Network:
-    return IPv4Interface(f"{address.address}/{address.prefix}").network
+    return _network(f"{address.address}/{address.prefix}")
+
+
+# Of each address of a host it is asked for several times.
+@lru_cache(maxsize=1 << 10)
+def _network(text: str) -> IPv4Network:
+    return IPv4Interface(text).network
 
 
 def _evidence(shared: Networks, live: Mapping[str, str]) -> Iterator[str]:

@@ -44,7 +44,8 @@ def read_json(text: str | bytes, largest: int = LARGEST) -> Any:
     if len(text) > largest:
         raise TooMuchError(f"it is longer than {largest >> 20} MiB")
     most = MOST * max(1, largest // LARGEST)
-    if sum(map(text.count, "{[,")) > most:
+    nested = text.count("{") + text.count("[")
+    if nested + text.count(",") > most:
         raise TooMuchError(f"it has more than {most} parts")
     try:
         value = json.loads(text)
@@ -52,7 +53,8 @@ def read_json(text: str | bytes, largest: int = LARGEST) -> Any:
         raise TooMuchError("it is nested too deeply") from None
     if "\\ud" in text or "\\uD" in text:
         json.dumps(value, ensure_ascii=False).encode()  # a UnicodeEncodeError is a ValueError
-    _check_depth(value)
+    if nested >= DEPTH:
+        _check_depth(value)
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from remedy.text import is_number
 
@@ -31,6 +32,8 @@ class LimitLine:
         return self.item == item and self.kind in ("-", kind)
 
 
+# Most hosts of a fleet have the same files.
+@lru_cache(maxsize=64)
 def parse_limits_file(path: str, content: bytes) -> tuple[LimitLine, ...]:
     """Return the entries of one file; sizes in bytes. Lines that pam_limits ignores are left out."""
     entries = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, ip_network, summarize_address_range
 from typing import TypeAlias
@@ -80,6 +80,25 @@ def _without_many(first: Spans, second: Spans) -> Spans:
         start = high + 1
     holes.append((start, first[-1][1]))
     return meet(first, tuple(hole for hole in holes if hole[0] <= hole[1]))
+
+
+def only_in(sets: Sequence[Spans]) -> list[Spans]:
+    """Return of each set the numbers that are in no other, in the time of sorting them all."""
+    ends = sorted(
+        (end, at)
+        for at, ranges in enumerate(sets)
+        for low, high in ranges
+        for end in (low, high + 1)
+    )
+    found: list[list[tuple[int, int]]] = [[] for _ in sets]
+    inside: set[int] = set()
+    begin = 0
+    for number, at in ends:
+        if len(inside) == 1 and begin < number:
+            found[min(inside)].append((begin, number - 1))
+        inside ^= {at}
+        begin = number
+    return list(map(merge, found))
 
 
 def of_networks(networks: Iterable[str]) -> Spans:

@@ -173,8 +173,8 @@ def parse_rdma(sections: Sections, present: frozenset[str]) -> tuple[RdmaPort, .
 
 def _pci(sections: Sections) -> tuple[PciDevice, ...]:
     devices = []
-    for path, lines in sections.lines("kernel").items():
-        if path.endswith("/modalias") and (match := _MODALIAS.match(f"{path}:{lines[0]}")):
+    for path, lines in sections.ending("kernel", "/modalias").items():
+        if match := _MODALIAS.match(f"{path}:{lines[0]}"):
             vendor, kind = match[2].lower(), (match[4] + match[5]).lower()
             if vendor in _VENDORS or kind in ("1200",):
                 devices.append(PciDevice(match[1], vendor, match[3].lower(), kind))

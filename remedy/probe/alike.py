@@ -18,8 +18,8 @@ T = TypeVar("T")
 MOST = 4
 """Answers of hosts that are kept for each fact: those that came last."""
 
-_WHOLE, _STATUS = "", " "
-"""In place of a path: all lines of a section by path, and whether it has an answer."""
+_WHOLE, _STATUS, _ENDING = "", " ", "*"
+"""In place of a path: all lines of a section by path, whether it has an answer, and what paths end in."""
 
 _Notes = dict[tuple[str, str] | str, Any]
 
@@ -94,6 +94,11 @@ class _Noting(Sections):
         self._notes[name, _STATUS] = _seen((name, _STATUS), self._sections)
         return _NotingLines(name, lines, self._notes)
 
+    def ending(self, name: str, end: str) -> Mapping[str, list[str]]:
+        self.lines(name)
+        lines = self._notes[name, _ENDING + end] = self._sections.ending(name, end)
+        return lines
+
     def _note(self, name: str) -> None:
         self._notes[name] = _seen(name, self._sections)
 
@@ -140,5 +145,7 @@ def _seen(place: tuple[str, str] | str, sections: Sections) -> Any:
     if path == _STATUS:
         section = sections.by_name.get(name)
         return None if section is None else (section.status, section.detail)
+    if path.startswith(_ENDING):
+        return sections.ending(name, path.removeprefix(_ENDING))
     lines = sections.lines(name)
     return lines if path == _WHOLE else lines.get(path)

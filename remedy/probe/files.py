@@ -183,15 +183,22 @@ def _refused(path: str, real: str, words: str, *, read_only: bool) -> Fact[File]
     return _file(path=path, real_path=real, exists=False, read_only=read_only)
 
 
-# Long files that all hosts may have, such as the hosts file: their lines as printed last, and the content.
-_long: dict[bytes, tuple[bytes, bytes]] = {}
-SHORT, LONG, MOST_LONG = 4 << 10, 1 << 20, 16
-"""Bytes of a file that is not worth remembering, bytes of one that is too long for it, and how many are."""
+# Files that all hosts may have, such as the hosts file: their lines as printed last, and the content.
+_last: dict[bytes, tuple[bytes, bytes]] = {}
+SHORT, MOST_LAST = 4 << 10, 64
+"""Bytes of a file of which many are remembered, and how many."""
+LONG, MOST_LONG = 1 << 20, 16
+"""Bytes of a file that is too long for it, and how many are remembered that are not short."""
 
 
 def _keep(path: bytes, lines: bytes, content: bytes) -> None:
-    if SHORT < len(lines) < LONG and (path in _long or len(_long) < MOST_LONG):
-        _long[path] = (lines, content)
+    if len(lines) >= LONG:
+        return
+    if path not in _last or len(lines) > SHORT >= len(_last[path][0]):
+        long = sum(len(known) > SHORT for known, _ in _last.values())
+        if len(_last) >= MOST_LAST or (len(lines) > SHORT and long >= MOST_LONG):
+            return
+    _last[path] = (lines, content)
 
 
 class _Contents:
@@ -209,7 +216,7 @@ class _Contents:
         """
         prefix = path + b":"
         begin = end = self.position
-        lines, content = _long.get(path, (b"", b""))
+        lines, content = _last.get(path, (b"", b""))
         if lines and self.body.startswith(lines, begin):  # as on the host before
             end += len(lines)
         else:

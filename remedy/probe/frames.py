@@ -118,6 +118,10 @@ class Sections:
             self._lines[name] = by_path(self.body(name))
         return self._lines[name]
 
+    def ending(self, name: str, end: str) -> Mapping[str, list[str]]:
+        """Return the section's lines by path, of those paths that end so."""
+        return {path: lines for path, lines in self.lines(name).items() if path.endswith(end)}
+
     def json_lines(self, text: str) -> Iterator[Any]:
         """Yield the JSON value of every line that is one."""
         for line in text.splitlines():
@@ -136,8 +140,11 @@ def by_path(body: bytes) -> dict[str, list[str]]:
     for whole in as_text(body).split("\n"):
         pci = _PCI.fullmatch(whole) if whole.startswith("/sys/bus/pci/") else None
         path, colon, line = (pci[1], ":", pci[2]) if pci else whole.partition(":")
-        if path and colon:
-            lines.setdefault(path, []).append(line)
+        if path in lines:
+            if colon:
+                lines[path].append(line)
+        elif path and colon:
+            lines[path] = [line]
     return lines
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 
 from pydantic import SkipValidation
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.request import mark
 from remedy.probe.resolved import Answers, Resolved
-from remedy.values import Fact, Record, Unknown
+from remedy.values import Fact, Record, Unknown, once_alike
 
 # getent says each address three times, once a type of socket, and the canonical name with the first.
 _LINE = re.compile(
@@ -166,7 +166,7 @@ def _with_listed(
     """Return the answers with those that the hosts file gives to the other names of the spans."""
     table = Answers()
     if spans:
-        table, lacking = _table(tuple(names), spans, _without_comments(hosts))
+        table, lacking = _tables(tuple(names))(spans, _without_comments(hosts))
         if not lacking <= answers.keys():
             raise NoAnswerError("the hosts file changed while it was read")
     known = {name: addresses for name, addresses in answers.items() if addresses}
@@ -188,8 +188,13 @@ def _without_comments(hosts: bytes) -> bytes:
     return _COMMENT.sub(b"", hosts)
 
 
-# Of a fleet that is right all files say the same, but for comments.
-@lru_cache(maxsize=16)
+# Of a fleet that is right all files say the same, but for comments; all hosts are asked for the same names.
+@once_alike
+def _tables(names: tuple[str, ...]) -> Callable[..., tuple[Answers, frozenset[str]]]:
+    """Return what reads the hosts files of hosts that were asked for these names."""
+    return lru_cache(maxsize=16)(partial(_table, names))
+
+
 def _table(
     names: tuple[str, ...], spans: tuple[tuple[int, int], ...], hosts: bytes
 ) -> tuple[Answers, frozenset[str]]:

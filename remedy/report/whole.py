@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -201,10 +201,8 @@ def _changes(
         changes, first = group.items, group.items[0]
         mark, number = group.specimens[0].shape[:2]
         yield Quoted(f"  ~ {fold(group.hosts)}: ", first.title, "bold", mark="")
-        texts = list(map(parts.text, changes))
-        if len(set(texts)) > 1:
-            pairs = zip(changes, texts, strict=True)
-            every = sha256("\0".join(f"{c.host}\0{text}" for c, text in pairs).encode())
+        if parts.differ(changes):
+            every = sha256("\0".join(f"{c.host}\0{parts.text(c)}" for c in changes).encode())
             yield Text(
                 f"      as on {first.host}; on {counted(len(changes) - 1, 'other host')} with their own"
             )
@@ -248,6 +246,12 @@ class _Parts:
             texts = _compared(change, self._plan)
             self._compared[key, mark] = (mark, number, len(texts)), texts
         return Specimen(change, change.host, *self._compared[key, mark])
+
+    def differ(self, changes: Iterable[Change]) -> bool:
+        """Say whether changes are not all the same, but for their hosts and numbers."""
+        kinds = self._plan.change_kinds
+        one_each = {kinds[id(change)]: change for change in changes}
+        return len(set(map(self.text, one_each.values()))) > 1
 
     def text(self, change: Change) -> str:
         """Return a change as its JSON, without its host and its number."""

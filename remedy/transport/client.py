@@ -9,7 +9,9 @@ pyinfra's modules, by ``install``:
 - paramiko's ``ProxyCommand``: its program gets no terminal to ask at, and its end is noticed;
 - paramiko's looking ten times a second whether a connection lives that an answer is to come over; where it
   does not, that is said at once. And its comparing of authentication codes byte by byte, in Python. With
-  thousands of hosts both were a fifth of the work.
+  thousands of hosts both were a fifth of the work;
+- what a host does as it gets its state: pyinfra goes through the names of all hosts for each of them, for the
+  blanks in front of lines that nobody prints, and works out anew which types its data may have.
 """
 
 from __future__ import annotations
@@ -26,14 +28,16 @@ import tempfile
 import threading
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import paramiko
 import paramiko.transport
 import paramiko.util
-from pyinfra.connectors import ssh
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.connectors import base, ssh
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
 from remedy.transport import openssh
@@ -199,6 +203,16 @@ def _patient_threading() -> ModuleType:
     return patient
 
 
+_TYPES = lru_cache(maxsize=8)(get_type_hints)
+
+
+def _begin(host: Host, state: State) -> None:
+    """Give a host its state, and what connects to it."""
+    host.state = state
+    host.connector = host.connector_cls(state, host)
+    host.print_prefix_padding = ""
+
+
 def install() -> None:
     """Replace in pyinfra what is named above; may be called twice.
 
@@ -212,6 +226,8 @@ def install() -> None:
         (pyinfra_client, "get_ssh_config", openssh.ssh_config),
         (paramiko.transport, "threading", _patient_threading()),
         (paramiko.util, "constant_time_bytes_eq", hmac.compare_digest),
+        (Host, "init", _begin),
+        (base, "get_type_hints", _TYPES),
     ):
         getattr(module, name)
         setattr(module, name, ours)

@@ -211,8 +211,7 @@ class Transport:
             def deliver(output: Output) -> None:
                 jobs[output.host] = gevent.spawn(delivered, output)
 
-            through = {name: scripts[name] for name in behind}
-            self._tree.run(through, deliver, stage=stage, together=together)
+            self._tree.run(behind, scripts, deliver, stage=stage, together=together)
         with self.spare.used():
             gevent.joinall(list(jobs.values()), raise_error=True)
         return {name: jobs[name].value for name in scripts}

@@ -10,11 +10,12 @@ import math
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 
 import ClusterShell
 import gevent
+from gevent.lock import BoundedSemaphore
 from pydantic import SecretStr
 
 from remedy.errors import RemedyError
@@ -40,6 +41,8 @@ from remedy.transport.watch import AwakeClock
 from remedy.transport.wrapper import KILL_AFTER, Flood, Sending
 
 TICK = 0.5
+PAUSE = TICK / 1000
+"""Seconds between two looks at the deadlines of hosts, for each of them: to look takes time, too."""
 PATIENCE = 15.0
 GROOMING = 0.25
 """Seconds for which a gateway gathers output, so that what is equal is one message."""
@@ -106,6 +109,7 @@ class Tree:
 
     def run(
         self,
+        hosts: Iterable[str],
         scripts: Mapping[str, Script],
         deliver: Callable[[Output], None],
         *,
@@ -115,22 +119,53 @@ class Tree:
         """Run each host's script, and return when all have ended.
 
         Args:
-            scripts: by host.
+            hosts: their names.
+            scripts: by host; a mapping that is no ``dict`` writes each when it is looked up, which is then done
+                once a gateway has a place for it.
             deliver: is called with each host's output when it is there.
             stage: what listeners hear while a host is at it.
             together: whether the scripts wait for each other, and so have to run at once.
         """
+        names = list(hosts)
+        if together or isinstance(scripts, dict):
+            self._run_alike({name: scripts[name] for name in names}, deliver, stage, together)
+            return
+        fanout = max(self._spec.gateway_fanout, 1)
+        places = BoundedSemaphore(fanout * len(self._routes.gateways))
+
+        def run_on(name: str) -> None:
+            with places:
+                node = self._routes.inventory.node(name)
+                script, password = privileges(node, scripts[name], self._sudo_password)
+                errand = _errand(script, [node], password, stage, deliver)
+                self._do(_login(node), errand, fanout, len(names))
+
+        gevent.joinall([gevent.spawn(run_on, name) for name in names], raise_error=True)
+
+    def _run_alike(
+        self,
+        scripts: Mapping[str, Script],
+        deliver: Callable[[Output], None],
+        stage: str,
+        together: bool,
+    ) -> None:
+        """Run scripts by one request for all hosts that get the same."""
         groups: defaultdict[tuple[Login, Script, str | None], list[Node]] = defaultdict(list)
         for name, script in scripts.items():
             node = self._routes.inventory.node(name)
             own, password = privileges(node, script, self._sudo_password)
             groups[(_login(node), own, password)].append(node)
-        ends = []
-        for (login, script, password), nodes in groups.items():
-            sending = Sending.ASKED if password is None else Sending.LATER
-            errand = Errand(script, nodes, password, sending, stage, deliver)
-            fanout = len(scripts) if together else self._spec.gateway_fanout
-            ends.append(gevent.spawn(self._do, login, errand, max(fanout, 1), len(groups)))
+        fanout = max(len(scripts) if together else self._spec.gateway_fanout, 1)
+        ends = [
+            gevent.spawn(
+                self._do,
+                login,
+                _errand(script, nodes, password, stage, deliver),
+                fanout,
+                len(groups),
+            )
+            for (login, script, password), nodes in groups.items()
+        ]
         gevent.joinall(ends, raise_error=True)
 
     def _do(self, login: Login, errand: Errand, fanout: int, groups: int) -> None:
@@ -280,9 +315,14 @@ class Tree:
     # -- deadlines ----------------------------------------------------------------------------------
 
     def _rounds(self) -> None:
+        looked = self._clock.seconds
         while self._errands:
             gevent.sleep(TICK)
             self._clock.tick()
+            hosts = sum(len(errand.hosts) for errand in self._errands.values())
+            if self._clock.seconds - looked < PAUSE * hosts:
+                continue
+            looked = self._clock.seconds
             load = Counter(
                 host.gateway
                 for errand in self._errands.values()
@@ -315,6 +355,17 @@ class Tree:
                     host.node, host.gateway or "its gateways", age, host.began is not None
                 )
                 self._settle(errand, host, error)
+
+
+def _errand(
+    script: Script,
+    nodes: Sequence[Node],
+    password: str | None,
+    stage: str,
+    deliver: Callable[[Output], None],
+) -> Errand:
+    sending = Sending.ASKED if password is None else Sending.LATER
+    return Errand(script, nodes, password, sending, stage, deliver)
 
 
 def _login(node: Node) -> Login:

@@ -93,3 +93,10 @@ def test_spans_as_text() -> None:
     bounds = (spans.ALL_ADDRESSES, spans.ALL_IPV6_ADDRESSES, spans.ALL_PORTS)
     last = [high for ((low, high),) in bounds if low == 0]
     assert last == [0xFFFFFFFF, int("f" * 32, 16), 65535]
+
+
+@given(st.lists(numbers, max_size=5))
+def test_what_one_set_alone_has_is_in_no_other(sets: list[spans.Spans]) -> None:
+    for at, alone in enumerate(spans.only_in(sets)):
+        others = spans.merge(s for n, one in enumerate(sets) if n != at for s in one)
+        assert alone == spans.minus(sets[at], others)

@@ -99,6 +99,14 @@ def test_whose_machine_answers_is_looked_up_by_as_many_calls_in_a_larger_fleet()
     assert of_host(MANY) < 1.1 * of_host(FEW)
 
 
+def test_networks_of_containers_are_compared_by_as_many_calls_in_a_larger_fleet() -> None:
+    def of_host(count: int) -> float:
+        make_plan(fleet(count, 0.0), WHEN, only="network_health")
+        return calls(lambda: make_plan(fleet(count, 0.0), WHEN, only="network_health")) / count
+
+    assert of_host(MANY) < 1.1 * of_host(FEW)
+
+
 @pytest.mark.parametrize("broken", [0.0, 1.0])
 def test_what_hosts_have_alike_is_kept_once(broken: float) -> None:
     def objects(found: dict[str, HostState]) -> int:

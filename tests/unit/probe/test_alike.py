@@ -9,7 +9,7 @@ from remedy.probe.frames import NoAnswerError, Section, Sections
 from remedy.values import Unknown
 from tests.unit.probe_data import RECORDED, parse, recorded, replaced
 
-FACTS = ("kernel", "units", "software", "limits", "firewalls", "mounts", "rdma", "mentions")
+FACTS = ("kernel", "units", "software", "limits", "firewalls", "mounts", "rdma", "mentions", "gpus")
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +115,15 @@ def test_equal_facts_of_answers_that_differ_are_one_object() -> None:
         return alike.alike("test", lambda s: tuple(s.text("a").split()), sections(a=body))
 
     assert of("a b") is of("a  b")
+
+
+def test_of_paths_that_end_alike_those_alone_count() -> None:
+    def read(seen: Sections) -> list[str]:
+        return [line for lines in seen.ending("a", "/x").values() for line in lines]
+
+    first = alike.alike("test", read, sections(a="/1/x:1\n/name:a"))
+    assert first == ["1"]
+    assert alike.alike("test", read, sections(a="/name:b\n/1/x:1")) is first
+    assert alike.alike("test", read, sections(a="/1/x:1\n/2/x:2")) == ["1", "2"]
+    assert alike.alike("test", read, sections(a="/1/x:3")) == ["3"]
+    assert isinstance(alike.alike("test", read, sections(a="")), Unknown)

@@ -39,6 +39,19 @@ def test_of_many_connections_at_rest_the_oldest_are_closed() -> None:
     assert shown == "True True\nTrue True\n"
 
 
+def test_a_host_is_made_ready_by_as_many_calls_in_a_larger_fleet() -> None:
+    shown = in_a_process(
+        TRANSPORT
+        + "from tests.unit.growth import calls\n"
+        + "def of_host(count):\n"
+        + "    (folder / 'inventory.py').write_text(f'hosts = {names[:count]!r}')\n"
+        + "    inventory = load_inventory(folder / 'inventory.py')\n"
+        + "    return calls(lambda: connections.Transport(inventory)) / count\n"
+        + "print(of_host(300) < 1.1 * of_host(100))"
+    )
+    assert shown == "True\n"
+
+
 def test_a_connection_that_is_in_use_is_not_closed() -> None:
     shown = in_a_process(
         TRANSPORT

@@ -26,6 +26,7 @@ exec "$@"
 """
 _PROGRAM = """
 import json
+from collections.abc import Mapping
 from pathlib import Path
 os.environ.update(json.loads(sys.stdin.readline()))
 from pydantic import SecretStr
@@ -50,8 +51,17 @@ transport = Transport(
 scripts = {
     name: Script(text, 12, Root.REQUIRED) for name, text in json.loads(os.environ["SCRIPTS"]).items()
 }
+class Written(Mapping):
+    def __getitem__(self, name):
+        events.append((name, "written", ""))
+        return scripts[name]
+    def __iter__(self):
+        return iter(scripts)
+    def __len__(self):
+        return len(scripts)
 heard = []
-outputs = transport.run(scripts, lambda output: heard.append(output))
+asked = Written() if "WRITTEN" in os.environ else scripts
+outputs = transport.run(asked, lambda output: heard.append(output))
 transport.close()
 print(json.dumps({
     "outputs": {o.host: [o.stdout, o.stderr, o.exit_code, o.error and type(o.error).__name__,
@@ -68,9 +78,14 @@ def run(
     hosts: dict[str, str],
     gateways: dict[str, str],
     scripts: dict[str, str],
+    *,
+    written: bool = False,
     **spec: Any,
 ) -> dict[str, Any]:
-    """Run scripts in a process; ``hosts`` has the user of each."""
+    """Run scripts in a process; ``hosts`` has the user of each.
+
+    Each script is the value of a dictionary, or ``written`` when it is looked up.
+    """
     environment = fake_ssh.install(folder)
     for name, text in (("sudo", _SUDO), ("id", "#!/bin/sh\necho 1000\n")):
         (folder / name).write_text(text)
@@ -83,6 +98,7 @@ def run(
         "GATEWAYS": json.dumps(gateways),
         "SCRIPTS": json.dumps(scripts),
         "SPEC": json.dumps(spec),
+        **({"WRITTEN": "1"} if written else {}),
     }
     text = f"import io\nsys.stdin = io.StringIO({json.dumps(more)!r})\n" + _PROGRAM
     answer: dict[str, Any] = json.loads(in_a_process(text).splitlines()[-1])
@@ -104,6 +120,16 @@ def test_each_host_gets_its_own_script_and_its_own_password(tmp_path: Path) -> N
     assert b"secret" not in (tmp_path / "sent-open").read_bytes()
     stages = [stage for host, stage, _ in answer["events"] if host == "closed"]
     assert stages[-2:] == ["running", "answered"]
+
+
+def test_scripts_are_written_when_a_gateway_has_a_place_for_them(tmp_path: Path) -> None:
+    hosts = dict.fromkeys(["a", "b", "c", "d"], "root")
+    scripts = {name: f"echo it is {name}\n" for name in hosts}
+    answer = run(tmp_path, hosts, {"gw[1-2]": "*"}, scripts, written=True, gateway_fanout=1)
+    assert {name: answer["outputs"][name][0] for name in hosts} == {n: f"it is {n}" for n in hosts}
+    stages = [stage for _, stage, _ in answer["events"] if stage in ("written", "answered")]
+    assert stages[:3] == ["written", "written", "answered"]
+    assert sorted(stages) == ["answered"] * 4 + ["written"] * 4
 
 
 def test_what_keeps_a_host_from_its_script_is_said_with_the_gateway(tmp_path: Path) -> None:
