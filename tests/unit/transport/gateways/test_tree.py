@@ -34,7 +34,7 @@ from remedy.transport import Root, Script
 from remedy.transport.connections import Transport
 from remedy.transport.gateways import tree
 from remedy.transport.reader import load_inventory
-tree.PATIENCE = tree.KILL_AFTER = 0
+tree.PATIENCE, tree.KILL_AFTER = -3, 0
 folder = Path(sys.argv[0] if False else os.environ["FOLDER"])
 seconds = dict.fromkeys(("name", "connect", "key_exchange", "login", "channel", "command"), 1)
 gateways = json.loads(os.environ["GATEWAYS"])
@@ -47,8 +47,11 @@ transport = Transport(
     spec=spec,
     listener=lambda event: events.append((event.host, event.stage, event.detail)),
 )
+# What is waited for in vain is waited for a few seconds; what runs here has time on a busy machine.
+short = json.loads(os.environ["SHORT"])
 scripts = {
-    name: Script(text, 12, Root.REQUIRED) for name, text in json.loads(os.environ["SCRIPTS"]).items()
+    name: Script(text, 1 if name in short else 30, Root.REQUIRED)
+    for name, text in json.loads(os.environ["SCRIPTS"]).items()
 }
 heard = []
 outputs = transport.run(scripts, lambda output: heard.append(output))
@@ -68,9 +71,19 @@ def run(
     hosts: dict[str, str],
     gateways: dict[str, str],
     scripts: dict[str, str],
+    short: tuple[str, ...] = (),
     **spec: Any,
 ) -> dict[str, Any]:
-    """Run scripts in a process; ``hosts`` has the user of each."""
+    """Run scripts in a process.
+
+    Args:
+        folder: of the fake ssh.
+        hosts: the user of each.
+        gateways: to hosts.
+        scripts: by host.
+        short: the hosts whose script has a deadline of a second.
+        spec: what else the section has.
+    """
     environment = fake_ssh.install(folder)
     for name, text in (("sudo", _SUDO), ("id", "#!/bin/sh\necho 1000\n")):
         (folder / name).write_text(text)
@@ -82,6 +95,7 @@ def run(
         "FOLDER": str(folder),
         "GATEWAYS": json.dumps(gateways),
         "SCRIPTS": json.dumps(scripts),
+        "SHORT": json.dumps(short),
         "SPEC": json.dumps(spec),
     }
     text = f"import io\nsys.stdin = io.StringIO({json.dumps(more)!r})\n" + _PROGRAM
@@ -133,7 +147,7 @@ def test_what_keeps_a_host_from_its_script_is_said_with_the_gateway(tmp_path: Pa
         "old": "too-old",
     }
     fake_ssh.put(tmp_path, "gone", "exit 255")
-    answer = run(tmp_path, hosts, gateways, scripts)
+    answer = run(tmp_path, hosts, gateways, scripts, short=("stalled",))
     said = {name: output[3:] for name, output in answer["outputs"].items()}
     assert (said["fine"], said["moved"]) == ([None, ""], [None, ""])
     expected = {
