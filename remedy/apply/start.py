@@ -33,12 +33,12 @@ def new_run_id() -> str:
 
 
 def origin() -> Origin:
-    """Return who is at work, and when."""
+    """Return who is at work, and when: to the microsecond, since two plans may be made in one second."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = "unknown"
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
     return Origin(created=now, author=f"{user}@{socket.gethostname()}")
 
 

@@ -101,6 +101,12 @@ class Plan(Document):
         return content.hexdigest()
 
     @property
+    def date(self) -> str:
+        """When it was made, for people: to the second."""
+        second, dot, rest = self.created.partition(".")
+        return second + rest.lstrip("0123456789") if dot else second
+
+    @property
     def choice(self) -> Choice:
         """The remedies that decided."""
         return Choice(self.only, self.skip)

@@ -134,7 +134,7 @@ def render_body(
 
 
 def _head(plan: Plan) -> Iterator[RenderableType]:
-    made = f"{plan.created} by {plan.author} for {plan.inventory}"
+    made = f"{plan.date} by {plan.author} for {plan.inventory}"
     yield Quoted("  made ", made, mark="")
     if plan.purpose:
         yield Quoted("  purpose    ", plan.purpose, "bold yellow")

@@ -49,7 +49,7 @@ def _sheet(plan: Plan, unread: int) -> Sheet:
     # What is wrong without a remedy, or was not read, is not good.
     look = "part" if plan.changes or plan.findings or unread else "good"
     rows = [
-        ("made", f"{plan.created} by {plan.author}"),
+        ("made", f"{plan.date} by {plan.author}"),
         ("purpose", plan.purpose),
         ("plan", plan.digest),
         ("content", plan.content_digest),
