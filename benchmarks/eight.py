@@ -169,7 +169,7 @@ def main() -> int:
     lines = [
         "# remedy beside eight operations of pyinfra\n",
         f"Made by `{' '.join(['python -m benchmarks.eight', *sys.argv[1:]])}`.\n",
-        f"{machine.describe()}; load before {load:.1f}.\n",
+        f"Commit {machine.commit()}, {machine.today()}. {machine.describe()}; load before {load:.1f}.\n",
         "CPU s: of the controller; the CPU ratio is that of controller and hosts together.\n",
         (
             "| hosts | work | remedy, s | pyinfra --yes, s | remedy, CPU s | pyinfra, CPU s "

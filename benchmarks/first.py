@@ -123,7 +123,7 @@ def main() -> int:
     lines = [
         "# The first seconds\n",
         f"Made by `{' '.join(['python -m benchmarks.first', *sys.argv[1:]])}`: one host, on the same cores.\n",
-        f"{machine.describe()}; load before {load:.1f}.\n",
+        f"Commit {machine.commit()}, {machine.today()}. {machine.describe()}; load before {load:.1f}.\n",
         "| host | command | seconds | CPU s of the controller | CPU s of the host | goal |",
         "|---|---|---|---|---|---|",
         *(row for case in cases for row in case.rows()),

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
@@ -127,7 +126,8 @@ class Benchmark:
         results = Results(
             title=f"remedy on {self.options.hosts} hosts",
             command=_command(),
-            date=f"{datetime.now(timezone.utc):%Y-%m-%d}",
+            date=machine.today(),
+            commit=machine.commit(),
             machine=machine.describe(),
             versions=_versions(changing),
             load=load,

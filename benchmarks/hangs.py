@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.harness import machine
 from remedy.diagnose.logs import diagnose_paths
 from remedy.lab.cluster import Lab
 from remedy.lab.host import Host
@@ -51,7 +52,12 @@ def main() -> None:
             table, share = judged(Path(folder))
     print(table)
     if args.save:
-        RESULT.write_text(table + "\n", encoding="utf-8")
+        head = (
+            "# Hangs of which the rank is named\n\n"
+            f"Made by `python -m benchmarks.hangs --runs {args.runs} --save`, one round. "
+            f"Commit {machine.commit()}, {machine.today()}.\n"
+        )
+        RESULT.write_text(f"{head}\n{table}\n", encoding="utf-8")
     sys.exit(0 if share >= PROMISED else 1)
 
 

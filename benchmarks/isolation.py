@@ -8,13 +8,12 @@ Nothing is measured on a machine: tests are counted in simulated fleets, so the 
 from __future__ import annotations
 
 import argparse
-import subprocess
 from collections.abc import Iterator
-from datetime import date
 from math import comb, log2
 from pathlib import Path
 from statistics import median
 
+from benchmarks.harness import machine
 from benchmarks.rivals import ALL, Search, remedy
 from benchmarks.simulated import fleet
 from remedy.verify.isolate.model import Fault
@@ -116,12 +115,6 @@ def mistaken(fleets: int) -> Iterator[str]:
         )
 
 
-def commit() -> str:
-    """The commit that is counted with."""
-    words = ("git", "describe", "--always", "--dirty")
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def main() -> None:
     """Count, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -132,7 +125,10 @@ def main() -> None:
     text = [
         "# Isolation: tests and rounds until what is broken is named",
         "",
-        f"Made by `python -m benchmarks.isolation --fleets {fleets}` on {date.today()}, commit {commit()};",
+        (
+            f"Made by `python -m benchmarks.isolation --fleets {fleets}` on {machine.today()}, "
+            f"commit {machine.commit()};"
+        ),
         "simulated fleets with seeds from 0, so",
         "that every run gives these numbers. A test is one group of hosts that is started and judged; the",
         "tests of a round are of disjoint hosts and run at once. Confirmations, the final test of the rest,",

@@ -11,13 +11,13 @@ them. The table goes to ``results/overhead.md``, unless ``--no-write`` is given.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import machine
 from benchmarks.harness.cluster import Cluster
 from benchmarks.harness.figures import Spread, ratio
 from tests.crashes.hosts import APPLY, Site
@@ -95,12 +95,12 @@ def main() -> None:
             cluster.down()
     spreads = {variant: Spread.of(rounds) for variant, rounds in taken.items()}
     times = ratio(taken["with"], taken["without"])
-    kernel = subprocess.run(["uname", "-r"], capture_output=True, text=True, check=True).stdout
     lines = [
         "# What journal and receipts cost\n",
         (
             f"Made by `python -m benchmarks.overhead --hosts {chosen.hosts} --rounds {chosen.rounds}`, "
-            f"{chosen.hosts} lab hosts on one machine (Linux {kernel.strip()}).\n"
+            f"{chosen.hosts} lab hosts on one machine.\nCommit {machine.commit()}, {machine.today()}; "
+            f"{machine.describe()}; load {machine.load():.1f}.\n"
         ),
         "| apply | seconds | all rounds |",
         "|---|---|---|",

@@ -157,7 +157,7 @@ def main() -> None:
     lines = [
         "# What one probe costs a host\n",
         f"Made by `python -m benchmarks.probe_cost --rounds {chosen.rounds}{against}`.\n",
-        f"{machine.describe()}; load {machine.load():.1f}.\n",
+        f"Commit {machine.commit()}, {machine.today()}; {machine.describe()}; load {machine.load():.1f}.\n",
         "Milliseconds of CPU, least / median of the rounds. Asked are the daemons:",
         f"{', '.join(DAEMONS)}.\n",
         "| host | probe | asked | together |",

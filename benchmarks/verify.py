@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +78,8 @@ def _entry(name: str, part: Part, load: float, options: argparse.Namespace) -> d
         **asdict(part),
         "goals": [{**asdict(goal), "verdict": goal.verdict} for goal in part.goals],
         "command": f"python -m benchmarks.verify {name} --rounds {options.rounds}{hosts}",
-        "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
+        "date": machine.today(),
+        "commit": machine.commit(),
         "machine": machine.describe(),
         "load": round(load, 2),
     }
@@ -112,7 +112,7 @@ def _lines(entry: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {goal.title} | {limit} | {result.text(goal.digits, f' {goal.unit}')} | {goal.verdict} |"
         )
-    where = f"{entry['date']}, {entry['machine']}; load before: {entry['load']}."
+    where = f"{entry['date']}, commit {entry['commit']}, {entry['machine']}; load before: {entry['load']}."
     return [*lines, "", f"`{entry['command']}`, {where}"]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.diagnosing import ordinary
-from benchmarks.harness.machine import describe
+from benchmarks.harness.machine import commit, describe, today
 from remedy.diagnose.engine import make_finder
 from remedy.diagnose.scan import index
 
@@ -129,6 +129,13 @@ def text(figures: dict[str, Any]) -> str:
     """Return the table, in Markdown."""
     own = figures["engines"][OWN]["mb_per_second"]
     out = [
+        "# Engines that find many literals",
+        "",
+        (
+            f"Made by `python -m benchmarks.diagnose --engines {figures['megabytes']}`, one round. "
+            f"Commit {commit()}, {today()}."
+        ),
+        "",
         f"{figures['literals']} literals in {figures['megabytes']} MB of ordinary training output, in one run.",
         f"One core of: {figures['machine']}. `grep -F -f`: {figures['grep_mb_per_second']} MB/s.",
         "",

@@ -1,10 +1,12 @@
-"""The machine that figures come from, in words that name neither it nor anything on it."""
+"""Where figures come from: the commit, the day, the machine in words that name neither it nor what is on it."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import subprocess
+from datetime import datetime, timezone
 from pathlib import Path
 
 
@@ -23,6 +25,20 @@ def describe() -> str:
 def load() -> float:
     """Return the load average of the last minute: near 0 on a machine that does nothing else."""
     return os.getloadavg()[0]
+
+
+def commit() -> str:
+    """Return the commit that is checked out, with a mark where files differ from it."""
+    words = ("git", "describe", "--always", "--dirty")
+    root = Path(__file__).parents[2]
+    return subprocess.run(
+        words, cwd=root, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def today() -> str:
+    """Return the day, in UTC."""
+    return datetime.now(timezone.utc).date().isoformat()
 
 
 def _distribution() -> str:

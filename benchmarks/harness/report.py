@@ -20,6 +20,7 @@ class Results:
         title: what was measured, in words.
         command: the command that makes these results again.
         date: when, in UTC.
+        commit: that was measured.
         machine: where, in words.
         versions: of what was compared.
         load: the machine's load average before the first run: what else it was doing.
@@ -32,6 +33,7 @@ class Results:
     title: str
     command: str
     date: str
+    commit: str
     machine: str
     versions: Mapping[str, str]
     load: float
@@ -80,7 +82,7 @@ def as_markdown(results: Results, method: str) -> str:
             "",
             f"Machine: {results.machine}. Load before the first run: {results.load:.1f}.  ",
             f"Compared: {versions}.  ",
-            f"Made on {results.date} by:",
+            f"Made on {results.date}, commit {results.commit}, by:",
             "",
             f"    {results.command}",
             "",

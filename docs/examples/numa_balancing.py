@@ -31,16 +31,16 @@ CAUSE = Cause(
 
 
 class NumaBalancingSpec(SpecSection):
-    """``off``: whether it is switched off; without it, only on hosts with GPUs."""
+    """``switch_off``: whether it is switched off; without it, only on hosts with GPUs."""
 
-    off: bool | None = None
+    switch_off: bool | None = None
 
 
 @remedy("NUMA balancing", NumaBalancingSpec, cures=(CAUSE,), order=65, reads=(FILE.path,))
 def numa_balancing(bench: Workbench[NumaBalancingSpec]) -> None:
     """Decide whether the kernel has to leave pages where they are."""
-    off = has_gpu(bench.host) if bench.settings.off is None else bench.settings.off
-    if not off:
+    setting = bench.settings.switch_off
+    if not (has_gpu(bench.host) if setting is None else setting):
         FILE.withdraw(bench, "the value in force stays until the next boot")
         return
     sysctls = bench.need(bench.host.sysctls, "the kernel's settings")

@@ -10,46 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from remedy.lab import faults
 from remedy.text import SSHD_LOG, TRACE_START_UP
 from tests.lab.site import Site
 from tests.lab.unknown_faults import UnknownFault
 
-# Of the lab's faults those that nobody has to say anything of on these hosts, and why.
-HARMLESS = {
-    "ascend-host": "its devices are right",
-    "busy-shm-files": "they are in use",
-    "busy-sysv-segment": "it is in use",
-    "dead-name-server": "the names are in the hosts files",
-    "disk-full": "nothing is to be written",
-    "docker-small-shm": "the host has no GPU, and docker_shm.size is not set",
-    "etc-read-only": "nothing is to be written",
-    "firewall-dormant": "no packet passes a table that is dormant",
-    "firewall-forward": "no other host has routes to its containers",
-    "hanging-nvidia-smi": "no driver is loaded, so that it is not asked",
-    "hosts-huge": "the names resolve",
-    "hosts-immutable": "nothing is to be written",
-    "hosts-not-utf8": "the names resolve",
-    "hosts-symlink": "the names resolve",
-    "ipv6-address": "the hosts talk over IPv4",
-    "ipv6-off": "the hosts talk over IPv4",
-    "no-sudo": "the login is root's",
-    "password-sleeps": "the login is by key",
-    "ports-set-late": "no launcher's port is in that range",
-    "remove-ipc": "the jobs are root's, whose memory stays",
-    "same-machine-id": "no other host has it here",
-    "shell-chatters": "what it prints is left out",
-    "small-dev-shm": "the host has no GPU, and dev_shm.size is not set",
-    "small-memlock": "the host has neither GPU nor RDMA, and 512 files are enough for its ranks",
-    "stale-shm-files": "they are younger than shm_leftovers.min_age_minutes",
-    "stale-sysv-segment": "it is younger than sysv_ipc.min_age_minutes",
-    "sudo-requires-tty": "the login is root's",
-    "sudo-sleeps": "the login is root's",
-}
-# What a command on the console has to show of a fault that leaves no session to look through.
-ON_THE_CONSOLE = {
-    "shell-refuses": "/usr/sbin/nologin",
-    "shell-sleeps": "/usr/local/bin/sleeping-shell",
-}
 LONGEST = 300
 WORDS = 60  # of a text, by which its line is found again
 _NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
@@ -204,7 +169,8 @@ def applied(site: Site, seen: Walk, victim: str) -> Walk:
 
 def named(seen: Walk) -> str:
     """Return the line of the next step's output that says of the host what check says of it, or ""."""
-    of_console = ON_THE_CONSOLE.get(seen.fault)
+    # What a command on the console shows of a fault that leaves no session to look through.
+    of_console = faults.get(seen.fault).console
     parts = [of_console] if of_console else [p[:WORDS] for p in (*seen.check, *seen.apply) if p]
     lines = seen.answer.splitlines()
     return next((line for line in lines if any(part in line for part in parts)), "")
@@ -240,18 +206,24 @@ def unknown_row(walk: Walk, fault: UnknownFault) -> str:
     return row(walk, fault.text, next((a for a in lines if re.search(fault.thing, a)), ""))
 
 
-def row(walk: Walk, text: str, shown: str) -> str:
+def known_row(walk: Walk) -> str:
+    """Return the row of a fault of the lab."""
+    fault = faults.get(walk.fault)
+    return row(walk, fault.text, named(walk), fault.harmless)
+
+
+def row(walk: Walk, text: str, shown: str, harmless: str = "") -> str:
     """Return the row of a walk.
 
     Args:
         walk: what was seen.
         text: what the fault does.
         shown: what the next step printed about it.
+        harmless: why nothing needs to be reported of it.
     """
     cells = (
         f"{text} (`{walk.fault}`)",
-        "; ".join(dict.fromkeys(walk.check))
-        or ("nothing" + (f": {HARMLESS[walk.fault]}" if walk.fault in HARMLESS else "")),
+        "; ".join(dict.fromkeys(walk.check)) or ("nothing" + (f": {harmless}" if harmless else "")),
         f"{walk.verify} (cause: {walk.cause or 'none'})" if walk.red else "nothing",
         f"`{walk.step}`: {shown.strip()}" if walk.red else "",
         "; ".join(dict.fromkeys(walk.apply)) or "nothing: no remedy changes it",

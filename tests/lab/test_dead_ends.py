@@ -21,7 +21,7 @@ import pytest
 from remedy.lab import faults
 from tests import stub
 from tests.lab.conftest import Cluster, clusters
-from tests.lab.dead_ends import HARMLESS, Walk, applied, keep, kept, named, row, unknown_row, walk
+from tests.lab.dead_ends import Walk, applied, keep, kept, known_row, named, unknown_row, walk
 from tests.lab.site import Site
 from tests.lab.unknown_faults import FAULTS, PRELOAD
 
@@ -91,7 +91,7 @@ def of_each_module() -> tuple[str, ...]:
     """The first fault of each module of the lab's, of those that somebody has to say something of."""
     first: dict[str, str] = {}
     for fault in faults.catalogue():
-        if fault.name not in HARMLESS:
+        if not fault.harmless:
             first.setdefault(fault.inject.__module__, fault.name)
     return tuple(first.values())
 
@@ -170,7 +170,7 @@ def known(site: Site, name: str, victim: str, sound: Sequence[str]) -> Walk:
     """Walk into a fault of the lab, and keep its row."""
     seen = applied(site, walk(site, name, victim, (*sound, victim)), victim)
     if PAGE:
-        keep(Path(PAGE), row(seen, faults.get(name).text, named(seen)))
+        keep(Path(PAGE), known_row(seen))
     return seen
 
 
@@ -178,7 +178,7 @@ def known_flaws(seen: Walk) -> list[str]:
     """What is wrong with what an operator was told of a fault of the lab."""
     flaws = []
     says_something = seen.red or seen.check or not seen.apply[0].startswith("nothing")
-    if not says_something and seen.fault not in HARMLESS:
+    if not says_something and not faults.get(seen.fault).harmless:
         flaws.append("nobody says anything")
     if seen.red and not seen.culprits:
         flaws.append("nobody is named")

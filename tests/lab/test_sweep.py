@@ -17,6 +17,7 @@ import pytest
 
 from remedy.errors import LabError
 from remedy.lab import faults
+from remedy.lab.fault import Repair
 from tests.lab.conftest import Cluster, clusters
 from tests.lab.site import Site
 
@@ -26,105 +27,21 @@ HOSTS = 8
 COMBINATIONS = int(os.environ.get("REMEDY_SWEEP", "12"))
 SEED = int(os.environ.get("REMEDY_SWEEP_SEED", "1"))
 
-# What nobody but the user can put right, with the words that have to say so.
-NOT_CURED = {
-    "disk-full": "No space left|not enough room|full",
-    "etc-read-only": "read-only",
-    "hosts-immutable": "immutable",
-    "no-getent": "getent",
-    # Nobody's process and nobody's file is touched unless the spec says so.
-    "orphan-torchrun": "orphans.end",
-    "user-nccl-conf": "environment.user_files",
-    # These files are the site's; only those of jobs alone are remedy's to change.
-    "old-environment-of-slurmd": "systemctl",
-    "wrong-ifname-of-containers": "Correct or remove line",
-    "wrong-ifname-of-services": "Correct or remove line",
-    "wrong-ifname-of-sessions": "Correct or remove line",
-    # Tables that remedy does not change, and rules that only their owner can judge.
-    "firewall-arp": "nft list table arp",
-    "firewall-firewalld-direct": "--remove-rule",
-    "firewall-random": "accepted_rules",
-    "firewall-rate": "accepted_rules",
-    "firewall-raw": "iptables -t raw -S",
-    "firewall-ufw-limit": "accepted_rules",
-    "unit-denies-peers": "IPAddressDeny",
-    # What may be right is accepted by its text, and what the next boot does by hand is its owner's.
-    "rule-for-some-ports": "peer_routes.accept",
-    "filter-redirects": "traffic_control.accept",
-    "slow-link": "Mbit/s",
-    "boots-without-a-peer": "Remove that route",
-    "boots-without-ssh": "enable ssh",
-    "boots-with-another-name": "/etc/hostname",
-    "boots-into-a-script": "rc.local",
-    "boots-into-a-crontab": "crontabs/root",
-    "boots-into-docker": "bip",
-    "boots-into-nothing": "its default target is not there",
-    "boots-into-rescue": "set-default",
-    "boots-with-rescue-line": "systemd.unit=rescue.target",
-    "boots-with-small-packets": "mtu 1400",
-    "boots-without-a-disk": "/etc/fstab:",
-    "boots-without-services": "multi-user.target leads to /dev/null",
-    "sshd-broken": "sshd does not start",
-    "sshd-by-hand": "its unit is off",
-    "sshd-not-to-be-run": "sshd_not_to_be_run",
-    "sshd-other-port": "it does not listen on",
-    "sshd-other-users": "it lets in others",
-    "sshd-without-keys": "it finds no keys",
-    "boots-with-ssh-masked": "unmask ssh",
-    "scheduled-change": "nft flush ruleset",
-    "scheduled-reboot": "a reboot is scheduled",
-    "prefix-too-long": "/32",
-    "neighbours-unasked": "mcast_solicit",
-    "interface-in-bridge": "is a member of the bridge",
-    "marked-and-lost": "fwmark 0x7",
-    "own-address-gone": "no route of the type local",
-    "queue-short": "bfifo",
-    "route-in-parts": "ip -4 route del",
-    "route-by-a-dead-router": "though they are on the same network",
-    "route-with-small-window": "window 2000",
-    "rule-for-some-users": "of some packets",
-    "loopback-down": "lo is down",
-    "firewall-by-mark": "meta mark",
-    "firewall-loopback": "-i lo -p tcp -j DROP",
-    "firewall-redirects-many": "--dport 40000:50000",
-    # Limits that somebody wrote, and what is gone with the next boot.
-    "little-cpu-time": "Remove line",
-    "little-memory-of-logins": "ulimit -v 60000",
-    "default-ifname-of-logins": "/etc/profile.d/site.sh:1",
-    "preloaded-library": "ld.so.preload",
-    "shm-for-root-only": "chmod 1777 /dev/shm",
-    "small-buffers": "net.ipv4.tcp_rmem",
-    # The address of a device is the network's affair.
-    "wrong-hccn-conf": "hccn_tool",
-}
-# The host is not there any more, or is another one.
-NOT_THERE = {
-    "node-lost": "no connection|unreachable|silent",
-    "node-replaced": "host key has CHANGED",
-    "unreachable": "no connection|unreachable|silent",
-    # It is there, and the way to it is stuck.
-    "cut-off": "no sign of life",
-    "firewall-firewalld-panic": "no connection|unreachable|silent",
-    "login-sleeps": "'login'",
-    "script-endless": "past its deadline on the host",
-    "script-floods": "printed more than",
-    "script-frozen": "no sign of life",
-    "session-sleeps": "'channel'",
-    "shell-floods": "printed 256 KiB",
-    "shell-refuses": "not available",
-    "shell-sleeps": "'command'",
-    "sshd-frozen": "'key exchange'",
-}
 # The usual run: one fault of names, of files, of a firewall, of the next boot, of leftovers, of limits, of the
 # environment, and one that only the user can put right. Every remedy has lab tests of its own beside these.
 FEW = (
     *("duplicate-hostname", "loopback-name", "firewall-iptables", "boots-into-nftables"),
     *("stale-sysv-segment", "small-memlock", "wrong-socket-ifname", "hosts-immutable"),
 )
-# A driver that hangs costs each look at the host twenty seconds: once is enough.
-SLOW = {"hanging-nvidia-smi"}
-# After these nothing else can be broken, so they come last.
-LAST = ("hosts-symlink", "hosts-immutable", "disk-full", "etc-read-only")
+# Each check of such a host, as of one with a driver that hangs, costs twenty seconds: once is enough.
+SLOW = {fault.name for fault in faults.catalogue() if fault.is_slow}
+
+
+def repair(name: str) -> Repair:
+    """Return how a run ends on a host with a fault, as it is declared."""
+    declared = faults.get(name)
+    assert declared.repair is not None, declared.gaps
+    return declared.repair
 
 
 @dataclass(frozen=True)
@@ -138,7 +55,7 @@ class Batch:
 def batches() -> Iterator[Batch]:
     """Yield all faults one by one, then combinations of two and three, packed onto the hosts of a lab."""
     names = [one.name for one in faults.catalogue()]
-    odd = [name for name in names if name in NOT_THERE.keys() | SLOW]
+    odd = [name for name in names if name in SLOW or not repair(name).is_reachable]
     usual = [name for name in names if name not in odd]
     yield from _packed("few", [(name,) for name in FEW])
     yield from _packed("alone", [(name,) for name in usual if name not in FEW])
@@ -158,7 +75,7 @@ def _packed(name: str, hosts: list[tuple[str, ...]]) -> Iterator[Batch]:
 
 
 def _when(name: str) -> tuple[int, str]:
-    return (LAST.index(name) if name in LAST else -1, name)
+    return faults.get(name).order, name
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +118,7 @@ def test_each_host_ends_right_or_says_why_not(lab: Cluster, batch: Batch) -> Non
     right, wrong = [], {}
     for host, names in broken.items():
         outcome = document["hosts"][host]
-        words = [text for name in names if (text := {**NOT_CURED, **NOT_THERE}.get(name))]
+        words = [text for name in names if (text := repair(name).words)]
         if not words:
             right.append(host)
         if not ends_as_expected(host, outcome, words):
@@ -243,7 +160,7 @@ def details(outcome: dict[str, Any]) -> str:
 @pytest.mark.full
 def test_hosts_that_were_broken_in_many_ways_are_proved(lab: Cluster) -> None:
     lab.reset()
-    cured = [n for b in batches() for n in sum(b.hosts, ()) if n not in {**NOT_CURED, **NOT_THERE}]
+    cured = [n for b in batches() for n in sum(b.hosts, ()) if not repair(n).words]
     choice = random.Random(SEED)  # noqa: S311
     # A proof by gloo starts a torch on each host, and this machine has to run them all.
     proved = lab.hosts[:3]

@@ -2,14 +2,16 @@
 
 A fault is added by adding a function to a module of this package::
 
-    @fault("no-getent", "getent is gone")
+    @fault("no-getent", "getent is gone", repair=by_hand("getent"), log=HEALTHY)
     def no_getent(host: Host) -> None:
         host.must(["mv", "/usr/bin/getent", "/usr/bin/getent.gone"])
 
 It works on a running host, from inside, without ssh, and MAY be injected twice. What is broken
 lasts until the host is made anew (``remedy lab replace``, or ``Lab.reset``); what is only live also
-ends with a reboot. A test may declare a fault of its own in its file, in the same way; for the command
-line ``remedy lab break --faults FILE`` loads such a file.
+ends with a reboot. What the tests of all faults have to know is declared with it (``remedy.lab.fault``).
+
+A test may declare a fault of its own in its file, by name and text alone; for the command line
+``remedy lab break --faults FILE`` loads such a file.
 """
 
 from __future__ import annotations
@@ -18,41 +20,41 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
 
 from remedy.errors import LabError
-from remedy.lab.host import Host
-
-Inject: TypeAlias = Callable[[Host], None]
+from remedy.lab.fault import Inject, JobLog, LabFault, Repair
 
 # After this fault a host is a different machine, and what was broken before is gone.
 REPLACED = "node-replaced"
 
+_faults: dict[str, LabFault] = {}
 
-@dataclass(frozen=True)
-class LabFault:
-    """Something that can be broken.
+
+def fault(
+    name: str,
+    text: str,
+    *,
+    repair: Repair | None = None,
+    log: JobLog | None = None,
+    harmless: str = "",
+    console: str = "",
+    is_slow: bool = False,
+    order: int = 0,
+) -> Callable[[Inject], Inject]:
+    """Register a function as a fault.
 
     Args:
         name: how users call it.
         text: what it does, one line.
-        inject: breaks a host.
-    """
-
-    name: str
-    text: str
-    inject: Inject
-
-
-_faults: dict[str, LabFault] = {}
-
-
-def fault(name: str, text: str) -> Callable[[Inject], Inject]:
-    """Register a function as a fault.
+        repair: how ``remedy apply`` ends on the host; every fault of this package says it, as it does ``log``.
+        log: what the corpus of logs holds of it.
+        harmless: why nothing needs to be reported of it on a host of the lab.
+        console: what a command on the host's console has to show, where no session can be had.
+        is_slow: whether each check of the host takes twenty seconds.
+        order: the higher come later, where a host has several.
 
     Raises:
         ValueError: the name is taken.
@@ -61,7 +63,7 @@ def fault(name: str, text: str) -> Callable[[Inject], Inject]:
     def register(inject: Inject) -> Inject:
         if name in _faults:
             raise ValueError(f"two faults are called {name!r}")
-        _faults[name] = LabFault(name, text, inject)
+        _faults[name] = LabFault(name, text, inject, repair, log, harmless, console, is_slow, order)
         return inject
 
     return register

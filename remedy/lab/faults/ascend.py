@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from remedy.errors import LabError
+from remedy.lab.fault import HEALTHY, REPAIRED, by_hand
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -18,13 +19,22 @@ def _lines(number: int) -> bytes:
     ).encode()
 
 
-@fault("ascend-host", f"the host has {DEVICES} Ascend devices in /etc/hccn.conf, all of them right")
+@fault(
+    "ascend-host",
+    f"the host has {DEVICES} Ascend devices in /etc/hccn.conf, all of them right",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="its devices are right",
+)
 def ascend_host(host: Host) -> None:
     host.write(HCCN, _lines(host.record.number))
 
 
 @fault(
-    "wrong-hccn-conf", "a device of /etc/hccn.conf has loopback, another the address of a peer's"
+    "wrong-hccn-conf",
+    "a device of /etc/hccn.conf has loopback, another the address of a peer's",
+    repair=by_hand("hccn_tool"),
+    log=HEALTHY,
 )
 def wrong_hccn_conf(host: Host) -> None:
     if not host.peers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remedy.lab.fault import LIKE_A_FIREWALL, REPAIRED, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -13,7 +14,12 @@ def _load(host: Host, text: str) -> None:
     host.must(["nft", "-f", "/run/lab_beside.nft"])
 
 
-@fault("firewall-by-mark", "nftables drops what a program has marked (SO_MARK) as it goes out")
+@fault(
+    "firewall-by-mark",
+    "nftables drops what a program has marked (SO_MARK) as it goes out",
+    repair=by_hand("meta mark"),
+    log=LIKE_A_FIREWALL,
+)
 def firewall_by_mark(host: Host) -> None:
     _load(
         host,
@@ -25,6 +31,8 @@ def firewall_by_mark(host: Host) -> None:
 @fault(
     "firewall-loopback",
     "iptables drops what the host's processes send to each other by its own address",
+    repair=by_hand("-i lo -p tcp -j DROP"),
+    log=LIKE_A_FIREWALL,
 )
 def firewall_loopback(host: Host) -> None:
     rule = f"INPUT -i lo -d {host.record.cluster_address}/32 -p tcp -j DROP"
@@ -45,6 +53,9 @@ def containers(host: Host) -> None:
 @fault(
     "firewall-forward",
     "the host sends nothing on to its containers: iptables' policy for that is DROP",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+    harmless="no other host has routes to its containers",
 )
 def firewall_forward(host: Host) -> None:
     containers(host)
@@ -54,6 +65,9 @@ def firewall_forward(host: Host) -> None:
 @fault(
     "firewall-dormant",
     "a table of nftables that drops what goes to high ports is dormant: no packet passes it",
+    repair=REPAIRED,
+    log=no_log("a job runs as before; no packet passes the table"),
+    harmless="no packet passes a table that is dormant",
 )
 def firewall_dormant(host: Host) -> None:
     _load(
@@ -64,7 +78,10 @@ def firewall_dormant(host: Host) -> None:
 
 
 @fault(
-    "firewall-redirects-many", "iptables sends what goes to many ports to a proxy that does not run"
+    "firewall-redirects-many",
+    "iptables sends what goes to many ports to a proxy that does not run",
+    repair=by_hand("--dport 40000:50000"),
+    log=LIKE_A_FIREWALL,
 )
 def firewall_redirects_many(host: Host) -> None:
     rule = "PREROUTING -p tcp -m tcp --dport 40000:50000 -j REDIRECT --to-ports 3128"

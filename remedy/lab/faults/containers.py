@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from remedy.errors import LabError
+from remedy.lab.fault import HEALTHY, REPAIRED, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -53,6 +54,9 @@ def start_docker(host: Host) -> None:
 @fault(
     "docker-small-shm",
     "Docker and Podman give containers 64 MB of shared memory (needs a lab with --docker)",
+    repair=REPAIRED,
+    log=no_log("its words are those of a small /dev/shm, which the logs shm-* hold"),
+    harmless="the host has no GPU, and docker_shm.size is not set",
 )
 def docker_small_shm(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/docker"])
@@ -61,7 +65,13 @@ def docker_small_shm(host: Host) -> None:
     host.must(["systemctl", "reload", "docker.service"])
 
 
-@fault("small-dev-shm", "the host's own /dev/shm has 64 MB, now and by /etc/fstab")
+@fault(
+    "small-dev-shm",
+    "the host's own /dev/shm has 64 MB, now and by /etc/fstab",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the host has no GPU, and dev_shm.size is not set",
+)
 def small_dev_shm(host: Host) -> None:
     host.must("mount -o remount,size=64m /dev/shm")
     host.must("sed -i '\\,[[:space:]]/dev/shm[[:space:]],d' /etc/fstab")

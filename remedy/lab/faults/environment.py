@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remedy.lab.fault import HEALTHY, REPAIRED, JobLog, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -29,6 +30,8 @@ def _append(host: Host, path: str, lines: bytes) -> None:
 @fault(
     "wrong-socket-ifname",
     "/etc/environment names an interface for gloo and NCCL that does not exist",
+    repair=REPAIRED,
+    log=JobLog("wrong-interface"),
 )
 def wrong_socket_ifname(host: Host) -> None:
     lines = f"# from the old cluster\nGLOO_SOCKET_IFNAME={NOWHERE}\nNCCL_SOCKET_IFNAME={NOWHERE}\n"
@@ -38,6 +41,8 @@ def wrong_socket_ifname(host: Host) -> None:
 @fault(
     "debug-variables-left",
     "debug switches were left in /etc/environment, /etc/nccl.conf and .bashrc",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def debug_variables_left(host: Host) -> None:
     _append(host, "/etc/environment", b"NCCL_P2P_DISABLE=1\n")
@@ -46,7 +51,10 @@ def debug_variables_left(host: Host) -> None:
 
 
 @fault(
-    "user-nccl-conf", "root's ~/.nccl.conf, which beats /etc/nccl.conf, names a missing interface"
+    "user-nccl-conf",
+    "root's ~/.nccl.conf, which beats /etc/nccl.conf, names a missing interface",
+    repair=by_hand("environment.user_files"),
+    log=HEALTHY,
 )
 def user_nccl_conf(host: Host) -> None:
     _append(host, "/root/.nccl.conf", f"NCCL_SOCKET_IFNAME={NOWHERE}\n".encode())
@@ -55,6 +63,8 @@ def user_nccl_conf(host: Host) -> None:
 @fault(
     "wrong-device-of-ucx-and-hccl",
     "/etc/environment names an interface for UCX and HCCL that does not exist",
+    repair=REPAIRED,
+    log=no_log("gloo reads neither"),
 )
 def wrong_device_of_ucx_and_hccl(host: Host) -> None:
     lines = f"UCX_NET_DEVICES={NOWHERE}\nHCCL_SOCKET_IFNAME={NOWHERE}\n"
@@ -64,6 +74,8 @@ def wrong_device_of_ucx_and_hccl(host: Host) -> None:
 @fault(
     "wrong-ifname-of-services",
     "systemd gives services a missing interface: its own default, a unit's file beside a token, environment.d",
+    repair=by_hand("Correct or remove line"),
+    log=no_log("only services of systemd have it"),
 )
 def wrong_ifname_of_services(host: Host) -> None:
     line = f"[Manager]\nDefaultEnvironment=LANG=C NCCL_SOCKET_IFNAME={NOWHERE}\n"
@@ -78,6 +90,8 @@ def wrong_ifname_of_services(host: Host) -> None:
 @fault(
     "wrong-ifname-of-sessions",
     "PAM, sshd and the start-up files of zsh and csh name an interface that does not exist",
+    repair=by_hand("Correct or remove line"),
+    log=no_log("its words are those of lab-wrong-socket-ifname"),
 )
 def wrong_ifname_of_sessions(host: Host) -> None:
     _append(host, "/etc/security/pam_env.conf", f"GLOO_SOCKET_IFNAME\tDEFAULT={NOWHERE}\n".encode())
@@ -92,6 +106,8 @@ def wrong_ifname_of_sessions(host: Host) -> None:
 @fault(
     "wrong-ifname-of-containers",
     "podman's defaults, a task prolog of Slurm and a module name an interface that does not exist",
+    repair=by_hand("Correct or remove line"),
+    log=no_log("only containers, tasks of Slurm and who loads the module have it"),
 )
 def wrong_ifname_of_containers(host: Host) -> None:
     text = f'[containers]\nenv = [\n  "TERM=xterm",\n  "NCCL_SOCKET_IFNAME={NOWHERE}",\n]\n'
@@ -105,6 +121,8 @@ def wrong_ifname_of_containers(host: Host) -> None:
 @fault(
     "old-environment-of-slurmd",
     "slurmd and systemd itself still have a missing interface, which no file sets any more",
+    repair=by_hand("systemctl"),
+    log=no_log("only what slurmd starts has it, and that is no slurmd"),
 )
 def old_environment_of_slurmd(host: Host) -> None:
     host.must(["systemctl", "set-environment", f"GLOO_SOCKET_IFNAME={NOWHERE}"])
@@ -118,6 +136,8 @@ def old_environment_of_slurmd(host: Host) -> None:
 @fault(
     "stale-launch-variables",
     "/etc/environment still gives sessions the rank and the endpoints of an old job",
+    repair=REPAIRED,
+    log=no_log("all ranks wait, and no launcher prints a word"),
 )
 def stale_launch_variables(host: Host) -> None:
     lines = (
@@ -131,6 +151,8 @@ def stale_launch_variables(host: Host) -> None:
 @fault(
     "wrong-mpi-interface",
     "/etc/environment names an interface for Open MPI that does not exist",
+    repair=REPAIRED,
+    log=no_log("its words are those of mpi-interface.log"),
 )
 def wrong_mpi_interface(host: Host) -> None:
     lines = f"OMPI_MCA_btl_tcp_if_include={NOWHERE}\n"
@@ -140,18 +162,30 @@ def wrong_mpi_interface(host: Host) -> None:
 @fault(
     "default-ifname-of-logins",
     "a start-up file of shells gives jobs a missing interface where nothing else says one",
+    repair=by_hand("/etc/profile.d/site.sh:1"),
+    log=no_log("its words are those of lab-wrong-socket-ifname"),
 )
 def default_ifname_of_logins(host: Host) -> None:
     line = f': "${{NCCL_SOCKET_IFNAME:={NOWHERE}}}"\nexport NCCL_SOCKET_IFNAME\n'
     _append(host, "/etc/profile.d/site.sh", line.encode())
 
 
-@fault("little-memory-of-logins", "a start-up file of shells leaves a job 60 MB of memory")
+@fault(
+    "little-memory-of-logins",
+    "a start-up file of shells leaves a job 60 MB of memory",
+    repair=by_hand("ulimit -v 60000"),
+    log=no_log("its words are those of little memory, which other logs hold"),
+)
 def little_memory_of_logins(host: Host) -> None:
     _append(host, "/etc/profile.d/limits.sh", b"ulimit -v 60000\n")
 
 
-@fault("preloaded-library", "each program of the host loads a library first (/etc/ld.so.preload)")
+@fault(
+    "preloaded-library",
+    "each program of the host loads a library first (/etc/ld.so.preload)",
+    repair=by_hand("ld.so.preload"),
+    log=no_log("what the library does to a job is its own affair"),
+)
 def preloaded_library(host: Host) -> None:
     library = "/usr/local/lib/libsite.so"
     host.must(f"[ -s {library} ] || cp $(find /usr/lib -name 'libdl.so.2' | head -1) {library}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remedy.lab.fault import HEALTHY, LIKE_A_FIREWALL, REPAIRED, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -53,23 +54,43 @@ WantedBy=multi-user.target
 """
 
 
-@fault("firewall-ufw", "ufw is on and lets ssh in, nothing else")
+@fault(
+    "firewall-ufw",
+    "ufw is on and lets ssh in, nothing else",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def firewall_ufw(host: Host) -> None:
     host.must("ufw allow 22/tcp && ufw --force enable && systemctl enable --quiet ufw")
 
 
-@fault("firewall-firewalld", "firewalld is on and lets ssh in, nothing else")
+@fault(
+    "firewall-firewalld",
+    "firewalld is on and lets ssh in, nothing else",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def firewall_firewalld(host: Host) -> None:
     host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
 
 
-@fault("firewall-nftables", "an nftables ruleset drops everything that comes in, except ssh")
+@fault(
+    "firewall-nftables",
+    "an nftables ruleset drops everything that comes in, except ssh",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def firewall_nftables(host: Host) -> None:
     host.write("/etc/nftables.conf", _NFT.encode())
     host.must("systemctl enable --quiet nftables && systemctl restart nftables")
 
 
-@fault("firewall-iptables", "saved iptables rules reject everything that comes in, except ssh")
+@fault(
+    "firewall-iptables",
+    "saved iptables rules reject everything that comes in, except ssh",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def firewall_iptables(host: Host) -> None:
     _saved_rules(host, "iptables-nft-restore")
 
@@ -77,6 +98,8 @@ def firewall_iptables(host: Host) -> None:
 @fault(
     "firewall-iptables-legacy",
     "saved iptables rules, in the kernel's old tables, reject everything that comes in, except ssh",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def firewall_iptables_legacy(host: Host) -> None:
     _saved_rules(host, "iptables-legacy-restore")
@@ -122,7 +145,12 @@ COMMIT
 """
 
 
-@fault("firewall-ufw-outgoing", "ufw is on, and lets nothing out that nobody asked for")
+@fault(
+    "firewall-ufw-outgoing",
+    "ufw is on, and lets nothing out that nobody asked for",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def firewall_ufw_outgoing(host: Host) -> None:
     host.must("ufw default allow incoming && ufw default deny outgoing && ufw --force enable")
     # Its rules are those of its defaults after a reload only.
@@ -130,7 +158,10 @@ def firewall_ufw_outgoing(host: Host) -> None:
 
 
 @fault(
-    "firewall-firewalld-outgoing", "a policy of firewalld lets nothing out that nobody asked for"
+    "firewall-firewalld-outgoing",
+    "a policy of firewalld lets nothing out that nobody asked for",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_firewalld_outgoing(host: Host) -> None:
     host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
@@ -146,6 +177,8 @@ def firewall_firewalld_outgoing(host: Host) -> None:
 @fault(
     "firewall-nftables-outgoing",
     "an nftables ruleset drops everything that goes out, except answers",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_nftables_outgoing(host: Host) -> None:
     host.write("/etc/nftables.conf", _NFT_OUT.encode())
@@ -155,6 +188,8 @@ def firewall_nftables_outgoing(host: Host) -> None:
 @fault(
     "firewall-iptables-outgoing",
     "saved iptables rules drop everything that goes out, except answers",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_iptables_outgoing(host: Host) -> None:
     _saved_rules(host, "iptables-nft-restore", _IPTABLES_OUT)
@@ -166,6 +201,8 @@ def firewall_iptables_outgoing(host: Host) -> None:
 @fault(
     "firewall-ingress",
     "what peers send is dropped where it comes in, before any firewall (nft ingress)",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_ingress(host: Host) -> None:
     device = host.record.cluster_interface
@@ -177,7 +214,12 @@ def firewall_ingress(host: Host) -> None:
     )
 
 
-@fault("firewall-raw", "what peers send is dropped in iptables' table raw")
+@fault(
+    "firewall-raw",
+    "what peers send is dropped in iptables' table raw",
+    repair=by_hand("iptables -t raw -S"),
+    log=LIKE_A_FIREWALL,
+)
 def firewall_raw(host: Host) -> None:
     rule = f"PREROUTING -s {host.lab.cluster} -p tcp -m tcp --dport 1024:65535 -j DROP"
     host.must(f"iptables-nft -t raw -C {rule} 2>/dev/null || iptables-nft -t raw -A {rule}")
@@ -186,6 +228,8 @@ def firewall_raw(host: Host) -> None:
 @fault(
     "firewall-arp",
     "the host asks for no address of a peer and answers nobody who asks for its own (nft arp)",
+    repair=by_hand("nft list table arp"),
+    log=LIKE_A_FIREWALL,
 )
 def firewall_arp(host: Host) -> None:
     peers = ", ".join(peer.cluster_address for peer in host.peers)
@@ -201,6 +245,8 @@ def firewall_arp(host: Host) -> None:
 @fault(
     "firewall-notrack",
     "connections of the cluster are not tracked, and a firewall knows tracked ones only",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_notrack(host: Host) -> None:
     _nft(
@@ -216,6 +262,8 @@ def firewall_notrack(host: Host) -> None:
 @fault(
     "firewall-firewalld-direct",
     "a direct rule of firewalld drops what comes in on a launcher's port",
+    repair=by_hand("--remove-rule"),
+    log=LIKE_A_FIREWALL,
 )
 def firewall_firewalld_direct(host: Host) -> None:
     host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
@@ -230,7 +278,10 @@ def firewall_firewalld_direct(host: Host) -> None:
 
 
 @fault(
-    "firewall-rate", "iptables drops new connections of a host that makes many of them (hashlimit)"
+    "firewall-rate",
+    "iptables drops new connections of a host that makes many of them (hashlimit)",
+    repair=by_hand("accepted_rules"),
+    log=no_log("whether a job notices is a matter of chance, and of how many connections it makes"),
 )
 def firewall_rate(host: Host) -> None:
     rule = (
@@ -240,7 +291,12 @@ def firewall_rate(host: Host) -> None:
     host.must(f"iptables-nft -C {rule} 2>/dev/null || iptables-nft -A {rule}")
 
 
-@fault("firewall-random", "nftables drops one packet in ten that goes to a peer")
+@fault(
+    "firewall-random",
+    "nftables drops one packet in ten that goes to a peer",
+    repair=by_hand("accepted_rules"),
+    log=no_log("whether a job notices is a matter of chance, and of how many connections it makes"),
+)
 def firewall_random(host: Host) -> None:
     _nft(
         host,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 
 from remedy.errors import LabError
+from remedy.lab.fault import HEALTHY, REPAIRED, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 from remedy.lab.record import HostRecord
@@ -40,7 +41,10 @@ def _nobody(host: Host, number: int) -> bytes:
 
 
 @fault(
-    "no-peer-entries", "the hosts file names no other host of the lab, nor this one by its own name"
+    "no-peer-entries",
+    "the hosts file names no other host of the lab, nor this one by its own name",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def no_peer_entries(host: Host) -> None:
     lab = {host_of_lab.name.encode() for host_of_lab in host.lab.hosts}
@@ -49,7 +53,10 @@ def no_peer_entries(host: Host) -> None:
 
 
 @fault(
-    "loopback-name", "the host's own name resolves to 127.0.1.1, as Debian's installer writes it"
+    "loopback-name",
+    "the host's own name resolves to 127.0.1.1, as Debian's installer writes it",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def loopback_name(host: Host) -> None:
     line = b"127.0.1.1\t" + host.name.encode()
@@ -61,6 +68,8 @@ def loopback_name(host: Host) -> None:
 @fault(
     "stale-peer-entry",
     "a peer has the address from before its replacement; a host that left is listed",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def stale_peer_entry(host: Host) -> None:
     peer = _peer(host).name.encode()
@@ -79,7 +88,12 @@ def stale_peer_entry(host: Host) -> None:
     host.write(HOSTS, b"\n".join(lines))
 
 
-@fault("conflicting-line", "a line written by hand gives a peer's name a wrong address")
+@fault(
+    "conflicting-line",
+    "a line written by hand gives a peer's name a wrong address",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def conflicting_line(host: Host) -> None:
     line = (
         _nobody(host, _WRONG) + b"   " + _peer(host).name.encode() + b" storage-old  # do not touch"
@@ -89,17 +103,34 @@ def conflicting_line(host: Host) -> None:
         host.write(HOSTS, b"\n".join([*lines[:1], line, *lines[1:]]))
 
 
-@fault("hosts-crlf", "the hosts file has CRLF line endings")
+@fault(
+    "hosts-crlf",
+    "the hosts file has CRLF line endings",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def hosts_crlf(host: Host) -> None:
     host.write(HOSTS, host.read(HOSTS).replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
 
 
-@fault("hosts-not-utf8", "the hosts file holds bytes that are not UTF-8")
+@fault(
+    "hosts-not-utf8",
+    "the hosts file holds bytes that are not UTF-8",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the names resolve",
+)
 def hosts_not_utf8(host: Host) -> None:
     host.write(HOSTS, host.read(HOSTS) + b"192.0.2.77\tprinter\t# B\xfcro, 2. Stock \xff\xfe\n")
 
 
-@fault("hosts-huge", f"the hosts file has {HUGE_LINES:,} lines more, none about the lab")
+@fault(
+    "hosts-huge",
+    f"the hosts file has {HUGE_LINES:,} lines more, none about the lab",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the names resolve",
+)
 def hosts_huge(host: Host) -> None:
     lines = (
         f"10.{99 + i // 65536}.{i // 256 % 256}.{i % 256}\tleaf-{i:05d}.example leaf-{i:05d}"
@@ -108,7 +139,14 @@ def hosts_huge(host: Host) -> None:
     host.write(HOSTS, host.read(HOSTS) + "\n".join(lines).encode() + b"\n")
 
 
-@fault("hosts-symlink", "the hosts file is a symbolic link to /etc/site/hosts")
+@fault(
+    "hosts-symlink",
+    "the hosts file is a symbolic link to /etc/site/hosts",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the names resolve",
+    order=1,
+)
 def hosts_symlink(host: Host) -> None:
     host.must(
         "[ -L /etc/hosts ] || { mkdir -p /etc/site && mv /etc/hosts /etc/site/hosts"
@@ -116,7 +154,14 @@ def hosts_symlink(host: Host) -> None:
     )
 
 
-@fault("hosts-immutable", "the hosts file cannot be changed or replaced (chattr +i)")
+@fault(
+    "hosts-immutable",
+    "the hosts file cannot be changed or replaced (chattr +i)",
+    repair=by_hand("immutable"),
+    log=HEALTHY,
+    harmless="nothing is to be written",
+    order=2,
+)
 def hosts_immutable(host: Host) -> None:
     host.must(["chattr", "+i", HOSTS])
 
@@ -124,6 +169,8 @@ def hosts_immutable(host: Host) -> None:
 @fault(
     "loopback-long-name",
     "the host's own name, with a domain in front, resolves to 127.0.1.1, as Debian's installer writes it",
+    repair=REPAIRED,
+    log=no_log("its words are those of lab-loopback-name"),
 )
 def loopback_long_name(host: Host) -> None:
     line = f"127.0.1.1\t{host.name}.lab.example {host.name}".encode()

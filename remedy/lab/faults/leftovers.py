@@ -6,6 +6,7 @@ import shlex
 import subprocess
 
 from remedy.errors import LabError
+from remedy.lab.fault import HEALTHY, REPAIRED, by_hand
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -53,12 +54,24 @@ def start(host: Host, command: list[str], *, ready: str) -> None:
     )
 
 
-@fault("stale-sysv-segment", "a System V segment of a job that was killed; no process is attached")
+@fault(
+    "stale-sysv-segment",
+    "a System V segment of a job that was killed; no process is attached",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="it is younger than sysv_ipc.min_age_minutes",
+)
 def stale_sysv_segment(host: Host) -> None:
     _segment(host, "os.kill(os.getpid(), signal.SIGKILL)")
 
 
-@fault("busy-sysv-segment", "a System V segment that a running job is attached to")
+@fault(
+    "busy-sysv-segment",
+    "a System V segment that a running job is attached to",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="it is in use",
+)
 def busy_sysv_segment(host: Host) -> None:
     _segment(host, "time.sleep(1 << 20)")
 
@@ -89,13 +102,23 @@ time.sleep(1 << 20)
 
 
 @fault(
-    "stale-shm-files", "files of NCCL, PyTorch, Open MPI and UCX in /dev/shm that no process uses"
+    "stale-shm-files",
+    "files of NCCL, PyTorch, Open MPI and UCX in /dev/shm that no process uses",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="they are younger than shm_leftovers.min_age_minutes",
 )
 def stale_shm_files(host: Host) -> None:
     host.must(_FILES)
 
 
-@fault("busy-shm-files", "a running job maps one such file and has a second one open")
+@fault(
+    "busy-shm-files",
+    "a running job maps one such file and has a second one open",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="they are in use",
+)
 def busy_shm_files(host: Host) -> None:
     start(host, ["python3", "-c", _HOLD.format(uid=TRAINER)], ready="held")
 
@@ -131,7 +154,12 @@ def wait_for_port(host: Host, port: int = 29500) -> None:
     )
 
 
-@fault("orphan-torchrun", "a torchrun whose ssh client was killed runs on and holds port 29500")
+@fault(
+    "orphan-torchrun",
+    "a torchrun whose ssh client was killed runs on and holds port 29500",
+    repair=by_hand("orphans.end"),
+    log=HEALTHY,
+)
 def orphan_torchrun(host: Host) -> None:
     held = "ss -H -ltn 'sport = :29500' | grep -q ."
     if host.run(held).returncode == 0:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from remedy.lab.fault import HEALTHY, LIKE_A_FIREWALL, REPAIRED, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
 
-@fault("small-memlock", "a session may lock 64 KiB of memory and open 512 files, root's too")
+@fault(
+    "small-memlock",
+    "a session may lock 64 KiB of memory and open 512 files, root's too",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the host has neither GPU nor RDMA, and 512 files are enough for its ranks",
+)
 def small_memlock(host: Host) -> None:
     lines = "".join(
         f"{domain} - {item}\n" for domain in ("*", "root") for item in ("memlock 64", "nofile 512")
@@ -16,7 +23,11 @@ def small_memlock(host: Host) -> None:
 
 
 @fault(
-    "remove-ipc", "logind deletes a user's shared memory at the user's last logout (RemoveIPC=yes)"
+    "remove-ipc",
+    "logind deletes a user's shared memory at the user's last logout (RemoveIPC=yes)",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the jobs are root's, whose memory stays",
 )
 def remove_ipc(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/systemd/logind.conf.d"])
@@ -24,18 +35,33 @@ def remove_ipc(host: Host) -> None:
     host.must(["systemctl", "kill", "--signal=HUP", "systemd-logind.service"])
 
 
-@fault("little-cpu-time", "a process of root's is killed after a minute of CPU time")
+@fault(
+    "little-cpu-time",
+    "a process of root's is killed after a minute of CPU time",
+    repair=by_hand("Remove line"),
+    log=no_log("a job runs as before for a minute; then the shell says CPU time limit exceeded"),
+)
 def little_cpu_time(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/security/limits.d"])
     host.write("/etc/security/limits.d/60-site.conf", b"root - cpu 1\n")
 
 
-@fault("shm-for-root-only", "only root can make files in /dev/shm; ends with a reboot")
+@fault(
+    "shm-for-root-only",
+    "only root can make files in /dev/shm; ends with a reboot",
+    repair=by_hand("chmod 1777 /dev/shm"),
+    log=no_log("the jobs are root's, who may write there"),
+)
 def shm_for_root_only(host: Host) -> None:
     host.must(["chmod", "755", "/dev/shm"])  # noqa: S108 - the mount point, no file in it
 
 
-@fault("small-buffers", "TCP takes and sends 4 KiB at once; ends with a reboot")
+@fault(
+    "small-buffers",
+    "TCP takes and sends 4 KiB at once; ends with a reboot",
+    repair=by_hand("net.ipv4.tcp_rmem"),
+    log=LIKE_A_FIREWALL,
+)
 def small_buffers(host: Host) -> None:
     sizes = "'4096 4096 4096'"
     host.must(f"sysctl -qw net.ipv4.tcp_rmem={sizes} net.ipv4.tcp_wmem={sizes}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remedy.lab.fault import HEALTHY, REPAIRED
 from remedy.lab.faults import fault
 from remedy.lab.host import FRESH_NAME, Host
 
@@ -47,6 +48,8 @@ def _call(host: Host, *, static: str, live: str) -> None:
 @fault(
     "duplicate-hostname",
     "the host is called 'node', as every other new one is (duplicate host names)",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def duplicate_hostname(host: Host) -> None:
     _call(host, static=FRESH_NAME, live=FRESH_NAME)
@@ -55,6 +58,8 @@ def duplicate_hostname(host: Host) -> None:
 @fault(
     "hostname-lost-at-reboot",
     "the live host name is right, the static one is not: gone at the next boot",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def hostname_lost_at_reboot(host: Host) -> None:
     _call(host, static=FRESH_NAME, live=host.name)
@@ -63,6 +68,8 @@ def hostname_lost_at_reboot(host: Host) -> None:
 @fault(
     "hostname-reset-by-cloud-init",
     "a unit that stands in for cloud-init resets the name at boot unless preserve_hostname is true",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def hostname_reset_by_cloud_init(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/cloud/cloud.cfg.d", "/var/lib/cloud/seed/nocloud"])
@@ -80,6 +87,9 @@ def hostname_reset_by_cloud_init(host: Host) -> None:
 @fault(
     "same-machine-id",
     "the machine-id is that of every other host with this fault, as on cloned disks",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="no other host has it here",
 )
 def same_machine_id(host: Host) -> None:
     host.write("/etc/machine-id", _CLONED_ID.encode())
@@ -88,6 +98,8 @@ def same_machine_id(host: Host) -> None:
 @fault(
     "hostile-text",
     "the live host name and the hosts file hold shell and template syntax; it must never be run",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def hostile_text(host: Host) -> None:
     # hostname(1) refuses such a name; the kernel does not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Interface
 
+from remedy.lab.fault import LIKE_A_FIREWALL, REPAIRED, WAY_BY_SSH, by_hand, no_log, out_of_reach
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -27,6 +28,8 @@ def talk_over_ipv6(host: Host) -> None:
 @fault(
     "firewall-ip6tables",
     "names lead to IPv6 addresses, and ip6tables drops what peers send there",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_ip6tables(host: Host) -> None:
     talk_over_ipv6(host)
@@ -37,6 +40,8 @@ def firewall_ip6tables(host: Host) -> None:
 @fault(
     "firewall-nft-ip6",
     "names lead to IPv6 addresses, and nftables drops what goes there, and what comes from there",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_nft_ip6(host: Host) -> None:
     talk_over_ipv6(host)
@@ -54,6 +59,8 @@ def firewall_nft_ip6(host: Host) -> None:
 @fault(
     "route-ipv6-unreachable",
     "names lead to IPv6 addresses, and a route of the type unreachable leads to the first peer's",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def route_ipv6_unreachable(host: Host) -> None:
     talk_over_ipv6(host)
@@ -61,7 +68,12 @@ def route_ipv6_unreachable(host: Host) -> None:
     host.must(["ip", "-6", "route", "replace", "unreachable", f"{peer}/128"])
 
 
-@fault("unit-denies-peers", "systemd keeps sessions of users from the cluster (IPAddressDeny)")
+@fault(
+    "unit-denies-peers",
+    "systemd keeps sessions of users from the cluster (IPAddressDeny)",
+    repair=by_hand("IPAddressDeny"),
+    log=LIKE_A_FIREWALL,
+)
 def unit_denies_peers(host: Host) -> None:
     host.must(["mkdir", "-p", "/etc/systemd/system/user.slice.d"])
     text = f"[Slice]\nIPAddressDeny={host.lab.cluster}\n"
@@ -72,7 +84,12 @@ def unit_denies_peers(host: Host) -> None:
 # --- firewalls that do more than let in and keep out -------------------------------------------------------
 
 
-@fault("firewall-ufw-limit", "ufw is on, and limits how often a host may connect to a launcher")
+@fault(
+    "firewall-ufw-limit",
+    "ufw is on, and limits how often a host may connect to a launcher",
+    repair=by_hand("accepted_rules"),
+    log=no_log("whether a job notices is a matter of chance, and of how many connections it makes"),
+)
 def firewall_ufw_limit(host: Host) -> None:
     host.must(
         "ufw default allow incoming && ufw limit 29500/tcp && ufw --force enable && "
@@ -83,6 +100,8 @@ def firewall_ufw_limit(host: Host) -> None:
 @fault(
     "firewall-firewalld-rich",
     "a rich rule of firewalld with a priority drops what the cluster sends, ahead of the zone's others",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_firewalld_rich(host: Host) -> None:
     host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
@@ -97,6 +116,8 @@ def firewall_firewalld_rich(host: Host) -> None:
 @fault(
     "firewall-firewalld-lockdown",
     "firewalld keeps peers out, and nobody is on its list of who may change it (lockdown)",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
 )
 def firewall_firewalld_lockdown(host: Host) -> None:
     whitelist = '<?xml version="1.0" encoding="utf-8"?>\n<whitelist/>\n'
@@ -108,13 +129,23 @@ def firewall_firewalld_lockdown(host: Host) -> None:
     )
 
 
-@fault("firewall-firewalld-panic", "firewalld drops every packet (panic mode), until a reboot")
+@fault(
+    "firewall-firewalld-panic",
+    "firewalld drops every packet (panic mode), until a reboot",
+    repair=out_of_reach("no connection|unreachable|silent"),
+    log=WAY_BY_SSH,
+)
 def firewall_firewalld_panic(host: Host) -> None:
     host.must("systemctl enable --quiet --now firewalld && firewall-cmd --quiet --state")
     host.must("firewall-cmd --quiet --query-panic || firewall-cmd --quiet --panic-on")
 
 
-@fault("firewall-ipset", "iptables drops what hosts of an ipset send, and all peers are in it")
+@fault(
+    "firewall-ipset",
+    "iptables drops what hosts of an ipset send, and all peers are in it",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def firewall_ipset(host: Host) -> None:
     network = IPv4Interface(host.lab.cluster).network
     rule = "INPUT -p tcp -m set --match-set lab_fault src -j DROP"

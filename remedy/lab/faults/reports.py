@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
+from remedy.lab.fault import HEALTHY, REPAIRED
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -15,7 +16,10 @@ _SPARE, _SPARES = 211, 18
 
 
 @fault(
-    "mtu-mismatch", "the cluster interface has an MTU of 1400, the peers' 1500; ends with a reboot"
+    "mtu-mismatch",
+    "the cluster interface has an MTU of 1400, the peers' 1500; ends with a reboot",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def mtu_mismatch(host: Host) -> None:
     host.must(["ip", "link", "set", "dev", host.record.cluster_interface, "mtu", "1400"])
@@ -24,6 +28,8 @@ def mtu_mismatch(host: Host) -> None:
 @fault(
     "rp-filter-strict",
     "a second interface has an address of the cluster's, and filtering is strict; ends with a reboot",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def rp_filter_strict(host: Host) -> None:
     # Without a prefix no route comes with it: the lab's own traffic goes as before.
@@ -32,34 +38,65 @@ def rp_filter_strict(host: Host) -> None:
     host.must(["sysctl", "-q", "-w", "net.ipv4.conf.all.rp_filter=1"])
 
 
-@fault("nsswitch-dns-first", "the resolver asks DNS before the hosts file")
+@fault(
+    "nsswitch-dns-first",
+    "the resolver asks DNS before the hosts file",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def nsswitch_dns_first(host: Host) -> None:
     host.must(["sed", "-i", "s/^hosts:.*/hosts:          dns files/", "/etc/nsswitch.conf"])
 
 
-@fault("dead-name-server", "no answer from the only name server")
+@fault(
+    "dead-name-server",
+    "no answer from the only name server",
+    repair=REPAIRED,
+    log=HEALTHY,
+    harmless="the names are in the hosts files",
+)
 def dead_name_server(host: Host) -> None:
     host.write("/etc/resolv.conf", f"nameserver {_DEAD_SERVER}\n".encode())
 
 
-@fault("proxy-set", "every session has an HTTP proxy, without exceptions for the cluster")
+@fault(
+    "proxy-set",
+    "every session has an HTTP proxy, without exceptions for the cluster",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def proxy_set(host: Host) -> None:
     line = f"http_proxy={_PROXY}"
     host.must(f"grep -qx '{line}' /etc/environment 2>/dev/null || echo '{line}' >>/etc/environment")
 
 
-@fault("low-max-startups", "sshd drops connections at random once two are logging in")
+@fault(
+    "low-max-startups",
+    "sshd drops connections at random once two are logging in",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def low_max_startups(host: Host) -> None:
     host.write("/etc/ssh/sshd_config.d/10-hardening.conf", b"MaxStartups 2:30:10\n")
     host.must(["systemctl", "reload", "ssh"])
 
 
-@fault("other-torch", "torch has a different version than on the other hosts, by its metadata")
+@fault(
+    "other-torch",
+    "torch has a different version than on the other hosts, by its metadata",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def other_torch(host: Host) -> None:
     host.must("mkdir -p /usr/local/lib/python3.11/dist-packages/torch-2.1.0.dist-info")
 
 
-@fault("two-pythons", "torchrun on the PATH belongs to a different installation than python3")
+@fault(
+    "two-pythons",
+    "torchrun on the PATH belongs to a different installation than python3",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def two_pythons(host: Host) -> None:
     host.write("/usr/local/bin/torchrun", b"#!/bin/sh\nexec /opt/other/bin/torchrun\n")
     host.must(["chmod", "755", "/usr/local/bin/torchrun"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
+from remedy.lab.fault import HEALTHY, REPAIRED, JobLog
 from remedy.lab.faults import fault
 from remedy.lab.faults.hosts_file import HOSTS
 from remedy.lab.host import Host
@@ -38,7 +39,12 @@ def _add_line(host: Host, line: str) -> None:
         host.write(HOSTS, content + line.encode() + b"\n")
 
 
-@fault("own-name-ipv6-loopback", "the host's own name is on the line of ::1, too")
+@fault(
+    "own-name-ipv6-loopback",
+    "the host's own name is on the line of ::1, too",
+    repair=REPAIRED,
+    log=JobLog("ipv6-issue", "loopback-hostname"),
+)
 def own_name_ipv6_loopback(host: Host) -> None:
     _add_line(host, f"::1\t{host.name} {host.name}-local")
 
@@ -46,6 +52,8 @@ def own_name_ipv6_loopback(host: Host) -> None:
 @fault(
     "own-name-ipv6-first",
     "the host has an IPv6 address, which the hosts file gives to its own name",
+    repair=REPAIRED,
+    log=JobLog("ipv6-issue"),
 )
 def own_name_ipv6_first(host: Host) -> None:
     address = f"{_PREFIX}{host.record.number:x}"
@@ -54,12 +62,22 @@ def own_name_ipv6_first(host: Host) -> None:
     _add_line(host, f"{address}\t{host.name}")
 
 
-@fault("hosts-root-only", "only root can read the hosts file (mode 0600)")
+@fault(
+    "hosts-root-only",
+    "only root can read the hosts file (mode 0600)",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def hosts_root_only(host: Host) -> None:
     host.must(["chmod", "600", HOSTS])
 
 
-@fault("nsswitch-root-only", "only root can read /etc/nsswitch.conf (mode 0600)")
+@fault(
+    "nsswitch-root-only",
+    "only root can read /etc/nsswitch.conf (mode 0600)",
+    repair=REPAIRED,
+    log=HEALTHY,
+)
 def nsswitch_root_only(host: Host) -> None:
     host.must(["chmod", "600", NSSWITCH])
 
@@ -67,6 +85,8 @@ def nsswitch_root_only(host: Host) -> None:
 @fault(
     "stale-dns-first",
     "DNS is asked before the hosts file, and gives every name an address that nobody has",
+    repair=REPAIRED,
+    log=HEALTHY,
 )
 def stale_dns_first(host: Host) -> None:
     stale = str(IPv4Network(host.lab.cluster)[_STALE])

@@ -7,6 +7,7 @@ import secrets
 from remedy.apply.job import Guard, Job
 from remedy.apply.script import render_changes
 from remedy.apply.start import new_run_id
+from remedy.lab.fault import LATER, REPAIRED, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 from remedy.plan import Change, CommandAction
@@ -25,6 +26,8 @@ _TABLE = CommandAction(
 @fault(
     "unconfirmed-change",
     f"the controller died before it confirmed a change, which the host takes back in {SECONDS} s",
+    repair=REPAIRED,
+    log=no_log("a job runs as before; it is remedy that must wait"),
 )
 def unconfirmed_change(host: Host) -> None:
     change = Change(
@@ -41,7 +44,12 @@ def unconfirmed_change(host: Host) -> None:
     host.must("sh -s", stdin=render_changes(job, [change], {}, Guard(SECONDS)))
 
 
-@fault("scheduled-change", "somebody's timer takes the rules of nftables away in 20 minutes")
+@fault(
+    "scheduled-change",
+    "somebody's timer takes the rules of nftables away in 20 minutes",
+    repair=by_hand("nft flush ruleset"),
+    log=LATER,
+)
 def scheduled_change(host: Host) -> None:
     host.must(
         "systemctl -q stop take-back.timer 2>/dev/null;"
@@ -49,6 +57,11 @@ def scheduled_change(host: Host) -> None:
     )
 
 
-@fault("scheduled-reboot", "a reboot is scheduled, in 20 minutes")
+@fault(
+    "scheduled-reboot",
+    "a reboot is scheduled, in 20 minutes",
+    repair=by_hand("a reboot is scheduled"),
+    log=LATER,
+)
 def scheduled_reboot(host: Host) -> None:
     host.must(["shutdown", "-r", "+20"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remedy.lab.fault import LIKE_A_FIREWALL, REPAIRED, by_hand
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -11,34 +12,64 @@ def _peer(host: Host, place: int = 0) -> str:
     return host.peers[min(place, len(host.peers) - 1)].cluster_address
 
 
-@fault("route-unreachable", "a route of the type unreachable leads to the first peer")
+@fault(
+    "route-unreachable",
+    "a route of the type unreachable leads to the first peer",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def route_unreachable(host: Host) -> None:
     host.must(["ip", "route", "replace", "unreachable", _peer(host)])
 
 
-@fault("route-elsewhere", "the route to the second peer leads to the bridge of the containers")
+@fault(
+    "route-elsewhere",
+    "the route to the second peer leads to the bridge of the containers",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def route_elsewhere(host: Host) -> None:
     host.must(["ip", "route", "replace", _peer(host, 1), "dev", "docker0"])
 
 
-@fault("route-gone", "the route of the cluster's own network is gone")
+@fault(
+    "route-gone",
+    "the route of the cluster's own network is gone",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def route_gone(host: Host) -> None:
     host.must(f"ip route del {host.lab.cluster} 2>/dev/null; true")
 
 
-@fault("rule-prohibits", "a routing rule prohibits the first peer")
+@fault(
+    "rule-prohibits",
+    "a routing rule prohibits the first peer",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def rule_prohibits(host: Host) -> None:
     words = f"to {_peer(host)} prohibit priority 90"
     host.must(f"ip rule del {words} 2>/dev/null; ip rule add {words}")
 
 
-@fault("rule-for-some-ports", "a routing rule drops what goes to some ports of the second peer")
+@fault(
+    "rule-for-some-ports",
+    "a routing rule drops what goes to some ports of the second peer",
+    repair=by_hand("peer_routes.accept"),
+    log=LIKE_A_FIREWALL,
+)
 def rule_for_some_ports(host: Host) -> None:
     words = f"to {_peer(host, 1)} ipproto tcp dport 40000-40010 blackhole priority 91"
     host.must(f"ip rule del {words} 2>/dev/null; ip rule add {words}")
 
 
-@fault("neighbour-wrong", "the first peer's hardware address is fixed, and wrong")
+@fault(
+    "neighbour-wrong",
+    "the first peer's hardware address is fixed, and wrong",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def neighbour_wrong(host: Host) -> None:
     words = [
         "lladdr",
@@ -51,23 +82,43 @@ def neighbour_wrong(host: Host) -> None:
     host.must(["ip", "neigh", "replace", _peer(host), *words])
 
 
-@fault("interface-without-arp", "the cluster interface does not answer who asks for its address")
+@fault(
+    "interface-without-arp",
+    "the cluster interface does not answer who asks for its address",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def interface_without_arp(host: Host) -> None:
     host.must(["ip", "link", "set", "dev", host.record.cluster_interface, "arp", "off"])
 
 
-@fault("ipsec-blocks", "a policy of IPsec blocks what goes to the first peer")
+@fault(
+    "ipsec-blocks",
+    "a policy of IPsec blocks what goes to the first peer",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def ipsec_blocks(host: Host) -> None:
     words = f"src {host.record.cluster_address}/32 dst {_peer(host)}/32 dir out action block"
     host.must(f"ip xfrm policy update {words}")
 
 
-@fault("queue-blackhole", "the queue of the cluster interface drops everything")
+@fault(
+    "queue-blackhole",
+    "the queue of the cluster interface drops everything",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def queue_blackhole(host: Host) -> None:
     host.must(["tc", "qdisc", "replace", "dev", host.record.cluster_interface, "root", "blackhole"])
 
 
-@fault("filter-redirects", "a filter sends what comes from the first peer elsewhere")
+@fault(
+    "filter-redirects",
+    "a filter sends what comes from the first peer elsewhere",
+    repair=by_hand("traffic_control.accept"),
+    log=LIKE_A_FIREWALL,
+)
 def filter_redirects(host: Host) -> None:
     interface = host.record.cluster_interface
     host.must(
@@ -76,7 +127,12 @@ def filter_redirects(host: Host) -> None:
     )
 
 
-@fault("neighbours-unasked", "the cluster interface never asks for the hardware addresses of peers")
+@fault(
+    "neighbours-unasked",
+    "the cluster interface never asks for the hardware addresses of peers",
+    repair=by_hand("mcast_solicit"),
+    log=LIKE_A_FIREWALL,
+)
 def neighbours_unasked(host: Host) -> None:
     interface = host.record.cluster_interface
     host.must(
@@ -85,20 +141,33 @@ def neighbours_unasked(host: Host) -> None:
 
 
 @fault(
-    "prefix-too-long", "the cluster address has the prefix /32, so that peers are beyond a router"
+    "prefix-too-long",
+    "the cluster address has the prefix /32, so that peers are beyond a router",
+    repair=by_hand("/32"),
+    log=LIKE_A_FIREWALL,
 )
 def prefix_too_long(host: Host) -> None:
     address, interface = host.record.cluster_address, host.record.cluster_interface
     host.must(f"ip addr flush dev {interface} && ip addr add {address}/32 dev {interface}")
 
 
-@fault("own-address-gone", "the host does not take packets for its own cluster address any more")
+@fault(
+    "own-address-gone",
+    "the host does not take packets for its own cluster address any more",
+    repair=by_hand("no route of the type local"),
+    log=LIKE_A_FIREWALL,
+)
 def own_address_gone(host: Host) -> None:
     own, interface = host.record.cluster_address, host.record.cluster_interface
     host.must(f"ip route del local {own} dev {interface} table local 2>/dev/null; true")
 
 
-@fault("interface-in-bridge", "the cluster interface is a member of a bridge that is down")
+@fault(
+    "interface-in-bridge",
+    "the cluster interface is a member of a bridge that is down",
+    repair=by_hand("is a member of the bridge"),
+    log=LIKE_A_FIREWALL,
+)
 def interface_in_bridge(host: Host) -> None:
     host.must(
         "ip link show br-odd >/dev/null 2>&1 || ip link add br-odd type bridge; "
@@ -106,13 +175,23 @@ def interface_in_bridge(host: Host) -> None:
     )
 
 
-@fault("route-in-parts", "a part of what goes to the first peer leaves by the bridge of containers")
+@fault(
+    "route-in-parts",
+    "a part of what goes to the first peer leaves by the bridge of containers",
+    repair=by_hand("ip -4 route del"),
+    log=LIKE_A_FIREWALL,
+)
 def route_in_parts(host: Host) -> None:
     hops = f"nexthop dev {host.record.cluster_interface} nexthop dev docker0"
     host.must(f"ip link set dev docker0 up; ip route replace {_peer(host)} {hops}")
 
 
-@fault("marked-and-lost", "iptables marks what goes to peers, and a routing rule drops that mark")
+@fault(
+    "marked-and-lost",
+    "iptables marks what goes to peers, and a routing rule drops that mark",
+    repair=by_hand("fwmark 0x7"),
+    log=LIKE_A_FIREWALL,
+)
 def marked_and_lost(host: Host) -> None:
     mark = f"OUTPUT -d {host.lab.cluster} -p tcp -j MARK --set-mark 7"
     rule = "fwmark 7 blackhole priority 92"
@@ -122,13 +201,23 @@ def marked_and_lost(host: Host) -> None:
     )
 
 
-@fault("queue-short", "the queue of the cluster interface holds 1000 bytes: no large packet")
+@fault(
+    "queue-short",
+    "the queue of the cluster interface holds 1000 bytes: no large packet",
+    repair=by_hand("bfifo"),
+    log=LIKE_A_FIREWALL,
+)
 def queue_short(host: Host) -> None:
     words = ["root", "bfifo", "limit", "1000"]
     host.must(["tc", "qdisc", "replace", "dev", host.record.cluster_interface, *words])
 
 
-@fault("rule-for-some-users", "a routing rule sends what some users send to a bridge of containers")
+@fault(
+    "rule-for-some-users",
+    "a routing rule sends what some users send to a bridge of containers",
+    repair=by_hand("of some packets"),
+    log=LIKE_A_FIREWALL,
+)
 def rule_for_some_users(host: Host) -> None:
     rule = "uidrange 0-65535 lookup 77 priority 93"
     host.must(
@@ -137,7 +226,12 @@ def rule_for_some_users(host: Host) -> None:
     )
 
 
-@fault("route-with-small-window", "a route lets the first peer send 2000 bytes at a time")
+@fault(
+    "route-with-small-window",
+    "a route lets the first peer send 2000 bytes at a time",
+    repair=by_hand("window 2000"),
+    log=LIKE_A_FIREWALL,
+)
 def route_with_small_window(host: Host) -> None:
     host.must(
         [
@@ -156,6 +250,8 @@ def route_with_small_window(host: Host) -> None:
 @fault(
     "route-by-a-dead-router",
     "a part of what goes to the first peer goes to a router that is not there",
+    repair=by_hand("though they are on the same network"),
+    log=LIKE_A_FIREWALL,
 )
 def route_by_a_dead_router(host: Host) -> None:
     interface = host.record.cluster_interface
@@ -164,11 +260,21 @@ def route_by_a_dead_router(host: Host) -> None:
     host.must(f"ip route replace {_peer(host)} {hops}")
 
 
-@fault("loopback-down", "the loopback interface is down")
+@fault(
+    "loopback-down",
+    "the loopback interface is down",
+    repair=by_hand("lo is down"),
+    log=LIKE_A_FIREWALL,
+)
 def loopback_down(host: Host) -> None:
     host.must(["ip", "link", "set", "dev", "lo", "down"])
 
 
-@fault("loopback-lossy", "the queue of the loopback interface drops everything")
+@fault(
+    "loopback-lossy",
+    "the queue of the loopback interface drops everything",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
 def loopback_lossy(host: Host) -> None:
     host.must(["tc", "qdisc", "replace", "dev", "lo", "root", "blackhole"])

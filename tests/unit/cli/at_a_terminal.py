@@ -33,9 +33,8 @@ def main() -> None:
     while words not in text and time.monotonic() < end:
         if select.select([terminal], [], [], 0.2)[0]:
             text += os.read(terminal, 65536).decode()
-    time.sleep(
-        1.0
-    )  # a signal between the question and the read of its answer is seen with the answer
+    # Mostly the answer is waited for by then; a signal between the question and that comes to the same end.
+    time.sleep(0.3)
     kind, _, value = action.partition(":")
     if kind == "signal":
         os.kill(child, int(value))

@@ -18,7 +18,6 @@ import pytest
 from remedy.audit import Journal
 from remedy.cli import interrupt
 from remedy.cli.common import errors_shown
-from remedy.cli.interrupt import PATIENCE
 from remedy.errors import UsageError
 from remedy.plan import Plan, write_plan
 from tests.unit.build import record
@@ -45,7 +44,14 @@ def silent_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[str]:
+# The command with less patience, so that nobody has to wait for its end.
+QUICK = 0.3
+IMPATIENT = f"from remedy.cli import interrupt, main; interrupt.PATIENCE = {QUICK}; main.main()"
+
+
+def start(
+    *words: str | Path, ignoring: int | None = None, command: tuple[str, ...] = (str(COMMAND),)
+) -> subprocess.Popen[str]:
     def set_signals() -> None:
         # Below nohup, or in the background of a script, the tests themselves ignore some of them.
         for number in CODES:
@@ -54,7 +60,7 @@ def start(*words: str | Path, ignoring: int | None = None) -> subprocess.Popen[s
             signal.signal(ignoring, signal.SIG_IGN)
 
     return subprocess.Popen(
-        [str(COMMAND), *map(str, words)],
+        [*command, *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -163,10 +169,10 @@ def test_a_command_that_does_not_heed_a_signal_is_ended_by_the_next(
         f"import time\nfor _ in range({LONG}):\n    try:\n        open({str(begun)!r}, 'w').close()\n"
         "        time.sleep(1)\n    except BaseException:\n        pass\n"
     )
-    process = start("check", inventory)
+    process = start("check", inventory, command=(sys.executable, "-c", IMPATIENT))
     wait_for(begun.exists)
     process.send_signal(signal.SIGTERM)
-    time.sleep(PATIENCE + 0.5)
+    time.sleep(QUICK + 0.5)
     assert process.poll() is None
     process.send_signal(number)
     code, text = ended(process)

@@ -31,6 +31,7 @@ from remedy.plan import (
 from remedy.plan.registry import also
 from remedy.plan.splice import join
 from remedy.spec import SpecSection, load_spec
+from remedy.yaml_text import parse_yaml
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.example import EXAMPLE
 from tests.unit.deploys.fleets import NAMES, FleetCase, cases, fleet_of, host, with_absent
@@ -88,6 +89,10 @@ def test_its_section_of_the_spec_loads_with_defaults(remedy: Remedy[Any], tmp_pa
     assert section == remedy.settings()
     assert remedy.settings.model_validate(section.model_dump(mode="json")) == section
     assert remedy.settings.__doc__ != SpecSection.__doc__
+    for name in remedy.settings.model_fields:
+        assert parse_yaml(f"{name}: 0") == {name: 0}, (
+            f"{remedy.name}.{name}: YAML reads this word as true or false; give the setting another name"
+        )
 
 
 @by_name

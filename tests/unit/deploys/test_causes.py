@@ -38,8 +38,8 @@ def test_a_remedys_own_cause_leaves_nothing_out(cause: Cause) -> None:
     assert len(cause.silent.split()) >= 4
 
 
-def test_the_causes_of_remedies_by_the_names_that_reports_use() -> None:
-    assert {(cause.name, cause.group) for cause in OWN} == {
+def test_a_cause_of_a_remedy_keeps_the_name_that_reports_use() -> None:
+    assert {(cause.name, cause.group) for cause in OWN} >= {
         ("arp-flux", "Network path"),
         ("unit-keeps-from-peers", "Network path"),
         ("kernel-setting", "Network path"),

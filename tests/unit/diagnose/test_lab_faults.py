@@ -1,44 +1,44 @@
-"""Every fault of ``remedy lab break`` has a log in the corpus, or a reason why it has none."""
+"""What a fault of ``remedy lab break`` declares of its log is what the corpus holds."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
 
-from benchmarks.corpus.lab_faults import OF_FAULT, WITHOUT_A_LOG
 from remedy.lab.faults import catalogue
 
 CORPUS = Path(__file__).parents[2] / "diagnose" / "corpus"
-NAMES = {one.name for one in catalogue()}
 
 
-def labels() -> dict[str, str]:
+def rows() -> list[dict[str, str]]:
     with (CORPUS / "index.tsv").open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return {row["file"]: row["label"] for row in rows}
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def test_every_fault_is_accounted_for() -> None:
-    logs = {name.removeprefix("lab-") for name in labels() if name.startswith("lab-")}
-    missing = sorted(NAMES - logs - set(WITHOUT_A_LOG))
-    assert not missing, (
-        f"{', '.join(missing)}: no log in tests/diagnose/corpus; record one, or say in WITHOUT_A_LOG of "
-        "benchmarks/corpus/lab_faults.py why there is none"
-    )
-    assert logs | set(WITHOUT_A_LOG) == NAMES, "a log, or a reason, of a fault that is no more"
-    assert not logs & set(WITHOUT_A_LOG)
-    assert all(WITHOUT_A_LOG.values())
-
-
-def test_a_fault_that_stops_a_run_is_labelled_so() -> None:
-    told = labels()
-    stopping = {name for name in NAMES - set(WITHOUT_A_LOG) if told[f"lab-{name}"] != "healthy"}
-    assert stopping == set(OF_FAULT)
-    for name, (label, _) in OF_FAULT.items():
-        assert told[f"lab-{name}"] == label
+def test_a_fault_has_the_log_that_it_declares_or_none_and_a_reason() -> None:
+    recorded = {
+        row["file"].removeprefix("lab-"): (row["label"], row["secondary"])
+        for row in rows()
+        if row["file"].startswith("lab-")
+    }
+    declared, absent = {}, {}
+    for fault in catalogue():
+        assert fault.log is not None, fault.gaps
+        if fault.log.label:
+            declared[fault.name] = (fault.log.label, fault.log.secondary)
+        else:
+            absent[fault.name] = fault.log.absence
+    wrong = [
+        f"{name}: @fault(...) declares the log {declared.get(name)}, "
+        f"and tests/diagnose/corpus has {recorded.get(name)}"
+        for name in sorted(declared.keys() | recorded.keys())
+        if declared.get(name) != recorded.get(name)
+    ]
+    assert wrong == []
+    assert all(absent.values()), "no log, and no reason"
 
 
 def test_every_log_lies_beside_its_index() -> None:
-    assert labels()
-    for name in labels():
-        assert (CORPUS / name).exists(), name
+    assert rows()
+    for row in rows():
+        assert (CORPUS / row["file"]).exists(), row["file"]

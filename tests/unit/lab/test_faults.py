@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from remedy.errors import LabError
 from remedy.lab import faults, net
+from remedy.lab.fault import REPAIRED, LabFault, no_log
 from remedy.lab.faults import hosts_file
 from remedy.lab.host import FRESH_HOSTS, Host
 from remedy.lab.paths import LabPaths
@@ -56,6 +58,19 @@ def test_every_fault_has_a_name_a_text_and_one_function() -> None:
     assert [one.name for one in catalogue] == sorted({one.name for one in catalogue})
     assert all(one.text and "\n" not in one.text for one in catalogue)
     assert faults.REPLACED in {one.name for one in catalogue}
+
+
+def test_every_fault_says_how_a_repair_ends_and_what_a_log_shows() -> None:
+    assert [gap for entry in faults.catalogue() for gap in entry.gaps] == []
+
+
+def test_what_a_fault_does_not_say_is_asked_for_in_a_sentence() -> None:
+    bare = LabFault("odd", "something", lambda _: None)
+    assert [gap.partition("?")[0] for gap in bare.gaps] == [
+        "odd: how does `remedy apply` end under it",
+        "odd: what does the log of a job show of it",
+    ]
+    assert not replace(bare, repair=REPAIRED, log=no_log("nobody is at work")).gaps
 
 
 def test_an_unknown_fault_names_the_nearest() -> None:

@@ -23,9 +23,13 @@ def test_remedies_are_in_the_order_in_which_they_act() -> None:
 
 
 def test_the_files_that_remedies_read_are_known_without_importing_them() -> None:
-    read = tuple(dict.fromkeys(path for remedy in remedies() for path in remedy.reads))
+    read = {path for remedy in remedies() for path in remedy.reads}
     assert len(read) > 10
-    assert files_read() == read, "write into remedy/plan/reads.txt, a line each: " + " ".join(read)
+    known = files_read()
+    missing, extra = sorted(read - set(known)), sorted(set(known) - read)
+    assert not missing, f"write into remedy/plan/reads.txt, a line each: {' '.join(missing)}"
+    assert not extra, f"no remedy reads, take out of remedy/plan/reads.txt: {' '.join(extra)}"
+    assert len(set(known)) == len(known)
 
 
 def test_what_a_remedy_of_others_reads_is_read_too() -> None:

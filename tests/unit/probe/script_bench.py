@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,20 @@ def run(
     assert done.stderr == ""
     assert done.stdout.isascii()
     return parse_probe("here", done.stdout, request), done.stdout
+
+
+def run_each(
+    request: ProbeRequest, shells: Iterable[str], *, text: str = "", **environment: str
+) -> dict[str, HostState]:
+    """Run the probe in each of the shells that are here, side by side: for a probe that waits."""
+    here = [shell for shell in shells if shutil.which(shell)]
+    assert here
+
+    def state(shell: str) -> HostState:
+        return run(request, shell, text=text, **environment)[0]
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(here, pool.map(state, here), strict=True))
 
 
 def tool(folder: Path, name: str, text: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from remedy.probe import File, HostState, ProbeRequest, render_probe
 from remedy.probe.frames import read_sections
 from remedy.values import Unknown
-from tests.unit.probe.script_bench import run, tool, with_driver
+from tests.unit.probe.script_bench import run, run_each, tool, with_driver
 from tests.unit.probe_data import SHELLS
 
 pytestmark = pytest.mark.skipif(
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.skipif(
 
 # Longer than ``run`` waits: a probe that waits for it fails the test.
 HANG = "#!/bin/sh\nexec sleep 600\n"
+# Whoever waits for a deadline does it in these at once.
+WAITING = ("dash", "bash", "busybox")
 
 
 def content(found: HostState, path: Path) -> bytes:
@@ -221,18 +223,18 @@ def test_the_arguments_of_one_process_are_never_those_of_another(shell: str) -> 
     assert "forged" not in "".join(arguments.get(1) or ())
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_tool_that_hangs_costs_only_itself(tmp_path: Path, shell: str) -> None:
+def test_a_tool_that_hangs_costs_only_itself(tmp_path: Path) -> None:
     path = tool(tmp_path / "bin", "nvidia-smi", HANG)
     path = tool(tmp_path / "bin", "ss", HANG)
     request = ProbeRequest(tool_seconds=1)
-    found, _ = run(request, shell, text=with_driver(request, tmp_path), PATH=path)
-    assert found.complete
-    assert not isinstance(found.gpus, Unknown)
-    assert isinstance(found.gpus.devices, Unknown)
-    assert isinstance(found.gpus.processes, Unknown)
-    assert isinstance(found.listeners, Unknown)
-    assert not isinstance(found.identity, Unknown)
+    states = run_each(request, WAITING, text=with_driver(request, tmp_path), PATH=path)
+    for shell, found in states.items():
+        assert found.complete, shell
+        assert not isinstance(found.gpus, Unknown), shell
+        assert isinstance(found.gpus.devices, Unknown), shell
+        assert isinstance(found.gpus.processes, Unknown), shell
+        assert isinstance(found.listeners, Unknown), shell
+        assert not isinstance(found.identity, Unknown), shell
 
 
 def test_the_whole_probe_has_a_deadline(tmp_path: Path) -> None:
@@ -324,15 +326,16 @@ def test_a_host_without_getent_is_unknown_and_says_so() -> None:
     assert "getent is not installed" in found.names.reason
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_what_a_tool_has_started_ends_with_it(tmp_path: Path, shell: str) -> None:
+def test_what_a_tool_has_started_ends_with_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     deep = f"#!/bin/sh\necho $$ >>{pids}\nsh -c 'echo $$ >>{pids}; sleep 600; :'\n:\n"
-    found, _ = run(ProbeRequest(tool_seconds=1), shell, PATH=tool(tmp_path / "bin", "ss", deep))
-    assert found.complete
-    assert isinstance(found.listeners, Unknown)
+    path = tool(tmp_path / "bin", "ss", deep)
+    states = run_each(ProbeRequest(tool_seconds=1), WAITING, PATH=path)
+    for shell, found in states.items():
+        assert found.complete, shell
+        assert isinstance(found.listeners, Unknown), shell
     started = [int(pid) for pid in pids.read_text().split()]
-    assert len(started) == 2
+    assert len(started) == 2 * len(states)
     # What has ended and was not yet waited for, a zombie, has no command line.
     assert not [pid for pid in started if _bytes(Path(f"/proc/{pid}/cmdline"))]
 

@@ -114,4 +114,10 @@ def test_a_cause_is_told_with_the_texts_that_speak_for_it() -> None:
 def test_each_remedy_is_in_the_table_of_the_next_boot() -> None:
     page = (ROOT / "docs" / "next-boot.md").read_text(encoding="utf-8")
     named = re.findall(r"`([a-z_0-9]+)`", "\n".join(re.findall(r"(?m)^\| (`.*?) \|", page)))
-    assert sorted(named) == sorted(remedy.name for remedy in remedies())
+    names = {remedy.name for remedy in remedies()}
+    assert len(named) == len(set(named))
+    assert not names - set(named), (
+        f"docs/next-boot.md: a row of the table for {', '.join(sorted(names - set(named)))} "
+        "says what is right at the next boot, and why"
+    )
+    assert not set(named) - names, "docs/next-boot.md has rows of remedies that are no more"

@@ -63,14 +63,8 @@ class Heard:
         return ways
 
 
-def hear(
-    folder: Path,
-    routes: Mapping[str, str],
-    gateways: Iterable[str],
-    requests: Iterable[TreeRequest],
-    setup: float = 30,
-) -> Heard:
-    """Have a relay carry requests out, and return what it told until all were over.
+class Relay:
+    """A relay that carries requests out.
 
     Args:
         folder: of the fake ssh.
@@ -79,41 +73,65 @@ def hear(
         requests: what is asked.
         setup: seconds for a gateway to be ready.
     """
-    names = list(gateways)
-    lines = [f"{ROOT}: {','.join(names)}", *(f"{a}: {b}" for a, b in routes.items())]
-    doors = {name: (name,) for name in names}
-    topology = "\n".join(["[routes]", *lines, ""])
-    environment = {
-        **fake_ssh.install(folder),
-        "PYTHONPATH": str(Path(remedy.__file__).parents[1]),
-    }
-    # A pipe of its own: where sockets give way to each other, those of subprocess do, too.
-    source, sink = os.pipe()
-    relay = subprocess.Popen(
-        [sys.executable, "-m", "remedy.transport.gateways.relay"],
-        stdin=subprocess.PIPE,
-        stdout=sink,
-        env=environment,
-    )
-    os.close(sink)
-    assert relay.stdin is not None
-    settings = TreeSettings(topology, ROOT, doors, python=sys.executable, setup=setup)
-    asked = list(requests)
-    relay.stdin.write(pack_settings(settings) + b"".join(map(pack_request, asked)))
-    relay.stdin.flush()
-    heard, reader = Heard(), EventReader()
-    open_ = {request.id for request in asked}
-    while open_:
-        chunk = os.read(source, 1 << 16)
-        assert chunk, "the relay ended"
-        for event in reader.feed(chunk):
-            heard.events.append(event)
-            if event.kind == "over":
-                open_.discard(event.request)
-    relay.stdin.close()
-    os.close(source)
-    assert relay.wait(30) == 0
-    return heard
+
+    def __init__(
+        self,
+        folder: Path,
+        routes: Mapping[str, str],
+        gateways: Iterable[str],
+        requests: Iterable[TreeRequest],
+        setup: float = 30,
+    ) -> None:
+        names = list(gateways)
+        lines = [f"{ROOT}: {','.join(names)}", *(f"{a}: {b}" for a, b in routes.items())]
+        doors = {name: (name,) for name in names}
+        topology = "\n".join(["[routes]", *lines, ""])
+        environment = {
+            **fake_ssh.install(folder),
+            "PYTHONPATH": str(Path(remedy.__file__).parents[1]),
+        }
+        # A pipe of its own: where sockets give way to each other, those of subprocess do, too.
+        self._source, sink = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "remedy.transport.gateways.relay"],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            env=environment,
+        )
+        os.close(sink)
+        settings = TreeSettings(topology, ROOT, doors, python=sys.executable, setup=setup)
+        asked = list(requests)
+        self._open = {request.id for request in asked}
+        assert self._process.stdin is not None
+        self._process.stdin.write(pack_settings(settings) + b"".join(map(pack_request, asked)))
+        self._process.stdin.flush()
+
+    def hear(self) -> Heard:
+        """Return what it told until all requests were over."""
+        heard, reader = Heard(), EventReader()
+        while self._open:
+            chunk = os.read(self._source, 1 << 16)
+            assert chunk, "the relay ended"
+            for event in reader.feed(chunk):
+                heard.events.append(event)
+                if event.kind == "over":
+                    self._open.discard(event.request)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        os.close(self._source)
+        assert self._process.wait(30) == 0
+        return heard
+
+
+def hear(
+    folder: Path,
+    routes: Mapping[str, str],
+    gateways: Iterable[str],
+    requests: Iterable[TreeRequest],
+    setup: float = 30,
+) -> Heard:
+    """Have a relay carry requests out, and return what it told until all were over."""
+    return Relay(folder, routes, gateways, requests, setup).hear()
 
 
 def request(number: int, hosts: Iterable[str], text: str, *, grooming: float = 0.25) -> TreeRequest:

@@ -35,7 +35,7 @@ from remedy.transport import Root, Script
 from remedy.transport.connections import Transport
 from remedy.transport.gateways import tree
 from remedy.transport.reader import load_inventory
-tree.PATIENCE = tree.KILL_AFTER = 0
+tree.PATIENCE, tree.KILL_AFTER = -3, 0
 folder = Path(sys.argv[0] if False else os.environ["FOLDER"])
 seconds = dict.fromkeys(("name", "connect", "key_exchange", "login", "channel", "command"), 1)
 gateways = json.loads(os.environ["GATEWAYS"])
@@ -48,8 +48,11 @@ transport = Transport(
     spec=spec,
     listener=lambda event: events.append((event.host, event.stage, event.detail)),
 )
+# What is waited for in vain is waited for a few seconds; what runs here has time on a busy machine.
+short = json.loads(os.environ["SHORT"])
 scripts = {
-    name: Script(text, 12, Root.REQUIRED) for name, text in json.loads(os.environ["SCRIPTS"]).items()
+    name: Script(text, 1 if name in short else 30, Root.REQUIRED)
+    for name, text in json.loads(os.environ["SCRIPTS"]).items()
 }
 class Written(Mapping):
     def __getitem__(self, name):
@@ -79,12 +82,20 @@ def run(
     gateways: dict[str, str],
     scripts: dict[str, str],
     *,
+    short: tuple[str, ...] = (),
     written: bool = False,
     **spec: Any,
 ) -> dict[str, Any]:
-    """Run scripts in a process; ``hosts`` has the user of each.
+    """Run scripts in a process.
 
-    Each script is the value of a dictionary, or ``written`` when it is looked up.
+    Args:
+        folder: of the fake ssh.
+        hosts: the user of each.
+        gateways: to hosts.
+        scripts: by host.
+        short: the hosts whose script has a deadline of a second.
+        written: whether each script is written only when it is looked up.
+        spec: what else the section has.
     """
     environment = fake_ssh.install(folder)
     for name, text in (("sudo", _SUDO), ("id", "#!/bin/sh\necho 1000\n")):
@@ -97,6 +108,7 @@ def run(
         "FOLDER": str(folder),
         "GATEWAYS": json.dumps(gateways),
         "SCRIPTS": json.dumps(scripts),
+        "SHORT": json.dumps(short),
         "SPEC": json.dumps(spec),
         **({"WRITTEN": "1"} if written else {}),
     }
@@ -159,7 +171,7 @@ def test_what_keeps_a_host_from_its_script_is_said_with_the_gateway(tmp_path: Pa
         "old": "too-old",
     }
     fake_ssh.put(tmp_path, "gone", "exit 255")
-    answer = run(tmp_path, hosts, gateways, scripts)
+    answer = run(tmp_path, hosts, gateways, scripts, short=("stalled",))
     said = {name: output[3:] for name, output in answer["outputs"].items()}
     assert (said["fine"], said["moved"]) == ([None, ""], [None, ""])
     expected = {

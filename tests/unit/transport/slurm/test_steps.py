@@ -61,7 +61,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("PATH", f"{made.bin}:{os.environ['PATH']}")
     monkeypatch.setenv("CALLS", str(made.calls))
     monkeypatch.setenv("TMPDIR", str(made.temporary))
-    monkeypatch.setattr(steps, "ENDING_SECONDS", (1.0, 1.0, 1.0))
+    monkeypatch.setattr(steps, "ENDING_SECONDS", (0.3, 0.5, 1.0))
     return made
 
 
