@@ -324,11 +324,17 @@ def test_a_host_without_getent_is_unknown_and_says_so() -> None:
     assert "getent is not installed" in found.names.reason
 
 
+@pytest.mark.parametrize("kernel", ["lists children", "lists none"])
 @pytest.mark.parametrize("shell", SHELLS)
-def test_what_a_tool_has_started_ends_with_it(tmp_path: Path, shell: str) -> None:
+def test_what_a_tool_has_started_ends_with_it(tmp_path: Path, shell: str, kernel: str) -> None:
     pids = tmp_path / "pids"
     deep = f"#!/bin/sh\necho $$ >>{pids}\nsh -c 'echo $$ >>{pids}; sleep 600; :'\n:\n"
-    found, _ = run(ProbeRequest(tool_seconds=1), shell, PATH=tool(tmp_path / "bin", "ss", deep))
+    request = ProbeRequest(tool_seconds=1)
+    text = render_probe(request)
+    assert "/children" in text
+    if kernel == "lists none":
+        text = text.replace("/children", "/none")
+    found, _ = run(request, shell, text=text, PATH=tool(tmp_path / "bin", "ss", deep))
     assert found.complete
     assert isinstance(found.listeners, Unknown)
     started = [int(pid) for pid in pids.read_text().split()]
