@@ -64,7 +64,6 @@ class Listener(NamedTuple):
 
     address: str
     port: int
-    uid: int
     holders: tuple[int, ...]
 
 
@@ -101,7 +100,7 @@ def parse_processes(sections: Sections, clock: Fact[Clock]) -> tuple[Process, ..
 
 
 def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Listener, ...]:
-    """Read section ``listeners``: ``ss -H -ltnpe``, or a table of sockets and who has them open.
+    """Read section ``listeners``: ``ss -H -ltnp``, or a table of sockets and who has them open.
 
     Args:
         sections: the probe's.
@@ -113,10 +112,11 @@ def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Liste
     pid = 0
     for line in sections.text("listeners").splitlines():
         if row := _socket(line) or _raw_socket(line):
-            rows.append(row)
-            for name, user in _USER.findall(line):
-                if names.get(int(user)) == name:
-                    holders.setdefault(row[1], set()).add(int(user))
+            listener, socket = row
+            known = {
+                int(user) for name, user in _USER.findall(line) if names.get(int(user)) == name
+            }
+            rows.append((listener._replace(holders=tuple(known)), socket))
         elif match := _HOLDER.fullmatch(line):
             holders.setdefault(match[2], set()).add(int(match[1]))
         elif match := _FOLDER.fullmatch(line):  # of ls
@@ -129,7 +129,7 @@ def parse_listeners(sections: Sections, names: Mapping[int, str]) -> tuple[Liste
             address="*"
             if listener.address == ANY and listener.port not in ipv4
             else listener.address.strip("[]"),
-            holders=tuple(sorted(holders.get(socket, ()))),
+            holders=tuple(sorted({*listener.holders, *holders.get(socket, ())})),
         )
         for listener, socket in rows
     )
@@ -141,10 +141,8 @@ def _socket(line: str) -> tuple[Listener, str] | None:
     if len(words) < 5 or words[0] != "LISTEN":
         return None
     address, _, port = words[3].rpartition(":")
-    owner = re.search(r" uid:(\d+) ", f"{line} ")
     inode = re.search(r" ino:(\d+) ", f"{line} ")
-    uid = int(owner[1]) if owner else 0
-    return Listener(address, int(port), uid, ()), f"socket:[{inode[1] if inode else ''}]"
+    return Listener(address, int(port), ()), f"socket:[{inode[1] if inode else ''}]"
 
 
 def _raw_socket(line: str) -> tuple[Listener, str] | None:
@@ -155,7 +153,7 @@ def _raw_socket(line: str) -> tuple[Listener, str] | None:
     if len(words) < 10 or words[3] != "0A":
         return None
     address, _, port = words[1].partition(":")
-    return Listener(_address(address), int(port, 16), int(words[7]), ()), f"socket:[{words[9]}]"
+    return Listener(_address(address), int(port, 16), ()), f"socket:[{words[9]}]"
 
 
 def _address(digits: str) -> str:

@@ -20,7 +20,7 @@ export LC_ALL
 # A connection that breaks after the start must not end the script between two writes.
 trap '' HUP PIPE
 DIR=$ROOT/runs/$RUN
-SAID=$DIR/said
+SAID=$DIR/.said # not among what settle flushes
 ENDED=
 nl='
 '

@@ -63,5 +63,5 @@ file_do() { # id path real before after mode
     fi
     [ "$OWNER" = 0 ] || return 0 # that is on the disk
     folder=${3%/*}
-    FOLDERS=$FOLDERS${folder:-/}$nl
+    case $nl$FOLDERS in *"$nl${folder:-/}$nl"*) ;; *) FOLDERS=$FOLDERS${folder:-/}$nl ;; esac
 }

@@ -60,7 +60,8 @@ judge() {
 }
 
 # The one watchdog: a timeout(1) around each tool would cost a quarter of what the whole probe costs. Every second
-# it looks for what the probe ($1) has started and is too old. What has the probe's own command line is the probe.
+# it looks for what the probe ($1) has started and is too old, generation by generation: a shell reads byte by byte,
+# so looking at all processes of a host costs more than many a tool. What has the probe's own command line is the probe.
 watchdog() {
     trap 'kill "$nap"; exit' TERM
     probe=$1
@@ -72,27 +73,45 @@ watchdog() {
         nap=$! seconds=1 own=
         wait "$nap"
         uptime
-        family=" $probe " late=' ' more=1
-        while [ "$more" ]; do
-            more=
-            for stat in /proc/[0-9]*/stat; do look_at_process; done
+        family=" $probe " late=' ' generation=$probe
+        while [ "$generation" ]; do
+            set -- $generation
+            generation=
+            look_at_children "$@"
         done
         # All at once: what a process has started is no longer found when that has ended.
         [ "$late" = ' ' ] || kill -KILL $late
     done
 }
 
-# A child of the family, found in $stat (proc_pid_stat(5)), joins it, and is late when its time is over or its
-# parent is late. A name that holds a newline leaves a line without the mark, which is passed over.
+# The children of processes, by the kernel's lists (proc_tid_children(5)), which not every kernel has.
+look_at_children() {
+    if [ ! -e "/proc/$probe/task/$probe/children" ]; then
+        for stat in /proc/[0-9]*/stat; do
+            pid=${stat#/proc/} pid=${pid%/stat}
+            look_at_process
+        done
+        return
+    fi
+    for parent; do
+        for list in "/proc/$parent/task"/[0-9]*/children; do
+            children=
+            IFS= read -r children <"$list"
+            for pid in $children; do look_at_process; done
+        done
+    done
+}
+
+# A child of the family, $pid (proc_pid_stat(5)), joins it, and is late when its time is over or its parent is late.
+# A name that holds a newline leaves a line without the mark, which is passed over.
 look_at_process() {
-    pid=${stat#/proc/} pid=${pid%/stat}
     case $family in *" $pid "*) return ;; esac
-    IFS= read -r line <"$stat" || return
+    IFS= read -r line <"/proc/$pid/stat" || return
     case $line in *') '*) ;; *) return ;; esac
     name=${line#*\(} name=${name%\)*}
     set -- ${line##*) }
     case $family in *" $2 "*) ;; *) return ;; esac
-    family="$family$pid " more=1
+    family="$family$pid " generation="$generation $pid"
     limit=$tool_limit
     case $name in
         getent) limit=2 ;;

@@ -122,8 +122,9 @@ listeners() {
     set -- $folders
     unset IFS
     if has ss && kernel_has tcp_diag; then
-        # Of few processes ss finds the holders itself, of many find is quicker.
-        [ $# -gt 64 ] || { limited ss -H -ltnpe; return; }
+        # Of few processes ss finds the holders itself, of many find is quicker. For -e, which tells inodes, ss reads
+        # all folders of all control groups, which costs more than all else that it does.
+        [ $# -gt 64 ] || { limited ss -H -ltnp; return; }
         sockets=$(ss -H -ltne 2>/dev/null </dev/null)
         judge $?
         [ "$status" = ok ] || return

@@ -62,7 +62,13 @@ def test_a_run_starts_few_programs(bench: Bench, log: Path) -> None:
 def test_a_file_more_is_no_flush_more(bench: Bench, log: Path) -> None:
     usual(bench, files=9)
     assert set(statuses(bench.apply())) == {"done"}
-    assert programs(log)["sync"] == 2
+    flushes = [
+        line.split()[2:] for line in log.read_text().splitlines() if line.startswith("sync ")
+    ]
+    assert len(flushes) == 2
+    for paths in flushes:
+        assert len(paths) == len(set(paths))
+        assert not any(path.endswith("said") for path in paths)
 
 
 def test_what_is_put_in_place_and_what_was_there_are_on_the_disk_before_the_first_rename(

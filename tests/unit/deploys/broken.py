@@ -70,7 +70,7 @@ def a_torchrun_without_anybody(state: HostState) -> HostState:
         arguments=("torchrun", "train.py"), outputs=(NO_READER, NO_READER),
     )  # fmt: skip
     kept = tuple(process for process in state.processes if process.pid != orphan.pid)
-    listener = Listener("*", 29500, 0, (orphan.pid,))
+    listener = Listener("*", 29500, (orphan.pid,))
     return state.model_copy(
         update={"processes": (*kept, orphan), "listeners": (*state.listeners, listener)}
     )

@@ -43,7 +43,7 @@ def host(*processes: Process, port: int = 29500, gpu: int = 0, holder: int = 89)
     return host_state("gpu01", "10.0.0.1").model_copy(
         update={
             "processes": (INIT, SSHD, *processes),
-            "listeners": (Listener("*", 22, 0, (41,)), Listener("*", port, 0, (holder,))),
+            "listeners": (Listener("*", 22, (41,)), Listener("*", port, (holder,))),
             "gpus": record(
                 Gpus, devices=(), processes=(GpuProcess(gpu, "GPU-1", 512),) if gpu else (), acs={}
             ),

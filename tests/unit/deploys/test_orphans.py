@@ -163,9 +163,9 @@ def test_a_tree_is_named_by_what_all_of_it_holds() -> None:
     child = process(91, 90, uid=0, cgroup=LOGIN)
     state = host(ORPHAN, WORKER, child, gpu=91)
     listeners = (
-        Listener("*", 29500, 0, (90,)),
-        Listener("*", 29400, 0, (91,)),
-        Listener("*", 22, 0, (41,)),
+        Listener("*", 29500, (90,)),
+        Listener("*", 29400, (91,)),
+        Listener("*", 22, (41,)),
     )
     state = state.model_copy(update={"listeners": listeners})
     (finding,) = plan_of(state).findings
@@ -183,7 +183,7 @@ def test_a_tree_is_named_by_what_all_of_it_holds() -> None:
 def test_one_process_is_one_and_two_trees_are_ended_by_one_step() -> None:
     other = ORPHAN._replace(pid=95, group=95, session=95, started_ticks=9500)
     state = host(ORPHAN, other)
-    listeners = (Listener("*", 29500, 0, (89,)), Listener("*", 29400, 0, (95,)))
+    listeners = (Listener("*", 29500, (89,)), Listener("*", 29400, (95,)))
     both = plan_of(state.model_copy(update={"listeners": listeners}), END)
     (change,) = both.changes
     assert isinstance(change.action, CommandAction)

@@ -207,7 +207,16 @@ SS = "LISTEN 0 128 [::1]:29500 [::]:* uid:1000 ino:5 sk:1 <->\n"
 def test_who_listens_is_known_by_the_socket(lines: str, holders: tuple[int, ...]) -> None:
     text = SS.replace("uid", f"{lines} uid") if lines.startswith("users") else SS + lines
     (listener,) = known(parse(replaced(recorded("lab-busy"), "listeners", text)).listeners)
-    assert listener == ("::1", 29500, 1000, holders)
+    assert listener == ("::1", 29500, holders)
+
+
+def test_who_listens_is_known_where_ss_was_not_asked_for_inodes() -> None:
+    text = (
+        'LISTEN 0 128 0.0.0.0:22 0.0.0.0:* users:(("systemd",pid=1,fd=3))\n'
+        "LISTEN 0 128 0.0.0.0:23 0.0.0.0:*\n"
+    )
+    found = known(parse(replaced(recorded("lab-busy"), "listeners", text)).listeners)
+    assert [(one.port, one.holders) for one in found] == [(22, (1,)), (23, ())]
 
 
 ANY6 = "0" * 32
@@ -227,12 +236,12 @@ def test_listeners_of_the_kernels_table() -> None:
     )
     found = known(parse(replaced(recorded("lab-idle"), "listeners", lines)).listeners)
     assert found == (
-        ("127.0.0.1", 29500, 1000, ()),
-        ("0.0.0.0", 23, 0, ()),  # noqa: S104
-        ("*", 22, 0, (4,)),
-        ("::", 23, 0, ()),
-        ("2001:db8::1", 24, 0, ()),
-        ("127.0.0.1", 25, 0, ()),
+        ("127.0.0.1", 29500, ()),
+        ("0.0.0.0", 23, ()),  # noqa: S104
+        ("*", 22, (4,)),
+        ("::", 23, ()),
+        ("2001:db8::1", 24, ()),
+        ("127.0.0.1", 25, ()),
     )
 
 

@@ -326,11 +326,17 @@ def test_a_host_without_getent_is_unknown_and_says_so() -> None:
     assert "getent is not installed" in found.names.reason
 
 
-def test_what_a_tool_has_started_ends_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel", ["lists children", "lists none"])
+def test_what_a_tool_has_started_ends_with_it(tmp_path: Path, kernel: str) -> None:
     pids = tmp_path / "pids"
     deep = f"#!/bin/sh\necho $$ >>{pids}\nsh -c 'echo $$ >>{pids}; sleep 600; :'\n:\n"
     path = tool(tmp_path / "bin", "ss", deep)
-    states = run_each(ProbeRequest(tool_seconds=1), WAITING, PATH=path)
+    request = ProbeRequest(tool_seconds=1)
+    text = render_probe(request)
+    assert "/children" in text
+    if kernel == "lists none":
+        text = text.replace("/children", "/none")
+    states = run_each(request, WAITING, text=text, PATH=path)
     for shell, found in states.items():
         assert found.complete, shell
         assert isinstance(found.listeners, Unknown), shell

@@ -137,7 +137,7 @@ def test_a_machine_in_two_groups_is_seen_though_no_group_has_it_twice() -> None:
 
 
 def test_the_rendezvous_port_is_looked_at_where_each_group_meets() -> None:
-    held = states(gpu04={"listeners": (Listener("*", 29500, 0, ()),)})
+    held = states(gpu04={"listeners": (Listener("*", 29500, ()),)})
     verdict = go(Paper(), sight(held, groups=RACKS), divide="rack*", port=29500)
     assert "the rendezvous port 29500 on gpu04 is held" in verdict.reason
     assert go(Paper(), sight(held, groups=RACKS), port=29500).passed
