@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,12 +77,16 @@ def test_the_pair_is_found_among_what_is_not_proven(
         results = [simulated.run(Test(question.hosts, question.purpose)) for question in asked]
         for result in results:
             evidence.add(result)
+        replies = [Reply(result.passed, result) for result in results]
+        ended = False
         try:
-            asked = steps.send([Reply(result.passed, result) for result in results])
+            asked = steps.send(replies)
         except StopIteration as end:
-            assert end.value == [broken]
-            return
-    raise AssertionError("no end")
+            found, ended = end.value, True
+        if ended:
+            break
+    assert ended
+    assert found == [broken]
 
 
 def test_two_pairs_in_halves_that_both_fail_are_hunts_of_their_own() -> None:
@@ -90,11 +95,10 @@ def test_two_pairs_in_halves_that_both_fail_are_hunts_of_their_own() -> None:
     asked = next(steps)
     assert [len(question.hosts) for question in asked] == [20, 20]
     failed = [TestResult(Test(question.hosts, "cross"), False) for question in asked]
-    try:
+    with pytest.raises(StopIteration) as end:
         steps.send([Reply(False, result) for result in failed])
-    except StopIteration as end:
-        assert len(end.value) == 2
-        assert not any(isinstance(one, Fault) for one in end.value)
+    assert len(end.value.value) == 2
+    assert not any(isinstance(one, Fault) for one in end.value.value)
 
 
 def test_nothing_is_asked_of_a_group_that_is_proven() -> None:
