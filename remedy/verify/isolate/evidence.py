@@ -9,7 +9,7 @@ from remedy.verify.isolate.model import Fault, TestResult
 
 # Where the largest part is no more than a quarter of all, two halves are tested: one that fails tells more.
 QUARTER = 4
-# Where it is so much of all already, little is left to prove, and that can wait while hunts go on.
+# Where it is so much of all already, little is left to prove, and that can wait while hosts are sought.
 MOSTLY = 0.8
 
 
@@ -45,10 +45,14 @@ class Evidence:
         number = self.place[host]
         return self.fine[number] != 1 << number
 
+    def left(self, hosts: Collection[str]) -> int:
+        """Count the pairs among these hosts that were never in a group that worked."""
+        mask = self.mask(hosts)
+        return sum((mask & ~self.fine[self.place[host]]).bit_count() for host in hosts) // 2
+
     def proven(self, hosts: Collection[str]) -> bool:
         """Say whether every two of these hosts were once in a group that worked."""
-        mask = self.mask(hosts)
-        return all(mask & ~self.fine[self.place[host]] == 0 for host in hosts)
+        return not self.left(hosts)
 
     def unseen(self, host: str) -> int:
         """Count the hosts with which one has not been seen to work yet."""
@@ -108,8 +112,32 @@ class Evidence:
             remaining = [host for host in remaining if host not in set(part)]
         return parts
 
+    def clusters(self, among: Collection[str]) -> list[tuple[str, ...]]:
+        """Gather the hosts that are linked by pairs which are not proven yet; others are in none of these."""
+        remaining = self.mask(among)
+        clusters = []
+        for host in among:
+            if not remaining >> self.place[host] & 1:
+                continue
+            members = found = 1 << self.place[host]
+            remaining &= ~members
+            while found:
+                number = found.bit_length() - 1
+                more = remaining & ~self.fine[number]
+                found = (found & ~(1 << number)) | more
+                members |= more
+                remaining &= ~more
+            if members.bit_count() > 1:
+                clusters.append(tuple(h for h in among if members >> self.place[h] & 1))
+        return clusters
+
     def meanwhile(
-        self, among: Sequence[str], apart: Collection[frozenset[str]], *, several: bool
+        self,
+        among: Sequence[str],
+        apart: Collection[frozenset[str]],
+        *,
+        several: bool,
+        paired: bool,
     ) -> list[list[str]]:
         """Form groups of hosts that nobody is after while hunts go on.
 
@@ -117,18 +145,19 @@ class Evidence:
             among: the hosts. Good ones are tested apart from others, so that what fails is a host or a pair.
             apart: pairs that must not meet.
             several: whether several hunts go on.
+            paired: whether a pair was sought: the next one is to show early.
         """
         good = self.unproven([host for host in among if self.good(host)], apart)
         if several:
-            good = [part for group in good for part in self._portioned(group)]
+            good = [part for group in good for part in self._portioned(group, paired)]
         return [*good, *self.unproven([host for host in among if not self.good(host)], apart)]
 
-    def _portioned(self, among: Sequence[str]) -> list[list[str]]:
+    def _portioned(self, among: Sequence[str], paired: bool) -> list[list[str]]:
         """How good hosts are tested while several hunts go on: in halves, together, or not yet."""
         parts = self.parts(among)
         largest = len(parts[0])
         if QUARTER * largest > len(among):
-            return [list(among)] if largest < MOSTLY * len(among) else []
+            return [list(among)] if paired or largest < MOSTLY * len(among) else []
         middle = len(parts) // 2
         return [
             [host for part in half for host in part] for half in (parts[:middle], parts[middle:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 
+from remedy.verify.isolate.evidence import Evidence
 from remedy.verify.isolate.model import Fault, Purpose, TestResult
 
 # Tests of a round that all hunts share, so that one which is alone takes wide steps, and many take small ones.
@@ -64,11 +65,13 @@ class Span:
         hosts: the hosts that the hunt is still after; all others of its group are free for other tests.
         width: tests that it should not exceed in a round.
         joined: whether hosts that nobody is after join its tests: only where a single fault shows.
+        evidence: of what is proven: where a hunt is not alone, pairs are sought among what is not.
     """
 
     hosts: frozenset[str] = field(default_factory=frozenset)
     width: int = 1
     joined: bool = False
+    evidence: Evidence | None = None
 
     @property
     def alone(self) -> bool:

@@ -28,6 +28,7 @@ from itertools import chain
 
 from remedy.verify.isolate.hunt import Question, Reply, Span, fault_between
 from remedy.verify.isolate.model import TestResult
+from remedy.verify.isolate.scattered import scattered
 from remedy.verify.isolate.steps import End, SideBySide
 
 # Tests of one hunt in a round; twice as many where each is of two hosts, since these end the hunt.
@@ -126,6 +127,8 @@ def between(parts: Sequence[Sequence[str]], span: Span, *, whole: bool = False) 
     span.hosts = frozenset(chain.from_iterable(known))
     if len(known) < 2:
         return []
+    if span.evidence is not None and not span.joined:
+        return (yield from scattered(_union(known), span.evidence, span))
     middle = len(known) // 2
     sides = (known[:middle], known[middle:])
     asked = [side for side in sides if len(side) > 1]

@@ -5,7 +5,8 @@
 3. Otherwise both halves of the rest. If one fails, a hunt goes on in it alone, with wide steps. If both do
    there are several faults: all is screened in groups, and a hunt starts in each that fails (``narrow``).
 4. Where each host of a group that fails is good, what is broken is a pair: it is sought by halving both of its
-   sides at once, and in several places at the same time (``pairs``).
+   sides at once, and in several places at the same time (``pairs``); where more is broken, among the pairs of
+   the group that nothing has proven yet (``scattered``).
 5. What nobody is after any more is tested together, also while hunts go on: a second broken pair shows early.
    Where a single fault shows it joins the tests of the one hunt instead (``company``).
    So until every two hosts that are not accused were once in a group that worked. Only then is nothing left.
@@ -40,6 +41,7 @@ from remedy.verify.isolate.model import Fault, Test, TestResult
 from remedy.verify.isolate.narrow import hunt
 from remedy.verify.isolate.pairs import between
 from remedy.verify.isolate.review import again_broken, failed_with, review, settled
+from remedy.verify.isolate.scattered import scattered
 from remedy.verify.isolate.steps import Active, Begin, End, going_on, in_turn, portions
 
 # A fleet that fails is tested in so many parts first, at once.
@@ -58,7 +60,7 @@ ROUNDS = 300
 # Rounds of pairs that are tried where no two hosts were seen to work together.
 SEEKING = 4
 # Good hosts that are kept out of a test of the rest for each hunt, which may need them as partners.
-RESERVE = 2
+RESERVE = 1
 
 
 class Isolation:
@@ -89,10 +91,11 @@ class Isolation:
         self._screened = False
         self._width = WIDE
         self._several = False
+        self._paired = False
         self._sought = 0
         self._vain = 0
         self._anew = 0
-        self._hunted: set[tuple[str, ...]] = set()
+        self._hunted: dict[tuple[str, ...], int] = {}
         self._rechecked: set[Fault] = set()
 
     @property
@@ -191,7 +194,7 @@ class Isolation:
         fresh = [
             hosts
             for hosts in unexplained
-            if hosts not in self._hunted and not self._evidence.proven(hosts)
+            if (left := self._evidence.left(hosts)) and left < self._hunted.get(hosts, left + 1)
         ]
         if fresh:
             self._hunt(min(fresh, key=len))
@@ -205,14 +208,17 @@ class Isolation:
             self.unexplained = COMES_AND_GOES
         self._evidence = Evidence(self.hosts)
         self._screened, self._sought = False, 0
-        self._followed, self._hunted = {}, set()
+        self._followed, self._hunted = {}, {}
         self._rechecked.update(fault for fault in self.faults if fault.is_host)
 
     def _hunt(self, hosts: Sequence[str]) -> None:
         """Begin a hunt in a group that failed: for pairs alone where each of its hosts is good."""
-        self._hunted.add(tuple(hosts))
+        self._hunted[tuple(hosts)] = self._evidence.left(hosts)
         parts = self._evidence.parts(hosts) if all(map(self._evidence.good, hosts)) else ()
-        if len(parts) > 1:
+        if len(parts) > 1 and self._several:
+            self._paired = True
+            self._begin(partial(scattered, hosts, self._evidence), hosts)
+        elif len(parts) > 1:
             whole = len(hosts) == len(self.hosts)
             self._begin(partial(between, parts, whole=whole), hosts)
         else:
@@ -229,7 +235,7 @@ class Isolation:
         self, begin: Begin, hosts: Iterable[str], *, sure: bool = True, last: bool = False
     ) -> None:
         """Begin a hunt."""
-        span = Span(frozenset(hosts))
+        span = Span(frozenset(hosts), evidence=self._evidence)
         active = Active(begin(span), span, sure, last)
         self._hunts.append(active)
         self._step(active, None)
@@ -359,9 +365,12 @@ class Isolation:
         if hunting > 1:
             reserve = [host for host in free if self._evidence.good(host)][: RESERVE * hunting]
             free = [host for host in free if host not in reserve]
-        if hunting:
-            groups = self._evidence.meanwhile(free, self._accused.pairs, several=hunting > 1)
-        else:
+        groups: list[list[str]] = []
+        if hunting or self._several:
+            groups = self._evidence.meanwhile(
+                free, self._accused.pairs, several=hunting > 1, paired=self._paired
+            )
+        if not hunting and (not groups or all(map(self._evidence.good, free))):
             groups = self._evidence.unproven(free, self._accused.pairs, filled=not self._hunts)
         return [
             Test(tuple(sorted(g, key=self._evidence.place.__getitem__)), "rest") for g in groups

@@ -176,7 +176,7 @@ def isolated(nodes: int, pairs: int, seed: int) -> Isolation:
     return isolation
 
 
-@pytest.mark.parametrize(("nodes", "pairs", "usual", "most"), [(0, 1, 10.5, 12), (3, 2, 20, 30)])
+@pytest.mark.parametrize(("nodes", "pairs", "usual", "most"), [(0, 1, 10.5, 12), (3, 2, 18, 25)])
 def test_pairs_of_232_hosts_are_found_in_few_rounds(
     nodes: int, pairs: int, usual: float, most: int
 ) -> None:

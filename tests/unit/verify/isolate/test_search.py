@@ -340,7 +340,7 @@ def test_culprits_that_are_known_when_the_time_is_over_are_said_to_be_perhaps_no
     """A clock that goes on by a second whenever somebody looks, and more and more time."""
     ends = set()
     for budget in range(1, 40):
-        play = Play(monkeypatch, Fault(("c",)), Fault(("e", "h"), "both"))
+        play = Play(monkeypatch, Fault(("b",)), Fault(("c", "f"), "both"))
         seconds = map(float, range(1000))
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=seconds.__next__))
         search = play.search(float(budget))
