@@ -103,7 +103,9 @@ def test_a_block_that_nothing_asks_for() -> None:
         Said("drift", f"{PROFILE} is not what /etc/environment holds for login shells", (), ""),
     ]
     assert written(found, HOST) == [
-        Write(f"remove {path}, which holds nothing any more", "low", path == PROFILE, REST, path, None)
+        Write(
+            f"remove {path}, which holds nothing any more", "low", path == PROFILE, REST, path, None
+        )
         for path in (NCCL, PROFILE)
     ]
 
