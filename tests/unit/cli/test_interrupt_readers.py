@@ -13,7 +13,7 @@ import pytest
 
 from remedy.audit import Journal
 from remedy.cli import interrupt
-from tests.unit.cli.test_interrupt import CODES, COMMAND, LONG, SIGNALS
+from tests.unit.cli.signals_bench import CODES, COMMAND, LONG, SIGNALS
 
 LOG = Path(__file__).parents[2] / "diagnose" / "corpus" / "memory-tensor.log"
 RUN = "20260101T000000Z-00000000"
