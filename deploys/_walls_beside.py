@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._walls import MOST_DOUBTS, Reasons, accept, evidence_of, report_powerless
+from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.firewall import spans
 from remedy.firewall.boot.armed import PacketQuestion
 from remedy.firewall.forward import ContainerSide, forwarded
 from remedy.firewall.hooks import Gate, Path
 from remedy.firewall.spans import Spans
 from remedy.firewall.walls import Wall, rules_in_force
+from remedy.firewall.walls_ipv6 import TOOLS, tables_of_ipv6
 from remedy.plan import Fleet, Workbench
 from remedy.plan.fleet import once_a_fleet
 from remedy.probe import Firewalls, HostState, Network, Sysctls
@@ -57,14 +59,16 @@ def note_beside(
         )
     }
     own = question.path.address
-    if own is not None:
-        traffic = replace(question.traffic, peers=spans.of_networks([own]))
-        path = Path(LOOPBACK, own, symmetric=True)
+    for address in (*([] if own is None else [own]), *_by_own_name(bench, own)):
+        traffic = replace(question.traffic, peers=spans.of_networks([address]))
+        path = Path(LOOPBACK, address, symmetric=True)
         asked = PacketQuestion(traffic, path, question.accepted)
-        what = "what processes of this host send to each other by its cluster address"
-        for gate in asked.ask(rules_in_force(firewalls)):
+        by = "its cluster address" if address == own else f"{address}, to which its own name leads"
+        rules = tables_of_ipv6(firewalls) if path.family == "ip6" else rules_in_force(firewalls)
+        for gate in asked.ask(rules):
             if not gate.arp:
-                _note_gate(bench, gate, what, named, reasons)
+                what = f"what processes of this host send to each other by {by}"
+                _note_gate(bench, gate, what, named, reasons, ipv6=path.family == "ip6")
     near, far = _sides(bench.fleet, bench.host)
     if near.networks and far.networks:
         what = "what containers of this host and of others send to each other"
@@ -72,14 +76,34 @@ def note_beside(
             _note_gate(bench, gate, what, named, reasons)
 
 
+def _by_own_name(bench: Workbench[Any], cluster: str | None) -> tuple[str, ...]:
+    """Return the address that the own name leads to, by which processes meet, where it is not the cluster's.
+
+    gloo takes the first; a loopback address of either family, or one of IPv6, goes by the same interface.
+    """
+    names = bench.host.names
+    if isinstance(names, Unknown) or isinstance(names.local, Unknown):
+        return ()
+    if bench.fleet.spec.section("hosts_file", HostsFileSpec).manage:
+        return ()  # that name is put right
+    return tuple(address for address in names.local[:1] if address != cluster)
+
+
 def _note_gate(
-    bench: Workbench[Any], gate: Gate, what: str, named: set[str], reasons: Reasons
+    bench: Workbench[Any],
+    gate: Gate,
+    what: str,
+    named: set[str],
+    reasons: Reasons,
+    *,
+    ipv6: bool = False,
 ) -> None:
     """Name what a base chain drops, or may drop, unless its rules were named already."""
-    dropped, name = gate.judgement.dropped, f"{gate.kind} ({gate.place})"
+    tool = TOOLS.get(gate.kind, gate.kind) if ipv6 else gate.kind
+    dropped, name = gate.judgement.dropped, f"{tool} ({gate.place})"
     show = f"nft list table {gate.place.rpartition(' ')[0]}"
     if gate.kind != "nft":
-        show = f"{gate.kind} -t {gate.table} -S"
+        show = f"{tool} -t {gate.table} -S"
     if set(dropped.words) - named:
         named.update(dropped.words)
         needed = reasons.at_this_host if gate.way == "in" else reasons.in_fleet

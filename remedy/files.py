@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import select
 import stat
 import sys
 from collections.abc import Callable
@@ -78,7 +79,22 @@ def read_standard(most: int) -> bytes:
     Raises:
         OSError: it cannot be read.
     """
-    return sys.stdin.buffer.read(most)
+    stream = sys.stdin.buffer
+    try:
+        descriptor = stream.fileno()
+    except OSError:  # a stand-in that is no file
+        return stream.read(most)
+    parts: list[bytes] = []
+    while most > 0:
+        # A signal that comes just before a read does not end it, so none is begun that could wait for ever.
+        if not select.select([descriptor], [], [], 1.0)[0]:
+            continue
+        part = os.read(descriptor, min(most, 1 << 16))
+        if not part:
+            break
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def name_of(path: Path) -> str:

@@ -16,6 +16,7 @@ from remedy.apply.report import (
     Settled,
     Unlocked,
     parse_confirmation,
+    parse_refusal,
     parse_report,
     parse_settled,
     parse_unlocked,
@@ -31,7 +32,7 @@ from remedy.apply.script import (
     render_unlock,
 )
 from remedy.errors import RemedyError, UnreachableError
-from remedy.plan import Change, Plan
+from remedy.plan import Change, Plan, guarded
 from remedy.transport import HostEvent, Listener, Output, Root, Script
 from remedy.transport.connections import Transport
 
@@ -98,7 +99,7 @@ class Carrier:
             whole: returns the new contents of a host's files that are known, by digest.
         """
         job = self._job(run, by or plan.author, head, once)
-        changes = {name: plan.for_host(name) for name in plan.hosts}
+        changes = {name: guarded(plan.for_host(name)) for name in plan.hosts}
 
         def render(name: str) -> str:
             steps = changes[name]
@@ -129,7 +130,7 @@ class Carrier:
             then: as for ``make``.
         """
         job = self._job(run, by, head, once)
-        changes = {name: plan.for_host(name) for name in plan.hosts}
+        changes = {name: guarded(plan.for_host(name)) for name in plan.hosts}
 
         def render(name: str) -> str:
             return render_undo(job, changes[name], of, self._guard)
@@ -238,7 +239,7 @@ class Carrier:
     ) -> dict[str, HostReport]:
         """Run on each host of a plan a script that writes nothing, and read what it reports."""
         scripts = {
-            name: Script(render(plan.for_host(name)), APPLY_DEADLINE, root=Root.REQUIRED)
+            name: Script(render(guarded(plan.for_host(name))), APPLY_DEADLINE, root=Root.REQUIRED)
             for name in plan.hosts
         }
         return {
@@ -315,7 +316,8 @@ class Carrier:
             ]
             for name in set(lost).difference(again):
                 error = outputs[name].error
-                why = error.message if error else "no confirmation reached it in time"
+                refusal = parse_refusal(job, outputs[name].stdout)
+                why = error.message if error else refusal or "no confirmation reached it in time"
                 confirmed[name] = replace(reports[name], reverted=why)
             waiting = again
             if waiting:

@@ -167,6 +167,12 @@ def parse_confirmation(job: Job, stdout: str) -> bool:
     return ("-", "confirmed") in _reported(job, stdout)
 
 
+def parse_refusal(job: Job, stdout: str) -> str:
+    """Read why a host did not take a confirmation; "" where it says nothing of it."""
+    refusals = (words for words in _reported(job, stdout) if words[:2] == ("-", "refused"))
+    return next((_decode(words[2]) for words in refusals if len(words) > 2), "")
+
+
 def _reported(job: Job, stdout: str) -> list[tuple[str, ...]]:
     """Return the words of each line: the change or "-", its status, and for some a text in base64."""
     return [words for words in read_answer(stdout, job.nonce).words if len(words) > 1]

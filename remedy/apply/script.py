@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from remedy.apply.job import DEFAULT_GUARD, NOT_KEPT, Guard, Job
+from remedy.plan import sshd_reads
 from remedy.plan.change import Change, CommandAction, FileAction, inverse, undo_id
 
 ROOT = "/var/lib/remedy"
@@ -205,8 +206,16 @@ def render_confirm(job: Job, then: str = "") -> str:
 def _render_guard(job: Job, changes: Sequence[Change]) -> bytes:
     """Return what the timer runs when nobody confirmed: the guarded changes are taken back."""
     back = inverse([change for change in changes if change.guarded])
-    calls = [*(_call("check", c) for c in back), "sound", *(_call("make", c) for c in back)]
+    # What cannot be taken back keeps nothing else from it: the host is to be reached again.
+    made = (line for c in back for line in ("ENDED=", _call("make", c)))
+    calls = [*(_call("check", c) for c in back), "sound", *made, *_reread(back)]
     return _kept(job, ["guard_begin", *_restores(back, job.run), *calls, "guard_end"])
+
+
+def _reread(changes: Sequence[Change]) -> list[str]:
+    """Return the call that has sshd read its files again, where changes are of what it read at its start."""
+    ids = [change.id for change in changes if sshd_reads(change.action)]
+    return [shlex.join(["reread", *ids])] if ids else []
 
 
 def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> list[str]:
@@ -237,6 +246,7 @@ def _steps(job: Job, changes: Sequence[Change], guard: Guard, of: str = "") -> l
         "settle",
         *armed,
         *(_call("make", change) for change in changes),
+        *_reread(changes),
     ]
 
 

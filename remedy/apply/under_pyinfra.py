@@ -14,14 +14,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pyinfra import logger
-from pyinfra.api.command import StringCommand
+from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.deploy import deploy
 from pyinfra.api.facts import FactBase
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from remedy.apply.job import Job
-from remedy.apply.script import render_changes
+from remedy.apply.script import render_changes, render_confirm
 from remedy.errors import ProbeError
 
 if TYPE_CHECKING:
@@ -30,9 +30,30 @@ if TYPE_CHECKING:
 
 
 @operation()
-def carry(command: StringCommand, text: str) -> Generator[StringCommand, None, None]:
-    """Run ``command`` with ``text`` on its standard input: one materialised change set."""
+def carry(
+    command: StringCommand, text: str, confirmation: str = ""
+) -> Generator[StringCommand | FunctionCommand, None, None]:
+    """Run ``command`` with ``text`` on its standard input: one materialised change set.
+
+    Args:
+        command: what takes the text.
+        text: the changes.
+        confirmation: what confirms those that are guarded, over a connection made after them; "" for none.
+    """
     yield StringCommand(command, _stdin=text)
+    if confirmation:
+        yield FunctionCommand(_come_anew, (), {})
+        yield StringCommand(command, _stdin=confirmation)
+
+
+def _come_anew() -> None:
+    """Close the connection to the current host, and open another one."""
+    client = getattr(host.connector, "client", None)
+    host.disconnect()
+    if client is not None:
+        client.close()
+        setattr(host.connector, "client", None)  # noqa: B010 - a connector of ssh has one
+    host.connect(raise_exceptions=True)
 
 
 class HostProbe(FactBase[str]):
@@ -85,8 +106,16 @@ def carry_out(remedy: str) -> None:
     job = Job(run=new_run_id(), nonce=secrets.token_hex(8), by=plan.author)
     # Under pyinfra the exit status is all that is looked at.
     text = "STRICT=1\n" + render_changes(job, changes, plan.blobs)
+    confirmation = ""
+    if any(change.guarded for change in changes):
+        confirmation = f"STRICT=1\n{render_confirm(job)}"
     what = "; ".join(change.title for change in changes)
-    carry(command=StringCommand("sh", "-s"), text=text, name=f"{remedy}: {what}")
+    carry(
+        command=StringCommand("sh", "-s"),
+        text=text,
+        confirmation=confirmation,
+        name=f"{remedy}: {what}",
+    )
 
 
 _probing = Lock()

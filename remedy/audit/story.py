@@ -183,6 +183,19 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
             story.hosts = dict(data.get("hosts", {}))
 
 
+def unproved_by(stories: Mapping[str, Story], run: str) -> tuple[str, ...]:
+    """Return the hosts that a run changed, or the runs that it resumed, of which none has a proof on record."""
+    changed: dict[str, None] = {}
+    proved: set[str] = set()
+    while (story := stories.get(run)) is not None:
+        done = (name for name, ended in story.results.items() if TOUCHED & {*ended.values()})
+        changed |= dict.fromkeys(done)
+        proved |= {name for wave in story.waves if wave.get("passed") for name in wave["hosts"]}
+        proved |= set(story.results) if story.proved else set()
+        run = story.resumes if story.resumes != run else ""
+    return tuple(name for name in changed if name not in proved)
+
+
 def _add_plan(story: Story, data: Mapping[str, Any]) -> None:
     """Add who does what, from the first record of a run."""
     story.by = str(data.get("by", ""))

@@ -94,8 +94,13 @@ def any_rules(host: HostState, walls: Firewalls) -> bool:
         or _is_there(host.files.get(nftables.INCLUDED))
         or next(tables(walls), None) is not None
         or (isinstance(walls.nft, NftRuleset) and bool(walls.nft.chains))
-        or any(text and not isinstance(text, Unknown) for text in (walls.arptables, walls.ebtables))
+        or any(text and not isinstance(text, Unknown) for text in _others(walls))
     )
+
+
+def _others(walls: Firewalls) -> tuple[Fact[str], ...]:
+    """Return the rules that are for other packets than those of IPv4."""
+    return walls.arptables, walls.ebtables, walls.ip6tables, walls.ip6tables_legacy
 
 
 def walls_of(

@@ -16,7 +16,7 @@ from remedy.firewall.walls import NO_RULES, Wall, wall_of
 from remedy.probe import Firewalls, HostState
 from remedy.values import Unknown
 
-_TOOLS = {"iptables": "ip6tables", "iptables-legacy": "ip6tables-legacy"}
+TOOLS = {"iptables": "ip6tables", "iptables-legacy": "ip6tables-legacy"}
 
 
 def walls_of_ipv6(host: HostState, walls: Firewalls, question: PacketQuestion) -> tuple[Wall, ...]:
@@ -28,7 +28,7 @@ def walls_of_ipv6(host: HostState, walls: Firewalls, question: PacketQuestion) -
         question: about packets between addresses of IPv6.
     """
     groups: dict[tuple[str, str], list[Gate]] = {}
-    for gate in question.ask(_tables(walls)):  # of a connection, and of neighbour discovery
+    for gate in question.ask(tables_of_ipv6(walls)):  # of a connection, and of neighbour discovery
         groups.setdefault((gate.kind, gate.place), []).append(gate)
     now = [_wall(group) for group in groups.values()]
     now = [wall for wall in now if wall.drops or wall.doubts or wall.exhausted]
@@ -55,7 +55,7 @@ def _words(wall: Wall) -> set[str]:
     return {*wall.incoming.words, *wall.outgoing.words, *(doubt.words for doubt in wall.doubts)}
 
 
-def _tables(walls: Firewalls) -> Tables:
+def tables_of_ipv6(walls: Firewalls) -> Tables:
     """Return the rules for packets of IPv6, each once: those of ip6tables are among nftables' as well."""
     texts = _texts(walls)
     nft = NO_RULES if isinstance(walls.nft, Unknown) else walls.nft
@@ -82,9 +82,9 @@ def _texts(walls: Firewalls) -> Mapping[str, str]:
 def _wall(group: Sequence[Gate]) -> Wall:
     """Return one base chain as a firewall of its own, and the command that lists it."""
     gate = group[0]
-    if gate.kind in _TOOLS:
+    if gate.kind in TOOLS:
         table, chain = gate.place.split(" ")
-        tool = _TOOLS[gate.kind]
+        tool = TOOLS[gate.kind]
         show = f"{tool} -t {table} -S"
         return wall_of(f"{tool}, table {table}, chain {chain}", group, None, show=show)
     if gate.chain is None:

@@ -18,6 +18,7 @@ from remedy.plan.change import (
 from remedy.plan.choice import EVERY, Choice, choose
 from remedy.plan.claimed import interface_addresses
 from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet
+from remedy.plan.lockout import guarded, sshd_reads
 from remedy.plan.own import vouched, vouched_findings
 from remedy.plan.plan import Plan, PlanFile, write_plan
 from remedy.plan.planner import Origin, make_plan
@@ -60,6 +61,7 @@ __all__ = [
     "command",
     "files_read",
     "find_remedy",
+    "guarded",
     "interface_addresses",
     "inverse",
     "make_plan",
@@ -72,6 +74,7 @@ __all__ = [
     "remedy_of",
     "section_models",
     "sha256",
+    "sshd_reads",
     "undo_id",
     "vouched",
     "vouched_findings",

@@ -12,7 +12,6 @@ Nothing here reads or changes a host: the outcome is data, from which the plan i
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable
 from typing import Generic, TypedDict, TypeVar
 
@@ -27,18 +26,14 @@ from remedy.plan.change import (
     sha256,
 )
 from remedy.plan.fleet import Fleet
+from remedy.plan.lockout import SSHD_READS_AGAIN, is_known, sshd_reads, touches
+from remedy.plan.obstacle import obstacle as obstacle_of
 from remedy.probe import File, HostState
 from remedy.spec import SpecSection
 from remedy.values import Fact, Unknown
 
 T = TypeVar("T")
 S = TypeVar("S", bound=SpecSection)
-
-# A file that says so at its top is written again by that program, over whatever is changed here.
-MANAGED = re.compile(
-    rb"(?:managed|generated|maintained) by (puppet|chef|salt|cfengine|networkmanager)", re.I
-)
-HEADER_BYTES = 1024
 
 
 class Undecided(Exception):  # noqa: N818 - the quiet end of a decision, no error
@@ -209,7 +204,7 @@ class Workbench(FleetBench[S]):
 
         ``write`` and ``remove`` ask this themselves; a command that writes a file has to.
         """
-        obstacles = [_obstacle(self.file(path), self.remedy) for path in paths]
+        obstacles = [obstacle_of(self.file(path), self.remedy) for path in paths]
         known = [obstacle for obstacle in obstacles if obstacle is not None]
         for title, fix in known:
             self.blocked(title, fix=fix, label=because.label)
@@ -238,7 +233,8 @@ class Workbench(FleetBench[S]):
             because: the finding that it mends.
             mode: permission bits of a file that is made new.
             risk: how much it can hurt.
-            guarded: whether it can cut the connection; the host takes it back unless a new one confirms it.
+            guarded: True where it can cut the connection, and what it touches does not show that (``lockout``);
+                the host takes it back unless a new one confirms it.
             disrupts: what else notices.
         """
         if not self.can_write(path, because=because):
@@ -261,7 +257,8 @@ class Workbench(FleetBench[S]):
             after=after,
             mode=mode,
         )
-        self._step(action, title, because, risk, guarded, disrupts)
+        contents = (file.content, content)
+        self._step(action, title, because, risk, guarded, disrupts, contents=contents)
         return True
 
     def _planned(self, file: File) -> str | None:
@@ -289,7 +286,7 @@ class Workbench(FleetBench[S]):
         before = sha256(file.content)
         self.contents[before] = file.content
         action = FileAction(path=path, real_path=file.real_path, before=before, after=None)
-        self._step(action, title, because, risk, guarded, disrupts)
+        self._step(action, title, because, risk, guarded, disrupts, contents=(file.content,))
         return True
 
     def run(
@@ -319,7 +316,8 @@ class Workbench(FleetBench[S]):
             do: sh text that makes the change.
             undo: sh text that takes it back; "" when nothing can, and then ``disrupts`` says what is lost.
             risk: how much it can hurt.
-            guarded: whether it can cut the connection; the host takes it back unless a new one confirms it.
+            guarded: True where it can cut the connection, and what it touches does not show that (``lockout``);
+                the host takes it back unless a new one confirms it.
             disrupts: what else notices.
             does: what ``do`` does and what it checks by itself, in a sentence that a plan shows in its place;
                 without it the plan shows ``do`` whole, as is right for a command of one line.
@@ -340,12 +338,23 @@ class Workbench(FleetBench[S]):
         risk: Risk,
         guarded: bool,
         disrupts: str,
-        **words: str,
+        *,
+        contents: tuple[bytes, ...] = (),
+        restarts: str = "",
+        does: str = "",
     ) -> None:
         if self.only_reports:
             raise UsageError(
                 f"the remedy {self.remedy} cures nothing, and plans a change: {title!r}",
                 next_step="Name in its @remedy(...) what its changes end: cures=(...).",
+            )
+        touched = "" if guarded else touches(action, *contents)
+        reversible = isinstance(action, FileAction) or bool(action.undo)
+        if is_known(touched) and not reversible:
+            raise UsageError(
+                f"the remedy {self.remedy} plans what can lock this machine out ({touched}), and nothing takes "
+                f"it back: {title!r}",
+                next_step="Give the command an undo=, so that the host can take it back by itself.",
             )
         self.changes.append(
             Change(
@@ -357,32 +366,10 @@ class Workbench(FleetBench[S]):
                 label=because.label,
                 risk=risk,
                 disrupts=disrupts,
-                reversible=isinstance(action, FileAction) or bool(action.undo),
-                guarded=guarded,
+                reversible=reversible,
+                guarded=guarded or (bool(touched) and reversible),
+                restarts=restarts or (SSHD_READS_AGAIN if sshd_reads(action) else ""),
+                does=does,
                 action=action,
-                **words,
             )
         )
-
-
-def _obstacle(file: File, remedy: str) -> tuple[str, str] | None:
-    """Return what keeps a file from being changed, and what the user can do; None when nothing is known to."""
-    manager = MANAGED.search(file.content[:HEADER_BYTES])
-    if manager is not None:
-        tool = manager[1].decode()
-        fix = f"Make the change in {tool}, or take the file out of it. To leave the file alone, see the "
-        return (
-            f"{file.path} says that it is managed by {tool}, which would write it again",
-            f"{fix}settings: remedy explain {remedy}",
-        )
-    if file.immutable:
-        return (
-            f"{file.path} is immutable (chattr +i), so it cannot be changed, not even by root",
-            f"If it may be changed: chattr -i {file.real_path}, then run the command again.",
-        )
-    if file.read_only:
-        return (
-            f"{file.path} is on a file system that is mounted read-only",
-            f"Remount it: mount -o remount,rw $(findmnt -n -o TARGET --target {file.real_path})",
-        )
-    return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
+from remedy.audit.story import unproved_by
 from remedy.errors import UsageError
 from remedy.plan import Plan, vouched
 from remedy.runs import host, machines
@@ -21,7 +22,7 @@ from remedy.runs.probe import ProbeResult, Reading, probe
 from remedy.runs.saved import changed_since, check_machines, read_saved, refuse_choice, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, SettledHosts, settle
-from remedy.text import counted
+from remedy.text import counted, fold
 from remedy.values import Unknown
 
 if TYPE_CHECKING:
@@ -164,6 +165,11 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         outcome = _waves(session, _outcome(session, work, proposal, result), proofs, sizes)
         if prove and (proofs is None or proofs.red is None):
             outcome = _prove(session, work, outcome, result)
+        further = (
+            *_only_wave(session, sizes, prove=prove),
+            *_unproved_before(session, proposal.agreement, outcome),
+        )
+        outcome = replace(outcome, waves=(*outcome.waves, *further))
         outcome = work.end(outcome, _boots(result))
         warnings = list(outcome.warnings)
         with unrecorded(warnings):
@@ -197,6 +203,41 @@ def _waves(
         verdict=red.verdict,
         explanation=None if proof is None else proof.explanation,
     )
+
+
+def _only_wave(session: Session, sizes: Sequence[Sequence[str]], *, prove: bool) -> tuple[str, ...]:
+    """Return what becomes of a proof of each wave that was asked for, where there is but one."""
+    spec = session.spec.apply
+    if len(sizes) != 1 or not ("prove_waves" in spec.model_fields_set and spec.prove_waves):
+        return ()
+    words = "the proof at the end is its proof" if prove else "it is not proved (--no-verify)"
+    return (f"waves: all hosts were changed in one wave; {words}",)
+
+
+def _unproved_before(
+    session: Session, agreement: Agreement, outcome: RunOutcome
+) -> tuple[str, ...]:
+    """Return which hosts resumed runs changed without a proof, and whether they are proved now."""
+    if not agreement.resumes:
+        return ()
+    names = unproved_by(session.stories(), agreement.resumes)
+    if not names:
+        return ()
+    good = {
+        name
+        for name, ended in outcome.hosts.items()
+        if ended.status in (HostStatus.OK, HostStatus.CHANGED)
+    }
+    passed = outcome.verdict is not None and outcome.verdict.passed
+    proved = [name for name in names if passed and name in good]
+    rest = [name for name in names if name not in proved]
+    changed = f"changed by run {agreement.resumes}, or one that it resumed, without a proof"
+    lines = []
+    if proved:
+        lines.append(f"{fold(proved)}: {changed}; proved at the end of this run")
+    if rest:
+        lines.append(f"{fold(rest)}: {changed}; NOT proved by this run either")
+    return tuple(lines)
 
 
 def _stage(plan: Plan, *, prove: bool) -> str:

@@ -140,9 +140,10 @@ def refusal(name: str, report: HostReport, inventory: str) -> RemedyError | None
     """
     if report.reverted:
         return RemedyError(
-            f"{name}: a change cut the connection, so the host took it back by itself: {report.reverted}",
-            next_step="The host is as it was before that change. Find the rule or address in the plan that "
-            "keeps this machine out.",
+            f"{name}: after a change no new login got through, so the host took it back by itself: "
+            f"{report.reverted}",
+            next_step="The host is as it was before that change. Find the rule, address or setting in the plan "
+            "that keeps this machine out.",
         )
     if not report.refused:
         return None

@@ -98,6 +98,51 @@ guard_begin() {
     note - reverting || :
 }
 
+# What sshd read at its start it has to read again before somebody comes anew: only then does a new login show what is
+# in its files. Those that it does not accept it is spared, and no confirmation follows (`confirm`).
+reread() { # id...: of the changes of such files
+    for id; do
+        case "$MADE " in *" $id "*) ;; *) continue ;; esac
+        rm -f "$DIR/refused"
+        listener || return 0
+        if error=$("$SSHD" -t 2>&1 </dev/null 9>&-); then
+            read_anew
+        else
+            printf '%s\n' "sshd does not accept its files: ${error:-sshd -t fails}" >"$DIR/refused"
+        fi
+        return 0
+    done
+}
+
+listener() { # sets PID and SSHD: the process that takes connections, and its program
+    for file in /run/sshd.pid /var/run/sshd.pid; do
+        first_line_of "$file"
+        ! is_sshd "$LINE" || return 0
+    done
+    file=
+    for unit in ssh sshd; do
+        ! is_sshd "$(systemctl show -p MainPID --value "$unit.service" 2>/dev/null)" || return 0
+    done
+    return 1
+}
+
+is_sshd() { # pid
+    PID=$1
+    SSHD=$(readlink "/proc/${PID:-none}/exe")
+    SSHD=${SSHD% (deleted)}
+    case $SSHD in */sshd) ;; *) return 1 ;; esac
+}
+
+# It makes its process file anew once it listens (sshd.c, sighup_restart).
+read_anew() {
+    former=$(stat -c '%i %z' -- "$file" 2>/dev/null)
+    kill -HUP "$PID"
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        sleep 0.1
+        [ ! -s "$file" ] || [ "$(stat -c '%i %z' -- "$file" 2>/dev/null)" = "$former" ] || return 0
+    done
+}
+
 guard_end() {
     unguard
     stop_timer
@@ -111,6 +156,8 @@ confirm() {
         flock -w 20 9 || give_up "the run is still at work"
     fi
     set_clock
+    first_line_of "$DIR/refused"
+    [ -z "$LINE" ] || give_up "$LINE"
     first_line_of "$ROOT/pending"
     if [ "$LINE" = "$RUN" ]; then
         unguard
@@ -123,5 +170,6 @@ confirm() {
         say - confirmed
     else
         say - reverted
+        exit "${STRICT:-0}"
     fi
 }

@@ -104,6 +104,7 @@ settle() {
     flush "$@" "$DIR"/* "$DIR" "$ROOT/runs" "$ROOT"
 }
 
+MADE= # the changes that were made
 make() { # kind id args...
     kind=$1
     shift
@@ -132,6 +133,7 @@ make() { # kind id args...
         ENDED=1
     elif "${kind}_do" "$@"; then
         note "$1" done
+        MADE="$MADE $1"
         say "$1" done
     else
         note "$1" failed

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,20 +20,7 @@ from remedy.cli.common import errors_shown
 from remedy.errors import UsageError
 from remedy.plan import Plan, write_plan
 from tests.unit.build import record
-
-COMMAND = Path(sysconfig.get_path("scripts")) / "remedy"
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-# They go one way: one stands for them wherever commands are started for it.
-SIGNALS = pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(
-            number, id=number.name, marks=() if number is signal.SIGINT else pytest.mark.full
-        )
-        for number in CODES
-    ],
-)
-LONG = 30
+from tests.unit.cli.signals_bench import CODES, COMMAND, LONG, SIGNALS
 
 
 @pytest.fixture

@@ -223,7 +223,7 @@ def test_each_variable_is_written_into_its_file_and_login_shells_get_the_rest() 
     assert drift[NCCL].evidence == ("NCCL_DEBUG=INFO: environment.variables of the spec",)
     assert (drift[MCA].label, drift[ENV].label) == ("mpi-nic-mismatch", "env-not-propagated")
     guarded = {c.action.path: c.guarded for c in plan.changes if c.action.kind == "file"}
-    assert guarded == {ENV: True, NCCL: False, MCA: False, UCX: False, PROFILE: False}
+    assert guarded == {ENV: True, NCCL: False, MCA: False, UCX: False, PROFILE: True}
     assert all(change.disrupts for change in plan.changes)
 
 

@@ -35,7 +35,7 @@ def test_what_the_spec_asks_for_is_written() -> None:
     ]  # fmt: skip
     assert [write[:5] for write in written(found, HOST)] == [
         ("write /etc/environment", "low", True, REST, ENV),
-        (f"write {PROFILE}", "low", False, REST, PROFILE),
+        (f"write {PROFILE}", "low", True, REST, PROFILE),
     ]
 
 
@@ -103,7 +103,9 @@ def test_a_block_that_nothing_asks_for() -> None:
         Said("drift", f"{PROFILE} is not what /etc/environment holds for login shells", (), ""),
     ]
     assert written(found, HOST) == [
-        Write(f"remove {path}, which holds nothing any more", "low", False, REST, path, None)
+        Write(
+            f"remove {path}, which holds nothing any more", "low", path == PROFILE, REST, path, None
+        )
         for path in (NCCL, PROFILE)
     ]
 

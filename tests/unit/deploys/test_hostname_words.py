@@ -35,12 +35,12 @@ def test_what_sets_a_name_right() -> None:
     found = planned("hostname", host_state("a", "10.0.0.1", running="old", static="x"))
     assert run(found) == [
         Run(
-            "set the running host name to 'a'", "low", False, KEEP, "uname -n", "old", "a",
+            "set the running host name to 'a'", "low", True, KEEP, "uname -n", "old", "a",
             SET.format("a"), SET.format("old"),
         )
     ]  # fmt: skip
     assert written(found) == [
-        Write("write 'a' into /etc/hostname", "low", False, "", "/etc/hostname", b"a\n")
+        Write("write 'a' into /etc/hostname", "low", True, "", "/etc/hostname", b"a\n")
     ]
 
 
@@ -54,7 +54,7 @@ def test_what_sets_the_name_at_boot() -> None:
     drop_in = "/etc/cloud/cloud.cfg.d/99-remedy-hostname.cfg"
     assert written(found) == [
         Write(
-            f"write {drop_in}: cloud-init leaves the host name alone", "low", False, "", drop_in,
+            f"write {drop_in}: cloud-init leaves the host name alone", "low", True, "", drop_in,
             b"# Written by remedy: the host name comes from /etc/hostname.\npreserve_hostname: true\n",
         )
     ]  # fmt: skip

@@ -127,7 +127,7 @@ def test_what_is_said_of_logind() -> None:
     ]
     (step,) = run(plan, HOST)
     assert step[:5] == (
-        f"write {LOGIND}: RemoveIPC=no, and have logind read it", "low", False, "",
+        f"write {LOGIND}: RemoveIPC=no, and have logind read it", "low", True, "",
         f"if [ -e {LOGIND} ]; then sha256sum <{LOGIND} | cut -d' ' -f1; else echo absent; fi",
     )  # fmt: skip
     assert step.before == "absent"

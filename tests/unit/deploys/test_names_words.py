@@ -71,7 +71,7 @@ def test_the_hosts_file_is_asked_first(order: str, asked: str, line: str) -> Non
     assert said(found) == [Said("drift", f"{asked} {OTHERS}", (f"{NSSWITCH}: {line}", *LATE), "")]
     (write,) = written(found)
     title = "have the hosts file asked first (/etc/nsswitch.conf)"
-    assert write[:5] == (title, "medium", False, LONG, NSSWITCH)
+    assert write[:5] == (title, "medium", True, LONG, NSSWITCH)
 
 
 def test_at_most_eight_answers_are_shown() -> None:
@@ -177,7 +177,7 @@ def test_files_that_only_some_can_read(path: str, manage: bool) -> None:
     ]  # fmt: skip
     assert run(found) == [
         Run(
-            f"let every user read {path}", "low", False, "", f"stat -L -c %a {path}", "640", "644",
+            f"let every user read {path}", "low", True, "", f"stat -L -c %a {path}", "640", "644",
             f"roots {path} && chmod 644 {path}", f"roots {path} && chmod 640 {path}",
         )
     ] * manage  # fmt: skip
@@ -344,7 +344,7 @@ def test_what_is_wrong_with_the_file() -> None:
         Said("drift", "/etc/hosts lacks 2 hosts of the cluster", ("a", "b"), ""),
     ]  # fmt: skip
     (write,) = written(found)
-    assert write[:5] == ("write the cluster's 2 hosts into /etc/hosts", "low", False, "", HOSTS)
+    assert write[:5] == ("write the cluster's 2 hosts into /etc/hosts", "low", True, "", HOSTS)
     assert [f.label for f in found.findings if f.host == "a"] == [
         "loopback-hostname", "hostname-unresolvable", "hostname-unresolvable",
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.firewall import spans
 from remedy.firewall.forward import ContainerSide, forwarded
 from remedy.firewall.hooks import Gate, Tables
@@ -16,11 +17,13 @@ from remedy.probe import (
     Firewalls,
     HostState,
     Interface,
+    Names,
     Network,
     NftChain,
     Routing,
     Sysctls,
 )
+from remedy.spec import Spec
 from tests.unit.build import NO_FIREWALL, WHEN, fleet, host_state, record
 from tests.unit.firewall.firewall_bench import NO_NFT
 
@@ -173,3 +176,38 @@ def test_a_policy_that_keeps_peers_out_as_well_is_named_once() -> None:
         for f in found("firewall", host("a", 1, text), host_state("b", "10.0.0.2"))
         if "processes" in f.title
     ]
+
+
+@pytest.mark.parametrize(
+    ("address", "tool", "rule"),
+    [
+        ("::1", "ip6tables", "-A INPUT -i lo -d ::1/128 -p tcp -j DROP"),
+        ("fd00::1", "ip6tables", "-A INPUT -i lo -s fd00::/64 -p tcp -j DROP"),
+        ("127.0.1.1", "iptables", "-A INPUT -i lo -d 127.0.0.0/8 -p tcp -j DROP"),
+    ],
+)
+def test_rules_of_loopback_are_judged_for_the_address_of_the_own_name(
+    address: str, tool: str, rule: str
+) -> None:
+    plain, text = HEAD.format("ACCEPT") + "COMMIT\n", HEAD.format("ACCEPT") + f"{rule}\nCOMMIT\n"
+    rules = {"iptables": plain, "ip6tables": plain, tool: text}
+    state = host("a", 1)
+    assert isinstance(state.firewalls, Firewalls)
+    state = state.model_copy(
+        update={
+            "firewalls": state.firewalls.model_copy(update=rules),
+            "names": record(Names, local=(address,), peers={}),
+        }
+    )
+    kept = Spec({"hosts_file": HostsFileSpec(manage=False)})
+    other = host_state("b", "10.0.0.2")
+    plan = make_plan(fleet(state, other, spec=kept), WHEN, only="firewall")
+    (finding,) = (f for f in plan.findings if f.host == "a")
+    assert finding.title == (
+        f"{tool} (filter INPUT) drops what processes of this host send to each other by {address}, "
+        "to which its own name leads"
+    )
+    assert (finding.kind.value, finding.evidence[0]) == ("blocked", rule)
+    assert finding.fix.endswith(f"{tool} -t filter -S")
+    # Where that name is put right, nobody meets there.
+    assert found("firewall", state, other) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from remedy.audit.agreement import Agreement
 from remedy.audit.journal import JournalRecord
-from remedy.audit.story import stories
+from remedy.audit.story import stories, unproved_by
 from remedy.diagnose.diagnosis import Diagnosis, Explanation
 from remedy.inventory import Inventory
 from remedy.plan import Change, CommandAction, Plan, section_models
@@ -23,7 +24,7 @@ from remedy.report.audit import render_run
 from remedy.report.records import story_body
 from remedy.runs import apply, wave
 from remedy.runs.cut import cut_since, cut_words
-from remedy.runs.outcome import HostOutcome, HostStatus
+from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.partners import Ground, with_pair
 from remedy.runs.probe import ProbeResult
 from remedy.runs.proof import Proof
@@ -312,3 +313,65 @@ def test_a_wave_whose_proof_did_not_end_is_not_known_to_be_proved(
     words = "not known   gpu01: changed, and the proof of their wave did not end"
     assert (words in text.getvalue()) is bool(in_proof)
     assert story_body(story, {})["in_proof"] == in_proof
+
+
+def test_what_a_resumed_run_left_without_a_proof_is_named() -> None:
+    def records(run: str, *events: tuple[str, dict[str, object]]) -> list[JournalRecord]:
+        body = {"run": run, "mode": "apply", "time": "2026-01-01"}
+        return [JournalRecord(0, {**body, "event": e, "data": data}) for e, data in events]
+
+    def changed(*hosts: str) -> tuple[str, dict[str, object]]:
+        done = {"results": [{"id": "01-x", "status": "done"}]}
+        return "changed", {"hosts": dict.fromkeys(hosts, done)}
+
+    first: tuple[str, dict[str, object]]
+    first = ("planned", {"waves": 3, "prove_waves": True})
+    second: tuple[str, dict[str, object]]
+    second = ("planned", {"waves": 2, "prove_waves": True, "resumes": "r1"})
+    green: tuple[str, dict[str, object]]
+    green = ("wave", {"wave": 1, "hosts": ["a"], "passed": True})
+    known = stories(
+        [*records("r1", first, changed("a"), green, changed("b", "c")), *records("r2", second)]
+    )
+    assert unproved_by(known, "r1") == ("b", "c")
+    assert unproved_by(known, "r2") == ("b", "c")
+    ended = {name: HostOutcome(HostStatus.OK) for name in "abc"}
+    ended["c"] = HostOutcome(HostStatus.FAILED)
+    outcome = RunOutcome(
+        "apply", "r3", "i", ended, record(Plan), verdict=Verdict(passed=True, reason="")
+    )
+    resuming = cast(Session, SimpleNamespace(stories=lambda: known))
+    changes = "changed by run r2, or one that it resumed, without a proof"
+    assert apply._unproved_before(resuming, Agreement(record(Plan), resumes="r2"), outcome) == (
+        f"b: {changes}; proved at the end of this run",
+        f"c: {changes}; NOT proved by this run either",
+    )
+    assert apply._unproved_before(resuming, Agreement(record(Plan)), outcome) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "count", "proving", "words"),
+    [
+        (
+            True,
+            1,
+            True,
+            "waves: all hosts were changed in one wave; the proof at the end is its proof",
+        ),
+        (
+            True,
+            1,
+            False,
+            "waves: all hosts were changed in one wave; it is not proved (--no-verify)",
+        ),
+        (True, 2, True, ""),
+        (None, 1, True, ""),
+    ],
+)
+def test_one_wave_whose_proof_was_asked_for(
+    asked: bool | None, count: int, proving: bool, words: str
+) -> None:
+    chosen = session()
+    chosen.spec.override("apply", prove_waves=asked)
+    lines = apply._only_wave(chosen, [("a",)] * count, prove=proving)
+    assert lines == ((words,) if words else ())

@@ -1,0 +1,117 @@
+"""Signals and readers who leave, for the commands that read: diagnose, history, explain, show."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from remedy.audit import Journal
+from remedy.cli import interrupt
+from tests.unit.cli.signals_bench import CODES, COMMAND, LONG, SIGNALS
+
+LOG = Path(__file__).parents[2] / "diagnose" / "corpus" / "memory-tensor.log"
+RUN = "20260101T000000Z-00000000"
+
+# Each stands for what a command is at when the signal comes: reading, judging, writing.
+AT_WORK = """
+import importlib, os, sys
+from remedy.cli.main import main
+place, number, *words = sys.argv[1:]
+module, _, name = place.rpartition(".")
+module = importlib.import_module(module)
+kept = getattr(module, name)
+def interrupted(*args, **options):
+    os.kill(os.getpid(), int(number))
+    return kept(*args, **options)
+setattr(module, name, interrupted)
+main(words)
+"""
+PLACES = [
+    ("diagnose", "remedy.diagnose.reader.sources"),
+    ("diagnose", "remedy.report.diagnosis.render_diagnosis"),
+    ("history", "remedy.audit.story.read_stories"),
+    ("history", "remedy.report.audit.run_line"),
+    ("explain", "remedy.report.explain.explain"),
+    ("show", "remedy.audit.story.read_stories"),
+    ("show", "remedy.report.audit.render_run"),
+]
+
+
+def words_of(command: str, folder: Path) -> list[str]:
+    inventory = folder / "inventory.py"
+    inventory.write_text("hosts = []\n")
+    if not (folder / ".remedy").exists():
+        Journal(folder / ".remedy", run=RUN, mode="apply").write("planned", by="ann@ops")
+    return {
+        "diagnose": ["diagnose", str(LOG)],
+        "history": ["history", str(inventory)],
+        "explain": ["explain", "hostname"],
+        "show": ["show", RUN, "--home", str(folder / ".remedy")],
+    }[command]
+
+
+def ended_at(place: str, number: int, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", AT_WORK, place, str(number), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONG,
+    )
+
+
+@SIGNALS
+@pytest.mark.parametrize(("command", "place"), PLACES)
+def test_a_command_that_reads_ends_in_a_line(
+    tmp_path: Path, command: str, place: str, number: signal.Signals
+) -> None:
+    done = ended_at(place, number, words_of(command, tmp_path))
+    assert (done.returncode, done.stderr) == (
+        CODES[number],
+        f"interrupted: {interrupt.NAMES[number]}\n",
+    )
+
+
+@pytest.mark.full
+@SIGNALS
+@pytest.mark.parametrize("command", ["diagnose", "show"])
+def test_while_standard_input_is_waited_for(command: str, number: signal.Signals) -> None:
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [str(COMMAND), command, "-"], stdin=reading, stderr=subprocess.PIPE, text=True
+    )
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        # More than a pipe holds: once it is written, the command is at its reading.
+        pipe.write(b"a line of a log\n" * (1 << 14))
+        pipe.flush()
+        process.send_signal(number)
+        text = process.communicate(timeout=LONG)[1]
+    assert (process.returncode, text) == (
+        CODES[number],
+        f"interrupted: {interrupt.NAMES[number]}\n",
+    )
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("command", ["diagnose", "history", "explain", "show"])
+def test_a_reader_who_has_left(tmp_path: Path, command: str, stream: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.Popen(
+        [str(COMMAND), *words_of(command, tmp_path)],
+        stdout=writing if stream == "stdout" else subprocess.PIPE,
+        stderr=writing if stream == "stderr" else subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    out, err = process.communicate(timeout=LONG)
+    good = 3 if command == "diagnose" else 0  # a cause that no remedy cures
+    assert (process.returncode, err or "") == (141 if stream == "stdout" else good, "")
+    assert bool(out) is (stream == "stderr")
