@@ -13,9 +13,6 @@
 6. Nobody is accused by a single test: what a hunt ends with is looked at again (``review``). Where tests
    contradict each other, since one of them ended the wrong way, all begins anew but for what was found.
 
-Halves first, and not sixteen groups: a broken pair is known a round earlier, by half the tests. Hosts would be
-known one to three rounds earlier by groups, a single one by a third more tests.
-
 The tests of a round have no host in common, so that they run at the same time without disturbing each other.
 """
 
@@ -90,8 +87,7 @@ class Isolation:
         self._to_screen = 0
         self._screened = False
         self._width = WIDE
-        self._several = False
-        self._paired = False
+        self._several = self._paired = False
         self._sought = 0
         self._vain = 0
         self._anew = 0
@@ -365,16 +361,13 @@ class Isolation:
         if hunting > 1:
             reserve = [host for host in free if self._evidence.good(host)][: RESERVE * hunting]
             free = [host for host in free if host not in reserve]
+        evidence, apart = self._evidence, self._accused.pairs
         groups: list[list[str]] = []
         if hunting or self._several:
-            groups = self._evidence.meanwhile(
-                free, self._accused.pairs, several=hunting > 1, paired=self._paired
-            )
-        if not hunting and (not groups or all(map(self._evidence.good, free))):
-            groups = self._evidence.unproven(free, self._accused.pairs, filled=not self._hunts)
-        return [
-            Test(tuple(sorted(g, key=self._evidence.place.__getitem__)), "rest") for g in groups
-        ]
+            groups = evidence.meanwhile(free, apart, several=hunting > 1, paired=self._paired)
+        if not hunting and (not groups or all(map(evidence.good, free))):
+            groups = evidence.unproven(free, apart, filled=not self._hunts)
+        return [Test(tuple(sorted(g, key=evidence.place.__getitem__)), "rest") for g in groups]
 
     def _take_up_doubted(self) -> None:
         """Take up the hosts that a failed test named, once there are good partners for them."""
