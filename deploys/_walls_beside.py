@@ -143,7 +143,9 @@ class _Everywhere(NamedTuple):
 
 
 def _together(found: Mapping[str, Found]) -> _Everywhere:
-    sets = {name: spans.merge(s for each, _ in known for s in each) for name, known in found.items()}
+    sets = {
+        name: spans.merge(s for each, _ in known for s in each) for name, known in found.items()
+    }
     alone = dict(zip(sets, spans.only_in(list(sets.values())), strict=True))
     return _Everywhere(spans.merge(s for each in sets.values() for s in each), alone)
 
