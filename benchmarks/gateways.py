@@ -203,6 +203,8 @@ def page(known: list[dict[str, Any]]) -> str:
             "other work beside; what is counted, and what stands in for ssh, is in the module's docstring, ten",
             "million additions in Python are as of [scale.md](scale.md). Last is the commit measured.",
             "",
+            "The goal is 5 ms a host with 10,000 of them behind 16 gateways.",
+            "",
             *(f"- {day}: {machine}" for day, machine in machines),
             "",
             f"| {' | '.join((*COLUMNS, 'commit'))} |",

@@ -139,9 +139,8 @@ def needs(fleet: Fleet, host: HostState, spec: FirewallSpec) -> tuple[Need, ...]
 
 def sources(fleet: Fleet, spec: FirewallSpec) -> Spans:
     """Return the cluster addresses of all hosts; a host reaches itself by its own, so it is among them."""
-    if not spec.also_from:
-        return all_addresses(fleet)
-    return _spans((*fleet.known_addresses, *spec.also_from))
+    more = spec.also_from
+    return _spans((*fleet.known_addresses, *more)) if more else all_addresses(fleet)
 
 
 # All hosts of a fleet ask for the same addresses.
