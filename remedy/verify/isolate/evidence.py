@@ -45,14 +45,14 @@ class Evidence:
         number = self.place[host]
         return self.fine[number] != 1 << number
 
-    def left(self, hosts: Collection[str]) -> int:
+    def gaps(self, hosts: Collection[str]) -> int:
         """Count the pairs among these hosts that were never in a group that worked."""
         mask = self.mask(hosts)
         return sum((mask & ~self.fine[self.place[host]]).bit_count() for host in hosts) // 2
 
     def proven(self, hosts: Collection[str]) -> bool:
         """Say whether every two of these hosts were once in a group that worked."""
-        return not self.left(hosts)
+        return not self.gaps(hosts)
 
     def unseen(self, host: str) -> int:
         """Count the hosts with which one has not been seen to work yet."""

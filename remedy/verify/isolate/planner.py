@@ -190,7 +190,7 @@ class Isolation:
         fresh = [
             hosts
             for hosts in unexplained
-            if (left := self._evidence.left(hosts)) and left < self._hunted.get(hosts, left + 1)
+            if (left := self._evidence.gaps(hosts)) and left < self._hunted.get(hosts, left + 1)
         ]
         if fresh:
             self._hunt(min(fresh, key=len))
@@ -209,7 +209,7 @@ class Isolation:
 
     def _hunt(self, hosts: Sequence[str]) -> None:
         """Begin a hunt in a group that failed: for pairs alone where each of its hosts is good."""
-        self._hunted[tuple(hosts)] = self._evidence.left(hosts)
+        self._hunted[tuple(hosts)] = self._evidence.gaps(hosts)
         parts = self._evidence.parts(hosts) if all(map(self._evidence.good, hosts)) else ()
         if len(parts) > 1 and self._several:
             self._paired = True

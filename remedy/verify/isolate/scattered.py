@@ -79,7 +79,7 @@ def halved(cluster: Sequence[str], evidence: Evidence) -> list[tuple[str, ...]]:
         if (told := own * other + own * between + other * between) > most:
             most, middle = told, len(order)
     order += rest
-    return [part for part in (tuple(order[:middle]), tuple(order[middle:])) if evidence.left(part)]
+    return [part for part in (tuple(order[:middle]), tuple(order[middle:])) if evidence.gaps(part)]
 
 
 def merged(halves: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -41,7 +41,7 @@ def test_clusters_hold_each_pair_that_is_not_proven_and_have_no_host_in_common(
     assert len(members) == len(set(members))
     assert set(members) == {host for pair in open_pairs for host in pair}
     assert all(any(pair <= set(cluster) for cluster in clusters) for pair in open_pairs)
-    assert evidence.left(HOSTS) == len(open_pairs)
+    assert evidence.gaps(HOSTS) == len(open_pairs)
 
 
 @given(GROUPS)
@@ -53,7 +53,7 @@ def test_halves_are_apart_and_at_least_one_has_something_to_tell(worked: list[se
         assert halves
         assert len(taken) == len(set(taken))
         assert set(taken) <= set(cluster)
-        assert all(evidence.left(half) for half in halves)
+        assert all(evidence.gaps(half) for half in halves)
         # Only a cluster of two is tested whole: what fails has become smaller.
         assert len(cluster) == 2 or all(len(half) < len(cluster) for half in halves)
 
