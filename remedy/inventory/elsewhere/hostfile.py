@@ -25,6 +25,8 @@ _BLOCK = re.compile(r"/\*.*?\*/", re.DOTALL)
 _OPTION = re.compile(r"([A-Za-z][A-Za-z_-]*)\s*=\s*(\S*)")
 _RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)", re.IGNORECASE)
 _USER = ("user", "username", "user-name", "user_name")
+# Numbers with dots between them that are no address (``10.0.0.256``): no host has such a name.
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 # More than any host runs: whoever writes such a number behind a colon means a port.
 _MOST_PROCESSES = 1023
 # What says how many processes run there, and where: nothing that ssh needs.
@@ -46,6 +48,9 @@ def read_hostfile(collector: Collector, text: str, path: Path | None) -> None:  
             excluded.add(line[1:].split()[0] if line[1:].split() else "")
         elif line:
             entries += _entries(collector, f"line {number}", line)
+    named = {name for _, name, _ in entries}
+    for name in sorted(excluded - named):
+        collector.drop(f"^{text_shown(name)}", "excludes a host that no line names")
     for where, name, data in entries:
         if name in excluded:
             collector.drop(text_shown(name), "a line with ^ excludes it")
@@ -93,6 +98,14 @@ def _hosts(collector: Collector, where: str, term: str) -> list[str]:
     shown = f"{where}: :{text_shown(count)}"
     if not name:
         collector.drop(f"{where}: {text_shown(term)}", "no host before the colon")
+    elif colon and not count:
+        collector.drop(
+            f"{where}: {text_shown(term)}", "a key of YAML, or no name: nothing is behind its colon"
+        )
+        return []
+    elif _NUMBERS.fullmatch(name):
+        collector.drop(f"{where}: {text_shown(term)}", "looks like an address, and is none")
+        return []
     elif colon and not is_number(count):
         collector.note(shown, "no number of processes; only the host is taken")
     elif colon and int(count) > _MOST_PROCESSES:

@@ -72,6 +72,9 @@ def test_users_and_ports_come_along(tmp_path: Path) -> None:
     ("text", "part"),
     [
         (EXCLUDED, "gpu02: left out, a line with ^ excludes it"),
+        ("gpu01\n^gpu07\n", "^gpu07: left out, excludes a host that no line names"),
+        ("gpu01\n10.0.0.256\n", "looks like an address, and is none"),
+        ("gpu01\nhosts:\n  a:\n", "a key of YAML, or no name"),
         (EXCLUDED, "line 4: +n0, line 5: +e:2: left out, hosts by number"),
         (EXCLUDED, "localhost: left out, the machine that it is read on"),
         (WAYS, "10.1.0.3 (node-10-1-0-3)"),
