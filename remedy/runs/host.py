@@ -36,6 +36,11 @@ def unread_after(error: RemedyError, report: HostReport) -> HostOutcome:
         last = "its changes had begun, and how they ended is not known"
     elif made:
         last = f"{counted(made, 'change')} had been made there"
+    elif report.refused.startswith("LOCKED"):
+        holder = report.refused.removeprefix("LOCKED ")
+        last = f"this run changed nothing there: locked by another run: {holder}"
+    elif report.refused:
+        last = "this run changed nothing there"
     else:
         return unread(error)
     whole = type(error)(f"{error.message}; {last}", next_step=error.next_step)

@@ -179,6 +179,11 @@ def of(status: ChangeStatus, reverted: str = "") -> HostReport:
     return HostReport("", results, finished=True, reverted=reverted)
 
 
+def refusing(words: str) -> HostReport:
+    results = {"1": ChangeResult(id="1", status=ChangeStatus.SKIPPED)}
+    return HostReport(words, results, finished=False)
+
+
 @pytest.mark.parametrize(
     ("report", "known"),
     [
@@ -186,6 +191,11 @@ def of(status: ChangeStatus, reverted: str = "") -> HostReport:
         (of(ChangeStatus.LOST), "; its changes had begun, and how they ended is not known"),
         (of(ChangeStatus.DONE, "cut"), "; its guarded changes were not confirmed before"),
         (of(ChangeStatus.ALREADY), ""),
+        (
+            refusing("LOCKED run r2 waits for its confirmation"),
+            "; this run changed nothing there: locked by another run: run r2 waits for its confirmation",
+        ),
+        (refusing("the host has no base64"), "; this run changed nothing there"),
     ],
 )
 def test_a_host_that_is_lost_after_its_changes_ends_with_what_is_known_of_them(
