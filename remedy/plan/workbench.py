@@ -348,11 +348,12 @@ class Workbench(FleetBench[S]):
                 f"the remedy {self.remedy} cures nothing, and plans a change: {title!r}",
                 next_step="Name in its @remedy(...) what its changes end: cures=(...).",
             )
-        touched = "" if guarded else touches(action, *contents)
+        touched = touches(action, *contents)
         reversible = isinstance(action, FileAction) or bool(action.undo)
-        if is_known(touched) and not reversible:
+        if (guarded or is_known(touched)) and not reversible:
+            kind = f" ({touched})" if is_known(touched) else ""
             raise UsageError(
-                f"the remedy {self.remedy} plans what can lock this machine out ({touched}), and nothing takes "
+                f"the remedy {self.remedy} plans what can lock this machine out{kind}, and nothing takes "
                 f"it back: {title!r}",
                 next_step="Give the command an undo=, so that the host can take it back by itself.",
             )

@@ -195,6 +195,27 @@ def test_a_command_that_nothing_takes_back_is_not_reversible() -> None:
             "do it", because=finding, observe="look", before="a", after="b", do="do", undo=undo
         )
     assert [change.reversible for change in bench.changes] == [True, False]
+    assert [change.guarded for change in bench.changes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("do", "guarded"), [("iptables -F", False), ("iptables -F", True), ("do", True)]
+)
+def test_what_can_lock_out_and_nothing_takes_back_is_refused(do: str, guarded: bool) -> None:
+    bench = bench_of()
+    finding = bench.drift("wrong")
+    with pytest.raises(UsageError, match="nothing takes it back: 'do it'"):
+        bench.run(
+            "do it",
+            because=finding,
+            observe="look",
+            before="a",
+            after="b",
+            do=do,
+            undo="",
+            guarded=guarded,
+        )
+    assert bench.changes == []
 
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "writing-a-remedy.md"
