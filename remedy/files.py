@@ -44,6 +44,23 @@ def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) ->
     _write(path, content, mode, Path.replace)
 
 
+def write_output(path: Path, text: str, *, mode: int | None = None) -> None:
+    """Write what somebody asked for into a file: whole or not at all, unless it is a pipe or a device.
+
+    Args:
+        path: the file.
+        text: what is written, as UTF-8.
+        mode: its permissions, as of ``write_whole``.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if path.exists() and not path.is_file():  # a pipe, /dev/stdout
+        path.write_text(text, encoding="utf-8")
+    else:
+        write_whole(path, text, mode=mode)
+
+
 def create_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Create a file and return once it is on disk; of two writers at the same time, the first wins.
 

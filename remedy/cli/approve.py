@@ -27,7 +27,10 @@ from remedy.files import STANDARD, at_home
     help="Sign as who made the plan; approvals count with that, and are of others.",
 )
 def approve(plan_file: Path, key: Path, planner: bool) -> None:
-    """Show PLAN and sign its digest with an ssh key; the signature is written beside the plan."""
+    """Show PLAN and sign its digest with an ssh key; the signature is written beside the plan.
+
+    On a terminal it asks before it signs; without one the command itself is the answer.
+    """
     with errors_shown():
         from remedy.audit.approval import sign
         from remedy.cli.consent import ask, is_terminal

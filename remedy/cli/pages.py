@@ -12,7 +12,7 @@ import click
 from remedy.cli import document
 from remedy.cli.common import check_output
 from remedy.errors import UsageError
-from remedy.files import STANDARD
+from remedy.files import STANDARD, write_output
 
 if TYPE_CHECKING:
     from remedy.runs.outcome import RunOutcome
@@ -58,7 +58,7 @@ def check_page(html: Path | None, *others: Path | None) -> None:
 def write_page(html: Path, text: str) -> tuple[str, ...]:
     """Write a page; return what is wrong with that: a result is not lost for it."""
     try:
-        html.write_text(text, encoding="utf-8")
+        write_output(html, text)
     except OSError as error:
         return (f"the page {html} cannot be written: {error.strerror}",)
     return ()

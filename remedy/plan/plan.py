@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from remedy.errors import RemedyError
-from remedy.files import STANDARD, write_whole
+from remedy.files import STANDARD, write_output
 from remedy.plan.change import Change, Finding, FindingKind
 from remedy.plan.choice import Choice
 from remedy.plan.shared import (
@@ -263,10 +263,7 @@ def write_plan(plan: Plan, path: Path, *, mode: int | None = None) -> None:
             with os.fdopen(os.dup(1), "w", encoding="ascii") as output:
                 output.write(text.replace("\x7f", "\\u007f"))
             return
-        if path.exists() and not path.is_file():  # a pipe, /dev/stdout
-            path.write_text(text, encoding="utf-8")
-            return
-        write_whole(path, text, mode=mode)
+        write_output(path, text, mode=mode)
     except BrokenPipeError:
         raise  # a signal's affair
     except OSError as error:

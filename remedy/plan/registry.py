@@ -26,7 +26,7 @@ from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.plan.workbench import FleetBench, Undecided, Workbench
 from remedy.probe import HostState
-from remedy.spec import SECTIONS, SpecSection
+from remedy.spec import FILE_NAME, SECTIONS, SpecSection
 
 ENTRY_POINTS = "remedy.deploys"
 READS = "reads.txt"
@@ -161,6 +161,12 @@ def remedy(
     """Make a remedy of the decision under it, which is called like its module; see ``Remedy``."""
 
     def build(decide: Decision[S]) -> Remedy[S]:
+        if not cures and not finds:
+            raise UsageError(
+                f"the remedy {title!r} names no cause",
+                next_step="Name in its @remedy(...) what its changes end, cures=(...), or what it reports, "
+                "finds=(...).",
+            )
         return Remedy(decide, title, settings, cures=cures, finds=finds, order=order, reads=reads)
 
     return build
@@ -207,7 +213,7 @@ def own_modules() -> tuple[str, ...]:
 def _others() -> tuple[Remedy[Any], ...]:
     """Return the remedies of entry points."""
     known: list[Remedy[Any]] = []
-    taken = {module.rpartition(".")[2] for module in own_modules()}
+    taken = {*SECTIONS, *(module.rpartition(".")[2] for module in own_modules())}
     for point in points(group=ENTRY_POINTS):
         known.append(_third_party(point, taken | {remedy.name for remedy in known}))
     return tuple(known)
@@ -248,7 +254,7 @@ def _third_party(point: EntryPoint, taken: Set[str]) -> Remedy[Any]:
         text = f"the remedy {point.value} cannot be loaded: {type(error).__name__}: {error}"
         raise UsageError(text, next_step=next_step) from error
     if candidate.name in taken:
-        text = f"{point.value} has the name {candidate.name!r}, as another remedy does"
+        text = f"{point.value} has the name {candidate.name!r}, as another remedy or a section of {FILE_NAME}"
         raise UsageError(text, next_step=next_step)
     return candidate
 

@@ -66,7 +66,7 @@ class Sections:
     """The complete sections of one probe.
 
     Args:
-        found: the sections by name.
+        by_name: the sections by name.
         complete: whether the probe came to its end.
     """
 

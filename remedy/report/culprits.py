@@ -67,7 +67,7 @@ def reason_of(culprit: Culprit) -> Reason:
 
 
 @dataclass
-class Accusation:
+class CulpritGroup:
     """Culprits with one reason.
 
     Args:
@@ -95,10 +95,10 @@ class Accusation:
         return fold(self.hosts) or self.culprits[0].name
 
 
-def accusations(culprits: Iterable[Culprit]) -> list[Accusation]:
+def accusations(culprits: Iterable[Culprit]) -> list[CulpritGroup]:
     """Return culprits by reason; a host that is named already is only named as one of that reason as well."""
-    groups: dict[tuple[str, bool], Accusation] = {}
-    owner: dict[str, Accusation] = {}
+    groups: dict[tuple[str, bool], CulpritGroup] = {}
+    owner: dict[str, CulpritGroup] = {}
     for culprit in culprits:
         reason, is_link = reason_of(culprit), "->" in culprit.name
         key = (_NUMBER.sub("", reason.head), is_link)
@@ -108,7 +108,7 @@ def accusations(culprits: Iterable[Culprit]) -> list[Accusation]:
             group.culprits.append(culprit)
             group.also.setdefault(key[0], reason).add(reason)
             continue
-        group = groups.setdefault(key, Accusation([], reason))
+        group = groups.setdefault(key, CulpritGroup([], reason))
         group.culprits.append(culprit)
         group.reason.add(reason)
         owner.update((host, group) for host in culprit.hosts if host not in owner)
@@ -140,7 +140,7 @@ def culprit_lines(culprits: Sequence[Culprit], covering: str = "") -> Iterator[T
             yield Text(f"      {command}", style="cyan")
 
 
-def _accusation(group: Accusation, most: int) -> Iterator[Text]:
+def _accusation(group: CulpritGroup, most: int) -> Iterator[Text]:
     first = group.culprits[0]
     text = first.why if len(group.culprits) == 1 else group.reason.text
     line = Text(f"  {group.name}: " if group.name else "  ", style="bold red")
@@ -163,7 +163,7 @@ def _is_for_all(culprit: Culprit) -> bool:
     return bool(_LIMIT.search(culprit.next_step)) and "--explain" not in culprit.next_step
 
 
-def _facts(group: Accusation) -> Mapping[str, list[str]]:
+def _facts(group: CulpritGroup) -> Mapping[str, list[str]]:
     """Return what was seen of hosts, with the hosts; what was seen of few of them first, single links last.
 
     What was seen of several hosts together is not known to be of each; what a plan would do stands in the plan.

@@ -33,7 +33,6 @@ class RunRow:
 
     Args:
         kind: the square that it is.
-        tip: what is said of that.
         changes_made: how many changes it made.
     """
 

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from remedy.answers import read_answer
 from remedy.trust import KeyState, ShownKey
 from remedy.trust.judge import ALGORITHMS
 
@@ -221,17 +222,17 @@ def parse(text: str, addresses: Sequence[str], nonce: str) -> Mapping[str, Seen]
         addresses: of the hosts, in the order in which they were asked about.
         nonce: what its lines begin with.
     """
-    rows = [line.split(" ") for line in text.splitlines() if line.startswith(f"{nonce} ")]
-    if [nonce, "over"] not in rows:
+    rows = read_answer(text, nonce).words
+    if ("over",) not in rows:
         return None
     states: dict[int, tuple[KeyState, str]] = {}
     keys: dict[int, list[tuple[str, ShownKey]]] = {}
     files: dict[int, str] = {}
     for row in rows:
-        if len(row) != 5 or not _NUMBER.fullmatch(row[1]):
+        if len(row) != 4 or not _NUMBER.fullmatch(row[0]):
             continue
-        number, kind, code = int(row[1]), row[2], row[3]
-        said = _decoded(row[4])
+        number, kind, code = int(row[0]), row[1], row[2]
+        said = _decoded(row[3])
         if kind == "state":
             states.setdefault(number, (_state(code, said), said))
         elif kind == "file":

@@ -30,7 +30,7 @@ from remedy.plan import (
 )
 from remedy.plan.registry import also
 from remedy.plan.splice import join
-from remedy.spec import SpecSection, load_spec
+from remedy.spec import SECTIONS, SpecSection, load_spec
 from remedy.yaml_text import parse_yaml
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.example import EXAMPLE
@@ -56,7 +56,7 @@ def _with_the_example() -> Iterator[None]:
 def test_no_two_remedies_have_one_name() -> None:
     names = [remedy.name for remedy in remedies()]
     assert len(set(names)) == len(names)
-    assert not set(names) & {"cluster", "apply", "verify"}, "a section of the spec has that name"
+    assert not set(names) & set(SECTIONS), "a section of the spec has that name"
     assert not set(names) & set(all_causes()), "a cause has that name"
 
 

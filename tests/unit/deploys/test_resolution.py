@@ -195,11 +195,11 @@ def test_what_is_no_name_and_what_another_host_is_called_goes_to_nobody(word: st
         host_state("b.c", "10.0.0.3", hosts=LINES),
     ]
     plan = plan_of(fleet(*states), "hosts_file")
-    for change in plan.for_host("a"):
-        assert isinstance(change.action, FileAction)
-        assert change.action.after is not None
-        block = plan.contents[change.action.after].partition(b"# BEGIN remedy")[2]
-        assert b"10.0.0.2\tb\n" in block
+    (change,) = plan.for_host("a")
+    assert isinstance(change.action, FileAction)
+    assert change.action.after is not None
+    block = plan.contents[change.action.after].partition(b"# BEGIN remedy")[2]
+    assert b"10.0.0.2\tb\n" in block
 
 
 # --- for whom ---------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def evidence(*values: str) -> tuple[str, ...]:
 PLAIN = "rp_filter 0, arp_announce 0, arp_ignore 0"
 
 
-def rails_bench_get_settings_of_their_own() -> None:
+def test_rails_get_settings_of_their_own() -> None:
     plan = rails_bench.plan_of(live=rails_bench.settings(b_rp_filter="1"))
     assert rails_of(plan) == [
         Said("drift", FLUX, evidence(PLAIN, "rp_filter 1, arp_announce 0, arp_ignore 0"), "")

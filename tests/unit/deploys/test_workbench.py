@@ -226,7 +226,9 @@ def test_the_page_on_writing_a_remedy_names_what_there_is() -> None:
     on_the_bench = {*dir(Workbench), "host", "fleet", "settings"}
     assert set(re.findall(r"\bbench\.(\w+)", text)) <= on_the_bench
     assert set(re.findall(r"@NAME\.(\w+)", text)) <= set(dir(Remedy))
-    for path in re.findall(r"`((?:remedy|tests/unit|scripts|docs)/[\w./-]+)`", text):
+    for path in re.findall(
+        r"`((?:remedy|deploys|tests/unit|tests/lab|scripts|docs)/[\w./-]+)`", text
+    ):
         assert "NAME" in path or (PAGE.parents[1] / path.rstrip("/")).exists(), path
     for name in ("SYSCTLS", "UNITS", "PROGRAMS", "PRESENCE"):
         assert name in text

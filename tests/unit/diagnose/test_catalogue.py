@@ -68,6 +68,7 @@ def test_examples_match(entry: Symptom) -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_near_misses_do_not(entry: Symptom) -> None:
+    assert entry.near_misses
     for text in entry.near_misses:
         assert not any(entry.match(one, text) for one in text.splitlines()), text
 

@@ -114,9 +114,6 @@ def test_a_mark_is_a_number_under_a_mask(text: str, values: Any, mask: int) -> N
     assert mark("mark", text, True) == Condition("mark", values, True, mask)
 
 
-NO_TARGET = ("pass", ())
-
-
 @pytest.mark.parametrize(
     ("targets", "action", "is_read"),
     [

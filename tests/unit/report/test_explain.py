@@ -121,3 +121,14 @@ def test_each_remedy_is_in_the_table_of_the_next_boot() -> None:
         "says what is right at the next boot, and why"
     )
     assert not set(named) - names, "docs/next-boot.md has rows of remedies that are no more"
+
+
+def test_each_remedy_that_changes_something_is_in_the_table_of_repairs() -> None:
+    page = (ROOT / "docs" / "repairs.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    names = {remedy.name for remedy in remedies() if remedy.cures}
+    assert len(named) == len(set(named))
+    lacking = ", ".join(sorted(names - set(named)))
+    assert not lacking, f"docs/repairs.md: a row of the table for {lacking} (what it makes right)"
+    assert not set(named) - names, "docs/repairs.md has rows of remedies that change nothing"

@@ -174,7 +174,5 @@ def test_hosts_that_the_job_has_not_are_named_with_both_ways_out() -> None:
     assert "--limit gpu[01,03]" in error.next_step
     nobody = outside(placement, ["b", "c"], "7", "inventory.py")
     assert nobody is not None
-    assert (
-        nobody.message.startswith("b,c are not nodes of job 7") or "are not nodes" in nobody.message
-    )
+    assert "are not nodes" in nobody.message
     assert nobody.next_step.startswith("Ask for them: salloc --exclusive --nodelist=")

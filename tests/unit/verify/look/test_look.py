@@ -142,5 +142,5 @@ def test_the_text_comes_to_its_end_on_this_machine(again: bool) -> None:
     )
     seen = read("a", nonce, Output("a", stdout=done.stdout, stderr=done.stderr))
     assert seen.failure == ""
-    assert seen.counts["Ip.InHdrErrors"] >= 0
+    assert "Ip.InHdrErrors" in seen.counts
     assert ("limit" in seen.lines) is not again
