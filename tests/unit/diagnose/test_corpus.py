@@ -39,6 +39,7 @@ THREADS = (
     "threads-fifth",
     "threads-sixth",
     "threads-seventh",
+    "threads-eighth",
 )
 
 
