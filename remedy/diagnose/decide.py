@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
+from remedy.diagnose.chains import without_wrappers
 from remedy.diagnose.diagnosis import (
     APPLICATION,
     CERTAIN,
@@ -60,7 +61,7 @@ class _Sorted:
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     events = in_place(in_phase(standing(events_that_count(scans), scans), scans))
-    by_role = _sorted(events)
+    by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
@@ -88,12 +89,13 @@ def _failing(scans: Sequence[LogScan]) -> str:
     return "\n".join(line[:WIDEST] for lines in ends for line in lines)
 
 
-def _sorted(events: Sequence[Event]) -> _Sorted:
+def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
     def with_role(*roles: Role) -> tuple[Event, ...]:
         return tuple(event for event in events if event.role in roles)
 
     effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
     failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), effects, killed)
+    failures = without_wrappers(failures, effects, scans)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,

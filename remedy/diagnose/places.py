@@ -15,7 +15,7 @@ BETWEEN_HOSTS = frozenset(
     ("firewall-ports", "ib-link-fault", "mtu-mismatch", "network-unreachable", "wrong-interface")
 )
 _OWN = re.compile(
-    r"(?:\b(?:[Cc]onnect(?:ing)?|connection) (?:\w+ )?to|connect\(\) to|\bhost|remote=)"
+    r"(?:\b[Cc]onnect\w{0,5}(?:\(\))?[^\n]{0,40}? (?:to|at)|\bhost|remote=)"
     r"\W{0,3}(?:localhost|127\.0\.0\.1|::1)(?![\w.])"
 )
 _OWN_ADDRESSES = frozenset(("localhost", "127.0.0.1", "::1"))

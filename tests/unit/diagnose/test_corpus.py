@@ -40,6 +40,7 @@ THREADS = (
     "threads-sixth",
     "threads-seventh",
     "threads-eighth",
+    "threads-ninth",
 )
 
 

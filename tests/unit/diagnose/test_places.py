@@ -52,6 +52,13 @@ def test_no_network_stands_between_a_process_and_its_own_host(target: str, label
     assert ("firewall-ports" in offered) == (label == "firewall-ports")
 
 
+def test_a_head_that_is_looked_for_on_the_own_host_is_behind_no_firewall() -> None:
+    text = "WARNING node.py:1465 -- Unable to connect to GCS at {}:6379. Check that (1) Ray started"
+    own, other = said(text.format("127.0.0.1")), said(text.format("10.0.0.9"))
+    assert other.label == "firewall-ports"
+    assert "firewall-ports" not in {own.label, *(c.label for c in own.candidates if c.evidence)}
+
+
 @pytest.mark.parametrize(
     ("file", "label"),
     [
@@ -128,3 +135,20 @@ def test_an_interface_among_others_is_no_choice() -> None:
     bridge = listed.format("virbr0:192.168.122.1")
     assert said(bridge, found.format(1)).label == "wrong-interface"
     assert said(listed.format("eno2:10.0.0.9"), bridge, found.format(2)).label == "unknown"
+
+
+def test_an_exception_that_was_raised_from_a_lost_connection_says_no_more_than_that() -> None:
+    inner = ["Traceback (most recent call last):", '  File "store.py", line 1, in get', "    f()"]
+    mark = "The above exception was the direct cause of the following exception:"
+    outer = [
+        "Traceback (most recent call last):",
+        '  File "run.py", line 33, in <module>',
+        "    main()",
+        "RendezvousConnectionError: The connection to the C10d store has failed.",
+    ]
+    lost = said(*inner, "RuntimeError: Broken pipe", "", mark, "", *outer)
+    assert lost.label == "peer-died-timeout"
+    # Raised from one that never met its peer, and beside one that lost it, it stands.
+    never = said(*inner, "RuntimeError: connect() timed out.", "", mark, "", *outer)
+    beside = said(*inner, "RuntimeError: Broken pipe", "", *outer)
+    assert (never.label, beside.label) == ("firewall-ports", "firewall-ports")
