@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
+from remedy.diagnose.chains import without_wrappers
 from remedy.diagnose.diagnosis import (
     APPLICATION,
+    CERTAIN,
     HEALTHY,
     UNKNOWN,
     Candidate,
@@ -22,12 +24,14 @@ from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.phase import in_phase
+from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text, went_well
-from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
+from remedy.diagnose.ranking import SHOWN, STEP, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.timeline import timeline
-from remedy.diagnose.words import by_words
+from remedy.diagnose.worded import LEAST, narrowed, of_words
+from remedy.diagnose.words import by_words, says_otherwise
 from remedy.text import is_number
 
 FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
@@ -39,7 +43,6 @@ MOVING, QUIET = (
 )  # how sure it is that a run is healthy which goes on, or which shows no failure
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
 MOST_LOGS = 64  # that are asked for them
-LEAST = 0.55  # below it a cause is a candidate, and not the answer
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
 
@@ -57,8 +60,8 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    events = in_phase(standing(events_that_count(scans), scans), scans)
-    by_role = _sorted(events)
+    events = in_place(in_phase(standing(events_that_count(scans), scans), scans))
+    by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
@@ -86,12 +89,13 @@ def _failing(scans: Sequence[LogScan]) -> str:
     return "\n".join(line[:WIDEST] for lines in ends for line in lines)
 
 
-def _sorted(events: Sequence[Event]) -> _Sorted:
+def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
     def with_role(*roles: Role) -> tuple[Event, ...]:
         return tuple(event for event in events if event.role in roles)
 
     effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
     failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), effects, killed)
+    failures = without_wrappers(failures, effects, scans)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,
@@ -113,14 +117,14 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         return failed
     if events.effects and not events.killed:
         differing = of_different_collectives(events.effects)
-        return differing or _answer(events.effects, events.signs, events.effects)
+        return differing or _of_effects(scans, events)
     if events.killed:
         return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
         return answer
     named = by_words(scans) if not events.good else None
     if named and named[1][0].score >= LEAST:
-        return _of_words(named)
+        return of_words(named)
     return _by_exit_code(events.traces) or _without_entries(scans, events)
 
 
@@ -130,7 +134,17 @@ def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
     is_vague = all(event.symptom == EXCEPTION for event in events.failures)
     if answer.label == UNKNOWN and is_vague and events.effects and not events.killed:
         return None
-    return answer
+    return (narrowed(answer, scans) if answer.label == UNKNOWN else None) or answer
+
+
+def _of_effects(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+    """Answer with what ranks suffer from; not certain where a line before says that something else failed."""
+    answer = _answer(events.effects, events.signs, events.effects)
+    if answer.certainty < CERTAIN or answer.lead is None:
+        return answer
+    if not says_otherwise(scans, answer.lead, answer.label):
+        return answer
+    return answer.model_copy(update=sure(CERTAIN - STEP))
 
 
 def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
@@ -142,18 +156,6 @@ def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
     if hang := ended_from_outside(scans, events.failures):
         return hang
     return None if any(scan.steps for scan in scans) else _ended_unseen(events.failures)
-
-
-def _of_words(named: tuple[Quote, tuple[Candidate, ...]]) -> Diagnosis:
-    """Answer with what the words of the last failure mean, where they mean one thing before others."""
-    lead, candidates = named
-    score = candidates[0].score
-    answer = (
-        {"label": candidates[0].label, **sure(score)}
-        if score >= LEAST
-        else {"label": UNKNOWN, **sure(0.0)}
-    )
-    return Diagnosis.model_validate({**answer, "lead": lead, "candidates": candidates})
 
 
 def _ended_unseen(ends: Sequence[Event]) -> Diagnosis:
@@ -232,7 +234,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         return named.model_copy(update={"notes": tuple(notes)})
     diagnosis = _undecided(events.traces[:1] or events.signs, events.signs, [])
     if not diagnosis.candidates and (words := by_words(scans)):
-        diagnosis = _of_words(words)
+        diagnosis = of_words(words)
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
 
 

@@ -27,7 +27,9 @@ _SYSTEM_ERROR = re.compile(
     r"(?:(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
-    r"|shared object|undefined symbol|memory|/dev/|device))"
+    r"|shared object|undefined symbol|memory|/dev/|device"
+    r"|open files|already in use|not known|name resolution|unreachable|[Rr]efused|reset by peer|file handle"
+    r"|[Bb]roken pipe|[Tt]imed out|(?:DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED): ))"
 )
 # Its message is that of the system, and nothing of the program's.
 _SAYS_NO_MORE = re.compile(

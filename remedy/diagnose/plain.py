@@ -84,6 +84,33 @@ NARROW = (
         because="the driver is older than what the program was built for",
     ),
     words(
+        r"(?i)system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady",
+        ("fabricmanager-not-running", 0.6),
+        ("driver-mismatch", 0.42),
+        ("gpu-hardware-xid", 0.38),
+        because="CUDA waits for the fabric manager (error 802)",
+    ),
+    words(
+        r"(?i)uncorrectable ecc|ECC_UNCORRECTABLE|fallen off the bus|\bgpu is lost\b|hardware stack error"
+        r"|uncorrectable nvlink",
+        ("gpu-hardware-xid", 0.62),
+        because="CUDA reports that the card or its links failed",
+    ),
+    words(
+        r"(?i)invalid device ordinal|no (?:cuda|rocm)-capable device|CUDA_ERROR_(?:NO|INVALID)_DEVICE"
+        r"|no cuda gpus are available",
+        ("device-visibility", 0.6),
+        ("container-gpu-runtime", 0.46),
+        ("driver-mismatch", 0.4),
+        because="CUDA does not see the card that was asked for",
+    ),
+    words(
+        r"(?i)peer access (?:is |has )?(?:not|n't|unsupported)|peer mapping resources|PEER_ACCESS_UNSUPPORTED",
+        ("p2p-acs-iommu", 0.58),
+        ("device-visibility", 0.42),
+        because="CUDA cannot map the memory of one card into another",
+    ),
+    words(
         r"(?i)exceed\w* .{0,20}memory limits?|memory limit (?:was )?(?:exceeded|reached|hit)",
         ("host-oom", 0.62),
         because="a limit on memory ended it",

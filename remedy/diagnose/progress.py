@@ -32,12 +32,13 @@ _ENDED_WELL = re.compile(
 _NOTHING_SENT = re.compile(r"# Avg bus bandwidth +: 0(?:\.0{1,6})? *$", re.MULTILINE)
 _WENT_WRONG = re.compile(
     r"\b(?:error|fatal|abort(?:ed|ing)?|failed|failure|exception|core dumped|panic|killed|denied|refused"
-    r"|unable to|cannot|timed out|timeout exceeded)\b",
+    r"|unable to|cannot|tim(?:ed|ing) out|timeout exceeded)\b",
     re.IGNORECASE,
 )
 _MEANT_WELL = re.compile(
     r"error_handling|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors|error rate|_error\b|error[-_ ]?handling"
-    r"|err=-3|algbw|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|timeout\(ms\)|errno: 97"
+    r"|err=-3|algbw|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|errno: 97"
+    r"|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
     r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|Failed to open libibverbs|loopback address as fallback|client socket cannot be",
     re.IGNORECASE,

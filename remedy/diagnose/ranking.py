@@ -61,7 +61,7 @@ class _Tally:
     @property
     def total(self) -> float:
         """The weight of the clearest text, with what else was counted: entries and processes."""
-        entries = SUPPORT * (len(self.support) - 1)
+        entries = SUPPORT * max(0, len(self.support) - 1)
         witnesses = WITNESS * max(0, min(len(self.processes), WITNESSES) - 1)
         return min(self.score + entries + witnesses, 0.99)
 
@@ -129,7 +129,9 @@ def _count(event: Event, factor: float, tallies: dict[str, _Tally]) -> None:
         tally = tallies.setdefault(cause.label, _Tally())
         tally.score = max(tally.score, cause.weight * factor)
         tally.events.append(event)
-        if cause.weight >= SUPPORTING:
+        # A sign with several causes bears out the clearest of them, no other.
+        is_clear = event.role is not Role.SIGN or cause.weight == event.weight
+        if cause.weight >= SUPPORTING and is_clear:
             tally.support.add(event.symptom)
             tally.processes.add((event.source, event.rank))
 

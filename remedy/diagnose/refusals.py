@@ -91,6 +91,13 @@ _MEANINGS = (
         because="no answer came (ETIMEDOUT)",
     ),
     words(
+        r"Operation now in progress|EINPROGRESS",
+        ("firewall-ports", 0.56),
+        ("wrong-interface", 0.5),
+        ("peer-died-timeout", 0.4),
+        because="no answer came until the program gave up (EINPROGRESS)",
+    ),
+    words(
         r"[Cc]onnection reset by peer|[Bb]roken pipe|[Cc]onnection closed by|ECONNRESET|EPIPE|[Ss]ocket closed",
         ("peer-died-timeout", 0.58),
         ("firewall-ports", 0.35),
@@ -121,6 +128,13 @@ _MEANINGS = (
         ("env-not-propagated", 0.56),
         ("missing-library", 0.4),
         because="the shell of the job does not find a program",
+    ),
+    words(
+        r"(?i)\b(?:exit(?:ed)?|return(?:ed)?|terminated|finished)\b(?: with)?(?: non-zero)?(?: exit)?"
+        r"[ -]?(?:status|code|value)?[:=]? ?\(?127\b",
+        ("env-not-propagated", 0.57),
+        ("missing-library", 0.45),
+        because="the shell of the job did not find a program (exit status 127)",
     ),
     words(
         r"\b[Bb]ad address\b",

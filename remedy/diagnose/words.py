@@ -39,6 +39,24 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     return None
 
 
+def says_otherwise(scans: Sequence[LogScan], effect: Quote, label: str) -> bool:
+    """Return whether a log says in the system's words, before an effect, that something else had failed.
+
+    Args:
+        scans: the logs.
+        effect: what a process printed that suffered from another.
+        label: what the effect speaks for.
+    """
+    return any(
+        words is not None and words.causes[0].label != label
+        for scan in scans
+        if scan.name == effect.file
+        for after, text in _last_lines(scan)
+        if scan.lines - after < effect.line
+        for words in (meaning_of(text),)
+    )
+
+
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
     """Yield the last lines of a log back to one that reports progress, each with how many follow it."""
     for after, line in enumerate(reversed(scan.tail.rstrip().splitlines()[-LAST_LINES:])):

@@ -39,6 +39,8 @@ THREADS = (
     "threads-fifth",
     "threads-sixth",
     "threads-seventh",
+    "threads-eighth",
+    "threads-ninth",
 )
 
 

@@ -51,6 +51,17 @@ def diagnosed(*lines: str) -> Diagnosis:
         ("acme.RingError: binding port 7001 failed", "master-port-in-use"),
         ("ringer: could not find an address for gpu02-ib0", "wrong-interface"),
         ("acme.RingError: ring 3 failed to connect to its peers", "peer-died-timeout"),
+        ("acme.RingError: shard 3: Too many open files", "nofile-limit"),
+        (
+            "RuntimeError: ring 3 has no place: Address already in use (port 7001)",
+            "master-port-in-use",
+        ),
+        ("ringer: dial 10.0.0.4:7001: Operation now in progress", "firewall-ports"),
+        ("launcher: host gpu02 exited with status 127", "env-not-propagated"),
+        ("card 3: system not yet initialized", "fabricmanager-not-running"),
+        ("card 3: uncorrectable ECC error encountered", "gpu-hardware-xid"),
+        ("card 3: invalid device ordinal", "device-visibility"),
+        ("card 3: peer mapping resources exhausted", "p2p-acs-iommu"),
     ],
 )
 def test_words_of_the_system_say_why_an_unknown_program_failed(line: str, label: str) -> None:

@@ -1,0 +1,70 @@
+"""What a text can mean where it happened: between a process and its own host, or in shared memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from remedy.diagnose.catalogue import CauseWeight
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.scan import Event
+
+# Causes that lie between hosts: a process and its own host have no network between them.
+BETWEEN_HOSTS = frozenset(
+    ("firewall-ports", "ib-link-fault", "mtu-mismatch", "network-unreachable", "wrong-interface")
+)
+_OWN = re.compile(
+    r"(?:\b[Cc]onnect\w{0,5}(?:\(\))?[^\n]{0,40}? (?:to|at)|\bhost|remote=)"
+    r"\W{0,3}(?:localhost|127\.0\.0\.1|::1)(?![\w.])"
+)
+_OWN_ADDRESSES = frozenset(("localhost", "127.0.0.1", "::1"))
+NO_PORT = "0"  # nobody can listen there: the launch names no port
+# Python's own modules that put semaphores and arrays into /dev/shm (sem_open(3), shm_open(3)).
+_SHARED = re.compile(
+    r"[/\\](?:multiprocess(?:ing)?[/\\](?:synchronize|shared_memory|heap)"
+    r"|torch[/\\]multiprocessing[/\\]reductions)\.py$"
+)
+_FULL = "disk-full"
+_OF_SHARED_MEMORY = (
+    CauseWeight(
+        label="shm-too-small",
+        weight=0.84,
+        because="Python's own semaphores and arrays stand in /dev/shm, and it is full",
+    ),
+    CauseWeight(label="stale-shm", weight=0.5, because="or jobs that ended left it full"),
+    CauseWeight(label=_FULL, weight=0.3, because="or another volume is full"),
+)
+
+
+def in_place(events: Sequence[Event]) -> list[Event]:
+    """Return the events with the causes that they can have where they happened.
+
+    Args:
+        events: of all logs.
+    """
+    shared = {
+        (event.source, event.line)
+        for event in events
+        if event.symptom == EXCEPTION and _SHARED.search(event.details.get("path", ""))
+    }
+    return [_of_shared_memory(event, shared) or _of_one_host(event) for event in events]
+
+
+def _of_shared_memory(event: Event, shared: Iterable[tuple[str, int]]) -> Event | None:
+    """Return an event of a full volume whose traceback ends in shared memory, None for another one."""
+    if (event.source, event.line) not in shared:
+        return None
+    if not any(cause.label == _FULL for cause in event.causes):
+        return None
+    return replace(event, causes=_OF_SHARED_MEMORY)
+
+
+def _of_one_host(event: Event) -> Event:
+    """Return an event without causes between hosts where its other end is this host, or no port at all."""
+    address, port = event.details.get("address", ""), event.details.get("port", "")
+    if not (address in _OWN_ADDRESSES or port == NO_PORT or _OWN.search(event.text)):
+        return event
+    return replace(
+        event, causes=tuple(cause for cause in event.causes if cause.label not in BETWEEN_HOSTS)
+    )
