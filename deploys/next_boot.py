@@ -208,7 +208,7 @@ def _note_modules(bench: Bench, mentions: Sequence[Mention]) -> None:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _BootLine:
     """A line of a network configuration, and the interface that it is about ("" where none is named)."""
 
     mention: Mention
@@ -227,7 +227,7 @@ def _is_run(mention: Mention) -> bool:
 
 def _lines(
     host: HostState, mentions: Sequence[Mention], places: tuple[str, ...] = NETWORK
-) -> Iterator[_Line]:
+) -> Iterator[_BootLine]:
     """Yield the lines of network configurations, or of other ``places``, in the order of each file."""
     known = {i.name for i in host.network.interfaces} if isinstance(host.network, Network) else ()
     path = interface = ""
@@ -240,12 +240,12 @@ def _lines(
         match = _NAMES.match(mention.text)
         name = (match[1] or match[2] or match[3]) if match is not None else ""
         interface = name if name in known else interface
-        yield _Line(mention, interface)
+        yield _BootLine(mention, interface)
 
 
 def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name an MTU of the cluster interface that is another than that in force."""
-    by_file: dict[str, tuple[int, _Line]] = {}
+    by_file: dict[str, tuple[int, _BootLine]] = {}
     for line in _lines(bench.host, mentions):
         match = _MTU.match(line.mention.text)
         if match is not None and line.interface == place.carrier.name:
@@ -262,7 +262,7 @@ def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
 
 def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name a configuration that gives the cluster interface another address than the cluster's."""
-    found: dict[str, _Line] = {}
+    found: dict[str, _BootLine] = {}
     for line in _lines(bench.host, mentions):
         text = line.mention.text
         if line.interface != place.carrier.name:

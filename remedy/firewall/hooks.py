@@ -126,7 +126,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _HookStep:
     """A base chain before it is judged; ``order`` sorts the chains of one way."""
 
     order: tuple[int, int]
@@ -184,7 +184,7 @@ def gates(
     yield from _answers(steps, path, untracked, zoned, traffic, accepted, marks=tracked)
 
 
-def _steps(tables: Tables, family: str) -> Iterator[_Step]:
+def _steps(tables: Tables, family: str) -> Iterator[_HookStep]:
     """Yield every base chain of a host that packets of a family, or ARP for them, can pass."""
     for variant, text in tables.of(family).items():
         kind = "iptables" if variant == "nft" else "iptables-legacy"
@@ -194,23 +194,23 @@ def _steps(tables: Tables, family: str) -> Iterator[_Step]:
                     read = partial(_read_iptables, text, table, tables.ipsets)
                     order = (_place_of(hook), priority)
                     nat = table == "nat"
-                    yield _Step(order, kind, f"{table} {base}", base, read, hook, nat=nat)
+                    yield _HookStep(order, kind, f"{table} {base}", base, read, hook, nat=nat)
     for chain in tables.nft.chains:
         hook = _hook_of(chain, family)
         if hook:
             read = partial(nftables_rules.chains, tables.nft, chain.family, chain.table)
             order = (_place_of(hook), chain.priority)
             where = nftables_rules.place(chain)
-            yield _Step(order, "nft", where, chain.name, read, hook, chain, chain.kind == "nat")
+            yield _HookStep(order, "nft", where, chain.name, read, hook, chain, chain.kind == "nat")
     for base, hook in (("INPUT", "input"), ("OUTPUT", "output")):
         if iptables_rules.has_chain(tables.arptables, base):
             read = partial(iptables_rules.arp_chains, tables.arptables)
-            yield _Step((_place_of(hook), 0), "arptables", f"filter {base}", base, read, hook)
+            yield _HookStep((_place_of(hook), 0), "arptables", f"filter {base}", base, read, hook)
     for table, base, hook in ebtables_rules.BASES:
         if iptables_rules.has_chain(tables.ebtables, base, table):
             read = partial(ebtables_rules.chains, tables.ebtables, table)
             order = (_place_of(f"bridge {hook}"), 0)
-            yield _Step(order, "ebtables", f"{table} {base}", base, read, f"bridge {hook}")
+            yield _HookStep(order, "ebtables", f"{table} {base}", base, read, f"bridge {hook}")
 
 
 def _read_iptables(
@@ -241,7 +241,7 @@ def _place_of(hook: str) -> int:
     return (_IN if hook in _IN else _OUT).index(hook)
 
 
-def _at(steps: list[_Step], hooks: tuple[str, ...]) -> list[_Step]:
+def _at(steps: list[_HookStep], hooks: tuple[str, ...]) -> list[_HookStep]:
     """Return the base chains of one way, in the order in which packets pass them."""
     return sorted((step for step in steps if step.hook in hooks), key=lambda step: step.order)
 
@@ -258,7 +258,7 @@ def _flow(way: Way, path: Path, *, marks: bool) -> Flow:
     )
 
 
-def _narrowed(step: _Step, flow: Flow, path: Path) -> Flow | None:
+def _narrowed(step: _HookStep, flow: Flow, path: Path) -> Flow | None:
     """Return the flow as it passes one base chain; None where it does not pass it at all."""
     if step.hook.startswith("bridge "):
         if not path.bridged:
@@ -296,7 +296,7 @@ def _parts(way: str, traffic: Traffic) -> tuple[Part, ...]:
 
 
 def _judged(
-    step: _Step, flow: Flow, parts: tuple[Part, ...], accepted: frozenset[str], fixed: Spans
+    step: _HookStep, flow: Flow, parts: tuple[Part, ...], accepted: frozenset[str], fixed: Spans
 ) -> Judgement:
     known = [part for part in parts if part.state == NEW] if step.nat else list(parts)
     chains = step.read(flow, bounds_of(known))
@@ -309,7 +309,7 @@ def _judged(
 
 
 def _arp_gates(
-    steps: list[_Step],
+    steps: list[_HookStep],
     hooks: tuple[str, ...],
     flow: Flow,
     path: Path,
@@ -333,7 +333,7 @@ def _arp_gates(
 
 
 def _discovery_gates(
-    steps: list[_Step],
+    steps: list[_HookStep],
     hooks: tuple[str, ...],
     flow: Flow,
     path: Path,
@@ -359,7 +359,7 @@ def _discovery_gates(
 
 
 def _answers(
-    steps: list[_Step],
+    steps: list[_HookStep],
     path: Path,
     untracked: Mapping[str, list[Part]],
     zoned: Mapping[str, list[Part]],

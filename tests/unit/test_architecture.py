@@ -91,11 +91,11 @@ def imported_tests(text: str) -> list[str]:
 
 
 def owners_of_classes(paths: list[Path]) -> dict[str, list[str]]:
-    """Return the files that define each public class."""
+    """Return the files that define each class."""
     owners: dict[str, list[str]] = {}
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef):
                 owners.setdefault(node.name, []).append(str(path))
     return owners
 
@@ -105,13 +105,35 @@ def test_a_class_has_one_owner(tmp_path: Path) -> None:
     twins = [tmp_path / "a.py", tmp_path / "b.py"]
     for path in twins:
         path.write_text("class Place: ...\nclass _Line: ...\n")
-    assert owners_of_classes(twins) == {"Place": list(map(str, twins))}
+    both = list(map(str, twins))
+    assert owners_of_classes(twins) == {"Place": both, "_Line": both}
     paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
     owners = owners_of_classes(
         sorted(path for path in paths if not path.is_relative_to(ROOT / "remedy" / "deploys"))
     )
     assert len(owners) > 300
     assert {name: files for name, files in owners.items() if len(files) > 1} == {}
+
+
+def idle_functions(text: str) -> list[str]:
+    """Return the functions of a test module that pytest does not run, and nothing in it names."""
+    tree = ast.parse(text)
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and not (node.name.startswith("test_") or node.decorator_list or node.name in named)
+    ]
+
+
+def test_no_test_lacks_the_name_of_a_test() -> None:
+    sample = "def helper(): ...\ndef test_a(): helper()\ndef a_host_is_well(): assert 1\n"
+    assert idle_functions(sample) == ["a_host_is_well"]
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    assert len(files) > 100
+    idle = {str(path.relative_to(ROOT)): idle_functions(path.read_text()) for path in files}
+    assert {file: names for file, names in idle.items() if names} == {}
 
 
 def test_no_test_module_imports_another() -> None:

@@ -92,7 +92,7 @@ def expression(words: Sequence[Token]) -> list[dict[str, Any]]:
         words: the rule, without its table and chain.
     """
     statements: list[dict[str, Any]] = []
-    rule = _Words(list(words))
+    rule = _RuleWords(list(words))
     while rule.more():
         begin = rule.at
         try:
@@ -120,7 +120,7 @@ def _ending(words: Sequence[Token]) -> list[dict[str, Any]]:
     return []
 
 
-class _Words:
+class _RuleWords:
     """The words of a rule, read from left to right."""
 
     def __init__(self, words: list[Token]) -> None:
@@ -146,7 +146,7 @@ class _Words:
         return self.words[self.at - 1]
 
 
-def _statement(rule: _Words) -> dict[str, Any] | None:
+def _statement(rule: _RuleWords) -> dict[str, Any] | None:
     """Read one statement; {} for one that changes nothing for a packet, None for one that is not known."""
     word = rule.next()
     if word in _VERDICTS:
@@ -185,7 +185,7 @@ def _statement(rule: _Words) -> dict[str, Any] | None:
 _FLAGS = {"payload": {"protocol": "tcp", "field": "flags"}}
 
 
-def _behind_limit(rule: _Words) -> int:
+def _behind_limit(rule: _RuleWords) -> int:
     """Return where a limit ends: `rate [over] N/TIME [burst N UNIT]`."""
     at = rule.at + (3 if rule.peek(1) == "over" else 2)
     words = [*rule.words[at : at + 3], "", "", ""]
@@ -194,7 +194,7 @@ def _behind_limit(rule: _Words) -> int:
     return at + 3 if words[0] == "burst" else at
 
 
-def _masked(left: dict[str, Any], rule: _Words) -> dict[str, Any] | None:
+def _masked(left: dict[str, Any], rule: _RuleWords) -> dict[str, Any] | None:
     """Read `& (fin | syn) == syn` behind the flags of TCP."""
     rule.next()
     mask = _flags(rule)
@@ -206,7 +206,7 @@ def _masked(left: dict[str, Any], rule: _Words) -> dict[str, Any] | None:
     return {"match": {"op": operator, "left": {"&": [left, mask]}, "right": right}}
 
 
-def _flags(rule: _Words) -> list[Any]:
+def _flags(rule: _RuleWords) -> list[Any]:
     """Read flags with bars between them, with or without parentheses."""
     in_parentheses = rule.peek() == "("
     rule.at += in_parentheses
@@ -219,7 +219,7 @@ def _flags(rule: _Words) -> list[Any]:
     return flags
 
 
-def _left(word: Token, rule: _Words) -> dict[str, Any] | None:
+def _left(word: Token, rule: _RuleWords) -> dict[str, Any] | None:
     """Read what a match looks at."""
     if word in _PAYLOADS and rule.peek() in _PAYLOADS[word]:
         return {"payload": {"protocol": str(word), "field": str(rule.next())}}
@@ -238,7 +238,7 @@ def _left(word: Token, rule: _Words) -> dict[str, Any] | None:
     return None
 
 
-def _match(left: dict[str, Any], rule: _Words) -> dict[str, Any] | None:
+def _match(left: dict[str, Any], rule: _RuleWords) -> dict[str, Any] | None:
     """Read what stands behind that: an operator and values, a verdict map, or a new value for it."""
     if rule.peek() in ("set", "&", "and", "|", ".", "^"):
         if rule.peek() != "set":
@@ -268,7 +268,7 @@ def _match(left: dict[str, Any], rule: _Words) -> dict[str, Any] | None:
     return {"match": {"op": operator, "left": left, "right": right}}
 
 
-def _set(rule: _Words) -> list[Any]:
+def _set(rule: _RuleWords) -> list[Any]:
     """Read values in braces."""
     values = []
     rule.next()
@@ -285,7 +285,7 @@ def _set(rule: _Words) -> list[Any]:
     return values
 
 
-def _verdicts(rule: _Words) -> list[Any]:
+def _verdicts(rule: _RuleWords) -> list[Any]:
     """Read the entries of a verdict map."""
     entries: list[Any] = []
     if rule.next() != "{":
@@ -302,7 +302,7 @@ def _verdicts(rule: _Words) -> list[Any]:
     return entries
 
 
-def _key(rule: _Words) -> Any:
+def _key(rule: _RuleWords) -> Any:
     """Read the key of an entry, which a colon ends; the colon may be part of the word."""
     word = rule.peek()
     if word.endswith(":") and word != ":":
@@ -314,7 +314,7 @@ def _key(rule: _Words) -> Any:
     return value
 
 
-def _value(rule: _Words) -> Any:
+def _value(rule: _RuleWords) -> Any:
     """Read a value: a number, a name, an address, a prefix, a range or a set of its own name."""
     word = rule.next()
     if word.is_text:
