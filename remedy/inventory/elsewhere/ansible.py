@@ -11,16 +11,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from remedy.bounds import TooMuchError, read_json
 from remedy.errors import UsageError
-from remedy.inventory.elsewhere.listing import LARGEST, Collector, text_shown
+from remedy.inventory.elsewhere.ansible_json import (
+    Document,
+    check_variables,
+    document_of,
+    groups_of,
+    hosts_of,
+    is_inventory,
+    is_printed,
+    members,
+    refusal,
+    variables_of,
+)
+from remedy.inventory.elsewhere.listing import Collector, text_shown
 from remedy.inventory.elsewhere.program import printed
+from remedy.inventory.elsewhere.source import read_text, shown_source
 from remedy.text import clipped, visible
 
 SECONDS = 120
 """How long ansible-inventory may take; inventories of clouds ask their servers."""
 
-# Variables of the ssh connection and of become, newest first, and the data of pyinfra with the same meaning.
+# Variables of the ssh connection, and the data of pyinfra with the same meaning. Of two that are set Ansible
+# takes the older name: plugins/connection/ssh.py has it last, and config/manager.py takes the last of a list.
 _DATA = {
     "ssh_hostname": ("ansible_ssh_host", "ansible_host"),
     "ssh_user": ("ansible_ssh_user", "ansible_user"),
@@ -41,31 +54,78 @@ _MISSING = (
 )
 
 
+class _MissingError(UsageError):
+    """There is no Ansible on this machine."""
+
+
 def read_ansible(collector: Collector, text: str, path: Path | None) -> None:
     """Read what ansible-inventory prints of a path, or has printed."""
-    if path is not None and path.suffix == ".json" and path.is_file():
-        text = path.read_text(encoding="utf-8", errors="replace")
-    document = _document(text)
-    if document is None and path is None:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "inventory"
-            file.write_text(text, encoding="utf-8")
-            document = _document(_list(str(file)))
-    elif document is None:
-        document = _document(_list(str(path)))
+    source = shown_source(path)
+    text = text if path is None else _printed_text(path)
+    document = document_of(text)
+    if document is None:
+        document = _asked(source, text, path)
+    check_variables(source, document)
+    names = {}
+    for host in hosts_of(document):
+        names[host] = _add(collector, host, variables_of(document, host))
+    for host in document["_meta"]["hostvars"]:
+        if host not in names:
+            collector.drop(text_shown(host), "in no group, which Ansible passes over")
+    for group in groups_of(document):
+        in_group = [names.get(host) for host in members(document, group)]
+        collector.add_to_group(group, [host for host in in_group if host])
+
+
+def _printed_text(path: Path) -> str:
+    """Return the text of a file that holds what a program printed; "" for an inventory, which Ansible reads."""
+    if not path.exists() and "," not in str(path):
+        raise UsageError(
+            f"{path}: no such file or folder",
+            next_step="Give an inventory of Ansible, or names with a comma behind each: gpu01,gpu02,",
+        )
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(4096).decode("utf-8-sig", errors="replace")
+    except OSError:
+        return ""  # ansible-inventory says why
+    return read_text(path) if _is_json(path) or is_printed(beginning) else ""
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix == ".json" and path.is_file()
+
+
+def _asked(source: str, text: str, path: Path | None) -> Document:
+    """Return what ansible-inventory prints of a path, or of a text (path None).
+
+    Raises:
+        UsageError: it cannot read it; with what is wrong with a text that seemed to be what it prints.
+    """
+    is_mistaken = is_printed(text) or (path is not None and _is_json(path))
+    try:
+        if path is not None:
+            document = document_of(_list(str(path)))
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "inventory"
+                file.write_text(text, encoding="utf-8")
+                document = document_of(_list(str(file)))
+    except UsageError as error:
+        # Of an inventory in JSON Ansible knows better what is wrong with it.
+        if is_mistaken and (isinstance(error, _MissingError) or not is_inventory(text)):
+            raise refusal(source, text) from error
+        raise
+    if is_mistaken and (document is None or not hosts_of(document)):
+        raise refusal(source, text)
     if document is None:
         raise UsageError(
             "ansible-inventory printed no list of hosts",
             next_step="Run it with --list to see what it prints.",
         )
-    variables = document["_meta"]["hostvars"]
-    names = {}
-    for host in _members(document, "all"):
-        names[host] = _add(collector, host, variables.get(host) or {})
-    for group in document:
-        if group not in ("_meta", "all", "ungrouped"):
-            hosts = [names.get(host) for host in _members(document, group)]
-            collector.add_to_group(group, [host for host in hosts if host])
+    return document
 
 
 def _list(source: str) -> str:
@@ -76,7 +136,9 @@ def _list(source: str) -> str:
             ["ansible-inventory", "--list", f"--inventory={source}"], SECONDS, settings
         )
     except FileNotFoundError as error:
-        raise UsageError("ansible-inventory is not installed here", next_step=_MISSING) from error
+        raise _MissingError(
+            "ansible-inventory is not installed here", next_step=_MISSING
+        ) from error
     if result.code != 0:
         lines = result.err.split("\n")
         reason = next((line for line in lines if "ERROR" in line or "Failed" in line), lines[0])
@@ -85,32 +147,6 @@ def _list(source: str) -> str:
             next_step="Correct it; where it needs a vault's password: export ANSIBLE_VAULT_PASSWORD_FILE=FILE",
         )
     return result.out
-
-
-def _document(text: str) -> Mapping[str, Any] | None:
-    """Return the document of ``ansible-inventory --list``; None for what is none."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        document = read_json(text, LARGEST)
-        hosts = document["_meta"]["hostvars"]
-    except (ValueError, TooMuchError, KeyError, TypeError):
-        return None
-    return document if isinstance(hosts, dict) else None
-
-
-def _members(document: Mapping[str, Any], top: str) -> list[str]:
-    """Return the hosts of a group and of the groups below it, each once."""
-    hosts: dict[str, None] = {}
-    groups, seen = [top], {top}
-    while groups:
-        value = document.get(groups.pop(0))
-        value = value if isinstance(value, dict) else {}
-        hosts |= dict.fromkeys(str(host) for host in value.get("hosts") or ())
-        below = [str(group) for group in value.get("children") or () if str(group) not in seen]
-        seen.update(below)
-        groups += below
-    return list(hosts)
 
 
 def _add(collector: Collector, host: str, variables: Mapping[str, Any]) -> str | None:
@@ -125,12 +161,13 @@ def _add(collector: Collector, host: str, variables: Mapping[str, Any]) -> str |
     for key, names in _DATA.items():
         for name in names:
             value = variables.get(name)
-            if value is not None and "{{" in str(value):
-                collector.note(
-                    f"{shown} ({name})", "a template, which ansible-inventory does not fill in"
-                )
-            elif value is not None:
-                data[key] = value
+            if value is None:
+                continue
+            reason = _unusable(value)
+            if reason:
+                collector.note(f"{shown} ({name})", reason)
+            elif data.setdefault(key, value) != value:
+                collector.note(f"{shown} ({name})", f"not used, as {names[0]} counts before it")
     if str(variables.get("ansible_become", "")).lower() in ("true", "yes", "on", "1"):
         method = str(variables.get("ansible_become_method", "sudo"))
         if method.rpartition(".")[2] == "sudo":
@@ -148,3 +185,12 @@ def _add(collector: Collector, host: str, variables: Mapping[str, Any]) -> str |
         if variables.get(variable):
             collector.note(shown, f"{variable} is not copied; {step}")
     return collector.add(shown, host, **data)
+
+
+def _unusable(value: Any) -> str:
+    """Return why the value of a variable cannot be used; "" where it can be."""
+    if isinstance(value, dict) and "__ansible_vault" in value:
+        return "encrypted by a vault, which is not opened"
+    if isinstance(value, (dict, list)):
+        return "no plain value, so it is not used"
+    return "a template, which ansible-inventory does not fill in" if "{{" in str(value) else ""

@@ -65,6 +65,35 @@ def test_a_program_that_does_not_end_is_given_up(
         )
 
 
+def test_groups_of_one_name_stay_apart(tmp_path: Path) -> None:
+    text = "roles:\n  gpu: a[1-2]\n  rack-1: a1\n  rack_1: a2\nracks:\n  gpu: b1\n"
+    listing = listing_of(tmp_path, "clustershell", text)
+    assert listing.groups == {
+        "roles_gpu": ("a1", "a2"), "racks_gpu": ("b1",), "rack_1": ("a1", "a2")
+    }  # fmt: skip
+    notes = noted(listing)
+    assert (
+        "@roles:gpu (roles_gpu), @racks:gpu (racks_gpu): several sources have a group of this name"
+        in notes
+    )
+    assert "rack-1 and rack_1 (rack_1): groups that are one in the inventory" in notes
+    assert len(loaded(tmp_path, listing)) == 3
+
+
+def test_the_lines_of_one_group_are_one(tmp_path: Path) -> None:
+    listing = listing_of(tmp_path, "clustershell", "gpu: a1 # old\nempty:\nother: # x\ngpu: a2\n")
+    assert listing.groups == {"gpu": ("a1", "a2")}
+    assert "empty,other: left out, a group without hosts" in noted(listing)
+
+
+def test_what_nodeset_warns_of_and_empty_groups_are_named(tmp_path: Path) -> None:
+    text = CONF.replace("map: echo gpu[01-03]", "map: echo") + "[nolist]\nmap: echo x1\n"
+    listing = listing_of(tmp_path, "clustershell", text, "groups.conf")
+    assert listing.groups == {"r1": ("gpu01", "gpu02")}
+    assert "gpu: left out, a group without hosts" in noted(listing)
+    assert "nodeset: Warning: No list upcall" in noted(listing)
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -91,9 +120,9 @@ BOMB = "s:\n  a0: &a0 [x1]\n" + "".join(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "just words", "s: {a: [1}", "s:\n  a: &x [*x]\n", BOMB, "a: " + "x" * 10_000_000,
-     "!!python/object:os.x {}"],
-    ids=range(8),
+    ["", "[]", "s:\n  on: a1\n", "s:\n  10: a1\n", "just words", "s: {a: [1}", "s:\n  a: &x [*x]\n", BOMB,
+     "a: " + "x" * 10_000_000, "!!python/object:os.x {}"],
+    ids=range(10),
 )  # fmt: skip
 def test_what_is_no_groups_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError):
