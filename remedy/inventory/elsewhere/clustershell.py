@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +85,7 @@ def _sources(collector: Collector, text: str) -> Sources:
         if line.strip() and not line.lstrip().startswith("#")
     }
     flat = {number: match for number, line in lines.items() if (match := _GROUP.fullmatch(line))}
-    groups: dict[str, str] = {}
-    for match in flat.values():
-        # As a program that prints all lines of a group: they are one.
-        nodes = "" if match[2].startswith("#") else match[2].split(" #")[0].strip()
-        groups[match[1]] = ",".join(filter(None, (groups.get(match[1], ""), nodes)))
+    groups = _joined(flat.values())
     if lines and len(flat) == len(lines):
         return {_DEFAULT: groups}
     try:
@@ -102,15 +98,28 @@ def _sources(collector: Collector, text: str) -> Sources:
         raise _unreadable(f"no YAML: {clipped(visible(str(error)), 200)}") from error
     if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
         raise _unreadable("expected SOURCE: {GROUP: NODES}, or lines GROUP: NODES")
-    # YAML makes other values of them: yes, 10, null. ClusterShell refuses such names as well.
-    for name in (n for source, groups in document.items() for n in (source, *groups)):
-        if not isinstance(name, str):
-            shown = text_shown(str(name))
-            raise _unreadable(f"YAML reads a name as {shown}, which is no text; write it in quotes")
+    _check_names(document)
     return {
         str(source): {str(group): ",".join(_texts(nodes)) for group, nodes in groups.items()}
         for source, groups in document.items()
     } or {_DEFAULT: {}}
+
+
+def _joined(lines: Iterable[re.Match[str]]) -> dict[str, str]:
+    """Return the nodes of each group; all lines of a group are one, as for a program that prints them."""
+    groups: dict[str, str] = {}
+    for match in lines:
+        nodes = "" if match[2].startswith("#") else match[2].split(" #")[0].strip()
+        groups[match[1]] = ",".join(filter(None, (groups.get(match[1], ""), nodes)))
+    return groups
+
+
+def _check_names(document: Mapping[Any, Mapping[Any, Any]]) -> None:
+    """Refuse names of which YAML makes other values, such as yes, 10 and null; so does ClusterShell."""
+    for name in (n for source, groups in document.items() for n in (source, *groups)):
+        if not isinstance(name, str):
+            shown = text_shown(str(name))
+            raise _unreadable(f"YAML reads a name as {shown}, which is no text; write it in quotes")
 
 
 def _texts(value: Any) -> Iterator[str]:

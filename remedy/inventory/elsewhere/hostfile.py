@@ -84,32 +84,15 @@ def _entries(collector: Collector, where: str, line: str) -> list[tuple[str, str
     word = rank[1] if rank else line.split(None, 1)[0]
     rest = "" if rank else line[len(word) :]
     shown = f"{where}: {text_shown(line)}"
-    user, _, place = word.rpartition("@")
-    bracketed = _bracketed(place)
-    if (word[0] in "+-[" and bracketed is None) or "=" in word or rest.lstrip().startswith("="):
-        reason = {
-            "+": "hosts by number, not by name",
-            "[": "a section of Ansible's inventory, or no name",
-        }.get(word[0], "an option, no host")
+    if reason := _no_host(word, rest):
         collector.drop(shown, reason)
         return []
-    if "://" in word:
-        collector.drop(shown, "a URL, no host")
-        return []
-    if rest.strip() and _SSH_CONFIG.fullmatch(word) and "=" not in rest:
-        collector.drop(shown, "a line of ssh_config, no host")
-        return []
+    user, _, place = word.rpartition("@")
     data = {"ssh_user": user} if user else {}
-    if bracketed is not None:
+    if (bracketed := _bracketed(place)) is not None:
         place, port = bracketed
         data |= {"ssh_port": port} if port else {}
-    for key, value in _OPTION.findall(rest):
-        if key.lower() in _USER:
-            data["ssh_user"] = value.strip("\"'")
-        elif key.lower() == "port":
-            data["ssh_port"] = value
-        elif not _COUNTS.fullmatch(key):
-            collector.note(f"{where}: {text_shown(key)}", "an option that is not used")
+    data |= _options(collector, where, rest)
     if _OPTION.sub("", rest).strip():
         collector.note(shown, "words behind the host that are no options; only the host is taken")
     try:
@@ -120,6 +103,39 @@ def _entries(collector: Collector, where: str, line: str) -> list[tuple[str, str
     if len({address_of(name) is None for name in names}) > 1:
         collector.note(shown, "names and addresses in one line, each of which becomes a host")
     return [(where, name, data) for name in names]
+
+
+def _no_host(word: str, rest: str) -> str:
+    """Return why a line names no host; "" where it does.
+
+    Args:
+        word: its first.
+        rest: what is behind it.
+    """
+    if word[0] == "+":
+        return "hosts by number, not by name"
+    if word[0] == "[" and _bracketed(word) is None:
+        return "a section of Ansible's inventory, or no name"
+    if word[0] == "-" or "=" in word or rest.lstrip().startswith("="):
+        return "an option, no host"
+    if "://" in word:
+        return "a URL, no host"
+    if rest.strip() and _SSH_CONFIG.fullmatch(word) and "=" not in rest:
+        return "a line of ssh_config, no host"
+    return ""
+
+
+def _options(collector: Collector, where: str, rest: str) -> dict[str, str]:
+    """Return how the hosts of a line are reached, by the options behind them."""
+    data = {}
+    for key, value in _OPTION.findall(rest):
+        if key.lower() in _USER:
+            data["ssh_user"] = value.strip("\"'")
+        elif key.lower() == "port":
+            data["ssh_port"] = value
+        elif not _COUNTS.fullmatch(key):
+            collector.note(f"{where}: {text_shown(key)}", "an option that is not used")
+    return data
 
 
 def _bracketed(word: str) -> tuple[str, str] | None:
