@@ -21,20 +21,26 @@ if TYPE_CHECKING:
 # As remedy.inventory.elsewhere has them, which is dear to import; a test compares the two.
 KINDS = ("ansible", "clustershell", "hostfile", "slurm")
 
+_NEEDED = (
+    "Option '--from' needs KIND and PATH, such as --from hostfile hosts.txt (- is standard input). "
+    f"Kinds: {', '.join(KINDS)}."
+)
+
 
 class _Init(click.Command):
     """The command, which says what --from takes where it has too little."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line."""
+        behind = args[args.index("--from") + 1 :][:2] if "--from" in args else ()
+        # click takes the next option for the path.
+        if any(word.startswith("--") for word in behind) and not ctx.resilient_parsing:
+            raise click.BadOptionUsage("--from", _NEEDED, ctx)
         try:
             return super().parse_args(ctx, args)
         except click.BadOptionUsage as error:
             if error.option_name == "--from":
-                error.message = (  # type: ignore[misc]
-                    "Option '--from' needs KIND and PATH, such as --from hostfile hosts.txt "
-                    f"(- is standard input). Kinds: {', '.join(KINDS)}."
-                )
+                error.message = _NEEDED  # type: ignore[misc]
             raise
 
 

@@ -11,7 +11,7 @@ from remedy.errors import UsageError
 from remedy.inventory.elsewhere.listing import LARGEST, text_shown
 from remedy.text import listed
 
-AGAIN = "ansible-inventory -i INVENTORY --list >hosts.json"
+AGAIN = "ansible-inventory -i FILE --list >hosts.json"
 # What begins a text that is printed, and no inventory in INI or YAML.
 _BEGINNINGS = ("{", "[WARNING]", "[DEPRECATION WARNING]", "[ERROR]")
 
@@ -73,7 +73,7 @@ def _reason(text: str) -> tuple[str, str]:
     if any(isinstance(value, dict) and {"hosts", "children"} & value.keys() for value in values):
         return (
             f"it has no _meta.hostvars, as what an inventory script prints (keys: {keys})",
-            f"Have Ansible ask the script for its hosts: {AGAIN.replace('INVENTORY', 'SCRIPT')}",
+            f"Have Ansible ask the script for its hosts: {AGAIN.replace('FILE', 'SCRIPT')}",
         )
     return (
         f"it has no _meta.hostvars and no groups (keys: {keys}), as what --host prints of one host",

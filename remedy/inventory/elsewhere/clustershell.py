@@ -45,7 +45,12 @@ class _Source(GroupSource):  # type: ignore[misc]
 
 def read_clustershell(collector: Collector, text: str, path: Path | None) -> None:
     """Read groups, and take the hosts of all of them."""
-    if path is not None and any(line.strip().lower() == "[main]" for line in text.split("\n")):
+    if any(line.strip().lower() == "[main]" for line in text.split("\n")):
+        if path is None:
+            raise UsageError(
+                "standard input has no folder for what a groups.conf names",
+                next_step="Give its path: remedy init --from clustershell /etc/clustershell/groups.conf",
+            )
         sources = _sources_of_conf(collector, path)
     else:
         sources = _sources(collector, text)

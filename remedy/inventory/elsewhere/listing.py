@@ -164,7 +164,7 @@ class Collector:
 
     def _judged(self, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data that can be used."""
-        values = {}
+        values: dict[str, Any] = {}
         for key, value in data.items():
             if value is None or value == "":
                 continue
@@ -173,7 +173,11 @@ class Collector:
                 self.note(
                     f"{name} ({text_shown(text)})", f"not a value for {key}, so it is not used"
                 )
-            elif key != "ssh_hostname" or text.lower() != name.lower():
+            elif key == "ssh_hostname":
+                address = address_of(text)  # without brackets
+                if text.lower() != name.lower():
+                    values[key] = str(address) if address is not None else text
+            else:
                 values[key] = int(text) if key == "ssh_port" else value if value is True else text
         self._warn_of_address(name, values)
         return values

@@ -29,6 +29,10 @@ def read_text(path: Path | None) -> str:
     Raises:
         UsageError: it cannot be read, is too long, or is no text.
     """
+    if path is None and sys.stdin is None:
+        raise UsageError(
+            "standard input is closed", next_step="Give a path, or pipe a list into it."
+        )
     try:
         if path is None:
             content = sys.stdin.buffer.read(LARGEST + 1)

@@ -224,10 +224,10 @@ def test_hosts_of_a_script_need_no_group_of_all(tmp_path: Path) -> None:
 
 
 def test_of_two_names_of_a_variable_the_one_counts_that_ansible_takes(tmp_path: Path) -> None:
-    variables = {"ansible_host": "10.0.0.1", "ansible_ssh_host": "10.0.0.9"}
+    variables = {"ansible_host": "10.0.0.1", "ansible_ssh_host": "[fe80::9%ib0]"}
     document = {"_meta": {"hostvars": {"a1": variables, "b1": [1]}}, "all": {"hosts": ["a1", "b1"]}}
     listing = listing_of(tmp_path, "ansible", json.dumps(document), "hosts.json")
-    assert data_of(listing) == {"a1": {"ssh_hostname": "10.0.0.9"}, "b1": {}}
+    assert data_of(listing) == {"a1": {"ssh_hostname": "fe80::9%ib0"}, "b1": {}}
     assert "a1 (ansible_host): not used, as ansible_ssh_host counts before it" in noted(listing)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_a_groups_conf_is_read_with_its_programs(tmp_path: Path) -> None:
     listing = listing_of(tmp_path, "clustershell", CONF, "groups.conf")
     assert names_of(listing) == "gpu[01-03]"
     assert listing.groups == {"gpu": ("gpu01", "gpu02", "gpu03"), "r1": ("gpu01", "gpu02")}
+
+
+def test_a_groups_conf_has_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, CONF)
+    with pytest.raises(UsageError, match="no folder for what a groups") as caught:
+        read_hosts("clustershell", "-")
+    assert "Give its path" in caught.value.next_step
+
+
+def test_standard_input_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="standard input is closed"):
+        read_hosts("clustershell", "-")
 
 
 def test_a_program_that_does_not_end_is_given_up(

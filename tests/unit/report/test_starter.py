@@ -105,7 +105,9 @@ def test_a_kind_that_there_is_none_of_is_refused(tmp_path: Path) -> None:
     assert tuple(elsewhere.KINDS) == KINDS
 
 
-@pytest.mark.parametrize("words", [("--from",), ("--from", "slurm")])
+@pytest.mark.parametrize(
+    "words", [("--from",), ("--from", "slurm"), ("--from", "slurm", "--directory", "x")]
+)
 def test_from_without_a_path_names_what_it_takes(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(main, ["init", *words])
     assert result.exit_code == 2
