@@ -39,6 +39,7 @@ SOURCES: dict[str, Source] = {
     "broken": lambda _: names.faults(),
     "host": names.lab_hosts,
     "break host": lambda words: [*names.lab_hosts(words), "all"],
+    "facts groups": lambda _: names.facts(),
     "lab name": lambda _: names.labs(),
 }
 

@@ -88,6 +88,13 @@ def causes() -> list[str]:
     return plain(_CAUSE.findall(_own_text("causes.yaml")))
 
 
+def facts() -> list[str]:
+    """Return the facts of a host."""
+    from remedy.probe.state import HostState
+
+    return sorted(plain(HostState.model_fields))
+
+
 def faults() -> list[str]:
     """Return what ``lab break`` injects."""
     from remedy.lab.faults import catalogue

@@ -94,6 +94,7 @@ def offered(folder: Path, *words: str) -> list[str]:
             ["hostfile"],
         ),
         (("schema", "lab"), ["lab-status"]),
+        (("facts", "inventory.py", "kern"), ["kernel"]),
     ],
 )
 def test_names_are_offered(site: Path, words: tuple[str, ...], expected: list[str]) -> None:
