@@ -6,8 +6,10 @@ only Ansible knows. Standard input is what that program printed elsewhere, or an
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,19 @@ _NOT_COPIED = {
     "ansible_ssh_private_key_passphrase": "use ssh-agent, or ssh_key_password in the inventory",
     "ansible_ssh_common_args ansible_ssh_extra_args ansible_ssh_args": "write it into ~/.ssh/config",
 }
+# Names of groups are said to be changed where they are.
+_NO_NEWS = "Invalid characters were found in group names"
+_BECOME = ("ansible_become", "ansible_become_method", "ansible_become_user", "ansible_connection")
+_VARIABLES = (
+    *_BECOME,
+    *(name for names in _DATA.values() for name in names),
+    *(name for names in _NOT_COPIED for name in names.split()),
+)
+# What is less alike is a variable of its own: of Ansible's facts ansible_hostname and ansible_user_id.
+_ALIKE = 0.9
+_LONGEST = 60
+# Of more unlike variables than any inventory has, no nearest ones are looked for.
+_MOST_VARIABLES = 500
 _SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "community.general.ssh")
 _MISSING = (
     "Install it: pipx install ansible-core. Or, where Ansible is: "
@@ -64,11 +79,19 @@ def read_ansible(collector: Collector, text: str, path: Path | None) -> None:
     text = text if path is None else _printed_text(path)
     document = document_of(text)
     if document is None:
-        document = _asked(source, text, path)
+        document = _asked(collector, source, text, path)
     check_variables(source, document)
     names = {}
+    misspelt: dict[str, str] = {}
     for host in hosts_of(document):
-        names[host] = _add(collector, host, variables_of(document, host))
+        variables = variables_of(document, host)
+        names[host] = _add(collector, host, variables)
+        for variable in variables:
+            if nearest := _nearest(variable, misspelt):
+                collector.note(
+                    f"{text_shown(host)} ({text_shown(variable)})",
+                    f"a variable that Ansible passes over; did you mean {nearest!r}?",
+                )
     for host in document["_meta"]["hostvars"]:
         if host not in names:
             collector.drop(text_shown(host), "in no group, which Ansible passes over")
@@ -98,7 +121,7 @@ def _is_json(path: Path) -> bool:
     return path.suffix == ".json" and path.is_file()
 
 
-def _asked(source: str, text: str, path: Path | None) -> Document:
+def _asked(collector: Collector, source: str, text: str, path: Path | None) -> Document:
     """Return what ansible-inventory prints of a path, or of a text (path None).
 
     Raises:
@@ -107,12 +130,12 @@ def _asked(source: str, text: str, path: Path | None) -> Document:
     is_mistaken = is_printed(text) or (path is not None and _is_json(path))
     try:
         if path is not None:
-            document = document_of(_list(str(path)))
+            document = document_of(_list(collector, str(path)))
         else:
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "inventory"
                 file.write_text(text, encoding="utf-8")
-                document = document_of(_list(str(file)))
+                document = document_of(_list(collector, str(file)))
     except UsageError as error:
         # Of an inventory in JSON Ansible knows better what is wrong with it.
         if is_mistaken and (isinstance(error, _MissingError) or not is_inventory(text)):
@@ -128,7 +151,21 @@ def _asked(source: str, text: str, path: Path | None) -> Document:
     return document
 
 
-def _list(source: str) -> str:
+def _nearest(variable: str, known: dict[str, str]) -> str:
+    """Return the variable of a connection that a misspelt one stands for; "" for what is none.
+
+    Args:
+        known: answers, by variable.
+    """
+    if variable in _VARIABLES or not variable.startswith("an") or len(variable) > _LONGEST:
+        return ""
+    if variable not in known and len(known) < _MOST_VARIABLES:
+        near = get_close_matches(variable, _VARIABLES, n=1, cutoff=_ALIKE)
+        known[variable] = near[0] if near else ""
+    return known.get(variable, "")
+
+
+def _list(collector: Collector, source: str) -> str:
     """Return what ansible-inventory prints; the setting makes an error of what it cannot read."""
     settings = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "ANSIBLE_NOCOLOR": "1"}
     try:
@@ -146,6 +183,10 @@ def _list(source: str) -> str:
             f"{visible(source)}: ansible-inventory cannot read it: {clipped(visible(reason), 300)}",
             next_step="Correct it; where it needs a vault's password: export ANSIBLE_VAULT_PASSWORD_FILE=FILE",
         )
+    for part in re.split(r"^(?=\[)", result.err, flags=re.MULTILINE):
+        warning = " ".join(part.removeprefix("[WARNING]: ").split())
+        if part.startswith("[WARNING]: ") and not warning.startswith(_NO_NEWS):
+            collector.note("ansible-inventory", clipped(visible(warning), 300))
     return result.out
 
 

@@ -231,6 +231,35 @@ def test_of_two_names_of_a_variable_the_one_counts_that_ansible_takes(tmp_path: 
     assert "a1 (ansible_host): not used, as ansible_ssh_host counts before it" in noted(listing)
 
 
+def test_misspelt_variables_are_named_and_facts_are_not(tmp_path: Path) -> None:
+    variables = {"ansible_hst": "10.0.0.1", "ansible_usr": "ops", "ansilbe_port": 22}
+    others = ["hostname", "user_id", "user_dir", "python_interpreter", "network_os", "become_exe"]
+    document = {
+        "_meta": {"hostvars": {"a1": variables | {f"ansible_{name}": "x" for name in others}}},
+        "all": {"hosts": ["a1"]},
+    }
+    listing = listing_of(tmp_path, "ansible", json.dumps(document), "hosts.json")
+    assert [note.partition(":")[0] for note in listing.notes] == [
+        "a1 (ansible_hst)", "a1 (ansible_usr)", "a1 (ansilbe_port)"
+    ]  # fmt: skip
+    assert "passes over; did you mean 'ansible_host'?" in noted(listing)
+
+
+def test_what_ansible_warns_of_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text(json.dumps(PRINTED))
+    (tmp_path / "err").write_text(
+        "[WARNING]: Skipping unexpected key (host) in\n    group (gpus)\n[DEPRECATION WARNING]: old\n"
+        "[WARNING]: Invalid characters were found in group names but not replaced\n"
+    )
+    program(tmp_path, monkeypatch, f"cat {tmp_path}/err >&2; cat {tmp_path}/out")
+    notes = noted(listing_of(tmp_path, "ansible", INI))
+    assert "ansible-inventory: Skipping unexpected key (host) in group (gpus)" in notes
+    assert "DEPRECATION" not in notes
+    assert "Invalid characters" not in notes
+
+
 def test_groups_in_a_circle_and_values_of_any_kind_are_read(tmp_path: Path) -> None:
     document = {
         "_meta": {"hostvars": {"a1": {"ansible_port": [1], "ansible_host": {"x": 1}, "ansible_user": "-x"},
