@@ -9,6 +9,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # The interface behind the % of a link-local address: linux/if.h has IFNAMSIZ 16.
 _INTERFACE = re.compile(r"[A-Za-z0-9._-]{1,15}")
+_DOTTED = re.compile(r"[0-9.]+")
 # Numbers with dots between them, such as ``10.0.0.256`` and ``1.2.3``: no host has such a name (RFC 1123, 2.1).
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _HERE = re.compile(r"localhost([46]?|\.localdomain[46]?)|ip6-(localhost|loopback)")
@@ -18,6 +19,8 @@ def address_of(text: str) -> Address | None:
     """Return the address that a text is, also one in brackets; None where it is none."""
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
+    if ":" not in text and _DOTTED.fullmatch(text) is None:
+        return None  # as nearly all names, for which an error is dear
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
