@@ -13,6 +13,7 @@ import click
 from remedy.cli.common import Options, errors_shown, home_of, host_options, opened
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.document import print_document
+from remedy.cli.one_of import OneOf
 from remedy.cli.plain import print_csv
 from remedy.cli.terminal import err, out
 from remedy.errors import RemedyError, UsageError
@@ -147,7 +148,7 @@ def accept(yes: bool, **options: Any) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "json"]),
+    type=OneOf(["csv", "json"]),
     default="csv",
     show_default=True,
     help="A table for a spreadsheet, or the same as JSON.",

@@ -10,6 +10,8 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, split_arg_string
 
 from remedy.cli import names, plain
+from remedy.cli.one_of import OneOf
+from remedy.text import is_number
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_REMEDY_COMPLETE"
@@ -22,7 +24,7 @@ Source = Callable[[list[str]], list[str]]
 
 _HOSTS: Source = names.hosts
 _REMEDIES: Source = lambda _: names.remedies()  # noqa: E731
-# By the name of a parameter, whatever command has it.
+# By the name of a parameter, whatever command has it; with the name of a command in front for that one alone.
 SOURCES: dict[str, Source] = {
     "limit": _HOSTS,
     "replace": _HOSTS,
@@ -35,15 +37,18 @@ SOURCES: dict[str, Source] = {
     "name": lambda _: [*names.remedies(), *names.causes(), *SECTIONS],
     "fault_names": lambda _: names.faults(),
     "broken": lambda _: names.faults(),
-    "host": lambda _: names.lab_hosts(),
+    "host": names.lab_hosts,
+    "break host": lambda words: [*names.lab_hosts(words), "all"],
+    "facts groups": lambda _: names.facts(),
+    "lab name": lambda _: names.labs(),
 }
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=OneOf(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete commands, options, hosts, groups, runs, remedies, causes and faults.
+    """Print what makes SHELL complete commands, options, hosts, groups, runs, remedies, causes and more.
 
     \b
     bash: eval "$(remedy completion bash)"           in ~/.bashrc
@@ -67,7 +72,11 @@ def teach(command: click.Command) -> click.Command:
         for child in command.commands.values():
             teach(child)
     for parameter in command.params:
-        source = SOURCES.get(parameter.name or "")
+        if parameter.name == "source" and command.name == "init":
+            setattr(parameter, "shell_complete", _kind_or_path)  # noqa: B010
+            continue
+        name = parameter.name or ""
+        source = SOURCES.get(f"{command.name} {name}") or SOURCES.get(name)
         if source is not None and not getattr(parameter, "is_flag", False):
             setattr(parameter, "shell_complete", _completer(parameter, source))  # noqa: B010
     return command
@@ -92,3 +101,18 @@ def _completer(
         return items
 
     return complete
+
+
+def _kind_or_path(_: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Return what completes ``init --from``: a kind, and behind it a file."""
+    from remedy.cli.init import KINDS
+
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))
+    place = os.environ.get("COMP_CWORD", "")
+    if is_number(place) and not os.environ.get(VARIABLE, "").startswith("fish"):
+        words = words[: int(place) + 1]
+    # The word itself may not be there yet, and bash sets = apart.
+    before = [word for word in words if word not in ("=", incomplete)]
+    if before and before[-1] in ("--from", f"--from={incomplete}"):
+        return [CompletionItem(kind) for kind in KINDS if kind.startswith(incomplete)]
+    return [CompletionItem(incomplete, type="file")]

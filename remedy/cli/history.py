@@ -10,6 +10,7 @@ from rich.text import Text
 
 from remedy.cli.common import errors_shown, home_of
 from remedy.cli.document import print_document
+from remedy.cli.one_of import OneOf
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
 from remedy.text import counted, quoted
@@ -35,11 +36,11 @@ VERDICTS = {"proved": True, "not-proved": False, "none": None}
     "--command",
     "modes",
     multiple=True,
-    type=click.Choice(MODES),
+    type=OneOf(MODES),
     help="Only runs of this command; may be repeated.",
 )
 @click.option(
-    "--verdict", type=click.Choice(list(VERDICTS)), help="Only runs that ended with this verdict."
+    "--verdict", type=OneOf(list(VERDICTS)), help="Only runs that ended with this verdict."
 )
 @click.option(
     "--since", metavar="TIME", help="Runs that began at or after TIME, such as 2026-01-31."

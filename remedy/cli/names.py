@@ -1,4 +1,4 @@
-"""The names that completion offers: of hosts, groups, runs, remedies, causes and faults.
+"""The names that completion offers: of hosts, groups, runs, remedies, causes, faults and labs.
 
 Commands keep the names of an inventory in a cache beside its journal; completion reads that and never runs an
 inventory. Whatever is in the cache, only words that a shell takes as they are come out of here: a name such as
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remedy.files import kept_mode, read_regular, write_whole
+from remedy.files import at_home, kept_mode, read_regular, write_whole
 
 if TYPE_CHECKING:
     from remedy.inventory import Inventory
@@ -50,7 +50,7 @@ def hosts(words: Iterable[str]) -> list[str]:
     """Return the hosts, and the groups with an @, of the inventories in reach.
 
     Args:
-        words: of the command line; the journal of an inventory among them counts, else that of this folder.
+        words: of the command line; see ``home_among``.
     """
     names: list[object] = []
     for inventory in _cache(home_among(words)).values():
@@ -88,6 +88,13 @@ def causes() -> list[str]:
     return plain(_CAUSE.findall(_own_text("causes.yaml")))
 
 
+def facts() -> list[str]:
+    """Return the facts of a host."""
+    from remedy.probe.state import HostState
+
+    return sorted(plain(HostState.model_fields))
+
+
 def faults() -> list[str]:
     """Return what ``lab break`` injects."""
     from remedy.lab.faults import catalogue
@@ -95,12 +102,22 @@ def faults() -> list[str]:
     return plain(fault.name for fault in catalogue())
 
 
-def lab_hosts() -> list[str]:
-    """Return the hosts of the lab, by its state file."""
+def labs() -> list[str]:
+    """Return the labs of this machine."""
     from remedy.lab.paths import LabPaths
 
     try:
-        state = json.loads(read_regular(LabPaths.of().state, MOST_BYTES))
+        return sorted(plain(folder.name for folder in LabPaths.of().folder.parent.iterdir()))
+    except Exception:  # whatever is there: completion says nothing
+        return []
+
+
+def lab_hosts(words: Iterable[str]) -> list[str]:
+    """Return the hosts of the lab of a command line, by its state file."""
+    from remedy.lab.paths import LabPaths
+
+    try:
+        state = json.loads(read_regular(LabPaths.of(_value(words, "--name")).state, MOST_BYTES))
         return plain(host.get("name") for host in state["hosts"])
     except Exception:  # whatever is there: completion says nothing
         return []
@@ -122,13 +139,31 @@ def plain(names: Iterable[object]) -> list[str]:
 
 
 def home_among(words: Iterable[str]) -> Path:
-    """Return the folder of the journal beside the first word that is a file, else of this folder."""
-    for word in words:
-        path = Path(word)
+    """Return the folder of the journal that a command line is about.
+
+    It is the one of --home where no --inventory is given, the one beside the first word that is a file, or the
+    one of this folder.
+    """
+    words = list(words)
+    inventory, home = _value(words, "--inventory"), _value(words, "--home")
+    if home is not None and inventory is None:
+        return at_home(home)
+    for word in words if inventory is None else (inventory, *words):
+        path = at_home(word)
         with suppress(OSError, ValueError):
             if path.is_file() and (path.resolve().parent / ".remedy").is_dir():
                 return path.resolve().parent / ".remedy"
     return Path(".remedy")
+
+
+def _value(words: Iterable[str], option: str) -> str | None:
+    """Return the value of an option among the words of a command line, in which bash sets = apart."""
+    rest = iter([word for word in words if word != "="])
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name == option:
+            return value if equals else next(rest, None)
+    return None
 
 
 def _cache(home: Path) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import click
 
+from remedy.cli.one_of import OneOf
 from remedy.spec import EngineName, LauncherName
 
 
@@ -16,12 +17,12 @@ def proof_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.option(
         "--engine",
-        type=click.Choice(get_args(EngineName)),
+        type=OneOf(get_args(EngineName)),
         help="What runs the all-reduce; default: the engine of the spec, else torch.",
     )
     @click.option(
         "--launcher",
-        type=click.Choice(get_args(LauncherName)),
+        type=OneOf(get_args(LauncherName)),
         help="What starts the ranks: ssh, or slurm: srun, inside an allocation; default: the launcher of the "
         "spec, else ssh.",
     )

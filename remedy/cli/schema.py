@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from remedy.cli.common import errors_shown
+from remedy.cli.one_of import OneOf
 from remedy.cli.plain import print_json
 
 # As remedy.report.schema has them, which is dear to import; a test compares the two.
@@ -15,7 +16,7 @@ KINDS = (
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=OneOf(KINDS))
 def schema(kind: str) -> None:
     """Print the JSON Schema of remedy.yaml (spec), of a plan file, of a record of the journal, or of --json.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import Field, create_model
@@ -112,8 +113,10 @@ def check_groups(groups: Sequence[str]) -> None:
     """
     for group in groups:
         if group not in HostState.model_fields:
+            near = get_close_matches(group, HostState.model_fields, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(
-                f"there is no fact {group!r}",
+                f"there is no fact {group!r}{hint}",
                 next_step=f"Facts: {', '.join(sorted(HostState.model_fields))}.",
             )
 

@@ -196,6 +196,8 @@ def test_a_command_of_a_page_runs(command: str) -> None:
         )
         assert (done.returncode, done.stderr) == (0, "")
         return
+    if words[:2] == ["init", "--from"]:
+        Path("inventory.py").unlink()  # hosts of a different program go into a new one
     result = CliRunner().invoke(main, words)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code in expected, result.output

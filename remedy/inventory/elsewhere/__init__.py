@@ -6,8 +6,8 @@ left out is in the listing with the reason.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from remedy.errors import UsageError
@@ -15,12 +15,12 @@ from remedy.files import at_home
 from remedy.inventory.elsewhere.ansible import read_ansible
 from remedy.inventory.elsewhere.clustershell import read_clustershell
 from remedy.inventory.elsewhere.hostfile import read_hostfile
-from remedy.inventory.elsewhere.listing import LARGEST, Collector, HostEntry, Listing
+from remedy.inventory.elsewhere.listing import Collector, HostEntry, Listing, text_shown
 from remedy.inventory.elsewhere.slurm import read_slurm
+from remedy.inventory.elsewhere.source import STDIN, read_text, shown_source
+from remedy.text import clipped
 
 __all__ = ["KINDS", "HostEntry", "Listing", "read_hosts"]
-
-STDIN = "-"
 
 KINDS: Mapping[str, Callable[[Collector, str, Path | None], None]] = {
     "ansible": read_ansible,
@@ -29,6 +29,9 @@ KINDS: Mapping[str, Callable[[Collector, str, Path | None], None]] = {
     "slurm": read_slurm,
 }
 """What reads a text: into a collector, with the path that it has (None: standard input)."""
+
+# How much of the reasons an error has in which there is no host.
+_LONGEST = 150
 
 
 def read_hosts(kind: str, source: str) -> Listing:
@@ -41,38 +44,36 @@ def read_hosts(kind: str, source: str) -> Listing:
     Raises:
         UsageError: there is no such kind, the text cannot be read, or there is no host in it.
     """
-    if kind not in KINDS:
-        raise UsageError(f"--from {kind}: no such kind", next_step=f"Kinds: {', '.join(KINDS)}.")
+    _check_words(kind, source)
     path = None if source == STDIN else at_home(source)
     collector = Collector()
     # Ansible reads folders and lists of names by itself.
-    text = "" if kind == "ansible" and path is not None else _text(path)
-    KINDS[kind](collector, text, path)
+    is_theirs = kind == "ansible" and path is not None
+    KINDS[kind](collector, "" if is_theirs else read_text(path), path)
     listing = collector.listing()
     if not listing.hosts:
-        reasons = "".join(f"; {reason}" for reason in listing.notes[:3])
+        reasons = "".join(f"; {clipped(reason, _LONGEST)}" for reason in listing.notes[:3])
         raise UsageError(
-            f"{'standard input' if path is None else path}: no host in it, read as {kind}{reasons}",
-            next_step=f"Give a file with hosts, or read it as a different kind: {', '.join(KINDS)}.",
+            f"{shown_source(path)}: no host in it, read as {kind}{reasons}",
+            next_step="Give a file with hosts, or read it as a different kind: "
+            f"{', '.join(other for other in KINDS if other != kind)}.",
         )
     return listing
 
 
-def _text(path: Path | None) -> str:
-    """Return the text of a file, or of standard input; bytes that are no UTF-8 show as such."""
-    try:
-        if path is None:
-            content = sys.stdin.buffer.read(LARGEST + 1)
-        else:
-            with path.open("rb") as file:
-                content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise UsageError(
-            f"{path}: {error.strerror}", next_step="Give a text file that can be read."
-        ) from error
-    if len(content) > LARGEST:
-        raise UsageError(
-            f"{'standard input' if path is None else path}: more than {LARGEST >> 20} MiB",
-            next_step="Give the list of hosts alone.",
-        )
-    return content.decode("utf-8-sig", errors="replace")
+def _check_words(kind: str, source: str) -> None:
+    """Refuse what are not a kind and a path, in this order."""
+    if kind in KINDS:
+        if source != STDIN and source.startswith("-"):
+            raise UsageError(
+                f"--from {kind}: {text_shown(source)} is an option, and no path",
+                next_step=f"Give a path behind the kind: --from {kind} PATH; - is standard input.",
+            )
+        return
+    near = get_close_matches(kind.lower(), KINDS, n=1)
+    if source in KINDS:
+        step = f"The kind comes first: --from {source} {text_shown(kind)}"
+    else:
+        step = f"Kinds: {', '.join(KINDS)}."
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise UsageError(f"--from {text_shown(kind)}: there is no such kind{hint}", next_step=step)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from remedy.yaml_text import YamlError, parse_yaml
 SECONDS = 60
 """How long the programs of a groups.conf may take."""
 
-# A line of a group, and one that nodeset -LL prints; nothing of a source of YAML has both on its first line.
-_GROUP = re.compile(r"([A-Za-z0-9_.-]+):[ \t]*([^ \t\r\n][^\r\n]*)")
-_PRINTED = re.compile(r"@(?:([^:\s]+):)?(\S+) (\S+)")
+# A line of a group, and one that nodeset -LL prints, where a group may be empty.
+_GROUP = re.compile(r"([A-Za-z0-9_.-]+):[ \t]*([^\r\n]*)")
+_PRINTED = re.compile(r"@(?:([^:\s]+):)?(\S+) (\S*)")
 _DEFAULT = "default"
 
 Sources = Mapping[str, Mapping[str, str]]
@@ -44,14 +45,20 @@ class _Source(GroupSource):  # type: ignore[misc]
 
 def read_clustershell(collector: Collector, text: str, path: Path | None) -> None:
     """Read groups, and take the hosts of all of them."""
-    if path is not None and any(line.strip().lower() == "[main]" for line in text.split("\n")):
-        sources = _sources_of_conf(path)
+    if any(line.strip().lower() == "[main]" for line in text.split("\n")):
+        if path is None:
+            raise UsageError(
+                "standard input has no folder for what a groups.conf names",
+                next_step="Give its path: remedy init --from clustershell /etc/clustershell/groups.conf",
+            )
+        sources = _sources_of_conf(collector, path)
     else:
         sources = _sources(collector, text)
     first, *others = [_Source(name, dict(groups)) for name, groups in sources.items()]
     resolver = GroupResolver(first)
     for source in others:
         resolver.add_source(source)
+    times = Counter(group for groups in sources.values() for group in groups)
     for source_name, groups in sources.items():
         for group, nodes in groups.items():
             where = f"@{text_shown(f'{source_name}:{group}')}"
@@ -66,7 +73,13 @@ def read_clustershell(collector: Collector, text: str, path: Path | None) -> Non
                 )
                 collector.drop(where, reason)
                 continue
-            collector.add_to_group(group, [name for name in members if name])
+            name = group
+            if times[group] > 1:
+                name = f"{source_name}_{group}"
+                collector.note(
+                    f"{where} ({text_shown(name)})", "several sources have a group of this name"
+                )
+            collector.add_to_group(name, [member for member in members if member])
 
 
 def _sources(collector: Collector, text: str) -> Sources:
@@ -77,23 +90,41 @@ def _sources(collector: Collector, text: str) -> Sources:
         if line.strip() and not line.lstrip().startswith("#")
     }
     flat = {number: match for number, line in lines.items() if (match := _GROUP.fullmatch(line))}
-    groups = {match[1]: match[2].split(" #")[0] for match in flat.values()}
+    groups = _joined(flat.values())
     if lines and len(flat) == len(lines):
         return {_DEFAULT: groups}
     try:
         document = parse_yaml(text)
     except YamlError as error:
-        if flat:
+        if any(match[2] for match in flat.values()):
             for number in lines.keys() - flat.keys():
                 collector.drop(f"line {number}: {text_shown(lines[number])}", "no GROUP: NODES")
             return {_DEFAULT: groups}
         raise _unreadable(f"no YAML: {clipped(visible(str(error)), 200)}") from error
     if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
         raise _unreadable("expected SOURCE: {GROUP: NODES}, or lines GROUP: NODES")
+    _check_names(document)
     return {
         str(source): {str(group): ",".join(_texts(nodes)) for group, nodes in groups.items()}
         for source, groups in document.items()
     } or {_DEFAULT: {}}
+
+
+def _joined(lines: Iterable[re.Match[str]]) -> dict[str, str]:
+    """Return the nodes of each group; all lines of a group are one, as for a program that prints them."""
+    groups: dict[str, str] = {}
+    for match in lines:
+        nodes = "" if match[2].startswith("#") else match[2].split(" #")[0].strip()
+        groups[match[1]] = ",".join(filter(None, (groups.get(match[1], ""), nodes)))
+    return groups
+
+
+def _check_names(document: Mapping[Any, Mapping[Any, Any]]) -> None:
+    """Refuse names of which YAML makes other values, such as yes, 10 and null; so does ClusterShell."""
+    for name in (n for source, groups in document.items() for n in (source, *groups)):
+        if not isinstance(name, str):
+            shown = text_shown(str(name))
+            raise _unreadable(f"YAML reads a name as {shown}, which is no text; write it in quotes")
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -110,7 +141,7 @@ def _texts(value: Any) -> Iterator[str]:
     raise _unreadable(f"a group has more than {MOST_HOSTS} parts")
 
 
-def _sources_of_conf(path: Path) -> Sources:
+def _sources_of_conf(collector: Collector, path: Path) -> Sources:
     """Return all groups that ``nodeset`` knows by a groups.conf."""
     command = [
         sys.executable,
@@ -126,6 +157,10 @@ def _sources_of_conf(path: Path) -> Sources:
     for line in result.out.split("\n"):
         if match := _PRINTED.fullmatch(line):
             sources.setdefault(match[1] or _DEFAULT, {})[match[2]] = match[3]
+        elif line.strip():
+            collector.drop(text_shown(line), "no group as nodeset -LL prints one")
+    for line in filter(None, result.err.split("\n")):
+        collector.note("nodeset", clipped(visible(line), 200))
     return sources or {_DEFAULT: {}}
 
 

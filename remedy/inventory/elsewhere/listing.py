@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from remedy.inventory.elsewhere.addresses import (
+    address_of,
+    is_here,
+    is_like_one,
+    is_of_no_machine,
+    lacks_interface,
+    named_after,
+)
 from remedy.inventory.names import is_legal_name
 from remedy.text import BracketError, clipped, expand, fold, is_number, listed, size, visible
 
@@ -30,7 +37,6 @@ _TERM = re.compile(r"[A-Za-z0-9._-]*(?:\[[0-9,/ -]+\][A-Za-z0-9._-]*)+|[A-Za-z0-
 _BETWEEN = re.compile(r"(?:[^,\[\]]+|\[[^\[\]]*\]?|\])+")
 _BRACKET = re.compile(r"\[[^\[\]]*\]")
 _RANGE = re.compile(r"(?<!\d)(\d{1,18})-(\d{1,18})(?!\d)")
-_HERE = re.compile(r"localhost([46]?|\.localdomain[46]?)|ip6-(localhost|loopback)")
 
 
 @dataclass(frozen=True)
@@ -73,18 +79,25 @@ class Collector:
         """
         shown = text_shown(name)
         address = address_of(name)
-        if _HERE.fullmatch(name.lower()) or (address is not None and address.is_loopback):
+        item = shown if where == shown else f"{where}: {shown}"
+        if is_here(name):
             self.drop(shown, "the machine that it is read on, whichever that is")
+            return None
+        if address is not None and is_of_no_machine(address):
+            self.drop(item, "the address of no machine")
             return None
         if address is not None:
             self.note(
-                f"{shown} ({_named_after(address)})",
+                f"{shown} ({named_after(address)})",
                 "an address is no name for a machine; rename it as it is to be",
             )
             data.setdefault("ssh_hostname", str(address))
-            name = _named_after(address)
+            name = named_after(address)
+        elif is_like_one(name):
+            self.drop(item, "looks like an address, and is none")
+            return None
         elif is_number(name) or not is_legal_name(name):
-            self.drop(shown if where == shown else f"{where}: {shown}", "no host name (RFC 1123)")
+            self.drop(item, "no host name (RFC 1123)")
             return None
         known = self._names.setdefault(name.lower(), name)
         values = self._hosts.setdefault(known, {})
@@ -103,33 +116,55 @@ class Collector:
         """Note what is left out; the same reason is given once for all."""
         self.note(item, f"left out, {reason}")
 
+    def drop_list(self, where: str, names: str, error: BracketError) -> None:
+        """Note a list of hosts that is left out whole, for what cannot be read of it."""
+        reason = str(error)
+        shown = text_shown(names)
+        self.drop(
+            f"{where}: {reason if shown in reason else f'{shown}: {reason}'}", "cannot be read"
+        )
+
     def note(self, item: str, reason: str) -> None:
         """Note what is taken in a different way, or not whole."""
         self._notes.setdefault(reason, []).append(item)
 
     def listing(self) -> Listing:
         """Return what was taken and what was not."""
-        groups: dict[str, list[str]] = {}
-        for group, members in self._groups.items():
-            name = _identifier(group)
-            if not name:
-                self.drop(text_shown(group), "no name for a group of an inventory")
-            elif members:
-                groups.setdefault(name, []).extend(members)
-                if name != group:
-                    self.note(
-                        f"{text_shown(group)} ({name})",
-                        "the name of the group in the inventory, which is Python",
-                    )
+        groups = self._grouped()
         return Listing(
             tuple(HostEntry(name, data) for name, data in self._hosts.items()),
             {name: tuple(dict.fromkeys(members)) for name, members in groups.items()},
             tuple(f"{_items(items)}: {reason}" for reason, items in self._notes.items()),
         )
 
+    def _grouped(self) -> dict[str, list[str]]:
+        """Return the groups by their names in the inventory."""
+        groups: dict[str, list[str]] = {}
+        named: dict[str, list[str]] = {}
+        for group, members in self._groups.items():
+            name = _identifier(group)
+            if not members:
+                self.drop(text_shown(group), "a group without hosts")
+            elif not name:
+                self.drop(text_shown(group), "no name for a group of an inventory")
+            else:
+                groups.setdefault(name, []).extend(members)
+                named.setdefault(name, []).append(text_shown(group))
+                if name != group:
+                    self.note(
+                        f"{text_shown(group)} ({name})",
+                        "the name of the group in the inventory, which is Python",
+                    )
+        for name, theirs in named.items():
+            if len(theirs) > 1:
+                self.note(
+                    f"{' and '.join(theirs)} ({name})", "groups that are one in the inventory"
+                )
+        return groups
+
     def _judged(self, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data that can be used."""
-        values = {}
+        values: dict[str, Any] = {}
         for key, value in data.items():
             if value is None or value == "":
                 continue
@@ -138,15 +173,38 @@ class Collector:
                 self.note(
                     f"{name} ({text_shown(text)})", f"not a value for {key}, so it is not used"
                 )
-            elif key != "ssh_hostname" or text.lower() != name.lower():
+            elif key == "ssh_hostname":
+                address = address_of(text)  # without brackets
+                if text.lower() != name.lower():
+                    values[key] = str(address) if address is not None else text
+            else:
                 values[key] = int(text) if key == "ssh_port" else value if value is True else text
+        self._warn_of_address(name, values)
         return values
+
+    def _warn_of_address(self, name: str, values: Mapping[str, Any]) -> None:
+        """Note what is peculiar about the address of a host."""
+        text = values.get("ssh_hostname", name)
+        address = address_of(text)
+        if address is not None and lacks_interface(address):
+            self.note(
+                f"{name} ({address})",
+                "a link-local address, to which ssh needs the interface: fe80::1%eth0",
+            )
+        # Machines behind ports of this one, such as Vagrant's, are different ones.
+        elif is_here(text) and values.get("ssh_port", 22) == 22:
+            self.note(
+                f"{name} ({text_shown(text)})", "the address of whichever machine connects to it"
+            )
 
 
 def _is_fine(key: str, text: str) -> bool:
     """Say whether data of a host can have a value."""
     if key == "ssh_hostname":
-        return address_of(text) is not None or is_legal_name(text)
+        address = address_of(text)
+        if address is not None:
+            return not is_of_no_machine(address)
+        return is_legal_name(text) and not is_like_one(text) and not is_number(text)
     if key == "ssh_user":
         return _USER.fullmatch(text) is not None
     if key == "ssh_port":
@@ -193,18 +251,6 @@ def _items(items: list[str]) -> str:
 def text_shown(text: str) -> str:
     """Return text from elsewhere as a message has it: short, and every character visible."""
     return clipped(visible(text[: _SHOWN * 4]), _SHOWN)
-
-
-def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that a text is; None where it is none."""
-    try:
-        return ipaddress.ip_address(text.strip("[]"))
-    except ValueError:
-        return None
-
-
-def _named_after(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    return "node-" + re.sub(r"[^0-9a-f]+", "-", address.exploded)
 
 
 def _identifier(group: str) -> str:

@@ -83,6 +83,18 @@ def offered(folder: Path, *words: str) -> list[str]:
         (("explain", "appr"), ["approval"]),
         (("lab", "break", "gpu01", "no-get"), ["no-getent"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
+        (("init", "--from", ""), ["ansible", "clustershell", "hostfile", "slurm"]),
+        (("init", "--from", "sl"), ["slurm"]),
+        (("init", "--from", "=", "cl"), ["clustershell"]),
+        (
+            (
+                "init",
+                "--from=ho",
+            ),
+            ["hostfile"],
+        ),
+        (("schema", "lab"), ["lab-status"]),
+        (("facts", "inventory.py", "kern"), ["kernel"]),
     ],
 )
 def test_names_are_offered(site: Path, words: tuple[str, ...], expected: list[str]) -> None:
@@ -91,6 +103,39 @@ def test_names_are_offered(site: Path, words: tuple[str, ...], expected: list[st
 
 def test_show_offers_runs_and_files(site: Path) -> None:
     assert offered(site, "show", "") == ["", "latest", RUN]
+
+
+def test_behind_a_kind_a_file_is_offered(site: Path) -> None:
+    assert offered(site, "init", "--from", "slurm", "inv") == ["inv"]
+
+
+def test_runs_are_those_of_the_journal_that_is_given(
+    site: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    away = tmp_path_factory.mktemp("away")
+    home = site / ".remedy"
+    assert offered(away, "show", "--home", str(home), "2026") == ["2026", RUN]
+    for words in (["--home", str(home)], [f"--home={home}"], ["--home", "=", str(home)]):
+        assert names.runs(["show", *words]) == [RUN]
+        assert names.hosts(["show", *words])[:1] == ["gpu01"]
+    # As `remedy show` does: an inventory counts before it.
+    words = ["show", "--home", str(away), "--inventory", str(site / "inventory.py")]
+    assert names.runs(words) == [RUN]
+    assert names.runs(words[:3]) == []
+
+
+def test_labs_and_their_hosts_are_offered(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REMEDY_LAB_DIR", str(site))
+    monkeypatch.delenv("REMEDY_LAB_NAME", raising=False)
+    assert names.labs() == []
+    for name, host in (("default", "gpu01"), ("mine", "big01")):
+        (site / "labs" / name).mkdir(parents=True)
+        (site / "labs" / name / "state.json").write_text(json.dumps({"hosts": [{"name": host}]}))
+    assert names.lab_hosts(["lab", "reset"]) == ["gpu01"]
+    assert names.lab_hosts(["lab", "--name=mine", "reset"]) == ["big01"]
+    assert names.lab_hosts(["lab", "--name", "../x", "reset"]) == []
+    assert offered(site, "lab", "--name", "") == ["default", "mine"]
+    assert offered(site, "lab", "--name", "mine", "break", "") == ["big01", "all"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

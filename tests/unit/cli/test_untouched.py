@@ -91,7 +91,7 @@ I = "FOLDER/inventory.py"  # noqa: E741 - it stands for every inventory below
         (f"diagnose x.log --inventory {I} --only hostname", "", "it would seem refuted"),
         (f"trust {I} --only hostname", "", "no remedy decides about these"),
         (f"audit verify {I} --only hostname", "", "the journal holds runs as a whole"),
-        (f"facts {I} kernl", "", "no fact 'kernl'"),
+        (f"facts {I} kernl", "", "no fact 'kernl'; did you mean 'kernel'?"),
         (f"facts {I} kernl --json", "", "no fact 'kernl'"),
         (f"check {I} --limit gpu9", "", "gpu9"),
         (f"check {I} -q -v", "", "exclude each other"),

@@ -150,6 +150,116 @@ def test_what_is_no_list_of_hosts_is_refused(
         listing_of(tmp_path, "ansible", INI)
 
 
+# What other commands print, and what is wrong with it.
+MISTAKES = [
+    ('{"ansible_host": "10.0.0.1"}', "no groups (keys: ansible_host), as what --host prints", "--list: "),
+    ('{"gpus": {"hosts": ["a1"]}}', "as what an inventory script prints (keys: gpus)", "-i SCRIPT --list"),
+    ('{"all": {"hosts": {"a1": {}}}}', "is an inventory itself (keys: all)", "Where Ansible is: "),
+    ('{"_meta": {}, "all": {}}', "its _meta has no object hostvars", "again: ansible-inventory"),
+    ('{"all": {"hosts": ["a1"', "no JSON from line 1, column ", "standard output alone"),
+    ("[WARNING]: old\n{}", "no JSON from line 1, column 2: [WARNING]: old", "standard output alone"),
+    ('["a1"]', "its JSON is no object with groups", "--list"),
+    ("", "it is empty", "again"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "reason", "step"), MISTAKES, ids=range(len(MISTAKES)))
+@pytest.mark.parametrize("ansible", ["missing", "finds nothing", "fails"])
+def test_json_that_is_no_list_is_said_to_be_what_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ansible: str,
+    text: str,
+    reason: str,
+    step: str,
+) -> None:
+    if ansible == "missing":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    elif ansible == "finds nothing":
+        program(tmp_path, monkeypatch, """echo '{"_meta": {"hostvars": {}}}'""")
+    else:
+        program(tmp_path, monkeypatch, "echo ERROR its own >&2; exit 1")
+    with pytest.raises(UsageError) as caught:
+        listing_of(tmp_path, "ansible", text, "hosts.json")
+    if ansible == "fails" and "is an inventory itself" in reason:
+        assert "ansible-inventory cannot read it: ERROR its own" in caught.value.message
+    else:
+        assert "hosts.json: not what ansible-inventory --list prints: " in caught.value.message
+        assert reason in caught.value.message
+        assert step in caught.value.next_step
+
+
+def test_a_list_is_known_by_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    judge(tmp_path, listing_of(tmp_path, "ansible", json.dumps(PRINTED), "hosts"))
+
+
+def test_variables_of_groups_are_not_lost(tmp_path: Path) -> None:
+    document = {
+        "_meta": {"hostvars": {"a1": {}}},
+        "gpus": {"hosts": ["a1"], "vars": {"ansible_user": "ops", "rack": 1}},
+    }
+    with pytest.raises(UsageError, match="ansible_user of the group gpus is not among") as caught:
+        listing_of(tmp_path, "ansible", json.dumps(document), "hosts.json")
+    assert "without --export" in caught.value.next_step
+
+
+def test_hosts_of_a_script_need_no_group_of_all(tmp_path: Path) -> None:
+    document = {
+        "_meta": {"hostvars": {"a1": {"ansible_host": {"__ansible_unsafe": "10.0.0.1"}}, "lost": {},
+                               "a2": {"ansible_user": {"__ansible_vault": "x"}, "ansible_port": [22]}}},
+        "gpus": {"hosts": ["a1"], "children": ["none"]}, "list": ["a2", "224.0.0.1", "10.0.0.300"],
+        "here": {"hosts": ["localhost"]},
+    }  # fmt: skip
+    listing = listing_of(tmp_path, "ansible", json.dumps(document), "hosts.json")
+    assert data_of(listing) == {"a1": {"ssh_hostname": "10.0.0.1"}, "a2": {}}
+    assert listing.groups == {"gpus": ("a1",), "list": ("a2",)}
+    notes = noted(listing)
+    assert "lost: left out, in no group" in notes
+    assert "here,none: left out, a group without hosts" in notes
+    assert "224.0.0.1: left out, the address of no machine" in notes
+    assert "10.0.0.300: left out, looks like an address, and is none" in notes
+    assert "a2 (ansible_user): encrypted by a vault" in notes
+    assert "a2 (ansible_port): no plain value" in notes
+
+
+def test_of_two_names_of_a_variable_the_one_counts_that_ansible_takes(tmp_path: Path) -> None:
+    variables = {"ansible_host": "10.0.0.1", "ansible_ssh_host": "[fe80::9%ib0]"}
+    document = {"_meta": {"hostvars": {"a1": variables, "b1": [1]}}, "all": {"hosts": ["a1", "b1"]}}
+    listing = listing_of(tmp_path, "ansible", json.dumps(document), "hosts.json")
+    assert data_of(listing) == {"a1": {"ssh_hostname": "fe80::9%ib0"}, "b1": {}}
+    assert "a1 (ansible_host): not used, as ansible_ssh_host counts before it" in noted(listing)
+
+
+def test_misspelt_variables_are_named_and_facts_are_not(tmp_path: Path) -> None:
+    variables = {"ansible_hst": "10.0.0.1", "ansible_usr": "ops", "ansilbe_port": 22}
+    others = ["hostname", "user_id", "user_dir", "python_interpreter", "network_os", "become_exe"]
+    document = {
+        "_meta": {"hostvars": {"a1": variables | {f"ansible_{name}": "x" for name in others}}},
+        "all": {"hosts": ["a1"]},
+    }
+    listing = listing_of(tmp_path, "ansible", json.dumps(document), "hosts.json")
+    assert [note.partition(":")[0] for note in listing.notes] == [
+        "a1 (ansible_hst)", "a1 (ansible_usr)", "a1 (ansilbe_port)"
+    ]  # fmt: skip
+    assert "passes over; did you mean 'ansible_host'?" in noted(listing)
+
+
+def test_what_ansible_warns_of_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text(json.dumps(PRINTED))
+    (tmp_path / "err").write_text(
+        "[WARNING]: Skipping unexpected key (host) in\n    group (gpus)\n[DEPRECATION WARNING]: old\n"
+        "[WARNING]: Invalid characters were found in group names but not replaced\n"
+    )
+    program(tmp_path, monkeypatch, f"cat {tmp_path}/err >&2; cat {tmp_path}/out")
+    notes = noted(listing_of(tmp_path, "ansible", INI))
+    assert "ansible-inventory: Skipping unexpected key (host) in group (gpus)" in notes
+    assert "DEPRECATION" not in notes
+    assert "Invalid characters" not in notes
+
+
 def test_groups_in_a_circle_and_values_of_any_kind_are_read(tmp_path: Path) -> None:
     document = {
         "_meta": {"hostvars": {"a1": {"ansible_port": [1], "ansible_host": {"x": 1}, "ansible_user": "-x"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,19 @@ def test_a_groups_conf_is_read_with_its_programs(tmp_path: Path) -> None:
     assert listing.groups == {"gpu": ("gpu01", "gpu02", "gpu03"), "r1": ("gpu01", "gpu02")}
 
 
+def test_a_groups_conf_has_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, CONF)
+    with pytest.raises(UsageError, match="no folder for what a groups") as caught:
+        read_hosts("clustershell", "-")
+    assert "Give its path" in caught.value.next_step
+
+
+def test_standard_input_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="standard input is closed"):
+        read_hosts("clustershell", "-")
+
+
 def test_a_program_that_does_not_end_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +77,35 @@ def test_a_program_that_does_not_end_is_given_up(
         listing_of(
             tmp_path, "clustershell", CONF.replace("echo gpu\n", "exec sleep 20\n"), "groups.conf"
         )
+
+
+def test_groups_of_one_name_stay_apart(tmp_path: Path) -> None:
+    text = "roles:\n  gpu: a[1-2]\n  rack-1: a1\n  rack_1: a2\nracks:\n  gpu: b1\n"
+    listing = listing_of(tmp_path, "clustershell", text)
+    assert listing.groups == {
+        "roles_gpu": ("a1", "a2"), "racks_gpu": ("b1",), "rack_1": ("a1", "a2")
+    }  # fmt: skip
+    notes = noted(listing)
+    assert (
+        "@roles:gpu (roles_gpu), @racks:gpu (racks_gpu): several sources have a group of this name"
+        in notes
+    )
+    assert "rack-1 and rack_1 (rack_1): groups that are one in the inventory" in notes
+    assert len(loaded(tmp_path, listing)) == 3
+
+
+def test_the_lines_of_one_group_are_one(tmp_path: Path) -> None:
+    listing = listing_of(tmp_path, "clustershell", "gpu: a1 # old\nempty:\nother: # x\ngpu: a2\n")
+    assert listing.groups == {"gpu": ("a1", "a2")}
+    assert "empty,other: left out, a group without hosts" in noted(listing)
+
+
+def test_what_nodeset_warns_of_and_empty_groups_are_named(tmp_path: Path) -> None:
+    text = CONF.replace("map: echo gpu[01-03]", "map: echo") + "[nolist]\nmap: echo x1\n"
+    listing = listing_of(tmp_path, "clustershell", text, "groups.conf")
+    assert listing.groups == {"r1": ("gpu01", "gpu02")}
+    assert "gpu: left out, a group without hosts" in noted(listing)
+    assert "nodeset: Warning: No list upcall" in noted(listing)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +134,9 @@ BOMB = "s:\n  a0: &a0 [x1]\n" + "".join(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "just words", "s: {a: [1}", "s:\n  a: &x [*x]\n", BOMB, "a: " + "x" * 10_000_000,
-     "!!python/object:os.x {}"],
-    ids=range(8),
+    ["", "[]", "s:\n  on: a1\n", "s:\n  10: a1\n", "just words", "s: {a: [1}", "s:\n  a: &x [*x]\n", BOMB,
+     "a: " + "x" * 10_000_000, "!!python/object:os.x {}"],
+    ids=range(10),
 )  # fmt: skip
 def test_what_is_no_groups_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError):

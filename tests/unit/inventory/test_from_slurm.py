@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remedy.errors import UsageError
-from remedy.inventory.elsewhere import read_hosts
+from remedy.inventory.elsewhere import read_hosts, slurm_keys
 from tests.unit.inventory.elsewhere import data_of, listing_of, loaded, names_of, noted, type_in
 
 PRINTS = Path(__file__).parents[1] / "data" / "slurm"
@@ -44,6 +44,17 @@ NodeName=static1 State=UNKNOWN
 NodeName=later[1-2] State=FUTURE
 NodeSet=x Feature=cloud
 """
+# Of a NodeName line, of a line of its own, and of none: see the notes that each gets.
+MISSPELT = """
+NodeNme=a0
+NodeName=a1 NodeAdr=10.0.0.1
+FrontendName=front1 FrontendAddr=10.0.0.9
+PartitonName=p Nodes=ALL
+PartitionName=p Nodes=ALL Dfault=YES
+NodeAddr=10.0.0.2
+NodeName=a2, a3
+zzzz=1
+"""
 MULTIPLE_SLURMD = (
     "NodeName=c[1-10] NodeHostName=localhost NodeAddr=127.0.0.1\nNodeName=m1 NodeHostname=real7\n"
 )
@@ -75,6 +86,8 @@ def test_the_nodes_of_a_slurm_conf_and_nothing_else_are_hosts(
 def test_addresses_go_with_their_nodes(tmp_path: Path) -> None:
     assert loaded(tmp_path, listing_of(tmp_path, "slurm", LLNL))["dev20"] == "edev20"
     assert loaded(tmp_path, listing_of(tmp_path, "slurm", CONTINUED))["gpu02"] == "10.0.0.2"
+    twice = "NodeName=a1 NodeAddr=10.0.0.1 NodeAddr=10.0.0.2\n"
+    assert loaded(tmp_path, listing_of(tmp_path, "slurm", twice))["a1"] == "10.0.0.2"
 
 
 def test_the_host_name_is_what_the_machine_is_called(tmp_path: Path) -> None:
@@ -91,7 +104,31 @@ def test_the_host_name_is_what_the_machine_is_called(tmp_path: Path) -> None:
     [
         (CLOUD, "later[1-2]: left out, State=FUTURE"),
         (CLOUD, "cluster-compute-0-[0-3]: State=CLOUD"),
+        (CONTINUED, "line 8: front1: left out, a front end, and no node"),
         (MULTIPLE_SLURMD, "localhost: left out, the machine that it is read on"),
+        (MULTIPLE_SLURMD, "m1 (real7): a NodeName and its NodeHostname"),
+        (MISSPELT, "line 2: NodeNme=a0: left out, no key of slurm.conf; did you mean 'NodeName'?"),
+        (MISSPELT, "line 3: NodeAdr=10.0.0.1: not used, no key behind NodeName; did you mean 'NodeAddr'?"),
+        (MISSPELT, "line 4: front1: left out, a front end, and no node"),
+        (MISSPELT, "line 5: PartitonName=p Nodes=ALL: left out, no key of slurm.conf"),
+        (MISSPELT, "line 6: Dfault=YES: not used, no key behind PartitionName; did you mean 'Default'?"),
+        (MISSPELT, "line 7: NodeAddr=10.0.0.2: left out, belongs behind NodeName"),
+        (MISSPELT, "line 8: a3: not used, no setting of the form KEY=VALUE"),
+        (MISSPELT, "line 9: zzzz=1: left out, no key of slurm.conf"),
+        ("NodeName=a1 NodeHostname=h[1-2]\n", "line 1: a1: not as many NodeHostname as nodes"),
+        ("NodeName=a[1-2] NodeHostname=h1\n", "line 1: a[1-2]: several nodes on one host"),
+        ("NodeName=a1 NodeAddr=1.2.3\n", "a1 (1.2.3): not a value for ssh_hostname"),
+        ("NodeName=a1 NodeAddr=0.0.0.0\n", "a1 (0.0.0.0): not a value for ssh_hostname"),
+        ("NodeName=a1 NodeAddr=127.0.0.1\n", "a1 (127.0.0.1): the address of whichever machine"),
+        ("NodeName=a1 NodeAddr=fe80::1\n", "a1 (fe80::1): a link-local address"),
+        ("NodeName=a1\nNodeName=10.0.0.300\n", "line 2: 10.0.0.300: left out, looks like an address"),
+        ("NodeName=DEFAULT NodeAddr=10.0.0.1\nNodeName=a1\n", "NodeAddr=10.0.0.1: not used, Slurm refuses it"),
+        ("NodeName=a1 NodeAddr=10.0.0.1 NodeAddr=10.0.0.2\n", "line 1: NodeAddr: there twice"),
+        ("NodeName=a[1-3]\nNodeName=a[3-4]\n", "a3: there twice, which Slurm refuses"),
+        ("NodeName=a1\nNodeName=,\n", "line 2: NodeName=,: left out, no node"),
+        ("NodeName=a1\nNodeName=b[1-2],x[3-1]\n", "line 2: b[1-2],x[3-1]: x[3-1] is no list of hosts"),
+        ("NodeName=a1\nInclude *.conf\n", "line 2: *.conf: left out, Slurm reads no * in an Include"),
+        ("NodeName=a1\nInclude b.conf c.conf\n", "line 2: c.conf: not used, no setting"),
         ("NodeName=a[1-3] NodeAddr=10.0.0.[1-2]\n", "not as many NodeAddr as nodes"),
         ("NodeName=a1\nNodeName=x[a-f]\n", "line 2: x[a-f] is no list of hosts"),
         ("NodeName=a1\nNodeName=bad_name\n", "line 2: bad_name: left out, no host name"),
@@ -111,14 +148,29 @@ def test_what_was_left_out_is_named(tmp_path: Path, text: str, part: str) -> Non
     assert part in noted(listing_of(tmp_path, "slurm", text))
 
 
-def test_includes_are_read_from_the_folder_of_the_file_that_has_them(tmp_path: Path) -> None:
+def test_includes_are_read_from_the_folder_of_slurm_conf(tmp_path: Path) -> None:
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "vega.conf").write_text("include more.conf\nNodeName=gpu[1-2]\n")
-    (tmp_path / "nodes" / "more.conf").write_text("NodeName=gpu3\n")
-    text = "ClusterName=vega\nINCLUDE nodes/%c.conf\nNodeName=gpu4\nIncludeFoo=1\n"
+    (tmp_path / "more.conf").write_text("NodeName=gpu3\n")
+    (tmp_path / "nodes" / "more.conf").write_text("NodeName=other\n")
+    text = "ClusterName=Vega\nINCLUDE nodes/%c.conf\nNodeName=gpu4\n"
     listing = listing_of(tmp_path, "slurm", text, "slurm.conf")
     assert names_of(listing) == "gpu[1-4]"
     assert not listing.notes
+
+
+def test_every_key_that_slurm_knows_is_silent(tmp_path: Path) -> None:
+    nodes = " ".join(f"{key}=1" for key in slurm_keys.OF_NODES if not key.startswith("Node"))
+    lines = [f"{key.upper()}=1" for key in slurm_keys.SETTINGS - {"NodeName", "FrontendName"}]
+    listing = listing_of(tmp_path, "slurm", "\n".join([*lines, f"NodeName=a1 {nodes}"]))
+    assert len(lines) > 250
+    assert not listing.notes
+
+
+def test_what_slurm_prints_as_json_is_no_slurm_conf(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="JSON; of Slurm text is read") as caught:
+        listing_of(tmp_path, "slurm", '{"nodes": [{"name": "a1"}]}')
+    assert "scontrol show nodes -o" in caught.value.next_step
 
 
 def test_includes_in_a_circle_or_without_end_are_named(tmp_path: Path) -> None:
@@ -200,7 +252,7 @@ LONG = (
 @pytest.mark.parametrize(
     "text",
     [
-        "", "# nothing\n", "ClusterName=x\nPartitionName=p Nodes=gpu[1-4]\n", "\0\0\0",
+        "", "# nothing\n", "ClusterName=x\nPartitionName=p Nodes=gpu[1-4]\n", "NodeNme=a1\n" * 3000,
         "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n7 gpu train me R 1:00 2 gpu[01-02]\n",
         "NodeName=g[1-9999999999]\n", "NodeName=" + ",".join(f"g{n}[1-1000000]" for n in range(99)),
         *(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
+from remedy.cli.init import KINDS
 from remedy.cli.main import main
+from remedy.inventory import elsewhere
 from remedy.plan import section_models
 from remedy.report.starter import render_spec
 from remedy.spec import load_spec
@@ -48,15 +51,30 @@ def test_init_takes_hosts_from_standard_input_and_names_what_it_left_out(tmp_pat
     assert "('gpu02', {'ssh_user': 'ops'})" in (tmp_path / "site" / "inventory.py").read_text()
 
 
-def test_hosts_that_were_not_written_are_not_called_the_next_step(tmp_path: Path) -> None:
+def test_hosts_that_are_not_written_are_an_error(tmp_path: Path) -> None:
     arguments = ("--from", "hostfile", "-")
     assert "Next: remedy trust " in init(tmp_path, *arguments, text="gpu01\n").output
-    again = init(tmp_path, *arguments, text="gpu02\n")
-    assert again.exit_code == 0, again.output
-    assert "These hosts were not written. Write them into a new folder: " in again.output
-    assert "remedy init --from hostfile - --directory FOLDER" in again.output
+    (tmp_path / "site" / "remedy.yaml").unlink()
+    again = init(tmp_path, *arguments, text="gpu02\n[x]\n")
+    assert again.exit_code == 2, again.output
+    assert "line 2: [x]: left out" in again.output
+    output = " ".join(again.output.split())
+    assert "inventory.py exists already, with other hosts; nothing was written" in output
+    assert (
+        "Write them into a new folder: remedy init --from hostfile - --directory FOLDER" in output
+    )
     assert "Next: " not in again.output
     assert "gpu02" not in (tmp_path / "site" / "inventory.py").read_text()
+    assert not (tmp_path / "site" / "remedy.yaml").exists()
+
+
+def test_hosts_that_are_written_already_are_no_error(tmp_path: Path) -> None:
+    arguments = ("--from", "hostfile", "-")
+    init(tmp_path, *arguments, text="gpu01\n")
+    again = init(tmp_path, *arguments, text="gpu01  # the same\n")
+    assert again.exit_code == 0, again.output
+    assert "inventory.py exists already and was left alone" in " ".join(again.output.split())
+    assert "Next: remedy trust " in again.output
 
 
 def test_a_first_inventory_is_to_be_edited(tmp_path: Path) -> None:
@@ -73,7 +91,42 @@ def test_what_cannot_be_an_inventory_is_not_written(tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
+def test_what_was_left_out_is_named_before_what_cannot_be_an_inventory(tmp_path: Path) -> None:
+    text = "NodeName=a[1-2] NodeAddr=10.0.0.1,10.0.0.1\nNodeNme=a3\n"
+    result = init(tmp_path, "--from", "slurm", "-", text=text)
+    assert result.exit_code == 2
+    assert "line 2: NodeNme=a3: left out, no key of slurm.conf" in result.output
+
+
 def test_a_kind_that_there_is_none_of_is_refused(tmp_path: Path) -> None:
     result = init(tmp_path, "--from", "terraform", "x")
     assert result.exit_code == 2
     assert "ansible, clustershell, hostfile, slurm" in result.output
+    assert tuple(elsewhere.KINDS) == KINDS
+
+
+@pytest.mark.parametrize(
+    "words", [("--from",), ("--from", "slurm"), ("--from", "slurm", "--directory", "x")]
+)
+def test_from_without_a_path_names_what_it_takes(words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, ["init", *words])
+    assert result.exit_code == 2
+    assert "'--from' needs KIND and PATH, such as --from hostfile hosts.txt" in result.output
+    assert "Kinds: ansible, clustershell, hostfile, slurm." in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (("schema", "spce"), "spec"),
+        (("completion", "bsh"), "bash"),
+        (("history", "inventory.py", "--command", "aply"), "apply"),
+        (("audit", "export", "inventory.py", "--format", "jsno"), "json"),
+        (("verify", "inventory.py", "--engine", "troch"), "torch"),
+    ],
+)
+def test_a_misspelt_word_is_refused_with_the_nearest(words: tuple[str, ...], nearest: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "is not one of " in result.output
+    assert f"Did you mean '{nearest}'?" in result.output
