@@ -323,8 +323,8 @@ def home_of(inventory: Path) -> Path:
     document.about(inventory=inventory)
     if not inventory.is_file():
         raise InventoryError(
-            f"{inventory}: no such inventory",
-            next_step="Give the inventory that the journal is of.",
+            f"{inventory}: no such inventory in {inventory.absolute().parent}",
+            next_step="Give the inventory that the journal is of, with its folder: FOLDER/inventory.py",
         )
     return inventory.resolve().parent / ".remedy"
 

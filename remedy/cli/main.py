@@ -75,15 +75,26 @@ REASONS = {"--only": WITHOUT_CHOICE, "--skip": WITHOUT_CHOICE, "--json": WITHOUT
 
 
 def _with_reason(error: click.ClickException, message: str) -> str:
-    """Return the message of an error; with the reason, where others have an option and a command has not."""
+    """Return the message of an error; of a wrong option with what is near, or why others have it and this not."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return message
+    from remedy.cli.nearest import BEHIND, advice
+
     words = error.ctx.command_path.split()[1:2]
     reason = REASONS.get(error.option_name, {}).get(words[0]) if words else None
-    if reason is None:
-        return message
-    error.possibilities = None  # type: ignore[misc]  # no other option is meant
-    return f"{message.rstrip('.')}: {reason}."
+    error.possibilities = None  # type: ignore[misc]  # what click takes for near is not
+    if reason is not None:
+        return f"{message.rstrip('.')}: {reason}."
+    params = error.ctx.command.get_params(error.ctx)
+    near = advice(
+        error.option_name,
+        [name for param in params for name in (*param.opts, *param.secondary_opts)],
+        takes_inventory=any(param.name == "inventory" for param in params),
+    )
+    near = near or ("" if words else BEHIND)
+    if near.endswith("?"):
+        return f"{message} {near}"
+    return f"{message.rstrip('.')}: {near}." if near else message
 
 
 def _say(text: str) -> None:
@@ -172,6 +183,8 @@ class LazyGroup(click.Group):
         try:
             return super().make_context(*args, **options)
         except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption):
+                error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
             document.print_error(error.format_message(), error.exit_code)
             raise
         except (Interrupted, OSError) as stop:
