@@ -14,6 +14,7 @@ from typing import Any
 from remedy import __version__
 from remedy.cli.next_step import note_inventory
 from remedy.cli.plain import print_json
+from remedy.files import full_path
 
 # What the command is about, as far as it is known: what a document has in its head.
 _subject: dict[str, str | None] = {"inventory": None, "run": None}
@@ -41,7 +42,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 def about(*, inventory: Path | None = None, run: str | None = None) -> None:
     """Note what the command is about, for the head of its document."""
     if inventory is not None:
-        _subject["inventory"] = inventory.name
+        _subject["inventory"] = full_path(inventory)
         note_inventory(inventory)
     if run:
         _subject["run"] = run

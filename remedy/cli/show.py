@@ -104,7 +104,7 @@ def _show_plan(path: Path, html: Path | None = None, *, as_json: bool) -> None:
     if as_json:
         from remedy.report.document import plan_body
 
-        print_document("plan", plan_body(plan))
+        print_document("plan", {"inventory": plan.inventory, **plan_body(plan)})
         return
     out.print(render_whole(plan))
     if plan.changes:

@@ -92,7 +92,7 @@ class RunDocument(Headed):
         views: what a close look at each host showed, with ``verify --explain``.
         after_reboot: by host, with ``check --after-reboot``; else None.
         waves: what is known of each wave, in sentences; empty where all hosts were changed at a time.
-        warnings: what else the user has to know.
+        warnings: what else the user has to know, such as what gateways do not use of the inventory.
         exit_code: of the command.
     """
 
@@ -117,7 +117,6 @@ def plan_body(plan: Plan) -> dict[str, Any]:
     return {
         "digest": plan.digest,
         "content_digest": plan.content_digest,
-        "inventory": plan.inventory,
         "plan": {**plan.model_dump(mode="json"), "format_version": FORMAT},
     }
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,7 +136,8 @@ def test_apply_says_what_it_did_in_one_document(story: ApplyStory) -> None:
     document = story.applied.document
     assert set(document) == RUN_KEYS
     assert document["schema"] == "remedy.run/1"
-    assert document["inventory"] == "inventory.py"
+    assert Path(document["inventory"]).is_absolute()
+    assert Path(document["inventory"]).name == "inventory.py"
     assert document["exit_code"] == 0
     assert document["converged"] is True
     assert set(document["hosts"]) == set(FAULTS)
