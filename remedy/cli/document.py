@@ -13,7 +13,7 @@ from typing import Any
 
 from remedy import __version__
 from remedy.cli.next_step import note_inventory
-from remedy.cli.plain import print_json
+from remedy.cli.plain import as_text, print_text
 from remedy.files import full_path
 
 # What the command is about, as far as it is known: what a document has in its head.
@@ -71,8 +71,9 @@ def print_document(kind: str, body: Mapping[str, Any]) -> None:
         kind: as ``remedy schema`` has it.
         body: without the head; an inventory or a run that it names itself stays.
     """
-    _state["printed"] = True
-    print_json({**head(kind), **{k: v for k, v in body.items() if k != "schema"}})
+    text = as_text({**head(kind), **{k: v for k, v in body.items() if k != "schema"}})
+    _state["printed"] = True  # a signal until here has a document of its own
+    print_text(text)
 
 
 def print_error(

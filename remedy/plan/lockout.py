@@ -77,6 +77,11 @@ def guarded(changes: Sequence[Change]) -> tuple[Change, ...]:
     )
 
 
+def guarded_for(change: Change) -> str:
+    """Return what a guarded change touches, as ``touches`` has it; "" where its remedy alone says that it can."""
+    return touches(change.action) if change.guarded else ""
+
+
 def is_known(kind: str) -> bool:
     """Say whether a change is known to touch what it names, and not only taken to."""
     return kind not in ("", UNKNOWN_PROGRAM)

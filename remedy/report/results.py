@@ -60,12 +60,12 @@ def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Ite
         for result in every
     )
     for group in folding.alike(specimens, words):
-        first = group.items[0]
-        yield from _result(first, titles.get((first.host, first.change), ""), group.hosts)
+        title, detail = (folding.text_of(group, place, words) for place in (0, 1))
+        yield from _result(group.items[0]._replace(detail=detail), title, group.hosts)
 
 
 def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Text]:
-    """Yield what became of a change on hosts, in the words of the first."""
+    """Yield how a change ended on hosts."""
     _, change, status, detail = result
     style = STYLES.get(status, "red")
     line = Text(f"  {status:<{INDENT - 2}}", style=style)

@@ -206,7 +206,7 @@ def test_each_piece_of_evidence_stands_once() -> None:
     )
     explanation = Explanation(diagnosis=diagnosis, confirmations=(confirmation,))
     text = lines(render_verdict(verdict, explanation), 300)
-    for evidence in (odd, tried, "port 29507: refused"):
+    for evidence in (odd, tried, "tried: gpu003 -> gpu002"):
         assert sum(evidence in line for line in text) == 1, "\n".join(text)
     assert sum(closed in line for line in text) == 2, "one of each of the two hosts"
     assert "             firewall-ports: confirmed on gpu002" in text
