@@ -78,7 +78,7 @@ def guarded(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 
 def guarded_for(change: Change) -> str:
-    """Return what a guarded change touches, as ``touches`` has it; "" where its remedy alone says that it can."""
+    """Return what a guarded change ``touches``; "" where its remedy alone says that it can cut connections."""
     return touches(change.action) if change.guarded else ""
 
 

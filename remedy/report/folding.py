@@ -13,6 +13,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from remedy.text import fold
@@ -68,10 +69,11 @@ class Fold(Generic[T]):
 
 LONGEST = 60
 """Characters of folded names or addresses that stand in the place of one; for more there is a word."""
+NO_ADDRESSES: Mapping[str, Sequence[str]] = MappingProxyType({})
 PLACEHOLDERS = ("HOST", "HOST", "ADDRESS")
 
 
-def text_of(group: Fold[Any], place: int, words: Words) -> str:
+def folded_text(group: Fold[Any], place: int, words: Words) -> str:
     """Return a text of a group as it is of all its hosts: where each has its own name, these are folded.
 
     Args:
@@ -190,16 +192,19 @@ def _shared(
     return shared
 
 
-def by_text(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def by_text(
+    texts: Iterable[tuple[str, str]], addresses: Mapping[str, Sequence[str]] = NO_ADDRESSES
+) -> list[tuple[str, str]]:
     """Return texts about hosts, each once with its hosts folded, and their own names in it as well.
 
     Args:
         texts: a host and a text about it; a host may have several.
+        addresses: each host's own, in the same order for all.
     """
     every = list(texts)
     specimens = (Specimen(text, host, (), (text,)) for host, text in every)
-    words = own_words((host for host, _ in every), {})
-    return [(fold(group.hosts), text_of(group, 0, words)) for group in alike(specimens, words)]
+    words = own_words((host for host, _ in every), addresses)
+    return [(fold(group.hosts), folded_text(group, 0, words)) for group in alike(specimens, words)]
 
 
 def blurred(text: str, words: Sequence[str]) -> str:

@@ -104,7 +104,7 @@ def render_steps(plan: Plan) -> RenderableType:
     )
     lines = [Text("Changes", style="bold")] * bool(plan.changes)
     for group in folding.alike(parts, words):
-        reason = folding.text_of(group, 1, words)
+        reason = folding.folded_text(group, 1, words)
         lines += [_title(group.items[0], group, words), Text(f"      because  {reason}")]
     return Group(*lines, tally(plan))
 
@@ -112,7 +112,9 @@ def render_steps(plan: Plan) -> RenderableType:
 def _title(first: Change, group: folding.Fold[Any], words: Words) -> Text:
     """Return the line of a change; the title is the first of the texts by which it was compared."""
     line = Text("  ~ ", style="yellow").append(fold(group.hosts) + _times(group), style="bold")
-    line.append(f": {folding.text_of(group, 0, words)}").append(f"  ({first.remedy})", style="dim")
+    line.append(f": {folding.folded_text(group, 0, words)}").append(
+        f"  ({first.remedy})", style="dim"
+    )
     if first.risk is not Risk.LOW:
         line.append(f"  [{first.risk.value} risk]", style="red")
     return line.append("" if first.reversible else "  [cannot be undone]", style="red")
@@ -161,7 +163,7 @@ def _unchanged(plan: Plan, findings: Sequence[Finding]) -> Iterator[RenderableTy
         first = group.items[0]
         where = (fold(group.hosts) or "the inventory") + _times(group)
         line = Text(f"  {first.kind.value:<8}", style=KIND_STYLE[first.kind])
-        title = folding.text_of(group, 0, words)
+        title = folding.folded_text(group, 0, words)
         line.append(f"{where}: ", style="bold").append(title, style="default")
         yield line.append(_label(first), style="dim")
         yield from _evidence(group.items, "            ")
@@ -216,7 +218,7 @@ def _changes(
         first = plan.changes[group.items[0]]
         yield _title(first, group, words)
         findings = [finding for place in group.items for finding in cured.get(place, ())]
-        reason, disrupts, does = (folding.text_of(group, place, words) for place in (1, 2, 3))
+        reason, disrupts, does = (folding.folded_text(group, place, words) for place in (1, 2, 3))
         yield from _because(first.reason, reason, group.hosts, findings, words)
         if disrupts:
             yield Text(f"      note     {disrupts}", style="yellow")
@@ -276,7 +278,7 @@ def _because(
     for group in groups:
         where = "" if set(group.hosts) == set(hosts) else fold(group.hosts)
         where = f"{where}{_times(group)}: " if where or _times(group) else ""
-        line = Text(f"      because  {where}{folding.text_of(group, 0, words)}")
+        line = Text(f"      because  {where}{folding.folded_text(group, 0, words)}")
         yield line.append(_label(group.items[0]), style="dim")
         yield from _evidence(group.items, "               ")
 

@@ -60,7 +60,7 @@ def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Ite
         for result in every
     )
     for group in folding.alike(specimens, words):
-        title, detail = (folding.text_of(group, place, words) for place in (0, 1))
+        title, detail = (folding.folded_text(group, place, words) for place in (0, 1))
         yield from _result(group.items[0]._replace(detail=detail), title, group.hosts)
 
 
@@ -77,7 +77,8 @@ def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Te
     yield line.append(f": {first}" if first else "", style=style)
     yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest[:QUOTES])
     if len(rest) > QUOTES:
-        yield Text(f"{'':{INDENT}}and {len(rest) - QUOTES} more lines (--json)", style=style)
+        more = counted(len(rest) - QUOTES, "more line")
+        yield Text(f"{'':{INDENT}}and {more} (--json)", style=style)
 
 
 def host_result(host: str, result: ChangeResult) -> HostResult:

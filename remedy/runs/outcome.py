@@ -131,7 +131,7 @@ class RunOutcome:
         yield from () if self.plan is None else self.plan.findings
 
     def noting(self, notes: Iterable[str]) -> RunOutcome:
-        """Return the outcome with what was known before its hosts were asked, such as of gateways, as warnings."""
+        """Return the outcome with what was known before its hosts were asked, as warnings."""
         return replace(self, warnings=(*notes, *self.warnings))
 
     @property

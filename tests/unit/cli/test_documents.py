@@ -167,7 +167,9 @@ def test_a_plan_that_is_to_be_approved_is_the_document(folder: Path) -> None:
     code, document = run(*words)
     assert_headed(document, "plan")
     assert (code, document["inventory"]) == (0, str(folder / "inventory.py"))
-    assert document["plan"]["inventory"] == "inventory.py", "a plan says the same wherever it was made"
+    assert document["plan"]["inventory"] == "inventory.py", (
+        "a plan says the same wherever it was made"
+    )
     shown = run("show", file, "--json")[1]
     assert (shown["digest"], shown["inventory"]) == (document["digest"], "inventory.py")
 

@@ -140,9 +140,9 @@ def interrupted(
     assert conforms(document, schema_of("error"), schema_of("error")), document
     assert document["exit_code"] == 128 + number
     assert document["error"].startswith("interrupted: ")
-    assert document["commands"] == [
-        {"purpose": "go on", "command": "remedy trust inventory.py"}
-    ], document
+    assert document["commands"] == [{"purpose": "go on", "command": "remedy trust inventory.py"}], (
+        document
+    )
     return document
 
 

@@ -103,6 +103,16 @@ def test_a_script_is_the_sentence_of_its_remedy_and_whole_without_one() -> None:
     assert all(f"$ step {n}\n" in bare for n in range(50))
 
 
+def test_what_is_known_before_agreeing_is_folded_too() -> None:
+    changes = [
+        change(host, reversible=False, title=f"end the job of {host}", restarts=f"{host}.service")
+        for host in ("gpu7", "gpu8")
+    ]
+    text = shown(record(Plan, changes=tuple(changes)))
+    assert "cannot be undone end the job of gpu[7-8] (gpu[7-8])" in text
+    assert "restarts         gpu[7-8].service (gpu[7-8])" in text
+
+
 def test_what_matters_stands_above_and_below_a_long_plan() -> None:
     last = {"reversible": False, "title": "end 2 processes", "risk": Risk.HIGH}
     changes = [change(f"gpu{n}", title=f"do {n}") for n in range(20)]
@@ -126,7 +136,9 @@ def test_a_plan_says_for_what_its_changes_are_guarded() -> None:
         "gpu3": ("echo 1 >/srv/one",),
     }
     changes = [
-        change(host, number, action=CommandAction(observe="o", before="b", after="c", do=do, undo=do))
+        change(
+            host, number, action=CommandAction(observe="o", before="b", after="c", do=do, undo=do)
+        )
         for host, every in commands.items()
         for number, do in enumerate(every, 1)
     ]

@@ -65,7 +65,9 @@ def test_the_document_of_a_run_has_the_note_among_its_warnings(tmp_path: Path) -
     (tmp_path / "inventory.py").write_text(f"hosts = [('head', {door!r}), ('gpu1', {host!r})]\n")
     (tmp_path / "remedy.yaml").write_text("ssh: {gateways: {head: gpu1}}\n")
     for quiet in ([], ["-q"]):
-        result = CliRunner().invoke(main, ["check", str(tmp_path / "inventory.py"), "--json", *quiet])
+        result = CliRunner().invoke(
+            main, ["check", str(tmp_path / "inventory.py"), "--json", *quiet]
+        )
         document = json.loads(result.stdout)
         assert document["schema"] == "remedy.run/1", document
         of_host, of_gateway, *_ = document["warnings"]
