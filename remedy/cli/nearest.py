@@ -39,34 +39,34 @@ ELSEWHERE: Mapping[str, str] = {
 BEHIND = "options are typed behind the command: remedy COMMAND OPTIONS"
 
 
-def advice(option: str, own: Iterable[str], *, takes_inventory: bool = True) -> str:
+def advice(option: str, options: Iterable[str], *, takes_inventory: bool = True) -> str:
     """Return what to type in place of an option that a command has not, in a few words; "" for nothing.
 
     Args:
         option: as it was typed, with its dashes.
-        own: the options of the command, short and long ones.
+        options: those that the command has, short and long ones.
         takes_inventory: whether the command has an inventory as its argument.
 
     >>> advice("-y", ["--yes"]), advice("--limt", ["--limit"]), advice("--bogus", ["--verbose"])
     ('Did you mean --yes?', 'Did you mean --limit?', '')
     """
-    options = list(own)
+    known = list(options)
     usual = HABITS.get(option)
-    if usual in options:
+    if usual in known:
         return f"Did you mean {usual}?"
     words = ELSEWHERE.get(option, "")
     if words and (takes_inventory or words != _ARGUMENT):
         return words
-    near = nearest(option, options)
+    near = nearest(option, known)
     return f"Did you mean {' or '.join(near)}?" if near else ""
 
 
-def nearest(option: str, own: Iterable[str]) -> list[str]:
+def nearest(option: str, options: Iterable[str]) -> list[str]:
     """Return up to two long options that are near to one, the nearest first; none for a short one."""
     if not option.startswith("--"):
         return []
     name = option.removeprefix("--")
-    names = [known.removeprefix("--") for known in own if known.startswith("--")]
+    names = [known.removeprefix("--") for known in options if known.startswith("--")]
     near = get_close_matches(name, names, n=2, cutoff=LIKE)
     parts = [known for known in names if len(name) >= PART and name in known]
     return [f"--{known}" for known in dict.fromkeys((*near, *parts))][:2]

@@ -302,11 +302,14 @@ def test_a_fleets_months_have_its_runs_and_who_came_back_how_often() -> None:
     assert back["rack01-gpu[001-002]"].times == 8
     assert back["rack01-gpu003"].times == 4
     assert back["rack01-gpu003"].titles == ("01-hosts_file",)
+    action = CommandAction(observe="o", before="b", after="a", do="d", undo="u")
     plans = {
         story.run: record(
             Plan,
             changes=tuple(
-                record(Change, host=host, id="01-hosts_file", title=f"name it {host}")
+                record(
+                    Change, host=host, title=f"name it {host}", id="01-hosts_file", action=action
+                )
                 for host in story.results
             ),
         )
