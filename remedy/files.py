@@ -28,11 +28,11 @@ def at_home(path: str | Path) -> Path:
 
 
 def full_path(path: Path) -> str:
-    """Return a path from the root, with links followed: two files of one name have two."""
+    """Return a path from the root, with links followed, as far as it can be: two files of one name have two."""
     try:
         return str(path.resolve())
-    except (OSError, RuntimeError):  # links in a circle
-        return str(path.absolute())
+    except (OSError, RuntimeError):  # the current folder is gone; links in a circle
+        return str(path)
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from remedy.audit.story import Story
 from remedy.errors import UsageError
+from remedy.files import full_path
 
 LATEST = "latest"
 NOT_MADE = frozenset({"already", "stale", "skipped"})
@@ -42,7 +43,7 @@ def latest(
     known = [story for story in every if fits(story)]
     if not known:
         raise UsageError(
-            f"{LATEST}: {what} is on record in {home.absolute()}", next_step=ANY if every else first
+            f"{LATEST}: {what} is on record in {full_path(home)}", next_step=ANY if every else first
         )
     return known[-1]
 

@@ -17,7 +17,7 @@ from remedy.cli.next_step import HERE, note_inventory
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
 from remedy.errors import PlanFileError, RemedyError, UsageError
-from remedy.files import STANDARD
+from remedy.files import STANDARD, full_path
 from remedy.text import quoted
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _show_run(
         run = story.run
     if story is None:
         raise UsageError(
-            f"{run} is neither a plan file nor a run in {home.absolute()}",
+            f"{run} is neither a plan file nor a run in {full_path(home)}",
             next_step="List the runs: remedy history INVENTORY. "
             "A journal in a different folder: --home FOLDER/.remedy",
         )

@@ -107,7 +107,7 @@ def test_check_reports_and_changes_nothing(story: ApplyStory) -> None:
     assert (document["converged"], document["verdict"]) == (None, None)
     assert document["run"] != story.run, "a check is on record as a run of its own"
     assert "'node' is used by" in story.checked.stdout
-    assert "~ gpu[01-03]: set the running host name to 'gpu01'" in story.checked.stdout
+    assert "~ gpu[01-03]: set the running host name to 'gpu[01-03]'" in story.checked.stdout
 
 
 def test_nothing_is_changed_without_consent(story: ApplyStory) -> None:
