@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from remedy.cli.main import main
 from remedy.report.schema import schema_of
-from tests.unit.cli.signals_bench import CODES, COMMAND, LONG
+from tests.unit.cli.signals_bench import CODES, COMMAND, LONG, SIGNALS
 from tests.unit.schemas import conforms
 
 # Shows its key and proves it; nobody can log in.
@@ -146,7 +146,7 @@ def interrupted(
     return document
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@SIGNALS
 def test_a_signal_while_keys_are_read_leaves_one_document(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -178,7 +178,9 @@ main.main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGTERM]
+)
 def test_an_error_that_was_a_signal_is_one_document_as_well(
     tmp_path: Path, number: signal.Signals
 ) -> None:
