@@ -145,6 +145,7 @@ def texts_shown(culprits: Sequence[Culprit]) -> frozenset[str]:
     groups = accusations(once(culprits))
     most = _facts_shown(groups)
     texts = {group.culprits[0].reason for group in groups[:GROUPS] if len(group.culprits) == 1}
+    texts |= {group.reason.text for group in groups[:GROUPS]}
     for group in groups[:GROUPS]:
         for text, hosts in [*_facts(group).items()][:most]:
             texts |= {text.removeprefix(TRIED), *(f"{host}: {text}" for host in hosts)}

@@ -125,6 +125,15 @@ def test_with_its_cause_below_it_has_30_lines_at_most_as_well(*, named_alike: bo
     text = lines(render_verdict(red(named_alike=named_alike), explanation))
     assert text[-1] == "see          remedy explain duplicate-hostname"
     assert sum(line.startswith("run  ") for line in text) == 1
+    said = diagnosis.model_copy(
+        update={"lead": lead.model_copy(update={"text": "8 hosts call themselves 'node'"})}
+    )
+    again = lines(
+        render_verdict(
+            red(named_alike=named_alike), explanation.model_copy(update={"diagnosis": said})
+        )
+    )
+    assert any("gpu001: 8 hosts call" in line for line in again) is not named_alike
     assert len(text) <= 30, "\n".join(text)
 
 
