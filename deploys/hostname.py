@@ -73,6 +73,8 @@ def hostname(bench: Workbench[HostnameSpec]) -> None:
             after=name,
             do=_set_name(name),
             undo=_set_name(identity.transient_name),
+            does="gives the kernel the name by hostname, or by hostnamectl --transient where there is no such "
+            f"program; {STATIC} stays as it is",
         )
     if identity.static_name != name:
         bench.write(STATIC, f"{name}\n".encode(), f"write {name!r} into {STATIC}", because=because)

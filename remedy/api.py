@@ -110,7 +110,8 @@ def _limit(given: str | Iterable[str] | None) -> tuple[str, ...]:
 def check(session: Session) -> RunOutcome:
     """Read the hosts and return what is wrong, as ``remedy check``; nothing is changed but the journal."""
     with _typed(session):
-        return _check.check(session, pending_counts=False, after_reboot=False)
+        outcome = _check.check(session, pending_counts=False, after_reboot=False)
+    return outcome.noting(session.transport.notes)
 
 
 def plan(session: Session, output: str | Path | None = None) -> RunOutcome:
@@ -122,7 +123,8 @@ def plan(session: Session, output: str | Path | None = None) -> RunOutcome:
     """
     file = None if output is None else Path(output)
     with _typed(session):
-        return _plan.plan(session, output=file, pending_counts=False)
+        outcome = _plan.plan(session, output=file, pending_counts=False)
+    return outcome.noting(session.transport.notes)
 
 
 def apply(
@@ -140,13 +142,15 @@ def apply(
     file = None if plan is None else Path(plan)
     with _typed(session):
         proposal = _apply.propose(session, plan_file=file)
-        return _apply.apply(session, proposal, consent=consent, prove=prove)
+        outcome = _apply.apply(session, proposal, consent=consent, prove=prove)
+    return outcome.noting(session.transport.notes)
 
 
 def verify(session: Session) -> RunOutcome:
     """Prove the hosts as they are, as ``remedy verify``: the outcome's ``verdict``; nothing is changed."""
     with _typed(session):
-        return _verify.verify(session, incremental=False)
+        outcome = _verify.verify(session, incremental=False)
+    return outcome.noting(session.transport.notes)
 
 
 def diagnose(logs: Iterable[str | Path], session: Session | None = None) -> Explanation:

@@ -27,6 +27,14 @@ def at_home(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
+def full_path(path: Path) -> str:
+    """Return a path from the root, with links followed, as far as it can be: two files of one name have two."""
+    try:
+        return str(path.resolve())
+    except (OSError, RuntimeError):  # the current folder is gone; links in a circle
+        return str(path)
+
+
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Replace a file, or create it, and return once it is on disk.
 

@@ -73,7 +73,9 @@ class Headed(Document):
         tool_version: the remedy that printed it.
         began: when the command began; ``ended``: when it printed this; RFC 3339 in UTC.
         run: the id of the run that it is about; None where none is on record.
-        inventory: the inventory file's name; None for a command without one.
+        inventory: the inventory file, from the root and with links followed, so that two files of one name are
+            told apart; of a plan file that is shown its name, which is all that it has; None for a command
+            without one.
     """
 
     model_config = ConfigDict(populate_by_name=True)

@@ -27,7 +27,6 @@ open_closed_streams()
 
 # Until the command takes signals itself (``interrupt``), Ctrl-C ends it as any other program: no traceback.
 if (
-    Path(sys.argv[0]).name == "remedy"
-    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-):
+    Path(sys.argv[0]).name == "remedy" or Path(sys.argv[0]).parts[-2:] == ("remedy", "__main__.py")
+) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

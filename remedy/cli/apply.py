@@ -106,7 +106,7 @@ def apply(
         if not (no_verify or rehearse):
             session.check_launcher()
         if resume == LATEST:
-            resume = to_resume(session.stories().values()).run
+            resume = to_resume(session.stories().values(), session.home).run
         proposal = apply.propose(
             session,
             plan_file=plan_file,

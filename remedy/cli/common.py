@@ -18,7 +18,7 @@ from remedy.cli import document, names, plain
 from remedy.cli.interrupt import received
 from remedy.cli.next_step import to_copy
 from remedy.errors import InventoryError, OutputError, PlanFileError, RemedyError, UsageError
-from remedy.files import STANDARD
+from remedy.files import STANDARD, full_path
 from remedy.text import quoted
 
 if TYPE_CHECKING:
@@ -323,8 +323,8 @@ def home_of(inventory: Path) -> Path:
     document.about(inventory=inventory)
     if not inventory.is_file():
         raise InventoryError(
-            f"{inventory}: no such inventory",
-            next_step="Give the inventory that the journal is of.",
+            f"{inventory}: no such inventory in {full_path(inventory.parent)}",
+            next_step="Give the inventory that the journal is of, with its folder: FOLDER/inventory.py",
         )
     return inventory.resolve().parent / ".remedy"
 

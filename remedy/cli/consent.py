@@ -56,7 +56,12 @@ def consent_to(
         if proposal.plan.changes and proposal.unseen:
             questions.insert(0, sight_question(proposal.unseen))
         if risky:
-            titles = ", ".join(dict.fromkeys(change.title for change in risky))
+            from remedy.report.folding import by_text
+
+            alike = by_text(
+                ((change.host, change.title) for change in risky), proposal.plan.addresses
+            )
+            titles = ", ".join(dict.fromkeys(title for _, title in alike))
             questions.append(f"High risk: {titles}. Go ahead?")
         unchanged = "nothing else was changed" if proposal.intervened else UNCHANGED
         ask(*questions, yes=False, unchanged=unchanged)

@@ -13,7 +13,8 @@ from typing import Any
 
 from remedy import __version__
 from remedy.cli.next_step import note_inventory
-from remedy.cli.plain import print_json
+from remedy.cli.plain import as_text, print_text
+from remedy.files import full_path
 
 # What the command is about, as far as it is known: what a document has in its head.
 _subject: dict[str, str | None] = {"inventory": None, "run": None}
@@ -41,7 +42,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 def about(*, inventory: Path | None = None, run: str | None = None) -> None:
     """Note what the command is about, for the head of its document."""
     if inventory is not None:
-        _subject["inventory"] = inventory.name
+        _subject["inventory"] = full_path(inventory)
         note_inventory(inventory)
     if run:
         _subject["run"] = run
@@ -70,8 +71,9 @@ def print_document(kind: str, body: Mapping[str, Any]) -> None:
         kind: as ``remedy schema`` has it.
         body: without the head; an inventory or a run that it names itself stays.
     """
-    _state["printed"] = True
-    print_json({**head(kind), **{k: v for k, v in body.items() if k != "schema"}})
+    text = as_text({**head(kind), **{k: v for k, v in body.items() if k != "schema"}})
+    _state["printed"] = True  # a signal until here has a document of its own
+    print_text(text)
 
 
 def print_error(

@@ -17,6 +17,7 @@ import click
 from remedy import __version__
 from remedy.cli import document, plain
 from remedy.cli.interrupt import NAMES, Interrupted, interruptible, leave, number_of, received
+from remedy.cli.next_step import to_copy
 from remedy.errors import OutputError
 from remedy.text import visible
 
@@ -48,6 +49,9 @@ COMMANDS = {
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 REFUSED = 4
+NO_ANSWER = "no answer; nothing was changed"
+ANSWER = "Run the command again at a terminal, and answer what it asks."
+ROOM = "Make room there, or write elsewhere."
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
@@ -75,15 +79,26 @@ REASONS = {"--only": WITHOUT_CHOICE, "--skip": WITHOUT_CHOICE, "--json": WITHOUT
 
 
 def _with_reason(error: click.ClickException, message: str) -> str:
-    """Return the message of an error; with the reason, where others have an option and a command has not."""
+    """Return the message of an error; of a wrong option with what is near, or why only others have it."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return message
+    from remedy.cli.nearest import BEHIND, advice
+
     words = error.ctx.command_path.split()[1:2]
     reason = REASONS.get(error.option_name, {}).get(words[0]) if words else None
-    if reason is None:
-        return message
-    error.possibilities = None  # type: ignore[misc]  # no other option is meant
-    return f"{message.rstrip('.')}: {reason}."
+    error.possibilities = None  # type: ignore[misc]  # what click takes for near is not
+    if reason is not None:
+        return f"{message.rstrip('.')}: {reason}."
+    params = error.ctx.command.get_params(error.ctx)
+    near = advice(
+        error.option_name,
+        [name for param in params for name in (*param.opts, *param.secondary_opts)],
+        takes_inventory=any(param.name == "inventory" for param in params),
+    )
+    near = near or ("" if words else BEHIND)
+    if near.endswith("?"):
+        return f"{message} {near}"
+    return f"{message.rstrip('.')}: {near}." if near else message
 
 
 def _say(text: str) -> None:
@@ -154,7 +169,7 @@ class LazyGroup(click.Group):
         try:
             return super().main(*args, **options)
         except OutputError as error:
-            _say(f"error: {error.message}")
+            _say(f"error: {error.message}\n  {to_copy(error.next_step) or ROOM}")
             sys.exit(error.exit_code)
         except OSError as error:
             # What click writes by itself: the help, and what is wrong with a command line.
@@ -162,7 +177,7 @@ class LazyGroup(click.Group):
                 sys.exit(self.misuse)
             if error.filename is not None or error.errno not in UNWRITABLE:
                 raise
-            _say(f"error: the output cannot be written: {error.strerror}")
+            _say(f"error: the output cannot be written: {error.strerror}\n  {ROOM}")
             sys.exit(self.misuse or 1)
         finally:
             plain.forget_unwritten()
@@ -172,6 +187,8 @@ class LazyGroup(click.Group):
         try:
             return super().make_context(*args, **options)
         except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption):
+                error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
             document.print_error(error.format_message(), error.exit_code)
             raise
         except (Interrupted, OSError) as stop:
@@ -199,8 +216,8 @@ class LazyGroup(click.Group):
             if number is None and not isinstance(stop, click.Abort):
                 raise
             if number is None:
-                _say("error: no answer; nothing was changed")
-                document.print_error("no answer; nothing was changed", REFUSED)
+                _say(f"error: {NO_ANSWER}\n  {ANSWER}")
+                document.print_error(NO_ANSWER, REFUSED, ANSWER)
                 sys.exit(REFUSED)
             _end_by(number)
 

@@ -67,8 +67,13 @@ def say(text: str, *, err: bool = False) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document on standard output, and nothing else."""
+    print_text(as_text(document))
+
+
+def print_text(text: str) -> None:
+    """Print text that ends with a line feed on standard output, as it is."""
     with written():
-        click.echo(as_text(document), nl=False)
+        click.echo(text, nl=False)
 
 
 def as_text(document: Any) -> str:

@@ -69,7 +69,7 @@ def rollback(
         from remedy.runs import rollback
 
         if run == LATEST:
-            story = to_take_back(session.stories().values())
+            story = to_take_back(session.stories().values(), session.home)
             terminal.show(f"latest: {run_line(story)}")
             run = story.run
         saving = output is not None

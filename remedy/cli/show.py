@@ -13,11 +13,11 @@ from rich.text import Text
 from remedy.cli import document, names
 from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.document import print_document
-from remedy.cli.next_step import note_inventory
+from remedy.cli.next_step import HERE, note_inventory
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
 from remedy.errors import PlanFileError, RemedyError, UsageError
-from remedy.files import STANDARD
+from remedy.files import STANDARD, full_path
 from remedy.text import quoted
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
-    default=Path(".remedy"),
+    default=HERE,
     show_default=True,
-    help="The .remedy folder that holds the run.",
+    help="The .remedy folder that holds the run, or the folder of the inventory.",
 )
 @click.option(
     "--inventory",
@@ -69,12 +69,21 @@ def show(
         check_page(html, path)
         if path != STANDARD and (path.is_dir() or not path.exists()):
             options = None
+            home = _home(home)
             if inventory is not None:
                 home = home_of(inventory)
                 options = Options(inventory, spec, limit, ask_sudo_password=ask_sudo_password)
             _show_run(plan_or_run, home, options, html, as_json=as_json)
             return
         _show_plan(path, html, as_json=as_json)
+
+
+def _home(folder: Path) -> Path:
+    """Return the folder of the journal where that of the inventory may have been typed."""
+    from remedy.audit.journal import FILE_NAME
+
+    inner = folder / HERE
+    return inner if (inner / FILE_NAME).is_file() and not (folder / FILE_NAME).exists() else folder
 
 
 def _write(html: Path, text: str) -> None:
@@ -95,7 +104,7 @@ def _show_plan(path: Path, html: Path | None = None, *, as_json: bool) -> None:
     if as_json:
         from remedy.report.document import plan_body
 
-        print_document("plan", plan_body(plan))
+        print_document("plan", {"inventory": plan.inventory, **plan_body(plan)})
         return
     out.print(render_whole(plan))
     if plan.changes:
@@ -111,7 +120,7 @@ def _show_run(
         UsageError: there is no such run.
     """
     from remedy.audit.journal import FILE_NAME
-    from remedy.audit.latest import LATEST, latest
+    from remedy.audit.latest import ELSEWHERE, LATEST, latest
     from remedy.audit.story import read_stories
     from remedy.report.audit import render_run
 
@@ -123,12 +132,13 @@ def _show_run(
     stories = read_stories(home / FILE_NAME)
     story = stories.get(run)
     if run == LATEST:
-        story = latest(stories.values(), "no run", lambda _: True)
+        story = latest(stories.values(), "no run", lambda _: True, home, ELSEWHERE)
         run = story.run
     if story is None:
         raise UsageError(
-            f"{run} is neither a plan file nor a run in {home}",
-            next_step="List the runs: remedy history INVENTORY. A journal in a different folder: --home FOLDER",
+            f"{run} is neither a plan file nor a run in {full_path(home)}",
+            next_step="List the runs: remedy history INVENTORY. "
+            "A journal in a different folder: --home FOLDER/.remedy",
         )
     words, errors = _receipts(options, story)
     receipts = {name: text for name, text in words.items() if name not in errors}

@@ -70,6 +70,7 @@ class Terminal:
         self.verbose = verbose
         self.quiet = quiet
         self._withheld: list[RenderableType] = []
+        self._notes: list[str] = []
         self._console = err if as_json else out
         self._steps: dict[str, HostStep] = {}
         self._began = 0.0
@@ -110,7 +111,8 @@ class Terminal:
         if self.as_json:
             from remedy.report.document import run_document
 
-            print_document("run", run_document(outcome))
+            # On standard error they stood before the hosts were asked, unless --quiet kept them.
+            print_document("run", run_document(outcome.noting(self._notes)))
         else:
             from remedy.report.outcome import render_outcome
 
@@ -139,8 +141,10 @@ class Terminal:
 
     def noted(self, sentences: Iterable[str]) -> None:
         """Show what the user has to know of the inventory before its hosts are asked."""
+        known = [*sentences]
+        self._notes += known
         if not self.quiet:
-            for sentence in sentences:
+            for sentence in known:
                 err.print(Text("note        ", style="yellow").append(sentence, style="default"))
 
     def chosen(self, words: str) -> None:

@@ -15,7 +15,7 @@ import click
 from remedy.cli import document
 from remedy.cli.common import cooperate, errors_shown
 from remedy.cli.consent import YES_OPTION, ask
-from remedy.cli.interrupt import NAMES, leave, number_of
+from remedy.cli.interrupt import NAMES, leave, number_of, received
 from remedy.cli.next_step import to_copy
 from remedy.cli.terminal import Terminal, err, out
 from remedy.errors import ChangedKeyError, RemedyError, RevokedKeyError
@@ -105,7 +105,8 @@ def trust(
             hosts = _recorded(reader, names, replaced, progress, yes=yes)
             _refuse(hosts, replaced, inventory)
         except RemedyError as error:
-            progress.finish(error.exit_code, error)
+            if received() is None:  # else something below made an error of a signal
+                progress.finish(error.exit_code, error)
             raise
         errors = [host.error for host in hosts if host.error is not None]
         code = most_severe(error.exit_code for error in errors) if errors else 0

@@ -40,7 +40,7 @@ def unlock(
         from remedy.runs.unlock import proposed, unlock
 
         if run == LATEST:
-            run = to_unlock(session.stories().values()).run
+            run = to_unlock(session.stories().values(), session.home).run
             terminal.show(f"latest: {run}")
         if output is not None:
             from remedy.plan import write_plan

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remedy.errors import InventoryError
+from remedy.files import full_path
 from remedy.inventory.arguments import check_arguments
 from remedy.inventory.hosts import Inventory, Node
 from remedy.inventory.keys import check_keys, check_literals, check_values
@@ -27,7 +28,7 @@ def check_file(path: Path) -> None:
     if not path.is_file():
         raise InventoryError(
             f"{path}: there is no such inventory file",
-            next_step="Give the path of a pyinfra inventory, such as inventory.py; "
+            next_step=f"Give the path of a pyinfra inventory, seen from {full_path(Path())}; "
             "`remedy init` writes one to start from.",
         )
     attributes = _run_inventory_file(path)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from remedy.files import full_path
 from remedy.inventory.selection import selected
 from remedy.secret import looks_secret
 
@@ -60,6 +61,11 @@ class Inventory:
     def home(self) -> Path:
         """The folder ``.remedy`` beside the inventory, where remedy keeps plans, runs and the journal."""
         return self.path.resolve().parent / ".remedy"
+
+    @property
+    def full_path(self) -> str:
+        """The file as documents name it, whatever folder a command is typed in."""
+        return full_path(self.path)
 
     @property
     def digest(self) -> str:

@@ -18,7 +18,7 @@ from remedy.plan.change import (
 from remedy.plan.choice import EVERY, Choice, choose
 from remedy.plan.claimed import interface_addresses
 from remedy.plan.fleet import ClusterAddress, Fleet, once_a_fleet
-from remedy.plan.lockout import guarded, sshd_reads
+from remedy.plan.lockout import UNKNOWN_PROGRAM, guarded, guarded_for, sshd_reads
 from remedy.plan.own import vouched, vouched_findings
 from remedy.plan.plan import Plan, PlanFile, write_plan
 from remedy.plan.planner import Origin, make_plan
@@ -39,6 +39,7 @@ from remedy.values import once_alike
 
 __all__ = [
     "EVERY",
+    "UNKNOWN_PROGRAM",
     "Change",
     "Choice",
     "ClusterAddress",
@@ -62,6 +63,7 @@ __all__ = [
     "files_read",
     "find_remedy",
     "guarded",
+    "guarded_for",
     "interface_addresses",
     "inverse",
     "make_plan",

@@ -15,6 +15,7 @@ from remedy.edit.sysctl import key_of, path_of
 from remedy.plan.change import Change, CommandAction, Finding, Risk, command
 from remedy.plan.workbench import Command, Workbench
 from remedy.probe import File, HostState, Sysctls
+from remedy.text import listed
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
     # The kernel parts the numbers of a setting that has several by tabs.
     several = any(len(value.split()) > 1 for value in (*before.values(), *after.values()))
     back = [*(_write(key, before[key]) for key in after), *([undo] if undo else [])]
-    return {
+    said: Command = {
         # Not by `read`: the kernel gives a shell that reads byte by byte the first byte alone.
         "observe": f"{look} | tr -s '\\t' ' '" if several else look,
         "before": "\n".join(before[key] for key in keys).rstrip("\n"),
@@ -120,6 +121,16 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
         "do": " && ".join(_write(key, value) for key, value in after.items()),
         "undo": " && ".join(back),
     }
+    return {**said, "does": _in_words(after)} if len(after) > 1 else said
+
+
+def _in_words(values: Mapping[str, str]) -> str:
+    """Return which values are written, each with the settings that get it."""
+    keys: dict[str, list[str]] = {}
+    for key, value in values.items():
+        keys.setdefault(value, []).append(key)
+    parts = (f"{value} to {listed(names)}" for value, names in keys.items())
+    return f"below /proc/sys: writes {'; '.join(parts)}; ends at the first that is refused"
 
 
 def observation(state: HostState, change: Change) -> str:

@@ -36,6 +36,7 @@ _PATH = re.compile(r"(?<![\w.$}/*-])/[^\s'\"`;&|()<>$\\,:]*")
 _SSHD = re.compile(r"\bsshd\b")
 _ROOT = re.compile(r"(?<!\S)/(?=[\s;&|)]|$)")
 _WORD = re.compile(r"[A-Za-z_][\w.@-]*")
+_PROGRAM = re.compile(r"[A-Za-z_][\w-]*")
 _GLOB = re.compile(r"[*?\[{]")
 _COMMENT = re.compile(r"^\s*#.*$", re.M)
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\(\)")
@@ -75,6 +76,18 @@ def guarded(changes: Sequence[Change]) -> tuple[Change, ...]:
         else change
         for change in changes
     )
+
+
+def guarded_for(change: Change) -> str:
+    """Return what a guarded change ``touches``; "" where its remedy alone says that it can cut connections.
+
+    Of a program whose name its command looks up, what is named there says of what it is.
+    """
+    kind, action = touches(change.action) if change.guarded else "", change.action
+    if kind != UNKNOWN_PROGRAM or not isinstance(action, CommandAction):
+        return kind
+    words = _PROGRAM.findall(_COMMENT.sub("", action.do))
+    return next(filter(None, map(PROGRAMS.get, words)), kind)
 
 
 def is_known(kind: str) -> bool:

@@ -22,6 +22,8 @@ FACTS = 6
 GROUPS = 6
 WIDTH = 200
 LINKS = 4
+TRIED = "tried: "
+"""Before an attempt on a link, which names both of its ends."""
 # Ports that a system gave, and times: no two hosts have the same.
 _PORTS = re.compile(r" on ports? [\d, .]*\d(, \.\.\.)?")
 _NUMBER = re.compile(r"\b\d+(\.\d+)? s\b")
@@ -122,11 +124,9 @@ def culprit_lines(culprits: Sequence[Culprit], covering: str = "") -> Iterator[T
         culprits: of a verdict, the gravest first.
         covering: a command that is shown elsewhere and does for all hosts what these steps would; "" for none.
     """
-    groups = accusations(culprits)
-    shown = groups[:GROUPS]
-    facts = max(1, min(FACTS, (LINES - 2 * len(shown)) // max(1, len(shown))))
-    for group in shown:
-        yield from _accusation(group, facts)
+    groups = accusations(once(culprits))
+    for group in groups[:GROUPS]:
+        yield from _accusation(group, _facts_shown(groups))
     if groups[GROUPS:]:
         rest = fold(dict.fromkeys(host for group in groups[GROUPS:] for host in group.hosts))
         reasons = counted(len(groups) - GROUPS, "more reason")
@@ -140,6 +140,24 @@ def culprit_lines(culprits: Sequence[Culprit], covering: str = "") -> Iterator[T
             yield Text(f"      {command}", style="cyan")
 
 
+def texts_shown(culprits: Sequence[Culprit]) -> frozenset[str]:
+    """Return what ``culprit_lines`` shows of culprits, each with its host before it where it is of one."""
+    groups = accusations(once(culprits))
+    most = _facts_shown(groups)
+    texts = {group.culprits[0].reason for group in groups[:GROUPS] if len(group.culprits) == 1}
+    texts |= {group.reason.text for group in groups[:GROUPS]}
+    for group in groups[:GROUPS]:
+        for text, hosts in [*_facts(group).items()][:most]:
+            texts |= {text.removeprefix(TRIED), *(f"{host}: {text}" for host in hosts)}
+    return frozenset(texts)
+
+
+def _facts_shown(groups: Sequence[CulpritGroup]) -> int:
+    """Return how many facts of each group are shown."""
+    number = max(1, len(groups[:GROUPS]))
+    return max(1, min(FACTS, (LINES - 2 * number) // number))
+
+
 def _accusation(group: CulpritGroup, most: int) -> Iterator[Text]:
     first = group.culprits[0]
     text = first.why if len(group.culprits) == 1 else group.reason.text
@@ -151,7 +169,7 @@ def _accusation(group: CulpritGroup, most: int) -> Iterator[Text]:
     facts = _facts(group)
     more = f"  (and {len(facts) - most} more: --json)" if len(facts) > most else ""
     for number, (text, hosts) in enumerate(list(facts.items())[:most], 1):
-        whose = "" if len(hosts) == len(group.hosts) else f"{fold(hosts)}: "
+        whose = "" if set(hosts) == set(group.hosts) else f"{fold(hosts)}: "
         end = more if number == most else ""
         yield Text(f"      {whose}{clipped(text, WIDTH)}{end}", style="dim")
     if first.next_step and not _is_for_all(first):
@@ -163,6 +181,33 @@ def _is_for_all(culprit: Culprit) -> bool:
     return bool(_LIMIT.search(culprit.next_step)) and "--explain" not in culprit.next_step
 
 
+def once(culprits: Iterable[Culprit]) -> tuple[Culprit, ...]:
+    """Return culprits with each fact once: that of a host with the host, and not with its links as well."""
+    every = tuple(culprits)
+    known: set[tuple[str, str]] = set()
+    kept: dict[int, tuple[str, ...]] = {}
+    for place, culprit in sorted(enumerate(every), key=lambda item: len(item[1].hosts) > 1):
+        facts = {fact: _identity(fact, culprit) for fact in culprit.facts}
+        kept[place] = tuple(fact for fact, seen in facts.items() if seen not in known)
+        known.update(facts.values())
+    return tuple(
+        culprit.model_copy(update={"facts": kept[place]}) for place, culprit in enumerate(every)
+    )
+
+
+def _identity(fact: str, culprit: Culprit) -> tuple[str, str]:
+    """Return what is equal for one fact, whichever culprit has it: an attempt names its hosts itself."""
+    return ("", fact) if fact.startswith(TRIED) else _of_host(fact, culprit)
+
+
+def _of_host(fact: str, culprit: Culprit) -> tuple[str, str]:
+    """Return of which host a fact is, and what; "" where it is of several."""
+    for host in culprit.hosts:
+        if fact.startswith(f"{host}: "):
+            return host, fact[len(host) + 2 :]
+    return (culprit.hosts[0] if len(culprit.hosts) == 1 else "", fact)
+
+
 def _facts(group: CulpritGroup) -> Mapping[str, list[str]]:
     """Return what was seen of hosts, with the hosts; what was seen of few of them first, single links last.
 
@@ -171,16 +216,17 @@ def _facts(group: CulpritGroup) -> Mapping[str, list[str]]:
     hosts: dict[str, list[str]] = {}
     examples: dict[str, str] = {}
     for culprit in sorted(group.culprits, key=lambda culprit: len(culprit.hosts)):
-        findings = {fact.partition(" (")[0] for fact in culprit.facts}
-        for fact in culprit.facts:
-            if any(fact.endswith(f": {finding}") for finding in findings):
+        facts = [_of_host(fact, culprit) for fact in culprit.facts]
+        findings = {(host, text.partition(" (")[0]) for host, text in facts}
+        for host, text in facts:
+            if any(of == host and text.endswith(f": {finding}") for of, finding in findings):
                 continue
-            key = blurred(fact, culprit.hosts) if len(culprit.hosts) == 1 else fact
-            if len(culprit.hosts) > 1 and fact in hosts:
+            key = blurred(text, (host,)) if host else text
+            if not host and text in hosts:
                 continue
-            names = hosts.setdefault(examples.setdefault(key, fact), [])
-            names += [host for host in culprit.hosts if host not in names]
-    order = sorted(hosts, key=lambda fact: (fact.startswith("tried: "), len(hosts[fact])))
+            names = hosts.setdefault(examples.setdefault(key, text), [])
+            names += [name for name in ([host] if host else culprit.hosts) if name not in names]
+    order = sorted(hosts, key=lambda fact: (fact.startswith(TRIED), len(hosts[fact])))
     return {fact: hosts[fact] for fact in order}
 
 

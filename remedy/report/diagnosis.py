@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -218,12 +218,12 @@ def _other_candidates(diagnosis: Diagnosis, *, everything: bool) -> list[Rendera
     return parts
 
 
-def _confirmation(confirmation: Confirmation) -> Text:
+def _confirmation(confirmation: Confirmation, shown: Collection[str] = ()) -> Text:
     status = confirmation.status
     text = Text(f"{confirmation.label}: ").append(status.value, style=_STYLES[status])
     if confirmation.hosts:
         text.append(f" on {fold(confirmation.hosts)}")
-    if confirmation.evidence:
+    if confirmation.evidence and not (confirmation.hosts and confirmation.evidence[0] in shown):
         text.append(f", {confirmation.evidence[0]}")
     return text
 
@@ -255,11 +255,12 @@ def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     return parts
 
 
-def render_explanation(explanation: Explanation) -> RenderableType:
+def render_explanation(explanation: Explanation, shown: Collection[str] = ()) -> RenderableType:
     """Return the cause of a failed verification in a few lines, below the verdict.
 
     Args:
         explanation: of the logs of the verification, compared with the hosts.
+        shown: what stands above it already, each text with its host before it.
     """
     diagnosis = explanation.diagnosis
     label = diagnosis.label
@@ -276,7 +277,7 @@ def render_explanation(explanation: Explanation) -> RenderableType:
     else:
         line.append(f"  {diagnosis.confidence}", style="default")
     parts: list[RenderableType] = [line]
-    if diagnosis.lead is not None:
+    if diagnosis.lead is not None and diagnosis.lead.text.strip() not in shown:
         lead = f"{diagnosis.lead.file}: {diagnosis.lead.text.strip()}"
         parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
     # That of the cause first, whatever it is; of the others those that the hosts confirm.
@@ -284,7 +285,7 @@ def render_explanation(explanation: Explanation) -> RenderableType:
         ruled_out = label == "unknown" and confirmation.status is ConfirmationStatus.REFUTED
         confirmed = confirmation.status is ConfirmationStatus.CONFIRMED
         if confirmation.label == label or confirmed or ruled_out:
-            parts.append(Text("             ").append_text(_confirmation(confirmation)))
+            parts.append(Text("             ").append_text(_confirmation(confirmation, shown)))
     if explanation.command:
         parts.append(Text("run          ", style="bold").append(explanation.command, style="cyan"))
     if label != "unknown":

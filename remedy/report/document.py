@@ -10,7 +10,7 @@ from pydantic import Field
 from remedy.apply.report import ChangeResult
 from remedy.audit.survival import Boot, Survival
 from remedy.diagnose.diagnosis import Explanation
-from remedy.plan import Change, Finding, Plan
+from remedy.plan import Change, Finding, Plan, guarded_for
 from remedy.plan.shared import FORMAT
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.text import to_paste
@@ -20,9 +20,16 @@ from remedy.verify.verdict import Verdict
 
 
 class PlannedChange(Change):
-    """A change of the plan, with the exact command."""
+    """A change of the plan, with the exact command.
+
+    Args:
+        command: in one line.
+        guarded_for: what it touches by which it can lock somebody out, such as network or login; "" where it is
+            not guarded, or only its remedy says that it can.
+    """
 
     command: str
+    guarded_for: str
 
 
 class PlanSummary(Document):
@@ -92,7 +99,7 @@ class RunDocument(Headed):
         views: what a close look at each host showed, with ``verify --explain``.
         after_reboot: by host, with ``check --after-reboot``; else None.
         waves: what is known of each wave, in sentences; empty where all hosts were changed at a time.
-        warnings: what else the user has to know.
+        warnings: what else the user has to know, such as what gateways do not use of the inventory.
         exit_code: of the command.
     """
 
@@ -117,7 +124,6 @@ def plan_body(plan: Plan) -> dict[str, Any]:
     return {
         "digest": plan.digest,
         "content_digest": plan.content_digest,
-        "inventory": plan.inventory,
         "plan": {**plan.model_dump(mode="json"), "format_version": FORMAT},
     }
 
@@ -181,4 +187,8 @@ def _finding(finding: Finding, typed: str) -> dict[str, Any]:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    return {**change.model_dump(mode="json"), "command": change.action.describe()}
+    return {
+        **change.model_dump(mode="json"),
+        "command": change.action.describe(),
+        "guarded_for": guarded_for(change),
+    }

@@ -9,15 +9,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from remedy.text import fold
 
 T = TypeVar("T")
 _OF_NAMES = frozenset("_.-")
+_MARK = re.compile(r"\0(e|\d+)")
 Words = Mapping[str, Sequence[str]]
 """By host its own words, in one order for all hosts: its name, its addresses; "" for one that it has not."""
 
@@ -62,6 +65,44 @@ class Fold(Generic[T]):
     def hosts(self) -> tuple[str, ...]:
         """Whose they are, each once."""
         return tuple(dict.fromkeys([part.host for part in self.specimens if part.host]))
+
+
+LONGEST = 60
+"""Characters of folded names or addresses that stand in the place of one; for more there is a word."""
+NO_ADDRESSES: Mapping[str, Sequence[str]] = MappingProxyType({})
+PLACEHOLDERS = ("HOST", "HOST", "ADDRESS")
+
+
+def folded_text(group: Fold[Any], place: int, words: Words) -> str:
+    """Return a text of a group as it is of all its hosts: where each has its own name, these are folded.
+
+    Args:
+        group: of ``alike``.
+        place: of the text among those of its specimens.
+        words: with which the group was made.
+    """
+    example = group.specimens[0]
+    text = example.texts[place]
+    if group.is_same or all(part.texts[place] == text for part in group.specimens):
+        return text
+    # Texts that differ have no word of their host's but at a mark.
+    marked = blurred(text, words.get(example.host, ()))
+    return _MARK.sub(lambda mark: _unmarked(mark[1], group.hosts, words), marked)
+
+
+def _unmarked(mark: str, hosts: Sequence[str], words: Words) -> str:
+    """Return what stands for the words of all hosts at a mark of ``blurred``."""
+    if mark == "e":
+        return "\0"
+    number = int(mark)
+    every = fold(own for host in hosts for own in words.get(host, ())[number : number + 1] if own)
+    return every if len(every) <= LONGEST else PLACEHOLDERS[min(number, len(PLACEHOLDERS) - 1)]
+
+
+def differs(group: Fold[Any], places: Iterable[int]) -> bool:
+    """Say whether a text at one of these places is not the same for all hosts of a group."""
+    texts = [part.texts for part in group.specimens]
+    return not group.is_same and any(each[at] != texts[0][at] for at in places for each in texts)
 
 
 def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
@@ -151,16 +192,19 @@ def _shared(
     return shared
 
 
-def by_text(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return texts about hosts, each once with its hosts folded, in the words of the first.
+def by_text(
+    texts: Iterable[tuple[str, str]], addresses: Mapping[str, Sequence[str]] = NO_ADDRESSES
+) -> list[tuple[str, str]]:
+    """Return texts about hosts, each once with its hosts folded, and their own names in it as well.
 
     Args:
         texts: a host and a text about it; a host may have several.
+        addresses: each host's own, in the same order for all.
     """
     every = list(texts)
     specimens = (Specimen(text, host, (), (text,)) for host, text in every)
-    folds = alike(specimens, own_words((host for host, _ in every), {}))
-    return [(fold(group.hosts), group.items[0]) for group in folds]
+    words = own_words((host for host, _ in every), addresses)
+    return [(fold(group.hosts), folded_text(group, 0, words)) for group in alike(specimens, words)]
 
 
 def blurred(text: str, words: Sequence[str]) -> str:

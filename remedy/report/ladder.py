@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.report.culprits import WIDTH, culprit_lines, link_lines
+from remedy.report.culprits import WIDTH, culprit_lines, link_lines, texts_shown
 from remedy.text import clipped
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
         ),
         *([Text(f"             {more}", style="dim")] if more else []),
         render_details(verdict, explanation.command or "" if explanation else ""),
-        *([render_explanation(explanation)] if explanation else []),
+        *([render_explanation(explanation, texts_shown(verdict.culprits))] if explanation else []),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
@@ -33,6 +33,10 @@ WIDTH = 160
 """Characters of what was seen that are shown: a line of a host may have 16,000."""
 SHORT = 24
 """Characters of what was seen up to which it stands in one line with others."""
+SENTENCES = 4
+"""Of the texts of a change the first are its sentences: title, reason, what it disrupts, what it does."""
+COMMAND = SENTENCES + 3
+"""Among the texts of a change that runs a command, the command."""
 LONG = 30
 """Lines of changes and findings from which on what stands above them is said again below."""
 
@@ -100,13 +104,17 @@ def render_steps(plan: Plan) -> RenderableType:
     )
     lines = [Text("Changes", style="bold")] * bool(plan.changes)
     for group in folding.alike(parts, words):
-        lines += [_title(group.items[0], group), Text(f"      because  {group.items[0].reason}")]
+        reason = folding.folded_text(group, 1, words)
+        lines += [_title(group.items[0], group, words), Text(f"      because  {reason}")]
     return Group(*lines, tally(plan))
 
 
-def _title(first: Change, group: folding.Fold[Any]) -> Text:
+def _title(first: Change, group: folding.Fold[Any], words: Words) -> Text:
+    """Return the line of a change; the title is the first of the texts by which it was compared."""
     line = Text("  ~ ", style="yellow").append(fold(group.hosts) + _times(group), style="bold")
-    line.append(f": {first.title}").append(f"  ({first.remedy})", style="dim")
+    line.append(f": {folding.folded_text(group, 0, words)}").append(
+        f"  ({first.remedy})", style="dim"
+    )
     if first.risk is not Risk.LOW:
         line.append(f"  [{first.risk.value} risk]", style="red")
     return line.append("" if first.reversible else "  [cannot be undone]", style="red")
@@ -150,16 +158,19 @@ def _unchanged(plan: Plan, findings: Sequence[Finding]) -> Iterator[RenderableTy
     for kind, meaning in LEGEND.items():
         if any(finding.kind is kind for finding in findings):
             yield Text(f"  {kind.value:<8}", style=KIND_STYLE[kind]).append(meaning, style="dim")
-    for group in folding.alike(map(_specimen_of_finding, findings), _words(plan)):
+    words = _words(plan)
+    for group in folding.alike(map(_specimen_of_finding, findings), words):
         first = group.items[0]
         where = (fold(group.hosts) or "the inventory") + _times(group)
         line = Text(f"  {first.kind.value:<8}", style=KIND_STYLE[first.kind])
-        line.append(f"{where}: ", style="bold").append(first.title, style="default")
+        title = folding.folded_text(group, 0, words)
+        line.append(f"{where}: ", style="bold").append(title, style="default")
         yield line.append(_label(first), style="dim")
         yield from _evidence(group.items, "            ")
         if first.fix:
             step = to_paste(first.fix, plan.inventory_typed)
-            yield Text(f"            {step}", style="cyan")
+            whose = f"  (as for {first.host})" if folding.differs(group, (1,)) else ""
+            yield Text(f"            {step}{whose}", style="cyan")
     yield Text("")
 
 
@@ -205,16 +216,30 @@ def _changes(
     groups = folding.alike(parts, words)
     for group in sorted(groups, key=lambda g: remedies.index(plan.changes[g.items[0]].remedy)):
         first = plan.changes[group.items[0]]
-        yield _title(first, group)
+        yield _title(first, group, words)
         findings = [finding for place in group.items for finding in cured.get(place, ())]
-        yield from _because(first, group.hosts, findings, words)
-        if first.disrupts:
-            yield Text(f"      note     {first.disrupts}", style="yellow")
-        yield from action(first, plan)
-        if not group.is_same:
+        reason, disrupts, does = (folding.folded_text(group, place, words) for place in (1, 2, 3))
+        yield from _because(first.reason, reason, group.hosts, findings, words)
+        if disrupts:
+            yield Text(f"      note     {disrupts}", style="yellow")
+        yield from action(first.model_copy(update={"does": does}), plan)
+        if folding.differs(group, _examples(first, group, in_words=action is _action)):
             text = f"      as on {first.host}; on the others with their own names and addresses"
             yield Text(text, style="dim")
     yield Text("")
+
+
+def _examples(first: Change, group: folding.Fold[Any], *, in_words: bool) -> Iterable[int]:
+    """Return the places of those texts of a change that are shown as the first host has them.
+
+    Args:
+        first: of the group.
+        group: of changes that are shown together.
+        in_words: whether a command is shown as the sentence of its remedy, where it has one.
+    """
+    if in_words and isinstance(first.action, CommandAction):
+        return () if first.does else (COMMAND,)
+    return range(SENTENCES, len(group.specimens[0].texts))
 
 
 def _specimen_of_change(plan: Plan, place: int) -> Specimen[int]:
@@ -237,25 +262,24 @@ def _specimen_of_change(plan: Plan, place: int) -> Specimen[int]:
 
 
 def _because(
-    change: Change, hosts: Sequence[str], findings: Sequence[Finding], words: Words
+    first: str, reason: str, hosts: Sequence[str], findings: Sequence[Finding], words: Words
 ) -> Iterator[Text]:
     """Yield why a change is made: the findings that it cures, or the reason that stands above already.
 
     Args:
-        change: the first of those that are shown together.
+        first: the reason of the first of those that are shown together; ``reason``: of all of them.
         hosts: of all of these.
         findings: that they cure.
         words: of the hosts.
     """
     groups = folding.alike(map(_specimen_of_finding, findings), words)
-    if change.reason not in [group.items[0].title for group in groups]:
-        yield Text(f"      because  {change.reason}")
+    if first not in [group.items[0].title for group in groups]:
+        yield Text(f"      because  {reason}")
     for group in groups:
-        first = group.items[0]
         where = "" if set(group.hosts) == set(hosts) else fold(group.hosts)
         where = f"{where}{_times(group)}: " if where or _times(group) else ""
-        line = Text(f"      because  {where}{first.title}")
-        yield line.append(_label(first), style="dim")
+        line = Text(f"      because  {where}{folding.folded_text(group, 0, words)}")
+        yield line.append(_label(group.items[0]), style="dim")
         yield from _evidence(group.items, "               ")
 
 

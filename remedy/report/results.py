@@ -60,12 +60,12 @@ def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Ite
         for result in every
     )
     for group in folding.alike(specimens, words):
-        first = group.items[0]
-        yield from _result(first, titles.get((first.host, first.change), ""), group.hosts)
+        title, detail = (folding.folded_text(group, place, words) for place in (0, 1))
+        yield from _result(group.items[0]._replace(detail=detail), title, group.hosts)
 
 
 def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Text]:
-    """Yield what became of a change on hosts, in the words of the first."""
+    """Yield how a change ended on hosts."""
     _, change, status, detail = result
     style = STYLES.get(status, "red")
     line = Text(f"  {status:<{INDENT - 2}}", style=style)
@@ -77,7 +77,8 @@ def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Te
     yield line.append(f": {first}" if first else "", style=style)
     yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest[:QUOTES])
     if len(rest) > QUOTES:
-        yield Text(f"{'':{INDENT}}and {len(rest) - QUOTES} more lines (--json)", style=style)
+        more = counted(len(rest) - QUOTES, "more line")
+        yield Text(f"{'':{INDENT}}and {more} (--json)", style=style)
 
 
 def host_result(host: str, result: ChangeResult) -> HostResult:

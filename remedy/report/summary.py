@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.plan import Change, FindingKind, Plan, Risk
+from remedy.plan import UNKNOWN_PROGRAM, Change, FindingKind, Plan, Risk, guarded_for
+from remedy.report.folding import by_text
 from remedy.text import counted, fold
 
+TAKEN_BACK = "the host takes them back unless a new connection confirms them"
 NAMED = 4
 """Titles and services that are named; more are counted."""
 
@@ -49,28 +51,41 @@ def weighed(plan: Plan) -> RenderableType:
     lines = [_line("risk", ", ".join(known), style)]
     guarded = [change for change in plan.changes if change.guarded]
     if guarded:
-        words = (
-            "can cut the connection, so the host takes it back unless a new connection confirms it"
-        )
-        lines.append(_line("guarded", f"{changes_on_hosts(guarded)}: {words}", "yellow"))
-    final = [change for change in plan.changes if not change.reversible]
-    lines.append(_line("cannot be undone", _places(final, lambda change: change.title), "red"))
-    restarting = [change for change in plan.changes if change.restarts]
-    lines.append(_line("restarts", _places(restarting, lambda change: change.restarts), "yellow"))
+        words = f"{changes_on_hosts(guarded)}, {_reasons(guarded)}; {TAKEN_BACK}"
+        lines.append(_line("guarded", words, "yellow"))
+    undone = ((change.host, change.title) for change in plan.changes if not change.reversible)
+    lines.append(_line("cannot be undone", _places(undone, plan), "red"))
+    restarts = ((change.host, change.restarts) for change in plan.changes if change.restarts)
+    lines.append(_line("restarts", _places(restarts, plan), "yellow"))
     return Group(*lines)
+
+
+def _reasons(guarded: Iterable[Change]) -> str:
+    """Return why changes are guarded: for what they touch, or only because nobody can say that they are safe.
+
+    >>> _reasons([])
+    ''
+    """
+    kinds = Counter(map(guarded_for, guarded))
+    unknown, by_word = kinds.pop(UNKNOWN_PROGRAM, 0), kinds.pop("", 0)
+    touched = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
+    reasons = (
+        f"for what they touch: {touched}" if touched else "",
+        f"{unknown} only because of {UNKNOWN_PROGRAM}" if unknown else "",
+        f"{by_word} because the remedy says so" if by_word else "",
+    )
+    return "; ".join(filter(None, reasons))
 
 
 def _line(name: str, words: str, style: str) -> Text:
     return Text(f"  {name:<17}", style="dim").append(words or "nothing", style=words and style)
 
 
-def _places(changes: Iterable[Change], words_of: Callable[[Change], str]) -> str:
-    """Return what the changes do, each once with its hosts."""
-    hosts: dict[str, list[str]] = {}
-    for change in changes:
-        hosts.setdefault(words_of(change), []).append(change.host)
-    places = [f"{words} ({fold(names)})" for words, names in list(hosts.items())[:NAMED]]
-    more = [f"and {len(hosts) - NAMED} more"] if len(hosts) > NAMED else []
+def _places(words: Iterable[tuple[str, str]], plan: Plan) -> str:
+    """Return what changes do, each once with its hosts."""
+    every = by_text(words, plan.addresses)
+    places = [f"{text} ({hosts})" for hosts, text in every[:NAMED]]
+    more = [f"and {len(every) - NAMED} more"] if len(every) > NAMED else []
     return "; ".join([*places, *more])
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
-from remedy.plan import Change, CommandAction, FileAction, Plan, sha256
+from remedy.plan import Change, CommandAction, FileAction, Plan, guarded_for, sha256
 from remedy.plan.seal import secret_lines
 from remedy.report import folding
 from remedy.report.folding import Specimen
@@ -209,7 +209,8 @@ def _changes(
             yield Text(f"      names in its place; all of them together: sha256 {every}")
         line = Text(f"      [{first.remedy}{_label(first.label)}]  [{first.risk.value} risk]")
         line.append("" if first.reversible else "  [cannot be undone]", style="red")
-        yield line.append("  [guarded]" if first.guarded else "")
+        kind = guarded_for(first)
+        yield line.append(f"  [guarded{': ' * bool(kind)}{kind}]" if first.guarded else "")
         if mark is not None:
             text, style = OWN[bool(mark)]
             yield Text(f"      {text}", style=style)

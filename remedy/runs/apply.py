@@ -286,7 +286,7 @@ def _outcome(
     return RunOutcome(
         mode="apply",
         run=work.run,
-        inventory=session.inventory.path.name,
+        inventory=session.inventory.full_path,
         hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
         plan=proposal.plan,
         of=proposal.agreement.resumes,

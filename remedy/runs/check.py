@@ -60,7 +60,7 @@ def preview(session: Session, result: ProbeResult, plan: Plan, *, mode: str) -> 
     return RunOutcome(
         mode=mode,
         run="",
-        inventory=session.inventory.path.name,
+        inventory=session.inventory.full_path,
         hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
         plan=plan,
         strict=session.strict,

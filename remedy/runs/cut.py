@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from remedy.probe import HostState, Interface
+from remedy.text import counted
 from remedy.values import Unknown
 from remedy.verify.onhost.mtu import LARGEST
 from remedy.verify.verdict import NarrowLink, Verdict
@@ -46,7 +47,7 @@ def cut_since(
 def cut_words(links: Collection[NarrowLink]) -> str:
     """Return in a sentence which packets are lost."""
     first = next(iter(links))
-    more = f", and on {len(links) - 1} more links" if len(links) > 1 else ""
+    more = f", and on {counted(len(links) - 1, 'more link')}" if len(links) > 1 else ""
     return (
         f"packets of {first.size} bytes from {first.source} do not arrive at {first.target} whole{more}, "
         "since the run changed the MTU: TCP hides that from this proof, not from hosts that are changed next"

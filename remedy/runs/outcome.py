@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from remedy.apply.report import ChangeResult, ChangeStatus
@@ -73,7 +73,7 @@ class RunOutcome:
     Args:
         mode: what the run did, as the journal has it: check, plan, apply, rehearsal, rollback, verify, unlock.
         run: its id; "" for a command that has none of its own.
-        inventory: the inventory file's name.
+        inventory: the inventory file, from the root and with links followed.
         hosts: by host.
         plan: what was planned; None where nothing was planned.
         of: the run that was taken back, resumed or unlocked; "" for none.
@@ -129,6 +129,10 @@ class RunOutcome:
         for host in self.hosts.values():
             yield from host.findings
         yield from () if self.plan is None else self.plan.findings
+
+    def noting(self, notes: Iterable[str]) -> RunOutcome:
+        """Return the outcome with what was known before its hosts were asked, as warnings."""
+        return replace(self, warnings=(*notes, *self.warnings))
 
     @property
     def statuses(self) -> dict[str, str]:

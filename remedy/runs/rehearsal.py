@@ -37,7 +37,7 @@ def rehearse(session: Session, proposal: Proposal) -> RunOutcome:
     outcome = RunOutcome(
         mode="rehearsal",
         run=run,
-        inventory=session.inventory.path.name,
+        inventory=session.inventory.full_path,
         hosts={name: hosts[name] for name in session.inventory.names if name in hosts},
         plan=plan,
         strict=session.strict,

@@ -218,7 +218,7 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
         outcome = RunOutcome(
             mode="rollback",
             run=work.run,
-            inventory=session.inventory.path.name,
+            inventory=session.inventory.full_path,
             hosts={
                 **{n: o for n, o in proposal.obstacles.items() if n not in reports},
                 **{

@@ -176,7 +176,7 @@ class Session:
         story = self.stories().get(run)
         if story is None:
             raise UsageError(
-                f"the journal of {self.inventory.path.name} has no run {run!r}",
+                f"the journal in {self.home} has no run {run!r}",
                 next_step=f"List the runs: remedy history {self.typed}",
             )
         return story

@@ -118,7 +118,7 @@ def unlock(session: Session, run: str, *, force: bool, plan_file: Path | None = 
     return RunOutcome(
         mode="unlock",
         run=run,
-        inventory=session.inventory.path.name,
+        inventory=session.inventory.full_path,
         hosts={name: _outcome(name, lock) for name, lock in answers.items()},
     )
 

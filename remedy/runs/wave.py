@@ -197,7 +197,7 @@ def take_back(
     outcomes = {
         name: host.reported(name, report, session.typed) for name, report in reports.items()
     }
-    work.end(RunOutcome("rollback", work.run, session.inventory.path.name, outcomes, back, of=run))
+    work.end(RunOutcome("rollback", work.run, session.inventory.full_path, outcomes, back, of=run))
     vars(session.activity).update(vars(activity))  # the run of the wave goes on to its own end
     session.activity.taken_back = dict.fromkeys(wave, work.run)
     after = now.updated(read_hosts(session, wave))

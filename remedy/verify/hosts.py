@@ -55,9 +55,15 @@ class Participants:
         """Add to a culprit the facts that explain it, and what to do next.
 
         Where a plan would change its hosts, that is to apply it. Elsewhere ``check`` says no more than stands
-        here, so the next step looks closer, beside hosts that are not accused.
+        here, so the next step looks closer, beside hosts that are not accused. Of several hosts each fact
+        names its own.
         """
-        known = tuple(line for host in culprit.hosts for line in self.known.get(host, ()))
+        several = len(culprit.hosts) > 1
+        known = tuple(
+            f"{host}: {line}" if several else line
+            for host in culprit.hosts
+            for line in self.known.get(host, ())
+        )
         if not known and culprit.hosts and self.states:
             known = (f"check finds nothing wrong on {listed(culprit.hosts)}",)
         step = culprit.next_step or (

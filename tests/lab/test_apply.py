@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,7 +107,7 @@ def test_check_reports_and_changes_nothing(story: ApplyStory) -> None:
     assert (document["converged"], document["verdict"]) == (None, None)
     assert document["run"] != story.run, "a check is on record as a run of its own"
     assert "'node' is used by" in story.checked.stdout
-    assert "~ gpu[01-03]: set the running host name to 'gpu01'" in story.checked.stdout
+    assert "~ gpu[01-03]: set the running host name to 'gpu[01-03]'" in story.checked.stdout
 
 
 def test_nothing_is_changed_without_consent(story: ApplyStory) -> None:
@@ -135,7 +136,8 @@ def test_apply_says_what_it_did_in_one_document(story: ApplyStory) -> None:
     document = story.applied.document
     assert set(document) == RUN_KEYS
     assert document["schema"] == "remedy.run/1"
-    assert document["inventory"] == "inventory.py"
+    assert Path(document["inventory"]).is_absolute()
+    assert Path(document["inventory"]).name == "inventory.py"
     assert document["exit_code"] == 0
     assert document["converged"] is True
     assert set(document["hosts"]) == set(FAULTS)

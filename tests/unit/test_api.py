@@ -55,6 +55,12 @@ for nothing in ("", [], [""], iter(())):
     except api.RemedyError as error:
         print(error.message)
 """
+GATEWAYS = """
+with api.load("inventory.py") as session:
+    outcome = api.check(session)
+    assert api.document(outcome)["warnings"] == [*outcome.warnings]
+    print(outcome.inventory, *outcome.warnings, sep="\\n")
+"""
 DIAGNOSE = """
 explanation = api.diagnose(["train.log"])
 print(explanation.diagnosis.label, explanation.command)
@@ -108,6 +114,15 @@ def test_the_next_step_of_an_error_has_the_inventory_that_was_given(tmp_path: Pa
     (tmp_path / "broken.json").write_text("{}")
     step = run(tmp_path, TYPED).strip()
     assert step.endswith("Make a new one: remedy plan inventory.py -o broken.json")
+
+
+def test_what_gateways_do_not_use_is_a_warning(tmp_path: Path) -> None:
+    host = {"ssh_hostname": "127.0.0.1", "ssh_port": 9, "ssh_key": "/nowhere/key"}
+    (tmp_path / "inventory.py").write_text(f"hosts = [('gpu01', {host!r})]\n")
+    (tmp_path / "remedy.yaml").write_text("ssh: {gateways: {head.invalid: gpu01}}\n")
+    inventory, warning, *_ = run(tmp_path, GATEWAYS).splitlines()
+    assert inventory == str(tmp_path / "inventory.py")
+    assert warning.startswith("gpu01: ssh_key of the inventory is not used: ")
 
 
 def test_a_selection_that_came_out_empty_is_not_every_host(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remedy.files import create_whole, write_whole
+from remedy.files import create_whole, full_path, write_whole
 
 
 def mode_of(path: Path) -> int:
@@ -110,3 +110,17 @@ def test_the_first_of_two_creators_wins(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         create_whole(path, "second", mode=0o644)
     assert (path.read_text(), mode_of(path), names(tmp_path)) == ("first", 0o600, ["key"])
+
+
+def test_a_path_from_the_root_is_that_of_the_file_and_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "circle").symlink_to("circle")
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert full_path(Path("link")) == full_path(Path("gone/../file")) == str(tmp_path / "file")
+    assert full_path(Path("circle")) in ("circle", str(tmp_path / "circle"))
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert full_path(Path("inventory.py")) == "inventory.py"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
+from remedy.report import folding
 from remedy.report.audit import own_end
+from remedy.report.folding import Fold, Specimen, Words
 from remedy.report.pages.proof import SquareKind
 from remedy.report.pages.sheet import Sheet
 from remedy.templating import render_page
@@ -21,7 +23,7 @@ RED = SquareKind("not proved", "worst", "N")
 FAILED = SquareKind("failed or refused", "worse", "F")
 CUT_OFF = SquareKind("not ended", "doubt", "E")
 UNPROVED = SquareKind("changed, not verified", "doubt", "V")
-LOOKED = SquareKind("only looked or saved", "blank", "")
+LOOKED = SquareKind("only read, or planned", "blank", "")
 KINDS = (PROVED, PART, RED, FAILED, CUT_OFF, UNPROVED, LOOKED)
 NAMES = 120
 """Characters of folded hosts in a row."""
@@ -204,13 +206,22 @@ def returning(runs: Iterable[Story], plans: Mapping[str, Plan]) -> tuple[Returni
         for host, changes in _made(story).items():
             times[host].append(_minute(story.time))
             made[host].update({titles.get((host, change), change) for change in changes})
-    alike: dict[tuple[int, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    parts = []
     for host, begun in times.items():
         if len(begun) > 1:
             again = tuple(sorted(title for title, count in made[host].items() if count > 1))
-            alike[len(begun), begun[-1], again].append(host)
-    rows = (Returning(fold(hosts), *shape) for shape, hosts in alike.items())
+            row = Returning(host, len(begun), begun[-1], again)
+            parts.append(Specimen(row, host, (row.times, row.last, len(again)), again))
+    words = folding.own_words(times, {})
+    rows = (_row(group, words) for group in folding.alike(parts, words))
     return tuple(sorted(rows, key=lambda row: (-row.times, row.hosts)))
+
+
+def _row(group: Fold[Returning], words: Words) -> Returning:
+    """Return the row of hosts that came back for the same, but for their own names."""
+    places = range(len(group.items[0].titles))
+    titles = tuple(folding.folded_text(group, place, words) for place in places)
+    return replace(group.items[0], hosts=fold(group.hosts), titles=titles)
 
 
 def _titles(plan: Plan | None) -> dict[tuple[str, str], str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Group
 
+from remedy.report.culprits import once
 from remedy.report.diagnosis import render_explanation
 from remedy.report.look import render_views
 from remedy.report.outcome import last_lines, render_hosts
@@ -55,7 +57,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
     return render_page(
         "run.html",
         sheet=Sheet(
-            outcome.inventory,
+            Path(outcome.inventory).name,
             state,
             look,
             reason=verdict.reason if verdict is not None else "",
@@ -68,6 +70,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         whole=lines_of(render_body(plan)) if plan is not None else (),
         result=lines_of(Group(render_hosts(outcome), *last_lines(outcome))),
         verdict=verdict,
+        culprits=once(verdict.culprits) if verdict is not None else (),
         plot=plot_of(verdict) if verdict is not None else None,
         pace=pace_of(verdict) if verdict is not None else None,
         map=map_of(verdict) if verdict is not None else None,

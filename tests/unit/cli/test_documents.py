@@ -133,7 +133,7 @@ def test_a_document_has_the_shape_of_its_schema(name: str, folder: Path) -> None
     assert_headed(document, CALLS[name][1])
     assert document.get("exit_code", code) == code
     if "INVENTORY" in CALLS[name][0]:
-        assert document["inventory"] == "inventory.py"
+        assert document["inventory"] == str(folder / "inventory.py")
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,28 @@ def test_a_plan_that_is_to_be_approved_is_the_document(folder: Path) -> None:
     words = ("unlock", "r1", str(folder / "inventory.py"), "--force", "-o", file, "--json")
     code, document = run(*words)
     assert_headed(document, "plan")
-    assert (code, document["inventory"]) == (0, "inventory.py")
-    assert document["digest"] == run("show", file, "--json")[1]["digest"]
+    assert (code, document["inventory"]) == (0, str(folder / "inventory.py"))
+    assert document["plan"]["inventory"] == "inventory.py", (
+        "a plan says the same wherever it was made"
+    )
+    shown = run("show", file, "--json")[1]
+    assert (shown["digest"], shown["inventory"]) == (document["digest"], "inventory.py")
+
+
+def test_two_inventories_of_one_name_are_told_apart(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (other := folder / "other").mkdir()
+    shutil.copy(folder / "inventory.py", other)
+    (folder / "link.py").symlink_to("other/inventory.py")
+    places = {}
+    for start, typed in ((folder, "inventory.py"), (other, "inventory.py"), (folder, "link.py")):
+        monkeypatch.chdir(start)
+        places[start, typed] = [
+            run(command, typed, "--json")[1]["inventory"] for command in ("history", "check")
+        ]
+    first, second = str(folder / "inventory.py"), str(other / "inventory.py")
+    assert [*places.values()] == [[first, first], [second, second], [second, second]]
 
 
 def test_a_plan_is_a_document_that_can_be_read_again(folder: Path) -> None:
@@ -209,7 +229,7 @@ def test_an_inventory_that_is_not_there_is_a_document(name: str, folder: Path) -
     (folder / "inventory.py").unlink()
     code, document = run(*words_of(name, folder))
     assert_headed(document, "error")
-    assert (code, document["inventory"]) == (2, "inventory.py")
+    assert (code, document["inventory"]) == (2, str(folder / "inventory.py"))
     assert "no such inventory" in document["error"]
     assert document["next_step"]
 

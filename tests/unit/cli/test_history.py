@@ -98,10 +98,29 @@ def test_runs_and_fleets_have_pages(inventory: Path, tmp_path: Path) -> None:
     assert "the sum is exact" in page.read_text()
 
 
-def test_nothing_is_latest_where_nothing_is_on_record(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["show", "latest", "--home", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "latest: no run is on record" in result.output
+@pytest.mark.parametrize("run", ["latest", "a1"])
+def test_from_a_different_folder_the_home_is_named_and_how_to_name_another(
+    inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    (empty := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(empty)
+    refused = CliRunner().invoke(main, ["show", run, "--json"])
+    document = json.loads(refused.stdout)
+    assert refused.exit_code == 2
+    assert str(empty / ".remedy") in document["error"]
+    assert "--home FOLDER/.remedy" in document["next_step"]
+    assert "INVENTORY" in document["next_step"]
+    for home in (inventory.parent / ".remedy", inventory.parent):
+        shown = CliRunner().invoke(main, ["show", run, "--home", str(home), "--json"])
+        assert json.loads(shown.stdout)["run"] == ("a1" if run == "a1" else "c1"), shown.output
+
+
+def test_an_inventory_that_is_not_here_is_missed_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = json.loads(CliRunner().invoke(main, ["history", "inv.py", "--json"]).stdout)
+    assert document["error"] == f"inv.py: no such inventory in {tmp_path}"
 
 
 def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
@@ -110,44 +129,47 @@ def test_the_latest_apply_is_taken_back_once(inventory: Path) -> None:
     def read() -> list[Story]:
         return [*read_stories(home / FILE_NAME).values()]
 
-    assert to_take_back(read()).run == to_resume(read()).run == "a1"
+    assert to_take_back(read(), home).run == to_resume(read(), home).run == "a1"
     back = Journal(home, run="b1", mode="rollback")
     back.write("planned", by="ann@ops", of="a1", digest="e", changes=CHANGES)
-    assert to_take_back(read()).run == "a1", "nobody consented: it came to no host"
+    assert to_take_back(read(), home).run == "a1", "nobody consented: it came to no host"
     back.write("began", hosts=["gpu01"])
     with pytest.raises(UsageError, match="run a1 was taken back already, by run b1") as error:
-        to_take_back(read())
+        to_take_back(read(), home)
     assert "remedy rollback b1" in error.value.next_step
     part = Journal(home, run="b2", mode="rollback")
     part.write("planned", by="ann@ops", of="a1", digest="g", changes=CHANGES, only=["limits"])
     part.write("began", hosts=["gpu01"])
     with pytest.raises(UsageError, match="by run b1"):
-        to_take_back(read())
+        to_take_back(read(), home)
     later = Journal(home, run="a2", mode="apply")
     later.write("planned", by="ann@ops", digest="f", changes=CHANGES)
-    assert to_resume(read()).run == "a2"
-    assert to_unlock(read()).run == "b2", "a2 came to no host, so it holds no lock"
+    assert to_resume(read(), home).run == "a2"
+    assert to_unlock(read(), home).run == "b2", "a2 came to no host, so it holds no lock"
     later.write("began", hosts=["gpu01"])
-    assert to_take_back(read()).run == to_unlock(read()).run == "a2"
+    assert to_take_back(read(), home).run == to_unlock(read(), home).run == "a2"
     for status, run in (("already", "b1"), ("done", "a2")):
         results = [{"id": "01-hostname", "status": status}]
         later.write("changed", hosts={"gpu01": {"refused": "", "results": results, "reverted": ""}})
         if run == "a2":
-            assert to_take_back(read()).run == run
+            assert to_take_back(read(), home).run == run
         else:  # nothing of a2 is to be taken back: a1 is the last that changed a host
             with pytest.raises(UsageError, match=f"run a1 was taken back already, by run {run}"):
-                to_take_back(read())
+                to_take_back(read(), home)
 
 
 def test_without_an_apply_nothing_is_taken_back_or_resumed() -> None:
-    with pytest.raises(UsageError, match="no apply that changed hosts is on record"):
-        to_take_back([])
-    with pytest.raises(UsageError, match="no apply with changes is on record"):
-        to_resume([])
-    with pytest.raises(UsageError, match="no run that locks hosts is on record"):
-        to_unlock([])
-    with pytest.raises(UsageError, match=re.escape("latest: no run")):
-        latest([], "no run", lambda _: True)
+    home = Path("/srv/.remedy")
+    with pytest.raises(
+        UsageError, match=r"no apply that changed hosts is on record in /srv/\.remedy"
+    ):
+        to_take_back([], home)
+    with pytest.raises(UsageError, match=r"no apply with changes is on record in /srv/\.remedy"):
+        to_resume([], home)
+    with pytest.raises(UsageError, match=r"no run that locks hosts is on record in /srv/\.remedy"):
+        to_unlock([], home)
+    with pytest.raises(UsageError, match=re.escape("latest: no run is on record in /srv/.remedy")):
+        latest([], "no run", lambda _: True, home)
 
 
 def test_what_was_taken_back_in_part_is_still_the_latest(inventory: Path) -> None:
@@ -155,7 +177,7 @@ def test_what_was_taken_back_in_part_is_still_the_latest(inventory: Path) -> Non
     part = Journal(home, run="b2", mode="rollback")
     part.write("planned", by="ann@ops", of="a1", digest="g", changes=CHANGES, skip=["limits"])
     part.write("began", hosts=["gpu01"])
-    assert to_take_back(read_stories(home / FILE_NAME).values()).run == "a1"
+    assert to_take_back(read_stories(home / FILE_NAME).values(), home).run == "a1"
     line = CliRunner().invoke(main, ["history", str(inventory), "-n", "1"]).output.strip()
     assert line.endswith("(of a1, --skip limits)")
     shown = CliRunner().invoke(main, ["show", "b2", "--home", str(home)])

@@ -151,7 +151,8 @@ def test_a_next_step_has_the_inventory_that_was_typed(tmp_path: Path) -> None:
         assert f"remedy {name} {shlex.quote(str(path))}" in err
         assert f"remedy {name} {shlex.quote(str(path))}" in json.loads(out)["next_step"]
     code, _, err = invoke("show", "latest", "--home", folder)
-    assert (code, "Begin with: remedy check INVENTORY" in err) == (2, True)
+    assert (code, "A first run: remedy check INVENTORY" in " ".join(err.split())) == (2, True)
+    assert f"is on record in {folder}" in " ".join(err.split())
 
 
 def test_where_no_inventory_is_typed_a_step_has_the_one_of_the_folder(

@@ -29,7 +29,7 @@ def ended(*words: str, streams: str) -> subprocess.CompletedProcess[str]:
 def test_a_full_output_is_an_error_in_words(words: tuple[str, ...]) -> None:
     done = ended(*words, streams=">/dev/full")
     assert done.returncode == 1
-    assert "cannot be written: No space left on device" in done.stderr
+    assert "cannot be written: No space left on device\n  Make room there" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 

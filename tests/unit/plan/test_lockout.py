@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remedy.errors import UsageError
-from remedy.plan import Change, CommandAction, FileAction, Workbench, guarded
+from remedy.plan import Change, CommandAction, FileAction, Workbench, guarded, guarded_for
 from remedy.plan.lockout import SSHD_READS_AGAIN, UNKNOWN_PROGRAM, touches
 from remedy.probe import File
 from remedy.spec import SpecSection
@@ -125,3 +125,19 @@ def test_plans_of_others_are_guarded_as_well() -> None:
     assert [each.guarded for each in guarded(changes)] == [True, False]
     kept = guarded([change(file_of("/etc/hosts"), reversible=False)])
     assert not kept[0].guarded
+
+
+def test_why_a_change_is_guarded_names_what_a_command_looks_up() -> None:
+    def reason(action: CommandAction | FileAction, *, is_guarded: bool = True) -> str:
+        made = Change(id="1", host="h", remedy="r", title="t", reason="r", label="l", action=action)
+        return guarded_for(made.model_copy(update={"guarded": is_guarded}))
+
+    looked_up = (
+        'printf x | "$(command -v iptables-nft-restore || command -v iptables-restore)" -w 9'
+    )
+    assert reason(command_of(looked_up)) == "firewall"
+    assert reason(command_of("/opt/site/tune")) == UNKNOWN_PROGRAM
+    assert reason(command_of("# ip link\n/opt/site/tune")) == UNKNOWN_PROGRAM
+    assert reason(command_of("echo 1 >/srv/one")) == "", "its remedy alone says so"
+    assert reason(file_of("/etc/hosts")) == "names"
+    assert reason(file_of("/etc/hosts"), is_guarded=False) == ""

@@ -18,7 +18,8 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.errors import ChangedKeyError, RemedyError, UnreachableError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
-from remedy.report.culprits import accusations, link_lines
+from remedy.report.culprits import accusations, link_lines, once
+from remedy.report.diagnosis import render_explanation
 from remedy.report.failures import error_lines
 from remedy.report.keys import render_keys
 from remedy.report.ladder import render_rung, render_verdict
@@ -124,6 +125,15 @@ def test_with_its_cause_below_it_has_30_lines_at_most_as_well(*, named_alike: bo
     text = lines(render_verdict(red(named_alike=named_alike), explanation))
     assert text[-1] == "see          remedy explain duplicate-hostname"
     assert sum(line.startswith("run  ") for line in text) == 1
+    said = diagnosis.model_copy(
+        update={"lead": lead.model_copy(update={"text": "8 hosts call themselves 'node'"})}
+    )
+    again = lines(
+        render_verdict(
+            red(named_alike=named_alike), explanation.model_copy(update={"diagnosis": said})
+        )
+    )
+    assert any("gpu001: 8 hosts call" in line for line in again) is not named_alike
     assert len(text) <= 30, "\n".join(text)
 
 
@@ -159,6 +169,63 @@ def test_what_was_seen_of_one_host_names_it() -> None:
     assert "a[1-2]: broken" in text
     assert shared in text
     assert f"a2: {alone}" in text
+
+
+def test_each_piece_of_evidence_stands_once() -> None:
+    closed, odd = "nftables closes the ports (policy drop)", "the clock is 3 s ahead"
+    tried = "gpu001 -> gpu002 port 29500: no answer: 3.5 s"
+    culprits = (
+        Culprit(
+            name="gpu003 -> gpu002",
+            hosts=("gpu003", "gpu002"),
+            reason="gpu003 -> gpu002 on port 29507: refused",
+            facts=(
+                "tried: gpu003 -> gpu002 port 29507: refused",
+                f"gpu002: {closed}",
+                f"gpu003: {odd}",
+            ),
+        ),
+        Culprit(
+            name="gpu002",
+            hosts=("gpu002",),
+            reason="gpu002: no answer from any of the other 7 hosts",
+            facts=(f"tried: {tried}", closed),
+        ),
+        Culprit(
+            name="gpu003 -> gpu004",
+            hosts=("gpu003", "gpu004"),
+            reason="gpu003 -> gpu004 on port 29511: no answer",
+            facts=(f"gpu003: {odd}", f"gpu004: {closed}"),
+        ),
+    )
+    verdict = Verdict(passed=False, reason=summary(culprits), culprits=culprits)
+    assert [culprit.facts for culprit in once(culprits)] == [
+        (culprits[0].facts[0], f"gpu003: {odd}"),
+        culprits[1].facts,
+        (f"gpu004: {closed}",),
+    ]
+    confirmation = Confirmation(
+        label="firewall-ports",
+        status=ConfirmationStatus.CONFIRMED,
+        hosts=("gpu002",),
+        evidence=(f"gpu002: {closed}",),
+        curable=True,
+    )
+    diagnosis = Diagnosis(
+        label="firewall-ports",
+        confidence="certain",
+        certainty=0.9,
+        lead=Quote(file="remedy verify", line=3, text=tried),
+    )
+    explanation = Explanation(diagnosis=diagnosis, confirmations=(confirmation,))
+    text = lines(render_verdict(verdict, explanation), 300)
+    for evidence in (odd, tried, "tried: gpu003 -> gpu002"):
+        assert sum(evidence in line for line in text) == 1, "\n".join(text)
+    assert sum(closed in line for line in text) == 2, "one of each of the two hosts"
+    assert "             firewall-ports: confirmed on gpu002" in text
+    alone = lines(render_explanation(explanation), 300)
+    assert any(closed in line for line in alone)
+    assert any(tried in line for line in alone)
 
 
 def test_a_rung_is_no_longer_than_a_line_of_people() -> None:
@@ -272,8 +339,8 @@ def failed(number: int) -> RunOutcome:
 def test_changes_that_fail_alike_are_told_once() -> None:
     text = lines(render_outcome(failed(64)))
     assert len(text) <= 20, "\n".join(text)
-    assert any("gpu[001-064]: 01-hostname (name it 'gpu001')" in line for line in text)
-    assert any("gpu[001-064]: still there: it is not gpu001" in line for line in text)
+    assert any("gpu[001-064]: 01-hostname (name it 'gpu[001-064]')" in line for line in text)
+    assert any("gpu[001-064]: still there: it is not gpu[001-064]" in line for line in text)
     assert any("and 82 more lines" in line for line in text)
 
 
@@ -281,7 +348,7 @@ def test_what_a_boot_lost_is_folded() -> None:
     survival = {name: Survival(Boot.LOST, "r", (f"write {name}",)) for name in names_of(64)}
     hosts = {name: HostOutcome(HostStatus.OK) for name in survival}
     text = lines(render_outcome(RunOutcome("check", "", "i", hosts, survival=survival)))
-    assert "  gpu[001-064]: write gpu001" in text
+    assert "  gpu[001-064]: write gpu[001-064]" in text
     assert len(text) < 6
 
 

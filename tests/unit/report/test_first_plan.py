@@ -8,9 +8,22 @@ from typing import Any
 
 import pytest
 
-from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan, Remedy, Risk, remedies
+from remedy.plan import (
+    UNKNOWN_PROGRAM,
+    Change,
+    CommandAction,
+    Finding,
+    FindingKind,
+    Plan,
+    Remedy,
+    Risk,
+    guarded,
+    remedies,
+)
+from remedy.report.document import run_document
 from remedy.report.plan import HIDDEN, _unified, render_plan
 from remedy.report.whole import render_commands, render_whole
+from remedy.runs.outcome import RunOutcome
 from tests.unit.build import record
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.fleets import single_cases
@@ -20,6 +33,8 @@ from tests.unit.report.first import first_look, lines, names_of
 MOST = 60
 SHORT = 400
 """Characters of a command that is shown as it is."""
+SEVERAL = re.compile(r"[;|&\n]|\bif\b")
+"""What parts of a script are joined by: a sentence stands in its place."""
 CASES = 20
 SCRIPT = "".join(f"step {n}\n" for n in range(50))
 
@@ -88,6 +103,16 @@ def test_a_script_is_the_sentence_of_its_remedy_and_whole_without_one() -> None:
     assert all(f"$ step {n}\n" in bare for n in range(50))
 
 
+def test_what_is_known_before_agreeing_is_folded_too() -> None:
+    changes = [
+        change(host, reversible=False, title=f"end the job of {host}", restarts=f"{host}.service")
+        for host in ("gpu7", "gpu8")
+    ]
+    text = shown(record(Plan, changes=tuple(changes)))
+    assert "cannot be undone end the job of gpu[7-8] (gpu[7-8])" in text
+    assert "restarts         gpu[7-8].service (gpu[7-8])" in text
+
+
 def test_what_matters_stands_above_and_below_a_long_plan() -> None:
     last = {"reversible": False, "title": "end 2 processes", "risk": Risk.HIGH}
     changes = [change(f"gpu{n}", title=f"do {n}") for n in range(20)]
@@ -102,6 +127,36 @@ def test_what_matters_stands_above_and_below_a_long_plan() -> None:
         assert sum(words in line for line in text) == 2, words
     assert text[0] == "Plan: 22 changes on 20 hosts"
     assert "22 changes on 20 hosts" in text[-6]
+
+
+def test_a_plan_says_for_what_its_changes_are_guarded() -> None:
+    commands = {
+        "gpu1": ("hostname gpu1", "hostname gpu2", "ip link set eth0 mtu 9000", "/opt/site/tune"),
+        "gpu2": ("hostname gpu2", "echo 1 >/srv/one"),
+        "gpu3": ("echo 1 >/srv/one",),
+    }
+    changes = [
+        change(
+            host, number, action=CommandAction(observe="o", before="b", after="c", do=do, undo=do)
+        )
+        for host, every in commands.items()
+        for number, do in enumerate(every, 1)
+    ]
+    spoken = changes[-1].model_copy(update={"guarded": True})
+    plan = record(Plan, changes=(*guarded(changes[:-1]), spoken))
+    (line,) = (line for line in lines(render_plan(plan), 300) if line.startswith("  guarded"))
+    assert line == (
+        "  guarded          6 changes on 3 hosts, for what they touch: names 3, network 1; 1 only because of a "
+        "program whose effects are not known; 1 because the remedy says so; the host takes them back unless a "
+        "new connection confirms them"
+    )
+    whole = "\n".join(lines(render_whole(plan), 300))
+    for words, number in (("[guarded: names]", 2), ("[guarded: network]", 1), ("[guarded]", 1)):
+        assert whole.count(words) == number, whole
+    document = run_document(RunOutcome("plan", "", "/srv/inventory.py", {}, plan))
+    assert [c["guarded_for"] for c in document["plan"]["changes"]] == [
+        *("names", "names", "network", UNKNOWN_PROGRAM, "names", "", "")
+    ]
 
 
 def test_findings_stand_under_the_change_that_cures_them() -> None:
@@ -140,8 +195,8 @@ def test_no_remedy_plans_a_script_without_a_sentence(remedy: Remedy[Any]) -> Non
     assert changes
     for change in changes:
         if isinstance(change.action, CommandAction):
-            is_short = len(change.action.do) < SHORT and "\n" not in change.action.do
-            assert is_short or change.does, f"{change.title}: {change.action.do}"
+            is_plain = len(change.action.do) < SHORT and not SEVERAL.search(change.action.do)
+            assert is_plain or change.does, f"{change.title}: {change.action.do}"
 
 
 def test_what_is_around_a_change_shows_no_secret() -> None:

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.report.folding import Fold, Specimen, Words, alike, blurred, by_text, own_words
+from remedy.report.folding import (
+    Fold,
+    Specimen,
+    Words,
+    alike,
+    blurred,
+    by_text,
+    differs,
+    folded_text,
+    own_words,
+)
 
 HOSTS = tuple(f"gpu{n}" for n in range(1, 13))
 ADDRESSES = {host: (f"10.0.0.{n}", f"192.168.0.{n}") for n, host in enumerate(HOSTS, 1)}
@@ -104,6 +114,45 @@ def test_what_names_another_host_is_not_folded() -> None:
 def test_texts_about_hosts_are_told_once() -> None:
     texts = [(host, f"the journal of {host} is cut") for host in HOSTS] + [("gpu3", "and more")]
     assert by_text(texts) == [
-        ("gpu[1-12]", "the journal of gpu1 is cut"),
+        ("gpu[1-12]", "the journal of gpu[1-12] is cut"),
         ("gpu3", "and more"),
     ]
+
+
+def one_of(words: Words, template: str) -> tuple[Fold[str], str]:
+    """Return the one group of a text of all hosts, and the text as it is of all of them."""
+    parts = [
+        Specimen(host, host, (), ("same", template.format(*own))) for host, own in words.items()
+    ]
+    (group,) = alike(parts, words)
+    assert group.hosts == tuple(words)
+    assert folded_text(group, 0, words) == "same"
+    assert differs(group, [1])
+    assert not differs(group, [0])
+    return group, folded_text(group, 1, words)
+
+
+def test_a_text_of_all_hosts_has_their_names_and_addresses_folded() -> None:
+    _, text = one_of(WORDS, "set the name to {0!r}, at {2}:22 and {3}/24, not gpu99 or \0e")
+    assert text == (
+        "set the name to 'gpu[1-12]', at 10.0.0.[1-12]:22 and 192.168.0.[1-12]/24, not gpu99 or \0e"
+    )
+    names = own_words(("a1.example.org", "a2.example.org"), {})
+    assert one_of(names, "{1}, that is {0}")[1] == "a[1-2], that is a[1-2].example.org"
+
+
+def test_names_that_do_not_fold_have_a_word_in_their_place() -> None:
+    hosts = ["".join(pair) for pair in zip("abcdefghijklmnop", "ponmlkjihgfedcba", strict=True)]
+    words = own_words(hosts, {host: (f"fd{n}::1",) for n, host in enumerate(hosts, 10)})
+    long = own_words([host * 4 for host in hosts], {})
+    assert one_of(long, "name it {0}")[1] == "name it HOST"
+    assert one_of(own_words(("a1.x", "b7.y"), {}), "it is {1}")[1] == "it is a1,b7"
+    assert one_of(words, "name it {0}")[1].startswith("name it ap,bo,")
+
+
+@given(specimens())
+def test_a_text_that_differs_names_every_host_of_its_group(every: list[Specimen[int]]) -> None:
+    for group in alike(every, WORDS):
+        text = folded_text(group, 0, WORDS)
+        assert text == group.specimens[0].texts[0] or differs(group, [0])
+        assert folded_text(group, 1, WORDS) == "all of them: gpu1, gpu2"

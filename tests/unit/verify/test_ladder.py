@@ -60,7 +60,7 @@ def test_a_dead_way_ends_the_climb_and_is_joined_with_what_is_known() -> None:
     assert cause.name == "gpu02 -> gpu05"
     tried, known = cause.facts
     assert tried.startswith("tried: gpu02 -> gpu05 port ")
-    assert known == "nftables closes the ports"
+    assert known == "gpu05: nftables closes the ports"
     assert cause.next_step == "remedy apply inv.py --limit 'gpu[02,05]'"
     assert outcomes(verdict)["gpu01"] == "not-tested"
     assert outcomes(verdict)["gpu05"] == "fail"

@@ -10,7 +10,7 @@ import pytest
 
 from remedy.audit.story import Story
 from remedy.errors import UnreachableError
-from remedy.plan import CommandAction, Finding, FindingKind, Plan
+from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.pages.fleet import KINDS as KINDS_OF_RUNS
 from remedy.report.pages.fleet import fleet_page, months, returning, row_of
 from remedy.report.pages.plan import plan_file_page, plan_page
@@ -302,6 +302,22 @@ def test_a_fleets_months_have_its_runs_and_who_came_back_how_often() -> None:
     assert back["rack01-gpu[001-002]"].times == 8
     assert back["rack01-gpu003"].times == 4
     assert back["rack01-gpu003"].titles == ("01-hosts_file",)
+    action = CommandAction(observe="o", before="b", after="a", do="d", undo="u")
+    plans = {
+        story.run: record(
+            Plan,
+            changes=tuple(
+                record(
+                    Change, host=host, title=f"name it {host}", id="01-hosts_file", action=action
+                )
+                for host in story.results
+            ),
+        )
+        for story in stories
+    }
+    named = {row.hosts: row for row in returning(stories, plans)}
+    assert named["rack01-gpu[001-002]"].titles == ("name it rack01-gpu[001-002]",)
+    assert named["rack01-gpu003"].titles == ("name it rack01-gpu003",)
     text = Reader(fleet_page(stories, "inventory.py", {})).text
     assert "inventory.py: 132 runs, last proved" in text
     assert "not ended" in text

@@ -56,3 +56,21 @@ def test_a_command_prints_the_note_once_before_its_hosts(tmp_path: Path) -> None
     result = CliRunner().invoke(main, call)
     assert json.loads(result.stdout)["exit_code"] == 2
     assert result.stderr.count("note        gpu1: ssh_key of the inventory is not used: ") == 1
+
+
+def test_the_document_of_a_run_has_the_note_among_its_warnings(tmp_path: Path) -> None:
+    # The gateway is a port at which nobody listens.
+    door = {"ssh_hostname": "127.0.0.1", "ssh_port": 9, "ssh_password": "x"}
+    host = {"ssh_hostname": "192.0.2.1", "ssh_key": "/nowhere/key"}
+    (tmp_path / "inventory.py").write_text(f"hosts = [('head', {door!r}), ('gpu1', {host!r})]\n")
+    (tmp_path / "remedy.yaml").write_text("ssh: {gateways: {head: gpu1}}\n")
+    for quiet in ([], ["-q"]):
+        result = CliRunner().invoke(
+            main, ["check", str(tmp_path / "inventory.py"), "--json", *quiet]
+        )
+        document = json.loads(result.stdout)
+        assert document["schema"] == "remedy.run/1", document
+        of_host, of_gateway, *_ = document["warnings"]
+        assert of_host.startswith("gpu1: ssh_key of the inventory is not used: ")
+        assert of_gateway.startswith("head: ssh_password of the inventory is not used: ")
+        assert result.stderr.count("ssh_key of the inventory") == (0 if quiet else 1)

@@ -1,0 +1,72 @@
+"""What a wrong option was meant to be: one of the command's own that is near, or what other tools call so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+# How like an option has to be, dashes aside: `--limt` is --limit, and `--bogus` is not --verbose.
+LIKE = 0.7
+# Letters from which on a part of an option counts: `--sudo` for --ask-sudo-password.
+PART = 3
+
+# By an option of other tools (apt, ansible, make, terraform), the option that does the same here.
+HABITS: Mapping[str, str] = {
+    **dict.fromkeys(("-y", "--assume-yes", "--auto-approve", "--no-confirm"), "--yes"),
+    **dict.fromkeys(("-l", "--hosts", "--nodes"), "--limit"),
+    **dict.fromkeys(("-C", "-n", "--check", "--dry-run", "--simulate", "--noop"), "--rehearse"),
+    **dict.fromkeys(("-D", "--diff", "--show-commands"), "--commands"),
+    **dict.fromkeys(("-t", "--tags"), "--only"),
+    "--skip-tags": "--skip",
+    **dict.fromkeys(("-v", "-vv", "--debug"), "--verbose"),
+    **dict.fromkeys(("-q", "--silent"), "--quiet"),
+    **dict.fromkeys(("-o", "--out"), "--output"),
+    "-j": "--json",
+    **dict.fromkeys(("-K", "--ask-become-pass", "--ask-sudo-pass"), "--ask-sudo-password"),
+    "-?": "--help",
+}
+_PLAN = "what would change is shown by: remedy plan INVENTORY"
+_ARGUMENT = "the inventory is typed without an option"
+_ROOT = "remedy becomes root by itself where it has to"
+# By the same, what to do where the command has no such option.
+ELSEWHERE: Mapping[str, str] = {
+    **{name: _PLAN for name, option in HABITS.items() if option == "--rehearse"},
+    **{name: "this command asks nothing" for name, option in HABITS.items() if option == "--yes"},
+    **dict.fromkeys(("-i", "--inventory"), _ARGUMENT),
+    **dict.fromkeys(("-b", "--become", "--sudo"), _ROOT),
+    **dict.fromkeys(("-V", "--version"), "the version is shown by: remedy --version"),
+}
+BEHIND = "options are typed behind the command: remedy COMMAND OPTIONS"
+
+
+def advice(option: str, options: Iterable[str], *, takes_inventory: bool = True) -> str:
+    """Return what to type in place of an option that a command has not, in a few words; "" for nothing.
+
+    Args:
+        option: as it was typed, with its dashes.
+        options: those that the command has, short and long ones.
+        takes_inventory: whether the command has an inventory as its argument.
+
+    >>> advice("-y", ["--yes"]), advice("--limt", ["--limit"]), advice("--bogus", ["--verbose"])
+    ('Did you mean --yes?', 'Did you mean --limit?', '')
+    """
+    known = list(options)
+    usual = HABITS.get(option)
+    if usual in known:
+        return f"Did you mean {usual}?"
+    words = ELSEWHERE.get(option, "")
+    if words and (takes_inventory or words != _ARGUMENT):
+        return words
+    near = nearest(option, known)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+def nearest(option: str, options: Iterable[str]) -> list[str]:
+    """Return up to two long options that are near to one, the nearest first; none for a short one."""
+    if not option.startswith("--"):
+        return []
+    name = option.removeprefix("--")
+    names = [known.removeprefix("--") for known in options if known.startswith("--")]
+    near = get_close_matches(name, names, n=2, cutoff=LIKE)
+    parts = [known for known in names if len(name) >= PART and name in known]
+    return [f"--{known}" for known in dict.fromkeys((*near, *parts))][:2]
