@@ -60,7 +60,7 @@ def ways(
         source: of the packets; None while the kernel has yet to choose one of IPv4, "::" one of IPv6.
         mark: of the packets, by which rules choose (fwmark); None where it is not known.
     """
-    return tuple(_from(routing, 0, peers, source, mark))
+    return tuple(_from(routing, 0, peers, source, mark)) if peers else ()
 
 
 def _from(
