@@ -35,6 +35,8 @@ RESULT = Path(__file__).parent / "results" / "gateways.md"
 DATA = RESULT.with_suffix(".json")
 WIDTH = 65_532
 FANOUT = 16
+# In the command of a script that does not pack by itself what it prints.
+PACKS = "gzip -1 -c"
 _GATEWAY = b"gateway\n"
 _HEAD = re.compile(r"remedy-(?:shell|script|end)-[0-9a-f]{16}")
 
@@ -116,8 +118,13 @@ class _Answer(socketserver.BaseRequestHandler):
         _, host, command = head.split(" ", 2)
         words = {kind: word for word in _HEAD.findall(command) for kind in [word.split("-")[1]]}
         said = fleet.swarm.answer(fleet.numbers[host], text)
-        packed = base64.b64encode(gzip.compress(said.encode(), 1)).decode()
-        lines = [packed[at : at + WIDTH] for at in range(0, len(packed), WIDTH)]
+        if PACKS in command:
+            said = base64.b64encode(gzip.compress(said.encode(), 1)).decode()
+        lines = [
+            line[at : at + WIDTH]
+            for line in said.split("\n")
+            for at in range(0, max(len(line), 1), WIDTH)
+        ]
         errors = f"\\n{words['shell']}\\n\\n{words['end']} 0\\n"
         out = "\n".join(["", words["shell"], words["script"], *lines, ""])
         self.request.sendall(f"{errors}\n{out}".encode())

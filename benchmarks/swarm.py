@@ -71,6 +71,7 @@ Host head
   Port {port}
   User root
   IdentityFile {folder}/id
+  UserKnownHostsFile {folder}/known_hosts
 Host 127.*
   ProxyJump head
 """

@@ -7,20 +7,25 @@ fib4_rule_suppress).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
 
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
 from remedy.probe import FibRoute, PolicyRule, Routing
 from remedy.probe.routing import in_text_order
+from remedy.values import once_alike
 
 LOST = ("unreachable", "blackhole", "prohibit")
 """Types of routes and actions of rules by which a packet goes nowhere."""
 
 NO_ROUTE = "no route"
 UNPRIVILEGED, SSH = 1024, 22
+MOST_TABLES = 64
+"""Tables of which the order is remembered while a host is judged."""
+
 # Conditions that no packet of a training job meets: it leaves from this host, bound to no device.
 _NEVER = ("iif", "oif", "l3mdev", "tun_id", "tos")
 
@@ -55,7 +60,7 @@ def ways(
         source: of the packets; None while the kernel has yet to choose one of IPv4, "::" one of IPv6.
         mark: of the packets, by which rules choose (fwmark); None where it is not known.
     """
-    return tuple(_from(routing, 0, peers, source, mark))
+    return tuple(_from(routing, 0, peers, source, mark)) if peers else ()
 
 
 def _from(
@@ -146,13 +151,19 @@ def _looked_up(
     routing: Routing, rule: PolicyRule, peers: Spans
 ) -> Iterator[tuple[FibRoute, Spans]]:
     """Yield each route of a rule's table with the peers that it takes."""
-    for route in in_order(routing.routes, rule.table):
+    for route in _in_order(routing.routes)(rule.table):
         if not peers:
             return
         part = spans.meet(peers, covered(route))
         peers = spans.minus(peers, part)
         if part and route.kind != "throw" and length(route) > rule.suppress:
             yield route, part
+
+
+@once_alike
+def _in_order(routes: Sequence[FibRoute]) -> Callable[[str], list[FibRoute]]:
+    """Return what gives the routes of a table in order: each is asked for many times."""
+    return lru_cache(maxsize=MOST_TABLES)(partial(in_order, routes))
 
 
 def in_order(routes: Sequence[FibRoute], table: str) -> list[FibRoute]:

@@ -170,8 +170,8 @@ def _at_boot(sysctls: Sysctls) -> dict[str, str]:
         if key not in (RANGE_KEY, RESERVED_KEY, TRACKED)
     }
     later = {RANGE_KEY: USUAL_RANGE, RESERVED_KEY: ""} if RANGE_KEY in sysctls.live else {}
-    lines = {key: sysctls.winner(key) for key in (*later, *kept)}
-    return {**later, **kept, **{key: line.value for key, line in lines.items() if line is not None}}
+    lines = sysctls.winners((*later, *kept))
+    return {**later, **kept, **{key: line.value for key, line in lines.items()}}
 
 
 def _note(bench: Bench, shortage: Shortage, when: str, lines: tuple[str, ...]) -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from pydantic import ConfigDict
 
 from remedy.probe.frames import NoAnswerError, Sections, as_text
 from remedy.probe.sources import FOLDERS
 from remedy.probe.space import Mount, mount_of
-from remedy.values import Fact, Record, Unknown, shared
+from remedy.values import Fact, Record, Unknown, once_alike, shared
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of the largest file that is sent whole; ``host/files.sh`` knows the same number."""
 
 KERNEL_FILES = (b"/proc/", b"/sys/")
 """Where sizes say nothing: 0 in /proc, a page in /sys, whatever the kernel then prints (proc(5), sysfs(5))."""
+
+MOST_PATHS = 1_000
+"""Paths of which is remembered whether they are read-only, for hosts with the same mounts."""
 
 # stat -c "%f %u %g %s": a number of a real file has no more digits, and int() takes 4,300 at most.
 _FACTS = re.compile(rb"([0-9a-f]{1,8}) (\d{1,10}) (\d{1,10}) (\d{1,20}) \d+ \d+ -?\d+ (/.*)")
@@ -95,7 +99,7 @@ def _mention_lines(sections: Sections) -> Iterator[tuple[str, str, str]]:
 
 def parse_files(
     sections: Sections,
-    mounts: Iterable[Mount],
+    mounts: tuple[Mount, ...],
     patterns: Iterable[str],
     homes: Iterable[str],
     *,
@@ -118,13 +122,7 @@ def parse_files(
         listing, links, stuck = sections.body("file-facts"), _links(sections), _immutable(sections)
     except NoAnswerError as error:
         return {path: Unknown(reason=str(error)) for path in paths}
-    # Of several mounts on one point the last hides the others.
-    by_point = {mount.point: mount for mount in mounts}
-
-    def read_only(path: str) -> bool:
-        mount = mount_of(path, by_point)
-        return mount is not None and mount.read_only
-
+    read_only = _read_only(mounts)
     contents = _AllContents(sections, root=root)
     files: dict[str, Fact[File]] = {}
     for line in listing.split(b"\n"):
@@ -132,7 +130,9 @@ def parse_files(
             path = as_text(match[5])
             if path not in files:
                 real = links.get(path, path)
-                files[path] = _present(match, real, contents, stuck, read_only=read_only(real))
+                files[path] = _present(
+                    match, path, real, contents, stuck, read_only=read_only(real)
+                )
         elif match := _REFUSAL.fullmatch(line):
             path, words = as_text(match[1]), as_text(match[2])
             if not _is_pattern(path) and path not in files:
@@ -145,20 +145,41 @@ def parse_files(
     return files
 
 
+@once_alike
+def _read_only(mounts: tuple[Mount, ...]) -> Callable[[str], bool]:
+    """Return what says whether a path is on a file system that is mounted read-only."""
+    # Of several mounts on one point the last hides the others.
+    by_point = {mount.point: mount for mount in mounts}
+
+    @lru_cache(maxsize=MOST_PATHS)
+    def is_read_only(path: str) -> bool:
+        mount = mount_of(path, by_point)
+        return mount is not None and mount.read_only
+
+    return is_read_only
+
+
 def _present(
-    match: re.Match[bytes], real: str, contents: _AllContents, stuck: set[str], *, read_only: bool
+    match: re.Match[bytes],
+    path: str,
+    real: str,
+    contents: _AllContents,
+    stuck: set[str],
+    *,
+    read_only: bool,
 ) -> Fact[File]:
     """Return a file that stat(1) showed, with its content.
 
     Args:
         match: of ``_FACTS``.
+        path: of the file.
         real: where the file is after following links.
         contents: what was read of all files.
         stuck: paths that are immutable or append-only.
         read_only: whether its file system is mounted so.
     """
-    path, mode, size = as_text(match[5]), int(match[1], 16), int(match[4])
-    content = _content(contents, match[5], mode, size, real)
+    mode, size = int(match[1], 16), int(match[4])
+    content = _content(contents, match[5], path, mode, size, real)
     if isinstance(content, Unknown):
         return content
     return _file(
@@ -169,7 +190,7 @@ def _present(
         mode=mode & 0o7777,
         uid=int(match[2]),
         gid=int(match[3]),
-        immutable=bool({path, real, _directory(path), _directory(real)} & stuck),
+        immutable=bool(stuck and {path, real, _directory(path), _directory(real)} & stuck),
         read_only=read_only,
     )
 
@@ -183,22 +204,32 @@ def _refused(path: str, real: str, words: str, *, read_only: bool) -> Fact[File]
     return _file(path=path, real_path=real, exists=False, read_only=read_only)
 
 
-# Files that all hosts may have, such as the hosts file: their lines as printed last, and the content.
-_last: dict[bytes, tuple[bytes, bytes]] = {}
+class _Last(NamedTuple):
+    """A file as it was printed last: its lines, their content, and that without the end of the last line."""
+
+    lines: bytes = b""
+    content: bytes = b""
+    cut: bytes = b""
+
+
+# Files that all hosts may have, such as the hosts file.
+_last: dict[bytes, _Last] = {}
+_NOTHING = _Last()
 SHORT, MOST_LAST = 4 << 10, 64
 """Bytes of a file of which many are remembered, and how many."""
 LONG, MOST_LONG = 1 << 20, 16
 """Bytes of a file that is too long for it, and how many are remembered that are not short."""
 
 
-def _keep(path: bytes, lines: bytes, content: bytes) -> None:
-    if len(lines) >= LONG:
+def _keep(path: bytes, new: _Last) -> None:
+    size = len(new.lines)
+    if size >= LONG:
         return
-    if path not in _last or len(lines) > SHORT >= len(_last[path][0]):
-        long = sum(len(known) > SHORT for known, _ in _last.values())
-        if len(_last) >= MOST_LAST or (len(lines) > SHORT and long >= MOST_LONG):
+    if path not in _last or size > SHORT >= len(_last[path].lines):
+        long = sum(len(known.lines) > SHORT for known in _last.values())
+        if len(_last) >= MOST_LAST or (size > SHORT and long >= MOST_LONG):
             return
-    _last[path] = (lines, content)
+    _last[path] = new
 
 
 class _Contents:
@@ -216,22 +247,24 @@ class _Contents:
         """
         prefix = path + b":"
         begin = end = self.position
-        lines, content = _last.get(path, (b"", b""))
-        if lines and self.body.startswith(lines, begin):  # as on the host before
-            end += len(lines)
+        last = _last.get(path, _NOTHING)
+        if last.lines and self.body.startswith(last.lines, begin):  # as on the host before
+            end += len(last.lines)
         else:
-            content = b""
+            last = _NOTHING
         while self.body.startswith(prefix, end):
             end = self.body.index(b"\n", end) + 1
         if end == begin:
             return b"" if size == 0 else None
         self.position = end
-        if not content or end != begin + len(lines):
+        if not last.content or end != begin + len(last.lines):
             content = self.body[begin + len(prefix) : end].replace(b"\n" + prefix, b"\n")
-            _keep(path, self.body[begin:end], content)
-        if size is not None and len(content) == size + 1:
-            return content[:-1]
-        return content if size in (None, len(content)) else None
+            last = _Last(self.body[begin:end], content, content[:-1])
+            _keep(path, last)
+        # The same object for all hosts, whose hash is known.
+        if size is not None and len(last.content) == size + 1:
+            return last.cut
+        return last.content if size in (None, len(last.content)) else None
 
 
 class _AllContents:
@@ -261,9 +294,8 @@ class _AllContents:
 
 
 def _content(
-    contents: _AllContents, path: bytes, mode: int, size: int, real: str
+    contents: _AllContents, path: bytes, name: str, mode: int, size: int, real: str
 ) -> bytes | Unknown:
-    name = as_text(path)
     if real == "/dev/null":  # how sysctl.d(5) and systemd switch a file off
         return b""
     if mode & 0o170000 != _REGULAR:

@@ -40,11 +40,15 @@ CHUNK = 1024
 WHOLE_FILES = frozenset({"file-contents"})
 """Sections that hold files as they are; ``files`` bounds each of them."""
 
+_GZIP = zlib.MAX_WBITS | 16
+"""With the header of gzip (RFC 1952)."""
+
 _MARK = re.compile(
     rb"(begin|end) ([a-z0-9-]+) ([0-9]+(?:\.[0-9]+)?)(?: ([a-z]+(?::[0-9]+)?) (.*))?", re.DOTALL
 )
 _HEX = re.compile(r"[0-9a-f]*")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+_OF_PCI = "/sys/bus/pci/"
 _PCI = re.compile(r"(/sys/bus/pci/devices/[^/]+/[^:]+):(.*)", re.DOTALL)
 
 
@@ -137,14 +141,21 @@ def as_text(body: bytes) -> str:
 def by_path(body: bytes) -> dict[str, list[str]]:
     """Return lines of ``grep -H`` by their path (PCI addresses are the one kind of path with colons)."""
     lines: dict[str, list[str]] = {}
+    before: str | None = None
+    file: list[str] = []
     for whole in as_text(body).split("\n"):
-        pci = _PCI.fullmatch(whole) if whole.startswith("/sys/bus/pci/") else None
-        path, colon, line = (pci[1], ":", pci[2]) if pci else whole.partition(":")
-        if path in lines:
-            if colon:
-                lines[path].append(line)
-        elif path and colon:
-            lines[path] = [line]
+        path, colon, line = whole.partition(":")
+        if not colon:
+            continue
+        if path != before:  # line after line of one file, mostly
+            before = path
+            if path.startswith(_OF_PCI):
+                before = None
+                pci = _PCI.fullmatch(whole)
+                path, line = pci.groups() if pci else (path, line)
+            file = lines.setdefault(path, [])
+        file.append(line)
+    lines.pop("", None)
     return lines
 
 
@@ -224,20 +235,48 @@ def _decode(stdout: str, nonce: str) -> tuple[bytes, bool]:
     block = read_block(stdout, nonce, "remedy-probe", ("gzip", "base64", "hex"))
     if block is None:
         return b"", False
-    packed = block.text.translate(_BLANKS)
     if block.kind == "hex":
+        packed = block.text.translate(_BLANKS)
         digits = _HEX.match(packed)
         return binascii.unhexlify(packed[: digits.end() & ~1] if digits else ""), block.complete
+    data = _whole(block.text.replace("\n", ""))
+    if data is None:
+        data = _as_far_as_whole(block.text.translate(_BLANKS))
+    return _unpacked(data) if block.kind == "gzip" else data, block.complete
+
+
+def _whole(packed: str) -> bytes | None:
+    """Return what base64 stands for that nothing else is in; None where something is."""
+    pads = len(packed) - len(packed.rstrip("="))
+    if len(packed) % 4 or packed.count("=") != pads or pads > 2:
+        return None
+    try:
+        data = binascii.a2b_base64(packed)
+    except ValueError:
+        return None
+    # What is no letter of base64 is passed over: then fewer bytes come out.
+    return data if len(data) == len(packed) // 4 * 3 - pads else None
+
+
+def _as_far_as_whole(packed: str) -> bytes:
+    """Return what base64 stands for, up to the first letter that is none of it."""
     letters = _BASE64.match(packed)
     length = letters.end() if letters else 0
     padded = packed[length : length + 2].startswith("=" * (-length % 4)) and length % 4 > 1
-    data = binascii.a2b_base64(packed[: length + -length % 4] if padded else packed[: length & ~3])
-    return _unpacked(data) if block.kind == "gzip" else data, block.complete
+    return binascii.a2b_base64(packed[: length + -length % 4] if padded else packed[: length & ~3])
 
 
 def _unpacked(data: bytes) -> bytes:
     """Return what gzip packed, as far as it came whole, and never more than a probe can say."""
-    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # the header of gzip (RFC 1952)
+    try:
+        return zlib.decompressobj(wbits=_GZIP).decompress(data, MOST)
+    except zlib.error:
+        return _as_far_as_unpacked(data)
+
+
+def _as_far_as_unpacked(data: bytes) -> bytes:
+    """Return what comes before the damage."""
+    unpacker = zlib.decompressobj(wbits=_GZIP)
     out, room = [], MOST
     for start in range(0, len(data), CHUNK):
         try:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from pydantic import SkipValidation
 
 from remedy.bounds import fits_name
 from remedy.probe.files import File
 from remedy.probe.frames import Sections, as_text
-from remedy.values import Fact, Record, Unknown, shared
+from remedy.values import Fact, Record, Unknown, once_alike, shared
 
 DIRECTORIES = ("/etc/sysctl.d/", "/usr/local/lib/sysctl.d/", "/usr/lib/sysctl.d/")
 """Where settings are kept: a file hides those of the same name in later directories (sysctl.d(5)). What is in
@@ -39,23 +42,35 @@ class Sysctls(Record):
     """
 
     live: Mapping[str, str]
-    persisted: tuple[SysctlSetting, ...]
+    # The same object for all hosts with these lines, which a validation would copy for each.
+    persisted: SkipValidation[tuple[SysctlSetting, ...]]
     unread: tuple[str, ...]
     excluded: frozenset[str] = frozenset()
 
     def winner(self, key: str) -> SysctlSetting | None:
         """Return the line that decides ``key`` at boot, ``None`` when no file sets it."""
-        exact = [setting for setting in self.persisted if setting.key == key]
-        if exact:
-            return exact[-1]
+        exact, patterns = _deciding(self.persisted)
+        if key in exact:
+            return exact[key]
         if key in self.excluded:
             return None
-        patterns = [
-            setting
-            for setting in self.persisted
-            if "*" in setting.key and fits_name(key, setting.key)
-        ]
-        return patterns[-1] if patterns else None
+        return next((setting for setting in patterns if fits_name(key, setting.key)), None)
+
+    def winners(self, keys: Iterable[str]) -> dict[str, SysctlSetting]:
+        """Return the lines that decide ``keys`` at boot, without those that no file sets."""
+        exact, patterns = _deciding(self.persisted)
+        if not patterns:
+            return {key: exact[key] for key in keys if key in exact}
+        return {key: line for key in keys if (line := self.winner(key)) is not None}
+
+
+@once_alike
+def _deciding(
+    persisted: tuple[SysctlSetting, ...],
+) -> tuple[Mapping[str, SysctlSetting], tuple[SysctlSetting, ...]]:
+    """Return the line that decides each key, and those with a pattern, the one that is applied last first."""
+    exact = {setting.key: setting for setting in persisted}
+    return exact, tuple(setting for setting in reversed(persisted) if "*" in setting.key)
 
 
 def parse_sysctls(sections: Sections, files: Mapping[str, Fact[File]], *, ufw: bool) -> Sysctls:
@@ -103,7 +118,7 @@ def parse_persisted(
         The settings in the order in which they are applied, the paths that could not be read, and the keys that
         patterns pass over.
     """
-    settings: list[SysctlSetting] = []
+    settings: list[tuple[SysctlSetting, ...]] = []
     unread = []
     excluded = set[str]()
     for path in _order(files, ufw=ufw):
@@ -112,9 +127,15 @@ def parse_persisted(
             unread.append(path)
         elif file.exists:
             here, passed = _settings_of(path, file.content)
-            settings += here
+            settings.append(here)
             excluded |= passed
-    return tuple(settings), tuple(unread), frozenset(excluded)
+    return _joined(*settings), tuple(unread), frozenset(excluded)
+
+
+@once_alike
+def _joined(*settings: tuple[SysctlSetting, ...]) -> tuple[SysctlSetting, ...]:
+    """Return the settings of several files as one object for all hosts that have these files."""
+    return tuple(chain.from_iterable(settings))
 
 
 @shared

@@ -168,7 +168,7 @@ class Reading:
         heads_of = witness.lines_of(session.home)
         self._request = probe_request(session.inventory, session.spec, heads_of)
         text = render_probe(self._request)
-        self._script = Script(text, deadline=PROBE_SECONDS + 5, root=Root.PREFERRED)
+        self._script = Script(text, PROBE_SECONDS + 5, Root.PREFERRED, packs=True)
         self._answers: dict[str, HostState | RemedyError] = {}
 
     def read(self, hosts: Iterable[str], *, stage: str = "running") -> None:

@@ -27,11 +27,14 @@ class Script:
         text: POSIX sh, given to ``sh -s``.
         deadline: seconds after which the host ends it.
         root: whether it has to run as root.
+        packs: whether it packs what it prints by itself, into lines of at most $REMEDY_COLUMNS characters where
+            that is set, without a carriage return.
     """
 
     text: str
     deadline: float
     root: Root = Root.NO
+    packs: bool = False
 
 
 @dataclass(frozen=True)

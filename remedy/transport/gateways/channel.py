@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 from xml.sax import SAXException
 from xml.sax.handler import property_lexical_handler
@@ -249,6 +250,18 @@ class DoorClient(SshClient):  # type: ignore[misc]
     def _build_cmd(self) -> tuple[list[str], None]:
         *words, address = self.doors[str(self.key)]
         return ["ssh", *self.options, *words, "--", address, self.command], None
+
+    def _readlines(self, sname: str) -> Iterator[bytes]:
+        """Yield the lines that are complete; ClusterShell would go through a long one with each piece of it."""
+        chunk = self._read(sname)
+        stream = self.streams[sname]
+        if b"\n" not in chunk:
+            stream.rbuf += chunk
+            return
+        *lines, rest = (stream.rbuf + chunk).split(b"\n")
+        stream.rbuf = rest
+        for line in lines:
+            yield line.removesuffix(b"\r")
 
     def _handle_read(self, sname: str) -> None:
         super()._handle_read(sname)

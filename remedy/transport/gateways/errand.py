@@ -73,7 +73,7 @@ class HostErrand:
         if self.code is None:
             return explain_break(self.node, self.gateway, self.errors)
         try:
-            self.text = unpacked(self.out)
+            self.text = unpacked(self.out, errand.script)
         except Flood as flood:
             return explain_flood(self.node, str(flood))
         except ValueError as error:

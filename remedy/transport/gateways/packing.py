@@ -3,7 +3,8 @@
 ClusterShell passes lines on, each as a message, and loses what stands before a carriage return that is no
 line's end (``EngineClient._readlines``). So output is packed on the host into few long lines of base64; among
 errors a carriage return ends a line. The exit code comes on standard error, behind a mark: that of ssh says how
-a pipe ended.
+a pipe ended. What a script packs by itself, such as a probe, goes as it is: packed twice it would hardly be
+shorter, and this machine would unpack it twice for every host.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class EndMark:
 
 
 def packed(script: Script, mark: EndMark) -> str:
-    """Return the command that runs a script on standard input, and packs what it prints.
+    """Return the command that runs a script on standard input, and packs what it prints, where it does not.
 
     It ends when nothing that the script started has its output open any more.
 
@@ -48,26 +49,33 @@ def packed(script: Script, mark: EndMark) -> str:
         script: what is to run.
         mark: what its exit code comes behind.
     """
+    columns = f"REMEDY_COLUMNS={_WIDTH} " if script.packs else ""
     # Descriptor 3 is what is packed, until the errors have got a pipe of their own.
     pipe = (
-        f'{{ {{ {timed(script)}; printf "\\n%s %s\\n" {mark.word} $? >&2; }} 2>&1 >&3 3>&- | '
-        'tr "\\r" "\\n" >&2; } 3>&1 | '
-        "{ if command -v gzip >/dev/null; then gzip -1 -c; else cat; fi; } | "
-        f"base64 -w {_WIDTH}"
+        f'{{ {{ {columns}{timed(script)}; printf "\\n%s %s\\n" {mark.word} $? >&2; }} 2>&1 >&3 3>&- | '
+        'tr "\\r" "\\n" >&2; } 3>&1'
     )
+    if not script.packs:
+        pipe += (
+            " | { if command -v gzip >/dev/null; then gzip -1 -c; else cat; fi; } | "
+            f"base64 -w {_WIDTH}"
+        )
     return f'sh -c {shlex.quote(pipe)} sh "$@"'
 
 
-def unpacked(stream: Stream) -> str:
+def unpacked(stream: Stream, script: Script) -> str:
     """Return what a script printed, without the last line's end.
 
     Args:
         stream: what came of its host.
+        script: that ran there.
 
     Raises:
         Flood: it is too much.
         ValueError: it was not packed.
     """
+    if script.packs:
+        return stream.text
     try:
         content = base64.b64decode(stream.text.replace("\n", ""), validate=True)
         if content.startswith(_GZIP):

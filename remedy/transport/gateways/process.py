@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -36,6 +37,8 @@ from remedy.transport.gateways.relay import main
 main()
 """
 _CHUNK = 1 << 18
+PIPE = 1 << 20
+"""Bytes on their way from a relay; Linux gives so many to whoever asks (pipe(7))."""
 _WORDS = 2_000
 _PATIENCE = 5.0
 # Every so many events others have their turn, however many there are.
@@ -62,6 +65,8 @@ class RelayProcess:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         theirs_in, self._in = os.pipe()
         self._out, theirs_out = os.pipe()
+        with suppress(OSError):  # an answer at once, and not in pieces for which both sides wake
+            fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, PIPE)
         sources = str(Path(remedy.__file__).parents[1])
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, sources],

@@ -53,6 +53,20 @@ def test_any_bytes_come_through(contents: list[bytes]) -> None:
     assert {path: content_of(found, path) for path in given_files} == given_files
 
 
+@pytest.mark.parametrize("content", [b"10.0.0.1 gpu01\n" * 500, b"10.0.0.1 gpu01\n" * 499 + b"x"])
+def test_the_same_file_of_two_hosts_is_one_object_and_one_byte_keeps_them_apart(
+    content: bytes,
+) -> None:
+    first = content_of(answer({"/a": content}), "/a")
+    assert content_of(answer({"/a": content}), "/a") is first
+    for at in (0, 100, len(content) - 2):
+        changed = bytearray(content)
+        changed[at] ^= 1
+        assert content_of(answer({"/a": bytes(changed)}), "/a") == changed
+        assert content_of(answer({"/a": content + b"y"}), "/a") == content + b"y"
+    assert first == content
+
+
 def test_real_files_come_through() -> None:
     found = state("lab-busy")
     assert content_of(found, "/etc/nccl.conf") == (

@@ -77,6 +77,31 @@ def test_of_a_torn_or_damaged_pack_the_part_before_is_read() -> None:
         assert some < sections
 
 
+@given(st.data())
+def test_a_whole_pack_is_read_at_once_as_it_would_be_piece_by_piece(data: st.DataObject) -> None:
+    body = data.draw(st.binary(max_size=300))
+    letters = base64.b64encode(data.draw(st.sampled_from([body, gzip.compress(body, 1)]))).decode()
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(letters)))
+        put = data.draw(st.sampled_from(["", "=", "==", "A", "\n", "\r\n", " ", "*", "\u00e9"]))
+        letters = letters[:at] + put + letters[at + data.draw(st.integers(0, 2)) :]
+    at_once = frames._whole(letters.replace("\n", ""))
+    slowly = frames._as_far_as_whole(letters.translate(frames._BLANKS))
+    assert at_once in (None, slowly)
+    assert frames._unpacked(slowly) == frames._as_far_as_unpacked(slowly)
+
+
+def test_lines_belong_to_their_path_also_where_paths_alternate_or_are_missing() -> None:
+    pci = "/sys/bus/pci/devices/0000:00:1f.0/vendor"
+    body = f"/a:1\n{pci}:0x1\n:lost\n/b\n/a:2:3\n\n{pci}:0x2\n/sys/bus/pci/devices/0000:x\n/b:"
+    assert frames.by_path(body.encode()) == {
+        "/a": ["1", "2:3"],
+        pci: ["0x1", "0x2"],
+        "/sys/bus/pci/devices/0000": ["x"],
+        "/b": [""],
+    }
+
+
 def test_a_pack_that_unpacks_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "MOST", 1_000_000)
     body = recorded("lab-idle") + b"\n" + bytes(50_000_000)

@@ -6,7 +6,15 @@ from typing import TypeVar
 
 import pytest
 
-from remedy.probe import HostState, Limit, ProbeRequest, differing, fingerprint
+from remedy.probe import (
+    HostState,
+    Limit,
+    ProbeRequest,
+    Sysctls,
+    SysctlSetting,
+    differing,
+    fingerprint,
+)
 from remedy.probe.names import NOT_ASKED
 from remedy.probe.request import mark
 from remedy.probe.session import UNLIMITED
@@ -120,6 +128,22 @@ def test_sysctls_live_and_persisted() -> None:
     assert not [
         setting for setting in sysctls.persisted if setting.path.endswith("50-pid-max.conf")
     ]
+
+
+def test_the_last_line_of_a_key_wins_and_an_exact_one_over_patterns() -> None:
+    def line(key: str, value: str) -> SysctlSetting:
+        return SysctlSetting(key=key, value=value, path="/etc/sysctl.d/a.conf", line=1)
+
+    lines = (line("a.*.x", "1"), line("a.b.x", "2"), line("a.*.x", "3"), line("a.b.x", "4"))
+    sysctls = Sysctls(live={}, persisted=lines, unread=(), excluded=frozenset({"a.d.x"}))
+    keys = ("a.b.x", "a.c.x", "a.d.x", "b")
+    assert {key: found.value for key, found in sysctls.winners(keys).items()} == {
+        "a.b.x": "4",
+        "a.c.x": "3",
+    }
+    assert [sysctls.winner(key) for key in keys] == [lines[3], lines[2], None, None]
+    alone = sysctls.model_copy(update={"persisted": lines[1:2]})
+    assert alone.winners(keys) == {"a.b.x": lines[1]}
 
 
 def test_limits_of_the_session() -> None:

@@ -369,6 +369,14 @@ def test_a_host_without_base64_sends_hexadecimal() -> None:
     assert found.complete
 
 
+def test_for_gateways_a_probe_has_few_lines_that_are_long() -> None:
+    request = ProbeRequest()
+    found, stdout = run(request, REMEDY_COLUMNS="65532")
+    usual, short = run(request)
+    assert len(stdout.splitlines()) < 10 < len(short.splitlines())
+    assert (found.complete, found.kernel) == (usual.complete, usual.kernel)
+
+
 def test_interpreters_and_packages_are_found(tmp_path: Path) -> None:
     site = tmp_path / "lib" / "python3.12" / "site-packages"
     (site / "torch-2.9.0+cu128.dist-info").mkdir(parents=True)

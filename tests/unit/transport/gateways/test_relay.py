@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from remedy.transport.gateways.channel import DoorClient
 from tests.unit.transport.gateways import fake_ssh
 from tests.unit.transport.gateways.relay_bench import hear, request
 
@@ -62,3 +67,17 @@ def test_a_gateway_reaches_hosts_through_another(tmp_path: Path) -> None:
     assert heard.output("h2") == b"number 1\nhere is h2\n"
     assert (heard.codes("h1"), heard.codes("h2")) == ([5], [5])
     assert set(fake_ssh.calls(tmp_path)) == {"gw1", "inner", "h1", "h2"}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_lines_of_a_gateway_are_whole_however_they_come(size: int) -> None:
+    text = b"one\r\n\ntwo\rthree\n" + b"x" * 50 + b"\nrest"
+    chunks = [text[at : at + size] for at in range(0, len(text), size)]
+    client: Any = SimpleNamespace(
+        streams={"out": SimpleNamespace(rbuf=b"")}, _read=lambda _: chunks.pop(0)
+    )
+    lines: list[bytes] = []
+    while chunks:
+        lines += DoorClient._readlines(client, "out")
+    assert lines == [b"one", b"", b"two\rthree", b"x" * 50]
+    assert client.streams["out"].rbuf == b"rest"
