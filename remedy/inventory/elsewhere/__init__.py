@@ -6,12 +6,11 @@ left out is in the listing with the reason.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from remedy.errors import UsageError
-from remedy.files import at_home
+from remedy.files import at_home, read_standard
 from remedy.inventory.elsewhere.ansible import read_ansible
 from remedy.inventory.elsewhere.clustershell import read_clustershell
 from remedy.inventory.elsewhere.hostfile import read_hostfile
@@ -62,7 +61,7 @@ def _text(path: Path | None) -> str:
     """Return the text of a file, or of standard input; bytes that are no UTF-8 show as such."""
     try:
         if path is None:
-            content = sys.stdin.buffer.read(LARGEST + 1)
+            content = read_standard(LARGEST + 1)
         else:
             with path.open("rb") as file:
                 content = file.read(LARGEST + 1)
