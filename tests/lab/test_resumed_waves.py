@@ -44,14 +44,14 @@ def cut_off(site: Site) -> str:
     """Kill an apply once the changes of its first wave are on record; return its run."""
     controller = start(site, "apply", "--yes", "--waves", "1,100%")
     try:
-        wait_for(lambda: "changed" in events(site), 90)
+        wait_for(lambda: "changed" in events(site), 180)
     finally:
         controller.kill()
         controller.communicate()
     assert events(site) == ["planned", "began", "changed"], "it died before the proof had ended"
     (*_, changed) = records(site)
     assert set(changed["data"]["hosts"]) == set(FIRST), "nobody else could prove the first alone"
-    wait_for(lambda: not processes(site.cluster, "[r]emedy-verify"), 60)
+    wait_for(lambda: not processes(site.cluster, "[r]emedy-verify"), 120)
     assert site.names(LAST).static != f"{LAST}\n".encode()
     return str(changed["run"])
 
