@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import secrets
 import select
@@ -11,10 +12,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 STANDARD = Path("-")
 """Standard input, where a file is read; standard output, where it is written."""
+WAKES = 1.0
+"""Seconds after which whoever waits for bytes wakes, to heed a signal that came before the wait."""
 _SHARED = stat.S_ISGID | stat.S_IWGRP
 
 
@@ -104,22 +107,47 @@ def read_standard(most: int) -> bytes:
     Raises:
         OSError: it cannot be read.
     """
-    stream = sys.stdin.buffer
-    try:
-        descriptor = stream.fileno()
-    except OSError:  # a stand-in that is no file
-        return stream.read(most)
     parts: list[bytes] = []
-    while most > 0:
-        # A signal that comes just before a read does not end it, so none is begun that could wait for ever.
-        if not select.select([descriptor], [], [], 1.0)[0]:
-            continue
-        part = os.read(descriptor, min(most, 1 << 16))
-        if not part:
-            break
+    stream = standard_input()
+    while most > 0 and (part := stream.read(most)):
         parts.append(part)
         most -= len(part)
     return b"".join(parts)
+
+
+def standard_input() -> IO[bytes]:
+    """Return standard input, for whoever reads it from its beginning; a signal ends each wait for bytes."""
+    stream = sys.stdin.buffer
+    try:
+        return io.BufferedReader(Pipe(stream.fileno()))
+    except OSError:  # a stand-in that is no file
+        return stream
+
+
+class Pipe(io.RawIOBase):
+    """What bytes come from at some time, such as a pipe or a terminal; a signal ends each wait for them.
+
+    A signal that comes just before a read does not end it: its handler runs when the read has ended, which it
+    may never do. So no read is begun before there is something to read.
+
+    Args:
+        descriptor: of the file, which stays open.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+
+    def readable(self) -> bool:
+        """Return True: it can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read what there is into a buffer, and wait for the first of it."""
+        while True:
+            if select.select([self._descriptor], [], [], WAKES)[0]:
+                with suppress(BlockingIOError):  # another reader was quicker
+                    return os.readv(self._descriptor, [buffer])
 
 
 def name_of(path: Path) -> str:

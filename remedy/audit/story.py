@@ -38,7 +38,8 @@ class Story:
         proving: whether each of its waves is to be proved.
         in_proof: the hosts of a wave that was changed, and whose proof is not on record.
         sizes: of the waves, as they were asked for; "" where that is not on record.
-        red: of a wave that was taken back because its proof failed, what the journal has; empty for none.
+        red: of a wave whose proof failed, what the journal has; empty for none. It was taken back, unless it
+            is a wave of a run that this one resumes.
         proved: what verification showed; None where there was none.
         hosts: how each host ended, in words; empty where the run did not end.
         exit_code: of the command; None where the run did not end.
@@ -181,19 +182,6 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
             story.mode == "unlock"
         ):  # else the lock was that of the run of this story, whose hosts ended in their way
             story.hosts = dict(data.get("hosts", {}))
-
-
-def unproved_by(stories: Mapping[str, Story], run: str) -> tuple[str, ...]:
-    """Return the hosts that a run changed, or the runs that it resumed, of which none has a proof on record."""
-    changed: dict[str, None] = {}
-    proved: set[str] = set()
-    while (story := stories.get(run)) is not None:
-        done = (name for name, ended in story.results.items() if TOUCHED & {*ended.values()})
-        changed |= dict.fromkeys(done)
-        proved |= {name for wave in story.waves if wave.get("passed") for name in wave["hosts"]}
-        proved |= set(story.results) if story.proved else set()
-        run = story.resumes if story.resumes != run else ""
-    return tuple(name for name in changed if name not in proved)
 
 
 def _add_plan(story: Story, data: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
-import sys
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from remedy.errors import UsageError
+from remedy.files import Pipe, standard_input
 
 BLOCK = 1 << 20  # fits a core's second-level cache; more is not quicker
 STDIN = "-"
@@ -114,9 +115,9 @@ def _file(path: Path, name: str) -> Source:
 
 
 def _opened(path: Path, source: Source) -> Iterator[bytes]:
-    with path.open("rb", buffering=0) as raw:
+    with io.FileIO(path, opener=_at_once) as raw:
         if not raw.seekable():  # a named pipe, or the <(command) of a shell
-            stream = io.BufferedReader(raw)
+            stream = io.BufferedReader(Pipe(raw.fileno()))
             yield from _text(_pieces(_expanded(stream, stream.peek(6))))
             return
         head = raw.read(6)
@@ -126,8 +127,13 @@ def _opened(path: Path, source: Source) -> Iterator[bytes]:
         )
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Open a file; a named pipe that nobody writes to yet is waited for with its first bytes."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _standard_input() -> Iterator[bytes]:
-    stream = sys.stdin.buffer
+    stream = standard_input()
     head = stream.peek(6) if isinstance(stream, io.BufferedReader) else b""
     yield from _text(_pieces(_expanded(stream, head)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -17,7 +18,7 @@ from remedy.report.failures import error_lines
 from remedy.report.folding import by_text
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
-from remedy.text import counted, fold, to_paste
+from remedy.text import counted, fold, limited, to_paste
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
 NO_ANSWER = "begun, and the journal has no answer"
@@ -140,7 +141,7 @@ def _results(
         yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
     if rest := story.not_begun:
         yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
-    yield from _waves(story)
+    yield from _waves(story, inventory)
     for names, state in by_text(story.settled.items()):
         word = SETTLED.get(state, state)
         yield Text(f"  {word:<12}{names}: what waited for a confirmation, by a later command")
@@ -156,8 +157,8 @@ def _results(
         yield Text(f"  {status:<12}{fold(hosts)}")
 
 
-def _waves(story: Story) -> Iterator[Text]:
-    """Yield the proofs of a run's waves, and of one that was taken back what is suspected."""
+def _waves(story: Story, inventory: str) -> Iterator[Text]:
+    """Yield the proofs of a run's waves, and of one whose proof failed what is suspected."""
     if story.unproved:
         yield Text(f"  {counted(story.unproved, 'wave')}, without a proof of each", style="yellow")
     for wave in story.waves:
@@ -165,7 +166,8 @@ def _waves(story: Story) -> Iterator[Text]:
         hosts = fold(wave.get("hosts", ()))
         partners = fold(wave.get("partners", ())) or "nobody"
         style = "yellow" if passed is None else "green" if passed else "red"
-        number = f"wave {wave.get('wave')}"
+        number, of = _number(wave), wave.get("of")
+        hosts = f"{hosts} of run {of}" if of else hosts
         yield Text(
             f"  {number:<12}{hosts} with {partners}: {PROVED[passed]}: {wave.get('reason')}",
             style=style,
@@ -176,17 +178,34 @@ def _waves(story: Story) -> Iterator[Text]:
     if not story.red:
         return
     red = story.red
-    yield Text(
-        f"  {'taken back':<12}wave {red.get('wave')} by run {red.get('rollback')}", style="yellow"
-    )
-    yield Text(f"  {'as before':<12}{fold(red.get('as_before', ())) or 'no host'}, byte for byte")
-    for hosts, reason in by_text(red.get("not_as_before", {}).items()):
-        yield Text(f"  {'NOT before':<12}{hosts}: {reason}", style="red")
-    if red.get("proved_again") is not None:
-        yield Text(f"  {'again':<12}{PROVED[red['proved_again']]}")
+    yield from _left(red, inventory) if red.get("of") else _taken_back(red)
     if red.get("proved_again") is False and not red.get("suspects"):
         words = "no change: the proof fails without them as well"
         yield Text(f"  {'suspected':<12}{words}", style="yellow")
     for suspect in red.get("suspects", ()):
         change = f"{suspect['host']}: {suspect['change']} ({suspect['title']})"
         yield Text(f"  {'suspected':<12}{change}: {suspect['reason']}", style="red")
+
+
+def _number(wave: Mapping[str, Any]) -> str:
+    """Return which wave a record is about; a run without proofs of its waves has no numbers."""
+    return f"wave {wave.get('wave')}" if wave.get("wave") else "all waves"
+
+
+def _taken_back(red: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield what became of a wave that was taken back."""
+    words = f"{_number(red)} by run {red.get('rollback')}"
+    yield Text(f"  {'taken back':<12}{words}", style="yellow")
+    yield Text(f"  {'as before':<12}{fold(red.get('as_before', ())) or 'no host'}, byte for byte")
+    for hosts, reason in by_text(red.get("not_as_before", {}).items()):
+        yield Text(f"  {'NOT before':<12}{hosts}: {reason}", style="red")
+    if red.get("proved_again") is not None:
+        yield Text(f"  {'again':<12}{PROVED[red['proved_again']]}")
+
+
+def _left(red: Mapping[str, Any], inventory: str) -> Iterator[Text]:
+    """Yield how a wave of a resumed run is taken back."""
+    hosts = red.get("hosts", ())
+    back = f"remedy rollback {red.get('of')} INVENTORY --limit {limited(hosts)}"
+    words = f"{fold(hosts)}; to take it back: {to_paste(back, inventory)}"
+    yield Text(f"  {'not back':<12}{words}", style="yellow")

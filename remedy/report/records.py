@@ -89,9 +89,11 @@ class StoryDocument(Headed):
         not_begun: those that it did not come to.
         settled: by host, how changes ended that waited for a confirmation when the run was cut off.
         unproved: in how many waves the run was to be made without a proof of each; 0 for none.
-        waves: the proof of each wave; ``in_proof``: the hosts of one whose proof did not end.
+        waves: the proof of each wave, ``of`` names the run of one that a resumed run left without a proof;
+            ``in_proof``: the hosts of one whose proof did not end.
         red: of a wave that was taken back because its proof failed: the reason, the run that took it back,
-            which hosts are as before and which are not, whether they were proved again, what is suspected.
+            which hosts are as before and which are not, whether they were proved again, what is suspected;
+            of a wave of a resumed run, ``of`` names that run, and it was not taken back.
         proved: what verification showed, and the ``reason``; None where there was none.
         exit_code: None where the run did not end.
         receipts: by host, what it noted of the run itself; empty where no host was asked.

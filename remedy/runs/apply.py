@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
-from remedy.audit.story import unproved_by
 from remedy.errors import UsageError
 from remedy.plan import Plan, vouched
 from remedy.runs import host, machines
+from remedy.runs.earlier import Earlier, earlier, still_unproved
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
 from remedy.runs.note import unrecorded
 from remedy.runs.outcome import HostStatus, RunOutcome
-from remedy.runs.partners import ground_of, with_pair
+from remedy.runs.partners import Ground, ground_of, with_pair
 from remedy.runs.probe import ProbeResult, Reading, probe
 from remedy.runs.saved import changed_since, check_machines, read_saved, refuse_choice, resumed
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, SettledHosts, settle
-from remedy.text import counted, fold
+from remedy.text import counted
 from remedy.values import Unknown
 
 if TYPE_CHECKING:
@@ -92,16 +92,21 @@ def _proposed(
     if agreement is None:
         plan = result.marked(result.plan)
         agreement = Agreement(plan)
-        return proposed(agreement, plan, notes=(*notes, *_wave_notes(session, agreement, plan)))
+        return proposed(
+            agreement, plan, notes=(*notes, *_wave_notes(session, agreement, plan, Earlier()))
+        )
     scope = agreement.plan.restricted(hosts)
     # What is not read is left out: another machine may answer there by the time of the change.
     plan = scope.restricted(host for host in hosts if host in result.fleet.states)
-    notes += _wave_notes(session, agreement, plan)
+    before = earlier(session, agreement, plan, result)
+    notes += _wave_notes(session, agreement, plan, before)
     notes += tuple(f"approved by {approval.principal}" for approval in agreement.approvals)
     check_machines(plan, result)
     notes += changed_since(session, plan, result)
     authorship = vouched(plan, result.plan)
-    return proposed(agreement, plan, scope=scope, notes=notes, authorship=authorship)
+    return proposed(
+        agreement, plan, scope=scope, notes=notes, authorship=authorship, earlier=before
+    )
 
 
 def _sizes(session: Session, agreement: Agreement) -> str:
@@ -110,12 +115,21 @@ def _sizes(session: Session, agreement: Agreement) -> str:
     return spec.waves if "waves" in spec.model_fields_set else agreement.sizes or spec.waves
 
 
-def _wave_notes(session: Session, agreement: Agreement, plan: Plan) -> tuple[str, ...]:
+def _wave_notes(
+    session: Session, agreement: Agreement, plan: Plan, before: Earlier
+) -> tuple[str, ...]:
     """Return what somebody who agrees to a plan agrees to as well, where it is carried out in waves."""
     count = len(waves(plan.hosts, _sizes(session, agreement)))
-    if count < 2 or not session.spec.apply.prove_waves:
+    if not session.spec.apply.prove_waves or not _in_waves(count, before):
         return ()
-    return (f"changed in {count} waves, each of them proved; {TAKEN_BACK}",)
+    each = "each of them" if count > 1 else "which is"
+    words = f"changed in {counted(count, 'wave')}, {each} proved; {TAKEN_BACK}"
+    return (*before.notes(), *((words,) if count else ()))
+
+
+def _in_waves(count: int, before: Earlier) -> bool:
+    """Return whether each wave of a run ends with a proof: one of several, and the last of a run of several."""
+    return count > 1 or before.in_waves
 
 
 def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool) -> RunOutcome:
@@ -138,19 +152,16 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         session.check_launcher()
     asked = _sizes(session, proposal.agreement)
     sizes = waves(plan.hosts, asked)
-    proving = prove and len(sizes) > 1 and session.spec.apply.prove_waves
+    first = proposal.earlier
+    proving = prove and session.spec.apply.prove_waves and _in_waves(len(sizes), first)
     ground = ground_of(session, before, plan) if proving else None
-    sizes = sizes if ground is None else with_pair(sizes, ground)
+    sizes = sizes if ground is None else with_pair(sizes, ground, first.hosts)
     work = begin(session, proposal, consent, waves=len(sizes), proving=proving, sizes=asked)
     before = before.accepted if proposal.claims else before
     with session.progress.stage(_stage(plan, prove=prove)):
         result = before
-        proofs = None
-        if ground is not None:
-            from remedy.runs.wave import Waves  # verification is not needed without a proof
-
-            proofs = Waves(session, proposal.agreement, work.run, before, ground)
-        for wave in sizes:
+        proofs = None if ground is None else _proofs(session, work, proposal, before, ground)
+        for wave in sizes if proofs is None or proofs.red is None else ():
             if _too_many_failures(session, work, result):
                 break
             # Each host is read again as soon as it is changed, and not when all are.
@@ -165,9 +176,10 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         outcome = _waves(session, _outcome(session, work, proposal, result), proofs, sizes)
         if prove and (proofs is None or proofs.red is None):
             outcome = _prove(session, work, outcome, result)
+        named = () if proofs is None else (*proofs.proved, *proofs.errors)
         further = (
-            *_only_wave(session, sizes, prove=prove),
-            *_unproved_before(session, proposal.agreement, outcome),
+            *(_only_wave(session, sizes, prove=prove) if proofs is None else ()),
+            *still_unproved(session, proposal.agreement, outcome, named),
         )
         outcome = replace(outcome, waves=(*outcome.waves, *further))
         outcome = work.end(outcome, _boots(result))
@@ -175,6 +187,20 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
         with unrecorded(warnings):
             machines.save(session.home, result.fleet)
         return replace(outcome, warnings=tuple(warnings))
+
+
+def _proofs(
+    session: Session, work: ChangeRun, proposal: Proposal, before: ProbeResult, ground: Ground
+) -> Waves:
+    """Return what proves the waves of a run; waves of resumed runs are proved by now, or one of them is red."""
+    # Verification is not needed without a proof.
+    from remedy.runs.prove_earlier import prove_earlier
+    from remedy.runs.wave import Waves
+
+    proofs = Waves(session, proposal.agreement, work.run, before, ground)
+    hosts = _outcome(session, work, proposal, before).hosts if proposal.earlier.waves else {}
+    prove_earlier(proofs, work.journal, before, hosts, proposal.earlier)
+    return proofs
 
 
 def _waves(
@@ -191,9 +217,8 @@ def _waves(
     for name, error in proofs.errors.items():
         hosts[name] = replace(hosts[name], status=HostStatus.FAILED, error=error)
     for name in (n for n, o in hosts.items() if o.status is HostStatus.NOT_REACHED):
-        hosts[name] = replace(
-            hosts[name], error=host.after_red_wave(name, session.show_command(outcome.run))
-        )
+        show = session.show_command(outcome.run)
+        hosts[name] = replace(hosts[name], error=host.after_red_wave(name, show))
     proof = red.proof
     return replace(
         outcome,
@@ -212,32 +237,6 @@ def _only_wave(session: Session, sizes: Sequence[Sequence[str]], *, prove: bool)
         return ()
     words = "the proof at the end is its proof" if prove else "it is not proved (--no-verify)"
     return (f"waves: all hosts were changed in one wave; {words}",)
-
-
-def _unproved_before(
-    session: Session, agreement: Agreement, outcome: RunOutcome
-) -> tuple[str, ...]:
-    """Return which hosts resumed runs changed without a proof, and whether they are proved now."""
-    if not agreement.resumes:
-        return ()
-    names = unproved_by(session.stories(), agreement.resumes)
-    if not names:
-        return ()
-    good = {
-        name
-        for name, ended in outcome.hosts.items()
-        if ended.status in (HostStatus.OK, HostStatus.CHANGED)
-    }
-    passed = outcome.verdict is not None and outcome.verdict.passed
-    proved = [name for name in names if passed and name in good]
-    rest = [name for name in names if name not in proved]
-    changed = f"changed by run {agreement.resumes}, or one that it resumed, without a proof"
-    lines = []
-    if proved:
-        lines.append(f"{fold(proved)}: {changed}; proved at the end of this run")
-    if rest:
-        lines.append(f"{fold(rest)}: {changed}; NOT proved by this run either")
-    return tuple(lines)
 
 
 def _stage(plan: Plan, *, prove: bool) -> str:

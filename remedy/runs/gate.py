@@ -27,6 +27,7 @@ from remedy.plan import Change, Plan, Risk
 from remedy.plan.identities import Claim
 from remedy.plan.splice import whole
 from remedy.probe import File
+from remedy.runs.earlier import Earlier
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
@@ -51,6 +52,7 @@ class Proposal:
         intervened: whether something that waited on a host was confirmed or taken back before.
         authorship: of a plan that was made before, whether remedy makes each change for its host as it is
             now, by host and id; None for a plan that remedy made for this command.
+        earlier: what a resumed run proves before it changes further hosts.
     """
 
     mode: str
@@ -64,6 +66,7 @@ class Proposal:
     claims: tuple[Claim, ...] = ()
     intervened: bool = False
     authorship: Mapping[tuple[str, str], bool] | None = None
+    earlier: Earlier = field(default_factory=Earlier)
 
     @property
     def unseen(self) -> Mapping[str, str]:

@@ -57,10 +57,10 @@ def not_reached(name: str, run: str, inventory: str) -> HostOutcome:
 
 
 def after_red_wave(name: str, show: str) -> RemedyError:
-    """Return why a host was not changed after a wave whose proof failed; ``show`` shows the run."""
+    """Return why a host was not changed after a wave that is not proved; ``show`` shows the run."""
     return RemedyError(
-        f"{name}: not reached, because the proof of an earlier wave failed; nothing was changed here",
-        next_step=f"See which change is suspected: {show}",
+        f"{name}: not reached, because an earlier wave is not proved; nothing was changed here",
+        next_step=f"See why, and which changes are suspected: {show}",
     )
 
 

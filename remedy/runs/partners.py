@@ -63,9 +63,17 @@ def ground_of(session: Session, result: ProbeResult, plan: Plan) -> Ground:
     return Ground(tuple(held), frozenset(last.fingerprints), frozenset(plan.hosts))
 
 
-def with_pair(sizes: Sequence[tuple[str, ...]], ground: Ground) -> tuple[tuple[str, ...], ...]:
-    """Return the waves with a second host in the first where nobody else can prove the first alone."""
-    if len(sizes) < 2 or len(sizes[0]) > 1 or ground.partners(sizes[0]):
+def with_pair(
+    sizes: Sequence[tuple[str, ...]], ground: Ground, earlier: Collection[str] = ()
+) -> tuple[tuple[str, ...], ...]:
+    """Return the waves with a second host in the first where nobody else can prove the first alone.
+
+    Args:
+        sizes: the waves.
+        ground: for the choice of partners.
+        earlier: hosts that are proved before the first wave.
+    """
+    if len(sizes) < 2 or len(sizes[0]) > 1 or ground.partners(sizes[0], earlier, earlier):
         return tuple(sizes)
     first, second, *rest = sizes
     widened = ((*first, second[0]), second[1:], *rest)

@@ -138,9 +138,11 @@ def _refuse_red(session: Session, plan: Plan) -> None:
     for story in session.stories().values():
         red = [wave for wave in story.waves if wave.get("passed") is False]
         if red and story.digest == plan.digest:
+            number, of = red[0].get("wave"), red[0].get("of")
+            wave = f"wave {number} of run {of}" if of and number else f"run {of}"
             raise RefusedError(
-                f"run {story.run} stopped because the proof of its wave {red[0].get('wave')} failed: this plan "
-                "is not carried out on further hosts",
+                f"run {story.run} stopped because the proof of {wave if of else f'its wave {number}'} failed: "
+                "this plan is not carried out on further hosts",
                 next_step="See what was taken back, and which change is suspected: "
                 f"{session.show_command(story.run)}. Then make a new plan: remedy plan {session.typed}",
             )

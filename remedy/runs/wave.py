@@ -287,14 +287,14 @@ class Waves:
         if proof.passed:
             self.proved += proof.hosts
             self.session.activity.unproved = ()
-            self.lines.append(f"wave {number}: {_words(proof)}")
+            self.lines.append(f"wave {number}: {proved_words(proof)}")
             return result
         self.red = proof
         restored = take_back(self.session, self.agreement, self.run, wave, self.before, result)
         self.session.activity.unproved = ()
         restored = proved_again(self.session, restored, wave, self.ground, partners)
         blameless = proof.proof is not None and restored.fails_without
-        named = () if blameless else self._suspects(proof, hosts, wave)
+        named = () if blameless else self.suspects(proof, hosts, wave, self.run)
         records = [suspect.record() for suspect in named]
         journal.write(
             "red", wave=number, reason=proof.reason, suspects=records, **restored.record()
@@ -312,11 +312,18 @@ class Waves:
             )
         return restored.result
 
-    def _suspects(
-        self, proof: WaveProof, hosts: Mapping[str, HostOutcome], wave: Sequence[str]
+    def suspects(
+        self, proof: WaveProof, hosts: Mapping[str, HostOutcome], wave: Sequence[str], run: str
     ) -> tuple[Suspect, ...]:
-        """Return the changes of a red wave that were made, or begun, the most suspect first."""
-        story = self.session.story(self.run)
+        """Return the changes of a red wave that a run made, or began, the most suspect first.
+
+        Args:
+            proof: of the wave.
+            hosts: how its hosts ended.
+            wave: its hosts.
+            run: that changed them.
+        """
+        story = self.session.story(run)
         made = [c for c in self.agreement.plan.changes if c.host in wave and _touched(story, c)]
         findings = (f for name in wave if name in hosts for f in hosts[name].findings)
         drift = {f.label for f in findings if f.kind is FindingKind.DRIFT}
@@ -334,7 +341,7 @@ def _touched(story: Story, change: Change) -> bool:
     )
 
 
-def _words(proof: WaveProof) -> str:
+def proved_words(proof: WaveProof) -> str:
     """Return what the proof of a good wave showed, in words."""
     with_whom = f"with {fold(proof.partners)}" if proof.partners else "each other, without partners"
     return f"{fold(proof.hosts)} proved {with_whom}"
@@ -354,6 +361,11 @@ def _red_words(
         verdict = taken.again.verdict
         words = "proved again" if verdict.passed else f"NOT proved again: {verdict.reason}"
         yield f"wave {number}: {words}"
+    yield from suspect_words(named, show)
+
+
+def suspect_words(named: Sequence[Suspect], show: str) -> Iterator[str]:
+    """Yield which changes are suspected, in words; ``show`` is the command that shows all of them."""
     for suspect in named[:SHOWN]:
         yield f"suspected: {suspect.host}: {suspect.change.id} ({suspect.change.title}): {suspect.reason}"
     if len(named) > SHOWN:

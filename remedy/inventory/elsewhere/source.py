@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from remedy.errors import UsageError
+from remedy.files import read_standard
 from remedy.inventory.elsewhere.listing import LARGEST
 
 STDIN = "-"
@@ -35,7 +36,7 @@ def read_text(path: Path | None) -> str:
         )
     try:
         if path is None:
-            content = sys.stdin.buffer.read(LARGEST + 1)
+            content = read_standard(LARGEST + 1)
         else:
             with path.open("rb") as file:
                 content = file.read(LARGEST + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import subprocess
@@ -95,6 +96,78 @@ def test_while_standard_input_is_waited_for(command: str, number: signal.Signals
         text = process.communicate(timeout=LONG)[1]
     assert (process.returncode, text) == (
         CODES[number],
+        f"interrupted: {interrupt.NAMES[number]}\n",
+    )
+
+
+# The handler of a signal that comes just before a read runs once the read has ended. So it does where the
+# kernel gives the signal to a thread that does not read, which can be arranged.
+JUST_BEFORE = """
+import signal, sys, threading, time
+from remedy import files
+from remedy.cli.main import main
+number, *words = sys.argv[1:]
+files.WAKES = 0.05
+reader, task = threading.get_ident(), threading.get_native_id()
+READERS = ("/reader.py", "/files.py", "/elsewhere/__init__.py")
+def waits():
+    with open(f"/proc/self/task/{task}/stat") as stat:
+        asleep = stat.read().rpartition(")")[2].split()[0] == "S"
+    return asleep and sys._current_frames()[reader].f_code.co_filename.endswith(READERS)
+def interrupt():
+    seen = 0
+    while seen < 5:
+        time.sleep(0.01)
+        seen = seen + 1 if waits() else 0
+    signal.pthread_kill(threading.get_ident(), int(number))
+threading.Thread(target=interrupt, daemon=True).start()
+main(words)
+"""
+HEADS = {
+    "nothing": b"",
+    "a line": b"a line of a log\n",
+    "gzip": gzip.compress(b"a line\n" * 99)[:20],
+}
+
+
+@SIGNALS
+@pytest.mark.parametrize(
+    ("words", "head"),
+    [
+        (["diagnose", "-"], "nothing"),
+        pytest.param(["diagnose", "-"], "a line", marks=pytest.mark.full),
+        pytest.param(["diagnose", "-"], "gzip", marks=pytest.mark.full),
+        pytest.param(["diagnose", "/dev/stdin"], "a line", marks=pytest.mark.full),
+        (["diagnose", "PIPE"], "nothing"),
+        (["init", "--from", "hostfile", "-"], "a line"),
+        pytest.param(["show", "-"], "nothing", marks=pytest.mark.full),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0] + value[1].replace("/", "-"),
+)
+def test_a_signal_just_before_a_read_ends_the_wait_for_bytes(
+    tmp_path: Path, words: Sequence[str], head: str, number: signal.Signals
+) -> None:
+    os.mkfifo(tmp_path / "PIPE")
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", JUST_BEFORE, str(number.value), *words],
+        cwd=tmp_path,
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(HEADS[head])
+        pipe.flush()
+        try:
+            out, text = process.communicate(timeout=LONG)
+        finally:
+            process.kill()
+    assert (process.returncode, out, text) == (
+        CODES[number],
+        "",
         f"interrupted: {interrupt.NAMES[number]}\n",
     )
 

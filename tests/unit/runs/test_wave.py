@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from remedy.audit.agreement import Agreement
 from remedy.audit.journal import JournalRecord
-from remedy.audit.story import stories, unproved_by
+from remedy.audit.story import stories
 from remedy.diagnose.diagnosis import Diagnosis, Explanation
 from remedy.inventory import Inventory
 from remedy.plan import Change, CommandAction, Plan, section_models
@@ -24,7 +23,7 @@ from remedy.report.audit import render_run
 from remedy.report.records import story_body
 from remedy.runs import apply, wave
 from remedy.runs.cut import cut_since, cut_words
-from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.partners import Ground, with_pair
 from remedy.runs.probe import ProbeResult
 from remedy.runs.proof import Proof
@@ -105,6 +104,12 @@ def test_the_first_wave_has_two_hosts_where_nobody_else_can_prove_it(
     sizes: list[tuple[str, ...]], known: Ground, expected: tuple[tuple[str, ...], ...]
 ) -> None:
     assert with_pair(sizes, known) == expected
+
+
+def test_a_wave_of_a_resumed_run_that_is_proved_before_is_a_partner_of_the_first() -> None:
+    sizes = [("c",), ("d",)]
+    assert with_pair(sizes, ground(), ["a", "b"]) == (("c",), ("d",))
+    assert with_pair(sizes, ground()) == (("c", "d"),)
 
 
 def change(
@@ -313,40 +318,6 @@ def test_a_wave_whose_proof_did_not_end_is_not_known_to_be_proved(
     words = "not known   gpu01: changed, and the proof of their wave did not end"
     assert (words in text.getvalue()) is bool(in_proof)
     assert story_body(story, {})["in_proof"] == in_proof
-
-
-def test_what_a_resumed_run_left_without_a_proof_is_named() -> None:
-    def records(run: str, *events: tuple[str, dict[str, object]]) -> list[JournalRecord]:
-        body = {"run": run, "mode": "apply", "time": "2026-01-01"}
-        return [JournalRecord(0, {**body, "event": e, "data": data}) for e, data in events]
-
-    def changed(*hosts: str) -> tuple[str, dict[str, object]]:
-        done = {"results": [{"id": "01-x", "status": "done"}]}
-        return "changed", {"hosts": dict.fromkeys(hosts, done)}
-
-    first: tuple[str, dict[str, object]]
-    first = ("planned", {"waves": 3, "prove_waves": True})
-    second: tuple[str, dict[str, object]]
-    second = ("planned", {"waves": 2, "prove_waves": True, "resumes": "r1"})
-    green: tuple[str, dict[str, object]]
-    green = ("wave", {"wave": 1, "hosts": ["a"], "passed": True})
-    known = stories(
-        [*records("r1", first, changed("a"), green, changed("b", "c")), *records("r2", second)]
-    )
-    assert unproved_by(known, "r1") == ("b", "c")
-    assert unproved_by(known, "r2") == ("b", "c")
-    ended = {name: HostOutcome(HostStatus.OK) for name in "abc"}
-    ended["c"] = HostOutcome(HostStatus.FAILED)
-    outcome = RunOutcome(
-        "apply", "r3", "i", ended, record(Plan), verdict=Verdict(passed=True, reason="")
-    )
-    resuming = cast(Session, SimpleNamespace(stories=lambda: known))
-    changes = "changed by run r2, or one that it resumed, without a proof"
-    assert apply._unproved_before(resuming, Agreement(record(Plan), resumes="r2"), outcome) == (
-        f"b: {changes}; proved at the end of this run",
-        f"c: {changes}; NOT proved by this run either",
-    )
-    assert apply._unproved_before(resuming, Agreement(record(Plan)), outcome) == ()
 
 
 @pytest.mark.parametrize(
