@@ -75,20 +75,20 @@ class Collector:
                     if done.returncode:
                         print(f"  setup on {host.name}: {done.stderr.strip()}", file=sys.stderr)
             text = scenario.only.get(host.name, scenario.command)
-            told = len(hosts) > 1 or "{net}" in text or "{m}" in text or "{i}" in text
-            commands[host.name] = text.format(**fill) if told else text
+            names_hosts = len(hosts) > 1 or "{net}" in text or "{m}" in text or "{i}" in text
+            commands[host.name] = text.format(**fill) if names_hosts else text
         for name, faults in scenario.fault.items():
             self.lab.break_(name, faults)
         with ThreadPoolExecutor() as pool:
             logs = list(
                 pool.map(lambda host: self._run(host, commands[host.name], scenario.seconds), hosts)
             )
-        found = {f"{host.name}.log": log for host, log in zip(hosts, logs, strict=True)}
+        log_by_name = {f"{host.name}.log": log for host, log in zip(hosts, logs, strict=True)}
         for host in hosts if scenario.folder else ():
             for name in host.must(f"cd /root/{scenario.folder} && ls -1 || true").split():
                 text = host.read(f"/root/{scenario.folder}/{name}").decode("utf-8", "replace")
-                found[f"{host.name}/{name}"] = self._placeless(text)
-        return self._keep(scenario, found, commands)
+                log_by_name[f"{host.name}/{name}"] = self._placeless(text)
+        return self._keep(scenario, log_by_name, commands)
 
     def _run(self, host: Host, command: str, seconds: int) -> str:
         path = (

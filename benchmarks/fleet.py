@@ -131,23 +131,23 @@ class Benchmark:
             machine=machine.describe(),
             versions=_versions(changing),
             load=load,
-            titles={one.key: one.title for one in everyone},
+            titles={contender.key: contender.title for contender in everyone},
         )
         cpu = self.cluster.probe_milliseconds(script.read_text("utf-8"), PROBE_RUNS, PROBE_HOSTS)
         _say(f"probe: {Spread.of(cpu).text(1)} ms of CPU")
         for number in range(self.options.first_rounds):
-            for one in _turned(changing, number):
-                if number < self._rounds(one, self.options.first_rounds):
+            for contender in _turned(changing, number):
+                if number < self._rounds(contender, self.options.first_rounds):
                     self.cluster.fresh()
-                    self._measure(results, one, number, first=True)
-        for one in changing:
+                    self._measure(results, contender, number, first=True)
+        for contender in changing:
             # Whatever the last first run left out is made now, so that from here on nobody has anything to do.
-            assert one.first is not None
-            measured(one.first, self._environment(one))
+            assert contender.first is not None
+            measured(contender.first, self._environment(contender))
         for number in range(self.options.rounds):
-            for one in _turned(everyone, number):
-                if number < self._rounds(one, self.options.rounds):
-                    self._measure(results, one, number, first=False)
+            for contender in _turned(everyone, number):
+                if number < self._rounds(contender, self.options.rounds):
+                    self._measure(results, contender, number, first=False)
         results.goals = goals(results, Spread.of(cpu))
         return results
 
@@ -158,24 +158,26 @@ class Benchmark:
         path.write_text(measured(command, self._environment(tool))[1], encoding="utf-8")
         return path
 
-    def _measure(self, results: Results, one: Contender, number: int, *, first: bool) -> None:
-        command = one.first if first else one.again
+    def _measure(self, results: Results, contender: Contender, number: int, *, first: bool) -> None:
+        command = contender.first if first else contender.again
         assert command is not None
-        sample, text = measured(command, self._environment(one))
-        if not first and not one.idle(text):
-            raise BenchmarkError(f"{one.title} changed something when there was nothing to do")
-        (results.first if first else results.again).setdefault(one.key, []).append(sample)
+        sample, text = measured(command, self._environment(contender))
+        if not first and not contender.idle(text):
+            raise BenchmarkError(
+                f"{contender.title} changed something when there was nothing to do"
+            )
+        (results.first if first else results.again).setdefault(contender.key, []).append(sample)
         kind = "fresh hosts" if first else "nothing to do"
         _say(
-            f"round {number + 1}, {kind}: {one.title}: {sample.seconds:.2f} s, "
+            f"round {number + 1}, {kind}: {contender.title}: {sample.seconds:.2f} s, "
             f"{sample.cpu_seconds:.1f} s of CPU, {sample.peak_mib:.0f} MiB"
         )
 
-    def _environment(self, one: Contender) -> dict[str, str]:
-        return {**self.cluster.environment, **one.environment}
+    def _environment(self, contender: Contender) -> dict[str, str]:
+        return {**self.cluster.environment, **contender.environment}
 
-    def _rounds(self, one: Contender, rounds: int) -> int:
-        return min(rounds, self.options.ansible_rounds) if one.key == "ansible" else rounds
+    def _rounds(self, contender: Contender, rounds: int) -> int:
+        return min(rounds, self.options.ansible_rounds) if contender.key == "ansible" else rounds
 
 
 def _turned(items: Sequence[Contender], by: int) -> list[Contender]:
@@ -191,15 +193,15 @@ def _command() -> str:
 
 def _versions(changing: Sequence[Contender]) -> dict[str, str]:
     versions = {"remedy": version("remedy-cluster"), "pyinfra": version("pyinfra")}
-    for one in changing:
-        if one.key == "ansible":
-            assert one.first is not None
-            python = Path(one.first[0]).with_name("python")
+    for contender in changing:
+        if contender.key == "ansible":
+            assert contender.first is not None
+            python = Path(contender.first[0]).with_name("python")
             ask = "from importlib.metadata import version; print(version('ansible-core'))"
-            told = subprocess.run(
+            answer = subprocess.run(
                 [str(python), "-c", ask], capture_output=True, text=True, check=True
             )
-            versions["ansible-core"] = told.stdout.strip()
+            versions["ansible-core"] = answer.stdout.strip()
     return versions
 
 

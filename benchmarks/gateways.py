@@ -117,12 +117,12 @@ class _Answer(socketserver.BaseRequestHandler):
         head, _, text = asked.decode(errors="surrogateescape").partition("\n")
         _, host, command = head.split(" ", 2)
         words = {kind: word for word in _HEAD.findall(command) for kind in [word.split("-")[1]]}
-        said = fleet.swarm.answer(fleet.numbers[host], text)
+        answer = fleet.swarm.answer(fleet.numbers[host], text)
         if PACKS in command:
-            said = base64.b64encode(gzip.compress(said.encode(), 1)).decode()
+            answer = base64.b64encode(gzip.compress(answer.encode(), 1)).decode()
         lines = [
             line[at : at + WIDTH]
-            for line in said.split("\n")
+            for line in answer.split("\n")
             for at in range(0, max(len(line), 1), WIDTH)
         ]
         errors = f"\\n{words['shell']}\\n\\n{words['end']} 0\\n"
@@ -228,18 +228,18 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, nargs="+", default=[256, 1024])
     parser.add_argument("--gateways", type=int, default=16)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["gateways"])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     known = json.loads(DATA.read_text()) if DATA.exists() else []
-    for size in given.hosts:
-        for way in given.ways:
+    for size in arguments.hosts:
+        for way in arguments.ways:
             if way == "gateways":
-                figures = measured(size, given.gateways, "check")
+                figures = measured(size, arguments.gateways, "check")
             else:
                 figures = scale.measured(size, "check", *(["--jump"] if way == "jump" else []))
             figures |= scale.where()
             if way == "flat":
                 scale.keep(size, "check", figures)
-            figures |= {"way": way, "hosts": size, "gateways": given.gateways}
+            figures |= {"way": way, "hosts": size, "gateways": arguments.gateways}
             figures.pop("tail", None)
             print(row(figures), flush=True)
             known.append(figures)

@@ -105,9 +105,9 @@ def judged(folder: Path) -> tuple[str, float]:
     for path in made:
         _, kind, bad = Path(path).name.split("-")
         kinds[kind] += 1
-        found = diagnose_paths([Path(path)])
-        first = found.notes[-1] if found.notes else ""
-        named[kind] += _names(first, int(bad)) and found.label == "peer-died-timeout"
+        diagnosis = diagnose_paths([Path(path)])
+        first = diagnosis.notes[-1] if diagnosis.notes else ""
+        named[kind] += _names(first, int(bad)) and diagnosis.label == "peer-died-timeout"
     rows = [f"| {kind} | {kinds[kind]} | {named[kind]} |" for kind in KINDS if kinds[kind]]
     head = ["| the rank that does not come | runs | it is named |", "| --- | ---: | ---: |"]
     total = f"| all | {sum(kinds.values())} | {sum(named.values())} |"

@@ -36,13 +36,13 @@ def row(name: str, search: Search, nodes: int, pairs: int, fleets: int, telling:
     tests, rounds, named, false = [], [], 0, 0
     for seed in range(fleets):
         simulated = fleet(SIZE, nodes, pairs, seed=seed, telling=telling)
-        found, taken = search(simulated)
+        answer, taken = search(simulated)
         truth = {as_found(fault) for fault in simulated.faults}
-        told = {as_found(fault) for fault in found}
+        accusations = {as_found(fault) for fault in answer}
         tests.append(simulated.tests)
         rounds.append(taken)
-        named += len(truth & told)
-        false += len(told - truth)
+        named += len(truth & accusations)
+        false += len(accusations - truth)
     faults = fleets * (nodes + pairs)
     share = f"{100 * named / faults:.0f} %" if faults else "-"
     return (
@@ -83,8 +83,8 @@ def growth(fleets: int) -> Iterator[str]:
             runs = []
             for seed in range(fleets):
                 simulated = fleet(size, nodes, seed=seed)
-                found, rounds = remedy(simulated)
-                assert found == set(simulated.faults)
+                faults, rounds = remedy(simulated)
+                assert faults == set(simulated.faults)
                 runs.append((simulated.tests, rounds))
             tests, taken = (median(column) for column in zip(*runs, strict=True))
             floor = log2(comb(size, nodes))

@@ -239,12 +239,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--hosts", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     data = RESULTS / "large.json"
     words = ["git", "rev-parse", "--short", "HEAD"]
     head = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for part in given.parts:
-        for count in given.hosts:
+    for part in arguments.parts:
+        for count in arguments.hosts:
             before = additions()
             simulated = {"reach": reach, "launch": ranks}.get(part)
             figures = simulated(count) if simulated else over_ssh(part, count)

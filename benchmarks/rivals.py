@@ -28,10 +28,10 @@ def remedy(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
 def exhaustive(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     """Every pair, by the circle method; a host of which most pairs fail is broken, other pairs are."""
     failed = [
-        (one, other)
-        for at, one in enumerate(fleet.hosts)
-        for other in fleet.hosts[at + 1 :]
-        if not _passes(fleet, one, other)
+        (first, second)
+        for at, first in enumerate(fleet.hosts)
+        for second in fleet.hosts[at + 1 :]
+        if not _passes(fleet, first, second)
     ]
     often = Counter(host for pair in failed for host in pair)
     broken = {host for host, count in often.items() if count > (len(fleet.hosts) - 1) / 2}
@@ -56,9 +56,9 @@ def two_pass(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     good = (passed * len(suspects))[: len(suspects)]
     rounds = 1 + -(-len(suspects) // len(set(passed)))
     return {
-        Fault((one,))
-        for one, partner in zip(suspects, good, strict=True)
-        if not _passes(fleet, one, partner)
+        Fault((suspect,))
+        for suspect, partner in zip(suspects, good, strict=True)
+        if not _passes(fleet, suspect, partner)
     }, rounds
 
 
@@ -107,19 +107,19 @@ def bisection(fleet: SimulatedFleet) -> tuple[set[Fault], int]:
     if not good:
         return {Fault((host,)) for host in suspects}, rounds
     faults: set[Fault] = {
-        Fault((one,))
-        for number, one in enumerate(suspects)
-        if not _passes(fleet, one, good[number % len(good)])
+        Fault((suspect,))
+        for number, suspect in enumerate(suspects)
+        if not _passes(fleet, suspect, good[number % len(good)])
     }
     return faults, rounds + 1
 
 
-def _passes(fleet: SimulatedFleet, one: str, other: str) -> bool:
-    return fleet.run(Test((one, other), "confirm")).passed
+def _passes(fleet: SimulatedFleet, host: str, peer: str) -> bool:
+    return fleet.run(Test((host, peer), "confirm")).passed
 
 
-def _pair(one: str, other: str) -> Fault:
-    return Fault((min(one, other), max(one, other)))
+def _pair(host: str, peer: str) -> Fault:
+    return Fault((min(host, peer), max(host, peer)))
 
 
 ALL: dict[str, Search] = {

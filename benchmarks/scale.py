@@ -147,9 +147,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--hosts", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
-    given = parser.parse_args()
-    for size in given.hosts:
-        for command in given.commands:
+    arguments = parser.parse_args()
+    for size in arguments.hosts:
+        for command in arguments.commands:
             figures = measured(size, command)
             print(size, command, figures, flush=True)
             keep(size, command, figures | where())

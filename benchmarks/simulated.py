@@ -42,9 +42,9 @@ class SimulatedFleet:
         if test.purpose == "links":
             dead = {link for fault in broken for link in _links(fault, test.hosts)}
             return TestResult(test, not broken, unanswered=frozenset(dead))
-        told = [fault for fault in broken if self.random.random() < self.telling]
-        missing = {f.hosts[0] for f in told if f.is_host}
-        unanswered = {(f.hosts[0], f.hosts[1]) for f in told if not f.is_host}
+        faults = [fault for fault in broken if self.random.random() < self.telling]
+        missing = {f.hosts[0] for f in faults if f.is_host}
+        unanswered = {(f.hosts[0], f.hosts[1]) for f in faults if not f.is_host}
         if broken and self.random.random() < self.lying:
             missing.add(self.random.choice(test.hosts))
             unanswered.add((test.hosts[0], self.random.choice(test.hosts[1:])))
@@ -57,10 +57,10 @@ class SimulatedFleet:
 
 def _links(fault: Fault, hosts: Sequence[str]) -> set[tuple[str, str]]:
     """The directions between two hosts that a fault closes."""
-    one, other = hosts
+    host, peer = hosts
     if fault.direction == "one-way":
         return {(fault.hosts[0], fault.hosts[1])}
-    return {(one, other), (other, one)}
+    return {(host, peer), (peer, host)}
 
 
 def fleet(
@@ -81,10 +81,10 @@ def fleet(
     drawn = random.sample(hosts, nodes + 2 * pairs)
     faults: list[Fault] = [Fault((host,)) for host in drawn[:nodes]]
     for number in range(pairs):
-        one, other = drawn[nodes + 2 * number : nodes + 2 * number + 2]
+        near, far = drawn[nodes + 2 * number : nodes + 2 * number + 2]
         faults.append(
-            Fault((one, other), "one-way")
+            Fault((near, far), "one-way")
             if random.random() < one_way
-            else Fault((min(one, other), max(one, other)), "both")
+            else Fault((min(near, far), max(near, far)), "both")
         )
     return SimulatedFleet(hosts, tuple(faults), telling, random)

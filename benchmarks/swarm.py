@@ -215,10 +215,10 @@ class Swarm:
 
     def _names(self, number: int) -> str:
         """Return what the host's resolver says: the own name, and that all others are as the file says."""
-        own, ends = self.name(number), mark(0)
-        said = f"{self.address(number):<15} STREAM {own}\n{ends:<15} STREAM {ends}\nasked root\n"
-        said += f"whole {mark(1)} {mark(self.count)}\n"
-        return said if not self.is_broken(number) else said + self._marks
+        name, ends = self.name(number), mark(0)
+        answer = f"{self.address(number):<15} STREAM {name}\n{ends:<15} STREAM {ends}\nasked root\n"
+        answer += f"whole {mark(1)} {mark(self.count)}\n"
+        return answer if not self.is_broken(number) else answer + self._marks
 
     def answer(self, number: int, script: str) -> str:
         """Return what a host prints for a script; "" for one that is neither a probe nor makes changes."""
@@ -369,13 +369,13 @@ def main() -> None:
     costing = commands.add_parser("cost")
     costing.add_argument("folder", type=Path)
     costing.add_argument("words", nargs=argparse.REMAINDER)
-    given = parser.parse_args()
-    if given.command == "serve":
-        recorded = given.recorded.read_text(encoding="utf-8", errors="surrogateescape")
-        swarm = Swarm(given.count, recorded, given.domain, given.broken, given.port)
-        asyncio.run(serve(swarm, given.folder, jump=given.jump))
+    arguments = parser.parse_args()
+    if arguments.command == "serve":
+        recorded = arguments.recorded.read_text(encoding="utf-8", errors="surrogateescape")
+        swarm = Swarm(arguments.count, recorded, arguments.domain, arguments.broken, arguments.port)
+        asyncio.run(serve(swarm, arguments.folder, jump=arguments.jump))
     else:
-        print(json.dumps(cost(given.folder, given.words)))
+        print(json.dumps(cost(arguments.folder, arguments.words)))
 
 
 if __name__ == "__main__":

@@ -45,12 +45,12 @@ _MASK = re.compile(r"systemd\.mask=(\S+)")
 def note_target(bench: Workbench[Any]) -> None:
     """Name a target in which neither sshd nor any job is started, and targets that are masked."""
     _note_default(bench, bench.host.file(DEFAULT))
-    for found in bench.host.files_in(FOLDER):
-        name = found.path.rpartition("/")[2] if isinstance(found, File) else ""
-        if name in _NEEDED and isinstance(found, File) and found.real_path == NOWHERE:
+    for file in bench.host.files_in(FOLDER):
+        name = file.path.rpartition("/")[2] if isinstance(file, File) else ""
+        if name in _NEEDED and isinstance(file, File) and file.real_path == NOWHERE:
             bench.blocked(
                 f"after the next boot, what {name} starts does not run: it is masked",
-                f"{found.path} leads to {NOWHERE}",
+                f"{file.path} leads to {NOWHERE}",
                 f"Unmask it: systemctl --no-reload unmask {name}",
             )
 
@@ -86,15 +86,15 @@ def note_command_line(bench: Workbench[Any], mentions: Sequence[Mention]) -> Non
     now = set(bench.host.kernel.command_line.split())
     sysctls = bench.host.sysctls
     live = {} if isinstance(sysctls, Unknown) else sysctls.live
-    said: set[str] = set()
+    noted: set[str] = set()
     for mention in mentions:
         if not mention.path.startswith((*BOOT_LOADER, LATER)) or "recovery" in mention.text:
             continue
         for word in mention.text.replace('"', " ").replace("'", " ").split():
             what = _meaning(word, mention.path, live)
-            if not what or word in now or word in said:
+            if not what or word in now or word in noted:
                 continue
-            said.add(word)
+            noted.add(word)
             is_later = mention.path.startswith(LATER)
             when = "after the next update-grub and boot" if is_later else "after the next boot"
             note = bench.report if word.startswith(_WORTH_KNOWING) or is_later else bench.blocked

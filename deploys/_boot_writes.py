@@ -49,11 +49,11 @@ def note_writes(
             continue
         quote = "'" if '"' in text else '"'
         for write in _writes(mention, outline):
-            said = _difference(bench, write, place)
-            if said:
+            difference = _difference(bench, write, place)
+            if difference:
                 note = bench.blocked if write.sure else bench.unknown
                 note(
-                    f"after the next boot, {said}",
+                    f"after the next boot, {difference}",
                     f"{mention.path}:{mention.line}: {text[:160]}",
                     "Remove that line, or write there what is to be. If it is right, add to next_boot.accept "
                     f"in remedy.yaml: {quote}{mention.path}: {text}{quote}",
@@ -114,8 +114,8 @@ def _is_other(file: Fact[File] | None, write: Write) -> bool:
     """Return whether a write makes another file of one in /etc that remedy knows."""
     if not isinstance(file, File) or not file.exists or not file.path.startswith("/etc/"):
         return False
-    wanted = None if write.value is None else write.value.encode().replace(b"\\n", b"\n").strip()
-    return wanted != file.content.strip()
+    target = None if write.value is None else write.value.encode().replace(b"\\n", b"\n").strip()
+    return target != file.content.strip()
 
 
 def _live(sysctls: Fact[Sysctls], path: str, new: str, *, known: bool) -> tuple[str, str] | None:

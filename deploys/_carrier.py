@@ -93,8 +93,8 @@ def _not_taken(
 
 def _found(routing: Routing, rule: PolicyRule, own: Spans) -> FibRoute | None:
     """Return the route of a rule's table that an address takes; None where the next rule is asked."""
-    found = (r for r in in_order(routing.routes, rule.table) if spans.meet(covered(r), own))
-    route = next(found, None)
+    routes = (r for r in in_order(routing.routes, rule.table) if spans.meet(covered(r), own))
+    route = next(routes, None)
     if route is None or route.kind == "throw" or length(route) <= rule.suppress:
         return None
     return route

@@ -28,10 +28,10 @@ def in_use(fleet: Fleet) -> tuple[Framework, ...]:
     )
     if chosen is not None:
         return chosen
-    found = {framework for state in fleet.states.values() for framework in _installed(state)}
+    frameworks = {framework for state in fleet.states.values() for framework in _installed(state)}
     engine = ENGINES.get(fleet.spec.verify.engine)
     every: tuple[Framework, ...] = ("torch", "mpi", "paddle", "mindspore", "hccl")
-    return tuple(name for name in every if name == "torch" or name in found or name == engine)
+    return tuple(name for name in every if name == "torch" or name in frameworks or name == engine)
 
 
 @once_a_fleet

@@ -74,15 +74,15 @@ class Ipv6Peers:
 @once_a_fleet
 def ipv6_peers(fleet: Fleet) -> Ipv6Peers:
     """Return over which addresses of IPv6 the hosts of a fleet are reached."""
-    found: dict[str, set[str]] = {}
+    addresses: dict[str, set[str]] = {}
     used = possible = ""
     repaired = fleet.spec.section("hosts_file", HostsFileSpec).manage
     for host, address, why, decides in _reached(fleet):
-        found.setdefault(host, set()).add(address)
+        addresses.setdefault(host, set()).add(address)
         if decides == "now" or (decides == "name" and not repaired):
             used = used or why
         possible = possible or why
-    return Ipv6Peers({name: frozenset(known) for name, known in found.items()}, used, possible)
+    return Ipv6Peers({name: frozenset(known) for name, known in addresses.items()}, used, possible)
 
 
 def _reached(fleet: Fleet) -> Iterator[tuple[str, str, str, str]]:
@@ -139,9 +139,9 @@ class _Answered:
     def _first(
         self, table: Mapping[str, tuple[str, ...]], otherwise: Mapping[str, object]
     ) -> Sequence[_Answer]:
-        _, left = self._left.get(id(table)) or (table, _with_ipv6(table))
-        self._left[id(table)] = (table, [pair for pair in left if pair[0] in otherwise])
-        return [pair for pair in left if pair[0] not in otherwise]
+        _, remaining = self._left.get(id(table)) or (table, _with_ipv6(table))
+        self._left[id(table)] = (table, [pair for pair in remaining if pair[0] in otherwise])
+        return [pair for pair in remaining if pair[0] not in otherwise]
 
 
 def _with_ipv6(peers: Mapping[str, tuple[str, ...]]) -> list[_Answer]:

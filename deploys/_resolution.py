@@ -139,8 +139,8 @@ def services_before_files(names: Names) -> tuple[str, ...]:
 def _usual_services(host: HostState) -> tuple[str, ...]:
     """Return what glibc asks before the hosts file where nsswitch.conf has no line for hosts."""
     file = host.file(NSSWITCH)
-    said = isinstance(file, Unknown) or hosts_order(file.content.decode("utf-8", "replace"))
-    return () if said else ("dns",)
+    is_usual = isinstance(file, Unknown) or hosts_order(file.content.decode("utf-8", "replace"))
+    return () if is_usual else ("dns",)
 
 
 def asked_too_late(host: HostState, addresses: Mapping[str, str]) -> tuple[WrongAnswer, ...]:
@@ -169,12 +169,12 @@ def as_files_say(
 ) -> dict[str, tuple[str, ...]]:
     """Return what a hosts file says of each name, in the order of getaddrinfo on a host with IPv4 alone."""
     lines = [*foreign_entries(content), *block_entries(content)]
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for line in lines:
         for name in line.names:
-            found.setdefault(name, []).append(line.address)
+            answers.setdefault(name, []).append(line.address)
     return {
-        name: tuple(dict.fromkeys(sorted(found.get(name.lower(), ()), key=lambda a: ":" in a)))
+        name: tuple(dict.fromkeys(sorted(answers.get(name.lower(), ()), key=lambda a: ":" in a)))
         for name in names
     }
 

@@ -48,7 +48,7 @@ def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
         bench: with the host.
         entries: the lines of all files of limits.
     """
-    host, said = bench.host, set()
+    host, noted = bench.host, set()
     for entry in entries:
         words = _words(host, entry.item, entry.value, per_minute=True)
         if (
@@ -57,7 +57,7 @@ def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
             or (entry.item, entry.domain) == ("nproc", "root")
         ):
             continue
-        said.add(entry.item)
+        noted.add(entry.item)
         value = "unlimited" if entry.value == UNLIMITED else str(entry.value)
         bench.blocked(
             f"{entry.path} gives {entry.domain} only {words}",
@@ -66,7 +66,7 @@ def note_small(bench: Workbench[Any], entries: Sequence[LimitLine]) -> None:
             label=_label(entry.item),
         )
     for item, words in _of_session(host):
-        if item not in said:
+        if item not in noted:
             bench.blocked(
                 f"a session over ssh has only {words}",
                 f"/proc/self/limits: {item}",

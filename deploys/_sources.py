@@ -20,8 +20,8 @@ from remedy.values import Unknown
 
 def note_source(bench: Workbench[Any], place: Place, routing: Routing) -> None:
     """Name another address of the cluster's interface from which connections to peers come."""
-    found = ways(routing, place.on_link, None)
-    routes = [way.route for way in found if way.route is not None and way.certain]
+    chosen_ways = ways(routing, place.on_link, None)
+    routes = [way.route for way in chosen_ways if way.route is not None and way.certain]
     for route in routes:
         if route.interface != place.carrier.name or route.source not in place.sources:
             continue

@@ -73,13 +73,13 @@ def _cpus(host: HostState, value: str) -> str:
 
 def _numbers(ranges: str) -> set[int]:
     """Return the numbers of ranges such as 0-3,8; none where it is something else."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, ranges.split(",")):
         low, _, high = part.partition("-")
         if not (low.isdecimal() and (high or low).isdecimal()):
             return set()
-        found.update(range(int(low), min(int(high or low), MOST_CPUS) + 1))
-    return found
+        numbers.update(range(int(low), min(int(high or low), MOST_CPUS) + 1))
+    return numbers
 
 
 def _devices(host: HostState, value: str) -> str:

@@ -51,7 +51,7 @@ def lines_of(mentions: Iterable[Mention], unit: str) -> tuple[UnitLine, ...]:
         unit: such as "slurmd.service", "user.slice", "user-1000.slice", "session-3.scope".
     """
     files: dict[tuple[int, str], tuple[int, str]] = {}
-    found: dict[str, list[UnitLine]] = {}
+    lines: dict[str, list[UnitLine]] = {}
     for mention in mentions:
         place = _place(mention.path, unit)
         key, equals, value = mention.text.strip().partition("=")
@@ -60,8 +60,8 @@ def lines_of(mentions: Iterable[Mention], unit: str) -> tuple[UnitLine, ...]:
         kind, rank, name = place
         files[kind, name] = min(files.get((kind, name), (rank, mention.path)), (rank, mention.path))
         line = UnitLine(unit, key.strip(), value.strip(), mention.path, mention.line)
-        found.setdefault(mention.path, []).append(line)
-    return tuple(line for _, (_, path) in sorted(files.items()) for line in found[path])
+        lines.setdefault(mention.path, []).append(line)
+    return tuple(line for _, (_, path) in sorted(files.items()) for line in lines[path])
 
 
 def _place(path: str, unit: str) -> tuple[int, int, str] | None:
@@ -97,13 +97,13 @@ def _template(unit: str) -> str:
 
 def values_of(lines: Sequence[UnitLine], *keys: str) -> tuple[UnitLine, ...]:
     """Return the lines of some keys that count: those after the last one that takes back what was before."""
-    found: list[UnitLine] = []
+    matches: list[UnitLine] = []
     for line in lines:
         if line.key in keys and line.value:
-            found.append(line)
+            matches.append(line)
         elif line.key in keys:
-            found = [other for other in found if other.key != line.key]
-    return tuple(found)
+            matches = [other for other in matches if other.key != line.key]
+    return tuple(matches)
 
 
 def above(unit: str, mentions: Sequence[Mention]) -> tuple[str, ...]:

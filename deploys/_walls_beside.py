@@ -148,8 +148,8 @@ def _sides(fleet: Fleet, host: HostState) -> tuple[ContainerSide, ContainerSide]
     return _side(own, asked.beside(host.host)), _side(routed, there.beside(host.host))
 
 
-def _side(found: Found, within: Spans) -> ContainerSide:
-    common = [(spans.meet(networks, within), name) for networks, name in found]
+def _side(walls: Found, within: Spans) -> ContainerSide:
+    common = [(spans.meet(networks, within), name) for networks, name in walls]
     real = [(networks, name) for networks, name in common if networks]
     networks = spans.merge(span for each, _ in real for span in each)
     return ContainerSide(networks, tuple(dict.fromkeys(name for _, name in real)))
@@ -166,9 +166,9 @@ class _Everywhere(NamedTuple):
         return spans.minus(self.every, self.alone.get(host, ()))
 
 
-def _together(found: Mapping[str, Found]) -> _Everywhere:
+def _together(walls: Mapping[str, Found]) -> _Everywhere:
     sets = {
-        name: spans.merge(s for each, _ in known for s in each) for name, known in found.items()
+        name: spans.merge(s for each, _ in known for s in each) for name, known in walls.items()
     }
     alone = dict(zip(sets, spans.only_in(list(sets.values())), strict=True))
     return _Everywhere(spans.merge(s for each in sets.values() for s in each), alone)
@@ -185,7 +185,7 @@ def _everywhere(fleet: Fleet) -> tuple[_Everywhere, _Everywhere]:
 def _containers(fleet: Fleet) -> Mapping[str, tuple[Found, Found]]:
     """Return of each host the networks of its own containers, and those that it has routes to."""
     clustered = spans.of_networks(list(fleet.known_addresses))
-    found = {}
+    containers = {}
     for name, state in fleet.states.items():
         if not isinstance(state.network, Network) or isinstance(state.routing, Unknown):
             continue
@@ -202,5 +202,5 @@ def _containers(fleet: Fleet) -> Mapping[str, tuple[Found, Found]]:
                 routed.append((networks, route.interface))
             elif nic.internal(interface, state.network):
                 own.append((networks, route.interface))
-        found[name] = tuple(own), tuple(routed)
-    return found
+        containers[name] = tuple(own), tuple(routed)
+    return containers

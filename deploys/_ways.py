@@ -141,10 +141,10 @@ def is_marked(value: str, mark: int | None) -> bool | None:
     """Return whether packets with a mark are those of a rule's ``fwmark VALUE[/MASK]``; None: not known."""
     number, _, mask = value.partition("/")
     try:
-        wanted, bits = int(number, 0), int(mask, 0) if mask else 2**32 - 1
+        target, bits = int(number, 0), int(mask, 0) if mask else 2**32 - 1
     except ValueError:
         return None
-    return None if mark is None else (mark ^ wanted) & bits == 0
+    return None if mark is None else (mark ^ target) & bits == 0
 
 
 def _looked_up(

@@ -118,7 +118,7 @@ def note_neighbours_of_ipv6(bench: Workbench[Any], accepted: Collection[str]) ->
 @once_a_fleet
 def _hardware(fleet: Fleet) -> Mapping[str, tuple[str, str]]:
     """Return the hardware address and the host of each address."""
-    found = {}
+    hardware = {}
     for name, addresses in ipv6_peers(fleet).addresses.items():
         state = fleet.states.get(name)
         if state is None or not isinstance(state.network, Network):
@@ -126,5 +126,5 @@ def _hardware(fleet: Fleet) -> Mapping[str, tuple[str, str]]:
         for address in addresses:
             carrier = state.network.carrier_of(address)
             if carrier is not None:
-                found[address] = (carrier.mac, name)
-    return found
+                hardware[address] = (carrier.mac, name)
+    return hardware

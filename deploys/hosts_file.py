@@ -95,15 +95,15 @@ def _check_own_name(bench: Bench) -> None:
         return  # it will be the inventory's
     if isinstance(names, Unknown) or isinstance(identity, Unknown):
         return
-    own, expected = identity.transient_name, bench.fleet.addresses[host.host].address
-    if own.lower() == host.host.lower() or expected is None or isinstance(names.local, Unknown):
+    current, expected = identity.transient_name, bench.fleet.addresses[host.host].address
+    if current.lower() == host.host.lower() or expected is None or isinstance(names.local, Unknown):
         return
-    wrong = resolution.WrongAnswer(own, names.local, expected)
+    wrong = resolution.WrongAnswer(current, names.local, expected)
     if names.local[:1] != (expected,):
         bench.blocked(
-            f"the host calls itself {own!r}, and that name does not lead to its cluster address first",
+            f"the host calls itself {current!r}, and that name does not lead to its cluster address first",
             str(wrong),
-            f"Add {own} to the line of {expected} in {PATH}, or set hostname.manage: true.",
+            f"Add {current} to the line of {expected} in {PATH}, or set hostname.manage: true.",
             label=wrong.label,
         )
 

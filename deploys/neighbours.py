@@ -221,12 +221,15 @@ def _judge_proxy(bench: Bench, place: Place) -> None:
         keys = [f"net.ipv4.conf.{name}.proxy_arp_pvlan"]
         if len(place.rails) > 1:  # asked by one rail for a peer that is reached by another
             keys += [f"net.ipv4.conf.{where}.proxy_arp" for where in (name, "all")]
-        found = [key for key in keys if sysctls.live.get(key) == ON_VALUE]
-        if found and place.on_link:
+        switched_on = [key for key in keys if sysctls.live.get(key) == ON_VALUE]
+        if switched_on and place.on_link:
             bench.blocked(
                 f"this host answers by {rail} who asks for the hardware addresses of peers",
-                (*(f"{key} = {ON_VALUE}" for key in found), f"net.ipv4.ip_forward = {ON_VALUE}"),
-                f"Switch it off: sysctl -w {' '.join(f'{key}=0' for key in found)}",
+                (
+                    *(f"{key} = {ON_VALUE}" for key in switched_on),
+                    f"net.ipv4.ip_forward = {ON_VALUE}",
+                ),
+                f"Switch it off: sysctl -w {' '.join(f'{key}=0' for key in switched_on)}",
             )
 
 

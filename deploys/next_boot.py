@@ -262,7 +262,7 @@ def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
 
 def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name a configuration that gives the cluster interface another address than the cluster's."""
-    found: dict[str, _BootLine] = {}
+    lines: dict[str, _BootLine] = {}
     for line in _lines(bench.host, mentions):
         text = line.mention.text
         if line.interface != place.carrier.name:
@@ -273,12 +273,12 @@ def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> No
         needs_prefix = not line.mention.path.startswith(WITHOUT_PREFIX)
         for address in _ADDRESS.findall(text) if _STATIC.match(text) else ():
             if "/" in address or not needs_prefix:
-                found.setdefault(address.partition("/")[0], line)
-    if found and place.address not in found:
+                lines.setdefault(address.partition("/")[0], line)
+    if lines and place.address not in lines:
         bench.blocked(
-            f"after the next boot, {place.carrier.name} has {' and '.join(found)}, and not the cluster "
+            f"after the next boot, {place.carrier.name} has {' and '.join(lines)}, and not the cluster "
             f"address {place.address}",
-            (line.shown for line in found.values()),
+            (line.shown for line in lines.values()),
             "Write the address there that peers know, or correct the inventory.",
         )
 

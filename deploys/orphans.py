@@ -285,8 +285,8 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
 
 def _is_in_the_way(holding: Holding, used: Sequence[int]) -> bool:
     """Return whether a living process is worth a line: who uses GPUs is reported elsewhere."""
-    left = not holding.ports and _LOGIN.fullmatch(holding.root.cgroup or "") is not None
-    return left or not set(used).isdisjoint(holding.ports)
+    is_of_login = not holding.ports and _LOGIN.fullmatch(holding.root.cgroup or "") is not None
+    return is_of_login or not set(used).isdisjoint(holding.ports)
 
 
 def _report_use(bench: Workbench[OrphansSpec], holding: Holding) -> None:

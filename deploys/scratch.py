@@ -71,15 +71,15 @@ def _note_directory(bench: Workbench[ScratchSpec], path: str, mounts: Mapping[st
 
 def _note_room(bench: Workbench[ScratchSpec], spaces: Mapping[str, Space]) -> None:
     """Name file systems that are full, each once."""
-    said = set()
+    noted = set()
     for path in ROOMS:
         space = spaces.get(path)
         if space is None or not space.size:
             continue
         what = _lacking(space, bench.settings.least_free)
         same = (space.size, space.used, space.inodes_free)
-        if what and same not in said:
-            said.add(same)
+        if what and same not in noted:
+            noted.add(same)
             bench.blocked(
                 f"{path} is full: {what}",
                 f"stat -f: {amount(space.used)} of {amount(space.size)} used, {space.inodes_free} of "

@@ -90,17 +90,17 @@ def unit_network(bench: Bench) -> None:
     if place is None or isinstance(mentions, Unknown):
         return  # that the files were not read is said by `environment`
     units = [m for m in mentions if m.path.startswith(_units.DIRECTORIES)]
-    said = set(bench.settings.accept)
+    noted = set(bench.settings.accept)
     for jobs in _jobs(bench.host, units) if units else ():
         lines = {unit: _units.lines_of(units, unit) for unit in jobs.units}
         for title, culprits in _found(bench, jobs, lines, place):
-            if not said.issuperset(line.text for line in culprits):
-                said |= {line.text for line in culprits}
+            if not noted.issuperset(line.text for line in culprits):
+                noted |= {line.text for line in culprits}
                 _note(bench, title, culprits)
-        _note_too_little(bench, jobs, lines, said)
+        _note_too_little(bench, jobs, lines, noted)
         for line in _by_program(lines):
-            if line.text not in said:
-                said.add(line.text)
+            if line.text not in noted:
+                noted.add(line.text)
                 title = f"what {line.key} of {line.unit} lets through is not known"
                 fix = f"If it lets the cluster's hosts through, {_accept(line)}"
                 bench.unknown(title, line.shown, fix)
@@ -213,10 +213,10 @@ def _note(bench: Bench, title: str, lines: tuple[UnitLine, ...]) -> None:
     bench.blocked(title, (line.shown for line in lines), fix)
 
 
-def _note_too_little(bench: Bench, jobs: Jobs, lines: Lines, said: set[str]) -> None:
+def _note_too_little(bench: Bench, jobs: Jobs, lines: Lines, noted: set[str]) -> None:
     for title, line in too_little(bench.host, jobs.words, lines):
-        if line.text not in said:
-            said.add(line.text)
+        if line.text not in noted:
+            noted.add(line.text)
             fix = (
                 f"Remove line {line.number} of {line.path}, then: systemctl daemon-reload. If it is right, "
                 f"{_accept(line)}"

@@ -97,14 +97,14 @@ def load(
     )
 
 
-def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+def _texts(values: str | Iterable[str]) -> tuple[str, ...]:
     """Return one text or several; a text is not taken for its letters."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (values,) if isinstance(values, str) else tuple(values)
 
 
-def _limit(given: str | Iterable[str] | None) -> tuple[str, ...]:
+def _limit(values: str | Iterable[str] | None) -> tuple[str, ...]:
     """Return what selects hosts; a list that came out empty is not taken for all of them."""
-    return () if given is None else _texts(given) or ("",)
+    return () if values is None else _texts(values) or ("",)
 
 
 def check(session: Session) -> RunOutcome:

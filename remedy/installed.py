@@ -17,9 +17,9 @@ def points(*, group: str) -> tuple[EntryPoint, ...]:
 
 @cache
 def _groups() -> Mapping[str, list[EntryPoint]]:
-    found: Any = entry_points()
+    points: Any = entry_points()
     groups: defaultdict[str, list[EntryPoint]] = defaultdict(list)
     # Before Python 3.12 they are a dict by group, whose own way to its values is deprecated.
-    for point in chain.from_iterable(dict.values(found)) if isinstance(found, dict) else found:
+    for point in chain.from_iterable(dict.values(points)) if isinstance(points, dict) else points:
         groups[point.group].append(point)
     return groups

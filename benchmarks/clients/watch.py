@@ -14,23 +14,23 @@ TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 def listening() -> dict[str, int]:
     """Return the inodes of all sockets that listen for others than this host, each with its port."""
-    found = {}
+    ports = {}
     for table in TABLES:
         for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
             words = line.split()
             address, port = words[1].split(":")
             local = address[-2:] == "7F" if len(address) == 8 else address.endswith("01000000")
             if words[3] == LISTEN and not local:
-                found[words[9]] = int(port, 16)
-    return found
+                ports[words[9]] = int(port, 16)
+    return ports
 
 
 def program(inode: str) -> list[str]:
     """Return the arguments of the process that holds a socket; none where it has gone."""
-    wanted = f"socket:[{inode}]"
+    socket = f"socket:[{inode}]"
     for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit()):
         try:
-            if wanted in (str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()):
+            if socket in (str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()):
                 text = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
                 return text.split("\0")[:-1]
         except OSError:

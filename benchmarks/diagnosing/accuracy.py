@@ -151,11 +151,11 @@ def text(table: Table) -> str:
         f"{'label':28}{'logs':>5}{'top-1':>8}{'fair':>8}{'top-3':>8}{'fair':>8}   without its family: said"
     ]
     for label, rows in sorted(by_label.items()):
-        said = sorted({row.got for row in left_out[label]})
+        labels = sorted({row.got for row in left_out[label]})
         out.append(
             f"{label:28}{len(rows):5}{_share(r.right for r in rows):8.0%}{_share(r.fair for r in rows):8.0%}"
             f"{_share(r.label in r.top3 for r in rows):8.0%}"
-            f"{_share(not r.accepted.isdisjoint(r.top3) for r in rows):8.0%}   {', '.join(said)}"
+            f"{_share(not r.accepted.isdisjoint(r.top3) for r in rows):8.0%}   {', '.join(labels)}"
         )
     figures = table.figures()
     out += [
@@ -200,15 +200,17 @@ def _by_word(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
-    found = diagnose_paths([folder / entry["file"]], without=without)
-    labels = [candidate.label for candidate in found.candidates if candidate.label != found.label]
+    diagnosis = diagnose_paths([folder / entry["file"]], without=without)
+    labels = [
+        candidate.label for candidate in diagnosis.candidates if candidate.label != diagnosis.label
+    ]
     return Row(
         file=entry["file"],
         label=entry["label"],
         secondary=tuple(filter(None, (entry.get("secondary") or "").split(";"))),
-        got=found.label,
+        got=diagnosis.label,
         causes=tuple(labels),
-        confidence=found.confidence,
+        confidence=diagnosis.confidence,
     )
 
 
@@ -220,5 +222,5 @@ def _families(label: str) -> frozenset[str]:
 
 
 def _share(values: Any) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 0.0
+    items = list(values)
+    return sum(items) / len(items) if items else 0.0

@@ -33,7 +33,7 @@ def _own(literals: tuple[bytes, ...]) -> Finder:
 
 
 def _find(literals: tuple[bytes, ...]) -> Finder:
-    return lambda block: (at for one in literals if (at := block.find(one)) >= 0)
+    return lambda block: (at for literal in literals if (at := block.find(literal)) >= 0)
 
 
 def _re(literals: tuple[bytes, ...]) -> Finder:
@@ -45,8 +45,8 @@ def _re2(literals: tuple[bytes, ...]) -> Finder:
 
     options = re2.Options()
     options.max_mem = 64 << 20
-    found: Finder = re2.compile(_alternation(literals), options).finditer
-    return found
+    finder: Finder = re2.compile(_alternation(literals), options).finditer
+    return finder
 
 
 def _hyperscan(literals: tuple[bytes, ...]) -> Finder:
@@ -54,7 +54,7 @@ def _hyperscan(literals: tuple[bytes, ...]) -> Finder:
 
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
-        expressions=[re.escape(one) for one in literals],
+        expressions=[re.escape(literal) for literal in literals],
         ids=list(range(len(literals))),
         elements=len(literals),
         # Where a match begins is asked for, as the scanner needs it.
@@ -73,8 +73,8 @@ def _pyahocorasick(literals: tuple[bytes, ...]) -> Finder:
     import ahocorasick  # type: ignore[import-not-found, unused-ignore]
 
     automaton = ahocorasick.Automaton()
-    for one in literals:
-        automaton.add_word(one.decode(), one)
+    for literal in literals:
+        automaton.add_word(literal.decode(), literal)
     automaton.make_automaton()
     return lambda block: automaton.iter(block.decode("latin-1"))
 
@@ -127,7 +127,7 @@ def measure(megabytes: int) -> dict[str, Any]:
 
 def text(figures: dict[str, Any]) -> str:
     """Return the table, in Markdown."""
-    own = figures["engines"][OWN]["mb_per_second"]
+    remedy_pace = figures["engines"][OWN]["mb_per_second"]
     out = [
         "# Engines that find many literals",
         "",
@@ -144,7 +144,7 @@ def text(figures: dict[str, Any]) -> str:
     ]
     for name, row in sorted(figures["engines"].items(), key=lambda one: -one[1]["mb_per_second"]):
         out.append(
-            f"| {name} | {row['mb_per_second']} | {row['mb_per_second'] / own:.2f} "
+            f"| {name} | {row['mb_per_second']} | {row['mb_per_second'] / remedy_pace:.2f} "
             f"| {row['start_seconds']} | {row['hits_in_a_mb']} |"
         )
     out += [
@@ -158,10 +158,10 @@ def text(figures: dict[str, Any]) -> str:
 
 def _in_a_process(name: str, log: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.diagnosing.engines", name, str(log)]
-    found: dict[str, float] = json.loads(
+    seconds: dict[str, float] = json.loads(
         subprocess.run(command, capture_output=True, text=True, check=True).stdout
     )
-    return found
+    return seconds
 
 
 def _measured(name: str, log: Path) -> dict[str, float]:

@@ -159,9 +159,9 @@ def _probe_milliseconds(host: Host, script: str, runs: int) -> float:
         f"while [ $n -lt {runs} ]; do sh -s </run/benchmark.sh >/dev/null 2>&1; n=$((n + 1)); done; "
         "times; rm /run/benchmark.sh"
     )
-    told = host.run(["sh", "-c", loop], stdin=script, seconds=BOOT_SECONDS).stdout
+    output = host.run(["sh", "-c", loop], stdin=script, seconds=BOOT_SECONDS).stdout
     # Two lines of two times each: the shell itself, and its children; user and system.
-    return sum(map(_seconds, told.split())) / runs * 1000
+    return sum(map(_seconds, output.split())) / runs * 1000
 
 
 def _seconds(text: str) -> float:

@@ -201,8 +201,8 @@ def _head(node: ast.stmt) -> list[ast.expr]:
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return [item.context_expr for item in node.items]
     names = ("test", "iter", "subject", "value", "exc")
-    found = [getattr(node, name, None) for name in names]
-    return [] if isinstance(node, ast.ClassDef) else [x for x in found if isinstance(x, ast.expr)]
+    values = [getattr(node, name, None) for name in names]
+    return [] if isinstance(node, ast.ClassDef) else [x for x in values if isinstance(x, ast.expr)]
 
 
 def _parts(node: ast.AST) -> list[ast.AST]:
@@ -262,9 +262,9 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     elif isinstance(node, ast.JoinedStr):
         yield "text", ast.Constant("")
     elif isinstance(node, ast.Compare):
-        for at, found in enumerate(node.ops):
-            for other in _COMPARISONS[type(found)]:
-                yield "comparison", _with(node, ops=_changed(node.ops, at, other()))
+        for at, operator in enumerate(node.ops):
+            for replacement in _COMPARISONS[type(operator)]:
+                yield "comparison", _with(node, ops=_changed(node.ops, at, replacement()))
     elif isinstance(node, ast.BoolOp):
         yield "and <-> or", _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
         for at in range(len(node.values)):
@@ -320,9 +320,9 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     # With isinstance it would be an error of types, which every test that comes by there sees.
     starred = any(isinstance(x, ast.Starred) for x in node.args[:2])
     if len(node.args) > 1 and not starred and name != "isinstance":
-        one, two, *rest = node.args
-        if ast.dump(one) != ast.dump(two):
-            yield "arguments swapped", _with(node, args=[two, one, *rest])
+        first, two, *rest = node.args
+        if ast.dump(first) != ast.dump(two):
+            yield "arguments swapped", _with(node, args=[two, first, *rest])
     for at, keyword in enumerate(node.keywords):
         if keyword.arg in _AS_BY_DEFAULT:
             continue

@@ -54,24 +54,24 @@ class LineReach:
     def _of_room(self, path: str) -> list[str]:
         """Return the quick tests of the room that a file is in, quickest first."""
         folder = path.removeprefix("remedy/").split("/")[0]
-        found = [test for test in self.seconds if test.startswith(f"tests/unit/{folder}/")]
+        tests = [test for test in self.seconds if test.startswith(f"tests/unit/{folder}/")]
         return sorted(
-            (t for t in found if self.seconds[t] <= QUICK),
+            (t for t in tests if self.seconds[t] <= QUICK),
             key=lambda test: (self.seconds[test], test),
         )
 
     def _tests(self, lines: Mapping[str, Sequence[str]], numbers: Iterable[str]) -> list[str]:
         """Return the tests that carry out any of some lines of a file, quickest first."""
-        found: set[str] = set()
+        tests: set[str] = set()
         for number in numbers:
             for test in lines.get(number, ()):
                 if test.startswith(COLLECTING):
                     # What a module of tests computes when it is imported, all its tests may look at.
                     module = test.removeprefix(COLLECTING)
-                    found |= {name for name in self.seconds if name.startswith(f"{module}::")}
+                    tests |= {name for name in self.seconds if name.startswith(f"{module}::")}
                 else:
-                    found.add(test)
-        return sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
+                    tests.add(test)
+        return sorted(tests & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
 
 
 PRODUCT = ("remedy", "deploys", "templates")

@@ -21,11 +21,13 @@ def table(tried: Sequence[tuple[Mutant, Result]]) -> str:
     for room in (*ROOMS, "all"):
         here = [pair for pair in tried if room in ("all", room_of(pair[0].path))]
         if here:
-            left = [mutant for mutant, result in here if not result.dead]
-            texts = sum(mutant.operator == COSMETIC for mutant in left)
-            dead = len(here) - len(left)
+            survivors = [mutant for mutant, result in here if not result.dead]
+            texts = sum(mutant.operator == COSMETIC for mutant in survivors)
+            dead = len(here) - len(survivors)
             share = f"{100 * dead / len(here):.1f} %"
-            lines.append(f"| {room} | {len(here)} | {dead} | {len(left)} | {texts} | {share} |")
+            lines.append(
+                f"| {room} | {len(here)} | {dead} | {len(survivors)} | {texts} | {share} |"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -29,8 +29,8 @@ def plan(cluster: Cluster) -> RankPlan:
     lab = cluster.lab.record()
     return plan_ranks(
         [
-            Participant(name=one.name, address=one.cluster_address, python=lab.python)
-            for one in lab.hosts
+            Participant(name=host.name, address=host.cluster_address, python=lab.python)
+            for host in lab.hosts
         ]
     )
 
@@ -64,9 +64,9 @@ def launch(cluster: Cluster) -> float:
     ranks = plan(cluster)
     hosts = cluster.lab.hosts()
     for node, host in enumerate(hosts):
-        told = {**config(ranks, node), "directory": FOLDER, "began": time.monotonic()}
+        configuration = {**config(ranks, node), "directory": FOLDER, "began": time.monotonic()}
         host.must(f"rm -rf {FOLDER}/*.json {FOLDER}/logs {FOLDER}/inside")
-        host.write(f"{FOLDER}/config.json", json.dumps(told).encode())
+        host.write(f"{FOLDER}/config.json", json.dumps(configuration).encode())
     began = time.monotonic()
     clients = [
         subprocess.Popen(

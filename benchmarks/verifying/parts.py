@@ -138,15 +138,15 @@ def reachability(cluster: Cluster, rounds: int) -> Part:
             transport.run,
             {host.name: (reach.script(plan, me), limit) for me, host in enumerate(hosts)},
         )
-        found = judge_links(plan, outputs)
+        links = judge_links(plan, outputs)
         seconds = time.monotonic() - began
-        if not found.passed:
-            raise BenchmarkError(f"{len(found.dead)} dead links, such as {found.dead[0]}")
+        if not links.passed:
+            raise BenchmarkError(f"{len(links.dead)} dead links, such as {links.dead[0]}")
         whole.append(seconds)
         inner.append(
             max(json.loads(o.stdout.split(" ", 2)[2])["seconds"] for o in outputs.values())
         )
-        tried = found.attempts
+        tried = links.attempts
     pairs = len(inventory.nodes) * (len(inventory.nodes) - 1)
     part = Part(f"{len(inventory.nodes)} hosts: every ordered pair, on three ports each.")
     part.rows = [

@@ -119,16 +119,16 @@ def require(
     valid, invalid = _checked(plan, path, allowed_signers, revoked)
     file = planner_file(path)
     principal, reason = _signer(message(plan), file, allowed_signers, revoked, PLANNER)
-    own = {} if principal is None else {principal.casefold(): "the planner's own"}
+    planner = {} if principal is None else {principal.casefold(): "the planner's own"}
     enough = [
         a
         for a in valid
-        if a.principal.casefold() not in own and _login(a.principal) != _login(plan.author)
+        if a.principal.casefold() not in planner and _login(a.principal) != _login(plan.author)
     ]
     if len(enough) < count:
         principals = ", ".join(a.principal for a in enough) or "nobody"
         reasons = [
-            f"{a.signature.name} is {own.get(a.principal.casefold(), AUTHORS)}"
+            f"{a.signature.name} is {planner.get(a.principal.casefold(), AUTHORS)}"
             for a in valid
             if a not in enough
         ]

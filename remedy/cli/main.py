@@ -153,8 +153,8 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line; signals end it in an orderly way."""
         plain.install()
-        given = options.get("args", args[0] if args else None)
-        document.begin(sys.argv[1:] if given is None else list(given))
+        arguments = options.get("args", args[0] if args else None)
+        document.begin(sys.argv[1:] if arguments is None else list(arguments))
         with interruptible():
             try:
                 return self._run(*args, **options)

@@ -78,9 +78,9 @@ def remedies() -> list[str]:
 
     from remedy.installed import points
 
-    own = (Path(str(file.name)).stem for file in files("remedy").joinpath("deploys").iterdir())
+    built_in = (Path(str(file.name)).stem for file in files("remedy").joinpath("deploys").iterdir())
     third = (point.name for point in points(group="remedy.deploys"))
-    return sorted(plain(name for name in {*own, *third} if not name.startswith("_")))
+    return sorted(plain(name for name in {*built_in, *third} if not name.startswith("_")))
 
 
 def causes() -> list[str]:

@@ -48,7 +48,7 @@ def check_page(html: Path | None, *others: Path | None) -> None:
         return
     if html == STANDARD:
         raise UsageError("a page is not written to standard output", next_step="Name a file.")
-    if any(other is not None and other.resolve() == html.resolve() for other in others):
+    if any(path is not None and path.resolve() == html.resolve() for path in others):
         raise UsageError(
             f"{html} would be written twice: once as a page", next_step="Give two names."
         )

@@ -73,9 +73,9 @@ def named(diagnosis: Diagnosis) -> str:
 
 def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:
     """Return the lines that speak for the cause, the first failure first."""
-    own = (c.evidence for c in diagnosis.candidates if c.label == diagnosis.label)
+    agreeing = (c.evidence for c in diagnosis.candidates if c.label == diagnosis.label)
     lead = () if diagnosis.lead is None else (diagnosis.lead,)
-    return (*lead, *next(own, ()))
+    return (*lead, *next(agreeing, ()))
 
 
 def _details(quote: Quote) -> Mapping[str, str]:

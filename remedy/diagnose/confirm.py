@@ -74,10 +74,10 @@ def confirm(
         hosts_unread: the hosts that could not be read: a cause may be there, whatever the others show.
     """
     hosts, others = list(hosts_read), list(hosts_unread)
-    found = (
+    confirmations = (
         _confirmation(candidate, plan, hosts, addresses or {}) for candidate in diagnosis.candidates
     )
-    return tuple(_left_open(confirmation, others) for confirmation in found)
+    return tuple(_left_open(confirmation, others) for confirmation in confirmations)
 
 
 def settled(
@@ -121,7 +121,7 @@ def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now:
     """
     by_label = {confirmation.label: confirmation.status for confirmation in confirmations}
     status = by_label.get(diagnosis.label)
-    refuted, left = ConfirmationStatus.REFUTED, ConfirmationStatus.OPEN
+    refuted, still_open = ConfirmationStatus.REFUTED, ConfirmationStatus.OPEN
     if status is refuted and not now:
         return diagnosis.model_copy(update=sure(LEFT))
     if status is refuted:
@@ -133,7 +133,7 @@ def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now:
         first = {"label": open_[0].label, **sure(LEFT)} if open_ else None
         update = first or {"label": UNKNOWN, **sure(0.0)}
         return diagnosis.model_copy(update={**update, "candidates": tuple(ordered)})
-    if status is left and now and diagnosis.confidence == "certain":
+    if status is still_open and now and diagnosis.confidence == "certain":
         return diagnosis.model_copy(update=sure(min(diagnosis.certainty, UNSEEN)))
     return diagnosis
 

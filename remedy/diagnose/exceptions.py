@@ -156,11 +156,11 @@ def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | 
         end = prefix.end(text)
         if end is None:
             continue
-        own = text[end:]
-        if frame := _FRAME.match(own):
+        message = text[end:]
+        if frame := _FRAME.match(message):
             file = frame["file"]
-        if not own or own[0] in " \t|+" or own.startswith("Traceback"):
+        if not message or message[0] in " \t|+" or message.startswith("Traceback"):
             continue
-        if _LINE.match(own):
-            return Raised(own, number, file)
+        if _LINE.match(message):
+            return Raised(message, number, file)
     return None

@@ -170,7 +170,7 @@ def of_finding(finding: Finding, hosts: frozenset[str]) -> Named:
     tokens |= {part for token in tokens for part in token.split("/")}
     tokens |= {token.removeprefix(_OPEN_MPI) for token in tokens}
     named = {finding.host} if finding.host else tokens & hosts
-    launchers = (n for n, own in _LAUNCHERS.items() if any(map(own.match, tokens)))
+    launchers = (n for n, pattern in _LAUNCHERS.items() if any(map(pattern.match, tokens)))
     return Named(
         frozenset(_ports(text)),
         frozenset(named),

@@ -255,4 +255,4 @@ def is_plain(text: str) -> bool:
 
 
 def _first(table: Iterable[Words], text: str) -> Words | None:
-    return next((said for said in table if compiled(said.pattern).search(text)), None)
+    return next((refusal for refusal in table if compiled(refusal.pattern).search(text)), None)

@@ -50,8 +50,8 @@ def _goes_on(event: Event, log: LogScan) -> bool:
     if _EXCEPTION_TEXT.match(event.text):
         return False
     after = [step for step in log.steps if step.line > event.line]
-    own = sum(step.rank == event.rank for step in after)
-    return own >= OWN_STEPS or len(after) >= STEPS
+    of_rank = sum(step.rank == event.rank for step in after)
+    return of_rank >= OWN_STEPS or len(after) >= STEPS
 
 
 def _completed(events: Iterable[Event]) -> Mapping[tuple[str, str, int | None], int]:

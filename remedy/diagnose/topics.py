@@ -235,9 +235,9 @@ def causes_about(text: str) -> Iterator[str]:
         text: lines of a log.
     """
     topics = [topic.causes for topic in _TOPICS if compiled(topic.pattern).search(text)]
-    given: set[str] = set()
+    labels: set[str] = set()
     for place in range(max(map(len, topics), default=0)):
         for causes in topics:
-            if place < len(causes) and causes[place] not in given:
-                given.add(causes[place])
+            if place < len(causes) and causes[place] not in labels:
+                labels.add(causes[place])
                 yield causes[place]

@@ -31,18 +31,18 @@ class Unread:
             most: lines with one text that are tried.
             seconds: of work that a log may take.
         """
-        said = []
+        sentences = []
         if self.late:
-            said.append(
+            sentences.append(
                 f"not read from line {self.late} on: its lines took more than {seconds:g} s of work"
             )
         if self.wide:
-            said.append(
+            sentences.append(
                 f"{_lines(self.wide)} longer than {width:,} characters: read only around texts that "
                 "are known, the rest was not"
             )
         if self.tracebacks:
-            said.append(
+            sentences.append(
                 f"the end of a traceback was not read, {_lines(self.tracebacks)} its beginning"
             )
         if self.frequent:
@@ -50,8 +50,8 @@ class Unread:
             more = f" and {counted(len(self.frequent) - 3, 'other text')}" * (
                 len(self.frequent) > 3
             )
-            said.append(f"only the first {most:,} places were read of {texts}{more}")
-        return tuple(said)
+            sentences.append(f"only the first {most:,} places were read of {texts}{more}")
+        return tuple(sentences)
 
 
 def _lines(numbers: set[int]) -> str:

@@ -26,11 +26,11 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     """
     # What was not read of a log may hold the failure.
     for scan in filter(lambda scan: scan.is_whole, scans):
-        said = [
+        matches = [
             (after, text, words) for after, text in _last_lines(scan) if (words := meaning_of(text))
         ]
         # A process that was ended is named only where nothing was said before.
-        for after, text, words in sorted(said, key=lambda line: is_of_an_end(line[2])):
+        for after, text, words in sorted(matches, key=lambda line: is_of_an_end(line[2])):
             lead = Quote(file=scan.name, line=max(1, scan.lines - after), text=text.strip())
             return lead, tuple(
                 Candidate(label=c.label, score=c.weight, reason=c.because, evidence=(lead,))

@@ -134,15 +134,15 @@ def shell_assignments(line: str) -> tuple[tuple[str, str], ...]:
     result: list[tuple[str, str]] = []
     for part in _SHELL_BREAK.split(line):
         text = part.strip()
-        if given := _SETS_DEFAULT.match(text):
-            result.append((given[1], given[2]))
+        if default := _SETS_DEFAULT.match(text):
+            result.append((default[1], default[2]))
             continue
         exported = _EXPORT.match(text)
         text = text[exported.end() :] if exported else text
         pairs = []
         while match := _SHELL_WORD.match(text):
-            given = _DEFAULT.fullmatch(value := match[2].strip("\"'"))
-            pairs.append((match[1], given[2] if given and given[1] == match[1] else value))
+            default = _DEFAULT.fullmatch(value := match[2].strip("\"'"))
+            pairs.append((match[1], default[2] if default and default[1] == match[1] else value))
             text = text[match.end() :]
         if text and not text.startswith("#"):
             continue  # set for that one command, or no assignment at all

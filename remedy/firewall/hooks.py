@@ -159,11 +159,11 @@ def gates(
     texts = tuple(tables.of(path.family).values())
     tracked = any(map(iptables_rules.marks_connections, texts))
     tracked = tracked or nftables_rules.marks_connections(tables.nft)
-    given = marks.given_by(texts, tables.nft)
+    marks_by_rule = marks.given_by(texts, tables.nft)
     untracked: dict[str, list[Part]] = {}
     zoned: dict[str, list[Part]] = {}
     for way, hooks in _WAYS:
-        flow = replace(_flow(way, path, marks=tracked), marks_given=given)
+        flow = replace(_flow(way, path, marks=tracked), marks_given=marks_by_rule)
         parts = _parts(way, traffic)
         if path.marked and way == "in":
             parts = tuple(part._replace(mark=None) for part in parts)

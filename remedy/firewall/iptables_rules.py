@@ -258,8 +258,8 @@ def read_rule(line: str, ipsets: str | None = None, family: str = "inet") -> Rea
         values = words[at : at + count]
         at += count
         if option == "--match-set" and count == 2:
-            found = condition_of(sets, *values, negated=negated, family=family)
-            rule = rule.plus(found)
+            condition = condition_of(sets, *values, negated=negated, family=family)
+            rule = rule.plus(condition)
         else:
             rule = _read_option(rule, option, values, negated)
         negated = False

@@ -290,7 +290,7 @@ def _included_by(line: str) -> str:
 @lru_cache(maxsize=64)
 def _chains_of(text: str) -> frozenset[tuple[str, str, str]]:
     """Return the chains that a file defines, by family, table and name."""
-    found = set()
+    names = set()
     table: tuple[str, str] | None = None
     depth = 0
     words: list[str] = []
@@ -301,7 +301,7 @@ def _chains_of(text: str) -> frozenset[tuple[str, str, str]]:
             if depth == 0 and words[:1] == ["table"]:
                 table = (words[1], words[2]) if len(words) > 2 else ("ip", words[-1])
             elif depth == 1 and table and words[:1] == ["chain"] and len(words) > 1:
-                found.add((*table, words[1]))
+                names.add((*table, words[1]))
             depth += 1
         elif word == "}":
             depth = max(0, depth - 1)
@@ -309,7 +309,7 @@ def _chains_of(text: str) -> frozenset[tuple[str, str, str]]:
             words = []
         elif len(words) < 4:
             words.append(word)
-    return frozenset(found)
+    return frozenset(names)
 
 
 # A statement of nft ends with its line or at a semicolon; a brace may stand right beside a word.

@@ -153,16 +153,16 @@ def _read(statements: Any, sets: Sets, words: str) -> tuple[ReadRule, ...]:
             return tuple(_mapped(value, sets, read, words))
         if kind in _VERDICTS or kind in _BY_PROGRAM:
             target = str(value["target"]) if kind in ("jump", "goto") else ""
-            found = _rule(read, words, _VERDICTS.get(kind, "drop"), target)
+            rule = _rule(read, words, _VERDICTS.get(kind, "drop"), target)
             if kind == "snat" and isinstance(value, dict) and "addr" in value:
-                found = replace(found, source=_source(value["addr"]))
+                rule = replace(rule, source=_source(value["addr"]))
             if kind in _BY_PROGRAM:
-                found = replace(found, unread=(*found.unread, kind))
-            if found.action == "accept" and True in read.passing:
-                found = replace(found, unread=(*found.unread, EXPIRES))
-            if not (read.fills or (found.action == "drop" and False in read.passing)):
-                return (found,)
-            return (found,) if found.unread else (found, _uncertain(found, statements, sets))
+                rule = replace(rule, unread=(*rule.unread, kind))
+            if rule.action == "accept" and True in read.passing:
+                rule = replace(rule, unread=(*rule.unread, EXPIRES))
+            if not (read.fills or (rule.action == "drop" and False in read.passing)):
+                return (rule,)
+            return (rule,) if rule.unread else (rule, _uncertain(rule, statements, sets))
         read = _read_statement(read, kind, value, sets)
     # What is not known may be a verdict.
     return (_rule(read, words, "drop" if read.open_end else "pass", ""),)

@@ -90,15 +90,15 @@ def only_in(sets: Sequence[Spans]) -> list[Spans]:
         for low, high in ranges
         for end in (low, high + 1)
     )
-    found: list[list[tuple[int, int]]] = [[] for _ in sets]
+    parts: list[list[tuple[int, int]]] = [[] for _ in sets]
     inside: set[int] = set()
     begin = 0
     for number, at in ends:
         if len(inside) == 1 and begin < number:
-            found[min(inside)].append((begin, number - 1))
+            parts[min(inside)].append((begin, number - 1))
         inside ^= {at}
         begin = number
-    return list(map(merge, found))
+    return list(map(merge, parts))
 
 
 def of_networks(networks: Iterable[str]) -> Spans:

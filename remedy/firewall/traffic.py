@@ -287,12 +287,12 @@ def split(part: Part, rule: Rule) -> tuple[list[Part], list[Part]]:
     hit, missed = _cut(part, rule.box)
     hits = [] if hit is None else [hit]
     for box in rule.unless:
-        left: list[Part] = []
+        remaining: list[Part] = []
         for piece in hits:
             excluded, kept = _cut(piece, box)
-            left += kept
+            remaining += kept
             missed += [] if excluded is None else [excluded]
-        hits = left
+        hits = remaining
     return hits, missed
 
 

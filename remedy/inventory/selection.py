@@ -78,19 +78,19 @@ def selected(inventory: Hosts, text: str, option: str) -> set[str]:
     """
     hosts: set[str] = set()
     for operator, operand in _terms(text, option):
-        found = _hosts(inventory, operand, text, option)
+        names = _hosts(inventory, operand, text, option)
         if operator == "!":
-            hosts -= found
+            hosts -= names
         elif operator == "&":
-            hosts &= found
+            hosts &= names
         elif operator == "^":
-            hosts ^= found
+            hosts ^= names
         else:
-            hosts |= found
+            hosts |= names
     if not hosts:
-        given = f"{option} {text}" if text.strip() else f"{option} with an empty text"
+        argument = f"{option} {text}" if text.strip() else f"{option} with an empty text"
         raise InventoryError(
-            f"{given} selects no host of {inventory.path}",
+            f"{argument} selects no host of {inventory.path}",
             next_step=f"Leave {option} out for all hosts. {_known(inventory)}",
         )
     return hosts
@@ -132,11 +132,11 @@ def _hosts(inventory: Hosts, operand: str, text: str, option: str) -> set[str]:
     hosts: set[str] = set()
     unknown: list[str] = []
     for name in names:
-        found = _of_group(inventory, name) if is_group else _of_name(inventory, name)
-        if found is None:
+        matches = _of_group(inventory, name) if is_group else _of_name(inventory, name)
+        if matches is None:
             unknown.append(f"@{name}" if is_group else name)
         else:
-            hosts |= found
+            hosts |= matches
     if unknown:
         raise _not_there(inventory, unknown, text, option)
     return hosts

@@ -183,8 +183,8 @@ class Host:
             if self.answers() and (unlike is None or self.boot_id() not in {unlike, None}):
                 if self.lab.life != "bare":
                     # Daemons come up after sshd.
-                    left = max(deadline - time.monotonic(), 1.0)
-                    self.run(["systemctl", "is-system-running", "--wait"], seconds=left)
+                    remaining = max(deadline - time.monotonic(), 1.0)
+                    self.run(["systemctl", "is-system-running", "--wait"], seconds=remaining)
                 return
             time.sleep(0.05)
         raise LabError(

@@ -48,20 +48,20 @@ def machine_mark(machine_id: str) -> str:
 
 def claims(fleet: Fleet) -> tuple[Claim, ...]:
     """Return the entries at whose address another entry's machine answers, in the inventory's order."""
-    found: dict[str, Claim] = {}
+    claims_by_host: dict[str, Claim] = {}
     for first, second in _same_machine(fleet):
         sign = f"{first} and {second}: one boot-id, and the same addresses on its interfaces"
-        found.setdefault(second, Claim(second, first, (sign,), same=True))
+        claims_by_host.setdefault(second, Claim(second, first, (sign,), same=True))
     entries = _Entries(fleet)
     for name in fleet.inventory.names:
         identity = identity_of(fleet, name)
-        if identity is not None and name not in found:
+        if identity is not None and name not in claims_by_host:
             by_owner: dict[str, list[str]] = {}
             for owner, sign in _signs(fleet, entries, name, identity):
                 by_owner.setdefault(owner, []).append(sign)
             for owner, signs in list(by_owner.items())[:1]:
-                found[name] = Claim(name, owner, tuple(signs))
-    return tuple(found[name] for name in fleet.inventory.names if name in found)
+                claims_by_host[name] = Claim(name, owner, tuple(signs))
+    return tuple(claims_by_host[name] for name in fleet.inventory.names if name in claims_by_host)
 
 
 def findings(inventory: Inventory, claims: Iterable[Claim]) -> tuple[Finding, ...]:
@@ -94,12 +94,12 @@ class _Entries:
 
     def called(self, identity: Identity) -> Mapping[str, str]:
         """Return the entries whose names a machine carries, each with the name."""
-        found: dict[str, str] = {}
+        owners: dict[str, str] = {}
         for name in (identity.transient_name, identity.static_name):
             entry = self._by_name.get(name.lower()) or self._by_name.get(_short(name))
             if entry is not None:
-                found.setdefault(entry, name)
-        return found
+                owners.setdefault(entry, name)
+        return owners
 
 
 def _signs(

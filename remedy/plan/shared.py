@@ -63,7 +63,7 @@ def shared_items(by_host: Mapping[Any, Sequence[OfHost]]) -> tuple[Shared[OfHost
     Args:
         by_host: what each host has, in order.
     """
-    found: dict[tuple[int, bool, int], tuple[OfHost, list[str | None]]] = {}
+    texts: dict[tuple[int, bool, int], tuple[OfHost, list[str | None]]] = {}
     numbers: dict[tuple[Any, ...], int] = {}
     # What was copied for a host has the very parts of the first one, which is seen without comparing them.
     known: dict[tuple[int, ...], int] = {}
@@ -73,8 +73,8 @@ def shared_items(by_host: Mapping[Any, Sequence[OfHost]]) -> tuple[Shared[OfHost
             number = known.get(parts)
             if number is None:
                 number = known[parts] = numbers.setdefault(all_but_host(item), len(numbers))
-            found.setdefault((place, host is None, number), (item, []))[1].append(host)
-    every = sorted(found.items(), key=lambda pair: pair[0][0])
+            texts.setdefault((place, host is None, number), (item, []))[1].append(host)
+    every = sorted(texts.items(), key=lambda pair: pair[0][0])
     return tuple(Shared(item, tuple(hosts), key[0]) for key, (item, hosts) in every)
 
 

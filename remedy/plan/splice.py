@@ -99,9 +99,9 @@ def _pairs(before: bytes, after: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     if bool(old[1]) != bool(new[1]) and (old[2] or new[2]):
         old, new = (before, b"", b""), (after, b"", b"")  # whose block is in the midst of lines
     at = 0
-    for one, other in zip(old, new, strict=True):
-        yield at, one, other
-        at += len(one)
+    for old_line, new_line in zip(old, new, strict=True):
+        yield at, old_line, new_line
+        at += len(old_line)
 
 
 def _parted(content: bytes) -> tuple[bytes, bytes, bytes]:

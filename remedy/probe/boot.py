@@ -54,20 +54,20 @@ def parse_sshd(sections: Sections) -> Sshd | None:
         return None
     head, _, answer = sections.text("sshd").partition("\nended ")
     lines = head.splitlines()
-    status, *said = answer.splitlines() or [""]
-    if len(said) > MOST_LINES:
+    status, *answers = answer.splitlines() or [""]
+    if len(answers) > MOST_LINES:
         raise NoAnswerError("sshd says more of its configuration than is read")
     if status in _NO_ANSWER:
         raise NoAnswerError(f"sshd -T gave no answer: it ended with {status}")
     connection = [*" ".join(_after("connection", lines)).split(), "", "", "", "", ""]
     return Sshd(
-        errors=() if status in ("", "0") else _errors(said),
-        options=_options(said) if status == "0" else {},
+        errors=() if status in ("", "0") else _errors(answers),
+        options=_options(answers) if status == "0" else {},
         user=connection[0],
         client=connection[1],
         address=connection[3],
         port=int(connection[4][:5]) if connection[4].isdecimal() else 0,
-        keys=_after("keys", said),
+        keys=_after("keys", answers),
         refuses=next(iter(_after("refuses", lines)), ""),
     )
 
@@ -77,19 +77,19 @@ def _after(word: str, lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(line.removeprefix(f"{word} ") for line in lines if line.startswith(f"{word} "))
 
 
-def _options(said: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+def _options(lines: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the values of each keyword, of all its lines together."""
     options: dict[str, tuple[str, ...]] = {}
-    for line in said:
+    for line in lines:
         word, blank, rest = line.partition(" ")
         if blank and _KEYWORD.fullmatch(word):
             options[word] = (*options.get(word, ()), *rest.split())
     return options
 
 
-def _errors(said: list[str]) -> tuple[str, ...]:
+def _errors(lines: list[str]) -> tuple[str, ...]:
     """Return why sshd refuses its configuration; what it says of every line that it passes over is left out."""
-    errors = [line.strip() for line in said if line.strip() and not _NO_ERROR.search(line)]
+    errors = [line.strip() for line in lines if line.strip() and not _NO_ERROR.search(line)]
     return tuple(errors[-4:]) or ("sshd says nothing",)
 
 

@@ -43,10 +43,10 @@ def parse_service_environments(
     if len(body) >= MOST_BYTES:
         raise NoAnswerError("the environments of daemons are longer than is read")
     text = as_text(body).replace("\0", "\n")
-    found = []
+    environments = []
     for line in text.split("\n"):
         if match := _LINE.fullmatch(line):
             pid = int(match[1])
             name = "systemd" if match[2] == "manager" else names.get(pid, "")
-            found.append(ServiceVariable(name, pid, match[3], match[4]))
-    return tuple(dict.fromkeys(found))
+            environments.append(ServiceVariable(name, pid, match[3], match[4]))
+    return tuple(dict.fromkeys(environments))

@@ -271,8 +271,8 @@ def render_explanation(explanation: Explanation, shown: Collection[str] = ()) ->
             for confirmation in explanation.confirmations
             if confirmation.status is ConfirmationStatus.REFUTED
         }
-        left = [c.label for c in diagnosis.candidates if c.label not in refuted]
-        labels = ", ".join(left[:OTHERS])
+        remaining = [c.label for c in diagnosis.candidates if c.label not in refuted]
+        labels = ", ".join(remaining[:OTHERS])
         line.append(f"  (possible: {labels})" if labels else "", style="default")
     else:
         line.append(f"  {diagnosis.confidence}", style="default")

@@ -126,13 +126,13 @@ def alike(parts: Iterable[Specimen[T]], words: Words) -> list[Fold[T]]:
     ]
     groups: dict[tuple[object, ...], list[Specimen[T]]] = {}
     # By kind, the group of what several hosts have alike.
-    found: dict[int, list[Specimen[T]]] = {}
+    group_by_kind: dict[int, list[Specimen[T]]] = {}
     for part, number in zip(every, numbers, strict=True):
-        group = found.get(number)
+        group = group_by_kind.get(number)
         if group is None:
             group = groups.setdefault(keys[number] or _own_key(part, shared, words), [])
             if same[number]:
-                found[number] = group
+                group_by_kind[number] = group
         group.append(part)
     return [Fold(tuple(group), _are_same(group)) for group in groups.values()]
 

@@ -93,8 +93,8 @@ class ProbeResult:
             remarks.append(
                 f"{rest}: not read either. See why: remedy check {typed} --limit {limit}"
             )
-        found = identities.findings(self.fleet.inventory, self.claims)
-        return (*remarks, *map(identities.in_words, found))
+        findings = identities.findings(self.fleet.inventory, self.claims)
+        return (*remarks, *map(identities.in_words, findings))
 
     @cached_property
     def with_unsettled(self) -> ProbeResult:

@@ -95,8 +95,8 @@ def _with_foreign(
 def _judged(change: Change, current: Plan) -> ChangeResult:
     """Return how a command would end by what remedy decides for the host as it was just read."""
     remaining = any(c.remedy == change.remedy for c in current.for_host(change.host))
-    found = any(f.remedy == change.remedy for f in current.findings_of(change.host))
-    if not remaining and not found:
+    is_known = any(f.remedy == change.remedy for f in current.findings_of(change.host))
+    if not remaining and not is_known:
         return ChangeResult(id=change.id, status=ChangeStatus.ALREADY)
     words = "not what remedy does for the host as it is now, so its command was not run"
     return ChangeResult(id=change.id, status=ChangeStatus.STALE, detail=words)

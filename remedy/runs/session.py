@@ -290,8 +290,8 @@ def _pieces(modules: Iterable[str], spec: Spec) -> Iterator[Callable[[], object]
 
 def _modules_of(package: str) -> Iterator[str]:
     """Yield the modules of a package, first those right in it: each with few that are not there yet."""
-    found = sorted(iter_modules(import_module(package).__path__), key=lambda module: module.ispkg)
-    for module in found:
+    modules = sorted(iter_modules(import_module(package).__path__), key=lambda module: module.ispkg)
+    for module in modules:
         name = f"{package}.{module.name}"
         yield from _modules_of(name) if module.ispkg else (name,)
 

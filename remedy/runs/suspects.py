@@ -44,19 +44,19 @@ def suspects(
     """
     accused = {name for culprit in (verdict.culprits if verdict else ()) for name in culprit.hosts}
     label = explanation.diagnosis.label if explanation else ""
-    found = frozenset(causes)
+    names = frozenset(causes)
     ranked = []
     for number, change in enumerate(changes):
         reasons = []
         if change.label == label:
             reasons.append(f"it is about the cause that the proof shows, {label}")
-        if change.label in found:
+        if change.label in names:
             reasons.append(f"it is about what the host lacks now, {change.label}")
         if change.host in accused:
             reasons.append("the proof names its host")
         if change.guarded:
             reasons.append("it can cut connections")
-        about = change.label == label or change.label in found
+        about = change.label == label or change.label in names
         rank = (not about, change.host not in accused, not change.guarded, number)
         reason = "; ".join(reasons) or "it was made in this wave"
         ranked.append((rank, Suspect(change.host, change, reason)))

@@ -270,6 +270,6 @@ def _addresses(hostname: str, port: int) -> list[tuple[int, Any]]:
     try:
         version = ipaddress.ip_address(hostname).version
     except ValueError:
-        found = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
-        return [(family, address) for family, _, _, _, address in found]
+        answers = socket.getaddrinfo(hostname, port, type=socket.SOCK_STREAM)
+        return [(family, address) for family, _, _, _, address in answers]
     return [(socket.AF_INET if version == 4 else socket.AF_INET6, (hostname, port))]

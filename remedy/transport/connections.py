@@ -77,8 +77,8 @@ OTHER_FILES = 256
 def allow_files(hosts: int) -> None:
     """Let this process have a connection to each host open, as far as it may: shells allow 1,024 files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * hosts + OTHER_FILES
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = 2 * hosts + OTHER_FILES
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 

@@ -38,8 +38,8 @@ class KeyReader(Transport):
         jobs = {name: gevent.spawn(self._read, self.inventory.node(name)) for name in flat}
         through = self._tree.keys().read(behind) if self._tree is not None and behind else ()
         gevent.joinall(list(jobs.values()), raise_error=True)
-        found = {host.host: host for host in through}
-        return tuple(found.get(name) or jobs[name].value for name in names)
+        results = {host.host: host for host in through}
+        return tuple(results.get(name) or jobs[name].value for name in names)
 
     def record(self, hosts: Sequence[HostKeys], recorded: list[str]) -> tuple[str, ...]:
         """Record the keys of hosts, and return in which files.

@@ -19,10 +19,10 @@ def privileges(node: Node, script: Script, typed: SecretStr | None) -> tuple[Scr
         typed: the password that was typed for all hosts.
     """
     # A host that has a password of its own never learns the one that was typed for the others.
-    own = node.data.get("_sudo_password")
+    password_of_host = node.data.get("_sudo_password")
     if node.data.get("_sudo") and script.root is Root.PREFERRED:
         # The inventory says that there is sudo: where it refuses, that is an error, and not less to read.
         script = replace(script, root=Root.REQUIRED)
-    if own:
-        return script, str(own)
+    if password_of_host:
+        return script, str(password_of_host)
     return script, None if typed is None else typed.get_secret_value()

@@ -182,8 +182,8 @@ class SshServer:
                 objection = key.objection(self.alias or self.name, time.time())
                 if not objection:
                     return KeyDecision(KeyState.KNOWN, entry, f"by the authority of {entry.place}")
-                said = f"its certificate, by the authority of {entry.place}, does not count: {objection}"
-                return KeyDecision(KeyState.NEW, detail=said)
+                detail = f"its certificate, by the authority of {entry.place}, does not count: {objection}"
+                return KeyDecision(KeyState.NEW, detail=detail)
         return KeyDecision(KeyState.NEW)
 
     def _all(self) -> tuple[Entry, ...]:

@@ -50,8 +50,8 @@ def armed_ipv6(host: HostState, question: PacketQuestion) -> Iterator[Armed]:
         and isinstance(configuration, File)
         and configuration.exists
     ):
-        found = rules_of_firewalld(host, question, text_of(configuration))
-        yield if_started(host, found)
+        armed = rules_of_firewalld(host, question, text_of(configuration))
+        yield if_started(host, armed)
 
 
 def _saved(host: HostState, path: str, question: PacketQuestion) -> Armed:

@@ -325,5 +325,5 @@ def elements(words: Sequence[Token]) -> list[Any]:
     right = parsed[0].get("match", {}).get("right") if parsed else None
     if not isinstance(right, dict) or "set" not in right:
         return [{"unread": " ".join(words)[:80]}] if words else []
-    found: list[Any] = right["set"]
-    return found
+    members: list[Any] = right["set"]
+    return members

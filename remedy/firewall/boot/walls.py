@@ -112,7 +112,7 @@ def armed_nftables(
     except NotReadError as error:
         return unread(name, main.path, str(error), question)
     passed = question.ask(Tables(nft=ruleset, iptables={}))
-    found = gathered(name, passed, question.accepted)
+    armed = gathered(name, passed, question.accepted)
     if isinstance(host.units, Unknown):
         places = {(chain.family, chain.table, chain.name) for chain in repaired}
         news = [gate for gate in passed if gate.chain is not None and gate.chain[:3] not in places]
@@ -126,10 +126,10 @@ def armed_nftables(
     own = (chain for chain in ruleset.chains if chain.hook and nftables.own_rules(chain))
     return Armed(
         name,
-        found.incoming,
-        found.outgoing,
-        found.arp,
-        found.doubts,
+        armed.incoming,
+        armed.outgoing,
+        armed.arp,
+        armed.doubts,
         chains=tuple(dict.fromkeys((*chains, *own))),
     )
 
@@ -169,10 +169,10 @@ def _saved(host: HostState, path: str, question: PacketQuestion) -> Armed:
     file = host.file(path)
     assert isinstance(file, File)
     text = iptables.without_counters(text_of(file))
-    found = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
+    armed = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
     present = live_iptables.present(IptablesTable("nft", text))
     edit = partial(live_iptables.edit_saved, file.content)
-    return replace(found, propose=partial(_edited, file, present, edit))
+    return replace(armed, propose=partial(_edited, file, present, edit))
 
 
 def _ufw(host: HostState, question: PacketQuestion) -> Armed:
@@ -182,12 +182,12 @@ def _ufw(host: HostState, question: PacketQuestion) -> Armed:
     if isinstance(texts, Missing):
         return unread(name, texts.path, texts.reason, question)
     text = iptables.ufw_text(texts)
-    found = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
+    armed = gathered(name, question.ask(Tables(_NO_RULES, {"nft": text})), question.accepted)
     rules = host.file(ufw.RULES)
     assert isinstance(rules, File)
     edit = partial(ufw.edit_rules, rules.content)
     present = _present_in_ufw(rules.content)
-    return replace(found, propose=partial(_edited, rules, present, edit))
+    return replace(armed, propose=partial(_edited, rules, present, edit))
 
 
 def _present_in_ufw(content: bytes) -> Opening | None:
@@ -222,8 +222,8 @@ def _edited(
 
 def _firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:
     """Return what firewalld does."""
-    found = rules_of_firewalld(host, question, configuration)
-    return replace(found, propose=partial(_files_of_firewalld, host)) if found.chains else found
+    armed = rules_of_firewalld(host, question, configuration)
+    return replace(armed, propose=partial(_files_of_firewalld, host)) if armed.chains else armed
 
 
 def rules_of_firewalld(host: HostState, question: PacketQuestion, configuration: str) -> Armed:
@@ -244,8 +244,8 @@ def rules_of_firewalld(host: HostState, question: PacketQuestion, configuration:
         direct=_element(host, live_firewalld.DIRECT_FILE),
         ipsets=_elements(host, "/etc/firewalld/ipsets"),
     )
-    found = gathered(name, question.ask(Tables(ruleset, {})), question.accepted)
-    return replace(found, chains=ruleset.chains)
+    armed = gathered(name, question.ask(Tables(ruleset, {})), question.accepted)
+    return replace(armed, chains=ruleset.chains)
 
 
 def _element(host: HostState, path: str) -> firewalld.Element | None:
@@ -257,13 +257,13 @@ def _element(host: HostState, path: str) -> firewalld.Element | None:
 
 def _elements(host: HostState, folder: str) -> Mapping[str, firewalld.Element]:
     """Return the first element of each file of a folder, by the name of the file."""
-    found = {}
+    elements = {}
     for file in host.files_in(folder):
         if isinstance(file, File) and file.exists and file.path.endswith(".xml"):
-            found[file.path.rpartition("/")[2].removesuffix(".xml")] = firewalld.parse(
+            elements[file.path.rpartition("/")[2].removesuffix(".xml")] = firewalld.parse(
                 text_of(file)
             )
-    return found
+    return elements
 
 
 def _files_of_firewalld(host: HostState, opening: Opening) -> Amendment:

@@ -232,13 +232,13 @@ def parse(text: str, addresses: Sequence[str], nonce: str) -> Mapping[str, Seen]
         if len(row) != 4 or not _NUMBER.fullmatch(row[0]):
             continue
         number, kind, code = int(row[0]), row[1], row[2]
-        said = _decoded(row[3])
+        answer = _decoded(row[3])
         if kind == "state":
-            states.setdefault(number, (_state(code, said), said))
+            states.setdefault(number, (_state(code, answer), answer))
         elif kind == "file":
-            files.setdefault(number, said)
+            files.setdefault(number, answer)
         elif kind == "key":
-            keys.setdefault(number, []).extend(_lines(said))
+            keys.setdefault(number, []).extend(_lines(answer))
     return {
         address: Seen(*states[number], tuple(keys.get(number, ())), files.get(number, ""))
         for number, address in enumerate(addresses, 1)
@@ -246,15 +246,15 @@ def parse(text: str, addresses: Sequence[str], nonce: str) -> Mapping[str, Seen]
     }
 
 
-def _state(code: str, said: str) -> KeyState:
+def _state(code: str, answer: str) -> KeyState:
     """Return how ssh decided, by its exit code and what it printed."""
-    if _REVOKED.search(said):
+    if _REVOKED.search(answer):
         return KeyState.REVOKED
-    if _CHANGED in said:
+    if _CHANGED in answer:
         return KeyState.CHANGED
-    if _UNKNOWN in said:
+    if _UNKNOWN in answer:
         return KeyState.NEW
-    return KeyState.KNOWN if code == "0" or _REFUSED in said else KeyState.SILENT
+    return KeyState.KNOWN if code == "0" or _REFUSED in answer else KeyState.SILENT
 
 
 def _decoded(text: str) -> str:
@@ -264,9 +264,9 @@ def _decoded(text: str) -> str:
         return ""
 
 
-def _lines(said: str) -> Iterator[tuple[str, ShownKey]]:
+def _lines(answer: str) -> Iterator[tuple[str, ShownKey]]:
     """Yield the plain keys of a file of known hosts, whose type is what it says."""
-    for line in said.splitlines():
+    for line in answer.splitlines():
         match = _LINE.fullmatch(line)
         if match is None:
             continue

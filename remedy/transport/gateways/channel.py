@@ -205,8 +205,8 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
             self.task.router.mark_unreachable(self.name)
             self._relay.gateway_failed(self.name, self.fault, self.code)
             if not self._is_ready:
-                for one in workers:
-                    one._relaunch(self.name)
+                for pending in workers:
+                    pending._relaunch(self.name)
         worker.task._pchannel_close(self.name, worker)
 
     def _ending(self) -> tuple[str, int]:

@@ -129,22 +129,22 @@ class GatewayKeys:
         )
 
     def _disagreeing(self, name: str, known: Mapping[str, Seen]) -> RemedyError:
-        said = "; ".join(
+        reports = "; ".join(
             f"{gateway}: {', '.join(key.fingerprint for _, key in seen.lines)}"
             for gateway, seen in known.items()
             if seen.lines
         )
         return ChangedKeyError(
-            f"{at_host(self._node(name))}: its gateways see different ssh host keys ({said}): somebody is in "
-            "between, or two machines have that address; nothing was recorded",
+            f"{at_host(self._node(name))}: its gateways see different ssh host keys ({reports}): somebody is "
+            "in between, or two machines have that address; nothing was recorded",
             next_step="Compare them on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",
         )
 
     def _not_recorded(self, name: str, gateway: str, seen: Seen) -> RemedyError:
         if seen.state is KeyState.SILENT:
-            said = clipped(visible(seen.message.strip()), _SHOWN)
+            message = clipped(visible(seen.message.strip()), _SHOWN)
             return RemedyError(
-                f"{name}: its key was not recorded on {gateway}: {said}",
+                f"{name}: its key was not recorded on {gateway}: {message}",
                 next_step=f"Record it there by hand: ssh -t {gateway} ssh {self._node(name).ssh_address}",
             )
         return self._explained(name, gateway, seen)

@@ -94,9 +94,9 @@ class RelayProcess:
 
     def _send(self, content: bytes) -> None:
         with self._writing, suppress(OSError):
-            left = memoryview(content)
-            while left and self._is_open:
-                left = left[nb_write(self._in, left) :]
+            remaining = memoryview(content)
+            while remaining and self._is_open:
+                remaining = remaining[nb_write(self._in, remaining) :]
 
     def _read(self) -> None:
         reader, count = EventReader(), 0

@@ -97,28 +97,28 @@ class Routes:
         Args:
             hosts: of the inventory, each behind a gateway.
         """
-        wanted = set(hosts)
+        needed = set(hosts)
         kept: list[tuple[str, str]] = []
         for route in self._from_leaves():
-            ends = [name for name in route.hosts if name in wanted]
+            ends = [name for name in route.hosts if name in needed]
             if ends:
-                wanted |= set(route.gateways)
+                needed |= set(route.gateways)
                 kept.append((self._folded(route.gateways), self._folded(ends)))
         inner = {name for route in self.routes for name in route.hosts}
-        first = [name for name in self.gateways if name in wanted and name not in inner]
+        first = [name for name in self.gateways if name in needed and name not in inner]
         lines = [f"{ROOT}: {self._folded(first)}", *(f"{a}: {b}" for a, b in reversed(kept))]
         return "\n".join(["[routes]", *lines, ""])
 
     def _from_leaves(self) -> Iterator[Branch]:
         """Yield the branches, each after those that begin at one of its ends."""
-        left = list(self.routes)
-        while left:
-            sources = {name for route in left for name in route.gateways}
-            ready = [route for route in left if sources.isdisjoint(route.hosts)]
+        remaining = list(self.routes)
+        while remaining:
+            sources = {name for route in remaining for name in route.gateways}
+            ready = [route for route in remaining if sources.isdisjoint(route.hosts)]
             if not ready:
                 raise _wrong(f"a loop: {fold(sources)} stand behind each other", _STEP)
             yield from ready
-            left = [route for route in left if route not in ready]
+            remaining = [route for route in remaining if route not in ready]
 
     def _folded(self, names: Iterable[str]) -> str:
         return fold(sorted(self.address(name) for name in names))

@@ -68,11 +68,11 @@ def combined(plan: RankPlan, division: Division, runs: PartRuns) -> Verdict:
         runs: what was.
     """
     failures = [*_failures(runs), *_across(plan, runs)]
-    own = [run.verdict for run in runs.groups.values()]
+    verdicts = [run.verdict for run in runs.groups.values()]
     verdict = _measured(plan, runs).model_copy(
         update={
             "passed": not failures,
-            "possible": any(verdict.possible for verdict in own),
+            "possible": any(verdict.possible for verdict in verdicts),
             "outcomes": tuple(_outcomes(plan, runs, failures)),
             "divided": _proof(division, runs),
         }
@@ -91,17 +91,17 @@ def combined(plan: RankPlan, division: Division, runs: PartRuns) -> Verdict:
 def _measured(plan: RankPlan, runs: PartRuns) -> Verdict:
     """The figures of all parts: counts of the groups, the bandwidth of the slowest part."""
     verdicts = [run.verdict for run in runs.all]
-    own = [run.verdict for run in runs.groups.values()]
-    pace = {host: rate for verdict in own for host, rate in verdict.pace.items()}
+    of_groups = [run.verdict for run in runs.groups.values()]
+    pace = {host: rate for verdict in of_groups for host, rate in verdict.pace.items()}
     slowest = _slowest(verdicts)
     return Verdict(
         passed=False,
         reason="",
         engine=plan.engine,
         backend=_backend(verdicts),
-        world_size=sum(verdict.world_size for verdict in own),
+        world_size=sum(verdict.world_size for verdict in of_groups),
         expected_world_size=plan.world,
-        hosts=sum(verdict.hosts for verdict in own),
+        hosts=sum(verdict.hosts for verdict in of_groups),
         expected_hosts=len(plan.hosts),
         sum_exact=all(verdict.sum_exact for verdict in verdicts),
         bandwidth=slowest.bandwidth if slowest else (),

@@ -27,12 +27,12 @@ def joined(
     Returns:
         for each test that somebody joins the larger one.
     """
-    wanted = {test: evidence.mask(ask.interest) for test, ask in tests.items() if ask.interest}
-    company: dict[Test, list[str]] = {test: [] for test in wanted}
-    for host in free if wanted else ():
+    interests = {test: evidence.mask(ask.interest) for test, ask in tests.items() if ask.interest}
+    company: dict[Test, list[str]] = {test: [] for test in interests}
+    for host in free if interests else ():
         known = evidence.fine[evidence.place[host]]
-        unseen = {test: (mask & ~known).bit_count() for test, mask in wanted.items()}
-        best = max(wanted, key=lambda test: (unseen[test], -len(company[test])))
+        unseen = {test: (mask & ~known).bit_count() for test, mask in interests.items()}
+        best = max(interests, key=lambda test: (unseen[test], -len(company[test])))
         if unseen[best]:
             company[best].append(host)
     return {

@@ -119,16 +119,16 @@ class Evidence:
         for host in among:
             if not remaining >> self.place[host] & 1:
                 continue
-            members = found = 1 << self.place[host]
+            members = frontier = 1 << self.place[host]
             remaining &= ~members
-            while found:
-                number = found.bit_length() - 1
+            while frontier:
+                number = frontier.bit_length() - 1
                 more = remaining & ~self.fine[number]
-                found = (found & ~(1 << number)) | more
+                frontier = (frontier & ~(1 << number)) | more
                 members |= more
                 remaining &= ~more
             if members.bit_count() > 1:
-                clusters.append(tuple(h for h in among if members >> self.place[h] & 1))
+                frontiers.append(tuple(h for h in among if members >> self.place[h] & 1))
         return clusters
 
     def meanwhile(

@@ -78,11 +78,11 @@ class Cross:
             two parts that can be tested at once, and what is left if both work.
         """
         first, *second = _portions(self.near, (len(self.near) + 1) // 2)
-        one, *other = _portions(self.far, max(1, len(self.far) // 2))
-        left = [replace(self, near=first, far=b, proof=joined or self.proof) for b in other]
-        left += [replace(self, near=a, far=one) for a in second]
-        crossed = [replace(self, near=a, far=b) for a in second for b in other]
-        return [replace(self, near=first, far=one)], crossed, left
+        first_half, *rest = _portions(self.far, max(1, len(self.far) // 2))
+        remaining = [replace(self, near=first, far=b, proof=joined or self.proof) for b in rest]
+        remaining += [replace(self, near=a, far=first_half) for a in second]
+        crossed = [replace(self, near=a, far=b) for a in second for b in rest]
+        return [replace(self, near=first, far=first_half)], crossed, remaining
 
     def opened(self) -> Cross:
         """Return the cross once hosts were let go: others than who joined are to be seen with it now."""
@@ -148,19 +148,21 @@ def across(crosses: Sequence[Cross], span: Span) -> SideBySide:
         longest = max(cross.longest for cross in crosses)
         joined = span.joined and 2 < longest <= FEW
         halved = [cross.halved(joined=joined) for cross in crosses]
-        first, second, left = ([*chain.from_iterable(part)] for part in zip(*halved, strict=True))
+        first, second, remaining = (
+            [*chain.from_iterable(part)] for part in zip(*halved, strict=True)
+        )
         if joined:
             groups = _joined(halved)
         elif span.joined and longest <= 2 and len(first) <= LAST:
             groups = _last(first, second)
         else:
-            groups = _merged([part for one, two, _ in halved for part in (*one, *two)])
+            groups = _merged([part for near, two, _ in halved for part in (*near, *two)])
         span.hosts = frozenset(chain.from_iterable(group.hosts for group in groups))
         replies = yield [group.question for group in groups]
         ends, failed = _outcome(groups, replies)
         if ends or len(failed) > 1:
             return [*ends, *(partial(across, group.crosses) for group in failed)]
-        crosses = failed[0].crosses if failed else left
+        crosses = failed[0].crosses if failed else remaining
     return []
 
 
@@ -187,11 +189,11 @@ def _union(sides: Iterable[Side]) -> Side:
 
 def _joined(halved: Sequence[tuple[list[Cross], list[Cross], list[Cross]]]) -> list[_Group]:
     """Two tests for who joins, to be seen with the near sides or the far ones; others where nobody has to."""
-    first = [cross for one, _, _ in halved for cross in one if not cross.proof]
+    first = [cross for crosses, _, _ in halved for cross in crosses if not cross.proof]
     second = [cross for _, two, _ in halved for cross in two if not cross.proof]
     sides = (_union(cross.near for cross in first), _union(cross.far for cross in second))
     groups = [_Group(c, side) for c, side in zip((first, second), sides, strict=True) if c]
-    seen = [part for one, two, _ in halved for part in (*one, *two) if part.proof]
+    seen = [part for crosses, two, _ in halved for part in (*crosses, *two) if part.proof]
     return [*groups, *_merged(seen)]
 
 

@@ -190,7 +190,7 @@ class Isolation:
         fresh = [
             hosts
             for hosts in unexplained
-            if (left := self._evidence.gaps(hosts)) and left < self._hunted.get(hosts, left + 1)
+            if (gaps := self._evidence.gaps(hosts)) and gaps < self._hunted.get(hosts, gaps + 1)
         ]
         if fresh:
             self._hunt(min(fresh, key=len))

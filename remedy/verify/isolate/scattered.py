@@ -76,8 +76,8 @@ def halved(cluster: Sequence[str], evidence: Evidence) -> list[tuple[str, ...]]:
         order += rest[:step]
         rest = rest[step:]
         other, between = total - ends + own, ends - 2 * own
-        if (told := own * other + own * between + other * between) > most:
-            most, middle = told, len(order)
+        if (score := own * other + own * between + other * between) > most:
+            most, middle = score, len(order)
     order += rest
     return [part for part in (tuple(order[:middle]), tuple(order[middle:])) if evidence.gaps(part)]
 

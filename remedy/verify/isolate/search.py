@@ -109,7 +109,7 @@ class Search:
         culprits = listed(culprit.name for culprit in verdict.culprits) or "no culprit found"
         slow = self.late.difference(*(culprit.hosts for culprit in verdict.culprits))
         more = f"; {listed(sorted(slow))} started slowly and got more time" if slow else ""
-        unexplained = listed(filter(None, (one.unexplained for one in self.isolations)))
+        unexplained = listed(filter(None, (isolation.unexplained for isolation in self.isolations)))
         more += f"; {unexplained}" if unexplained else ""
         rounds = counted(self._rounds - 1, "round")
         return Rung(

@@ -65,14 +65,14 @@ def script(nonce: str, address: str, peers: Iterable[str], python: str, *, again
         python: an interpreter that the inventory names, or "".
         again: whether this is the second look of a run, which reads only what moves.
     """
-    given = {
+    values = {
         "nonce": nonce,
         "address": address,
         "peers": " ".join(peers),
         "python": python,
         "again": "again" if again else "",
     }
-    head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
+    head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
     text = resources.files("remedy.verify.look").joinpath("host.sh").read_text("utf-8")
     # Read as a whole before it runs: what it starts must not read the rest of it.
     return f"{head}{{\n{text}}} </dev/null\n"
