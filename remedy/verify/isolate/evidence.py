@@ -128,7 +128,7 @@ class Evidence:
                 members |= more
                 remaining &= ~more
             if members.bit_count() > 1:
-                frontiers.append(tuple(h for h in among if members >> self.place[h] & 1))
+                clusters.append(tuple(h for h in among if members >> self.place[h] & 1))
         return clusters
 
     def meanwhile(
