@@ -30,7 +30,7 @@ FILES = (
 
 def pages() -> dict[str, str]:
     """Return every manual page by its path."""
-    context = click.Context(main, info_name="remedy")
+    context = click.Context(main, info_name="remedy", **main.context_settings)
     made = {"man/remedy.1": page(main, context, "fix hosts on which multi-node GPU training hangs")}
     for name in COMMANDS:
         command = main.get_command(context, name)

@@ -48,6 +48,7 @@ COMMANDS = {
 # pydantic would look for plugins of its own in all that is installed, before the first model is made.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
+HELP = ["-h", "--help"]
 REFUSED = 4
 NO_ANSWER = "no answer; nothing was changed"
 ANSWER = "Run the command again at a terminal, and answer what it asks."
@@ -130,6 +131,8 @@ class LazyGroup(click.Group):
             return None
         command = getattr(importlib.import_module(f"remedy.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
+        # Its own, and not only those of the group: click keeps the option as it was asked for first.
+        command.context_settings.setdefault("help_option_names", HELP)
         if "_REMEDY_COMPLETE" in os.environ:
             from remedy.cli.completion import teach
 
@@ -227,7 +230,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": HELP})
 @click.version_option(__version__, prog_name="remedy")
 def main() -> None:
     """Fix the host state that hangs multi-node GPU training, and prove it with an all-reduce.

@@ -64,7 +64,7 @@ def without_comment(line: str) -> str:
 
 def parsed(words: list[str]) -> bool | None:
     """Say whether remedy takes these words; None where they name a command or an option alone."""
-    context = click.Context(main, info_name="remedy")
+    context = click.Context(main, info_name="remedy", **main.context_settings)
     command: click.Command | None = main
     try:
         while isinstance(command, click.Group) and words:

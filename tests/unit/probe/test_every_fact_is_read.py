@@ -42,9 +42,14 @@ def fields() -> set[str]:
     found = set()
     for path in PROBE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and any(
-                isinstance(base, ast.Name) and base.id in ("Record", "NamedTuple")
-                for base in node.bases
+            # What is private is read where it is made.
+            if (
+                isinstance(node, ast.ClassDef)
+                and not node.name.startswith("_")
+                and any(
+                    isinstance(base, ast.Name) and base.id in ("Record", "NamedTuple")
+                    for base in node.bases
+                )
             ):
                 found |= {
                     f"{node.name}.{item.target.id}"
