@@ -30,11 +30,23 @@ def parse_yaml(text: str | bytes) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise YamlError(place + " ".join(str(error.problem or error).split())) from error
+        words = " ".join(str(error.problem or error).split())
+        if mark and words.endswith("cannot start any token") and _is_tab(text, mark.line):
+            words = "a tab, where YAML indents with spaces"
+        raise YamlError(place + words) from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         if isinstance(error, YamlError):
             raise
         raise YamlError(" ".join(str(error).split())) from error
+
+
+def _is_tab(text: str | bytes, number: int) -> bool:
+    """Say whether a line of a text, from 0, is indented with a tab."""
+    lines = (text.encode() if isinstance(text, str) else text).splitlines()
+    if number >= len(lines):
+        return False
+    line = lines[number]
+    return b"\t" in line[: len(line) - len(line.lstrip())]
 
 
 def _check(yaml: Any, events: Iterable[Any]) -> None:

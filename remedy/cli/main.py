@@ -206,7 +206,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except click.ClickException as error:
             # The name of a file can be in it; click fills it in once.
-            error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
+            if not isinstance(
+                error, click.exceptions.NoArgsIsHelpError
+            ):  # whose message is the help
+                error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
             self.misuse = error.exit_code
             command = (
                 error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""

@@ -212,6 +212,6 @@ def _refuse(hosts: Sequence[HostKeys], replaced: Sequence[str], inventory: Path)
     if changed:
         raise ChangedKeyError(
             f"the key of {fold(changed)} has changed and was not recorded",
-            next_step="If these hosts were replaced: remedy trust "
+            next_step=f"If {'it was' if len(changed) == 1 else 'they were'} replaced: remedy trust "
             f"{quoted(inventory)} --replace {limited(changed)}",
         )

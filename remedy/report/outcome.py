@@ -28,7 +28,7 @@ STATUS_STYLE = {
     HostStatus.UNSETTLED: "red",
     HostStatus.UNREACHABLE: "red",
 }
-UNKNOWN_HOSTS = "nothing is known of them"
+UNKNOWN_HOSTS = "nothing is known there"
 SURVIVAL = {
     Boot.SURVIVED: ("booted since the last run; every applied change is still there", "green"),
     Boot.LOST: ("booted since the last run, and NOT every applied change is still there", "red"),

@@ -40,3 +40,11 @@ def test_anything_else_is_an_error_of_one_line(text: str | bytes) -> None:
     with pytest.raises(YamlError) as caught:
         parse_yaml(text)
     assert "\n" not in str(caught.value)
+
+
+def test_a_tab_is_named_where_spaces_indent() -> None:
+    with pytest.raises(YamlError, match="line 2, column 1: a tab, where YAML indents with spaces"):
+        parse_yaml("verify:\n\tdeadline: 3\n")
+    with pytest.raises(YamlError) as caught:
+        parse_yaml("a: [1,\n")
+    assert "tab" not in str(caught.value)

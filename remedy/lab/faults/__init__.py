@@ -112,7 +112,7 @@ def get(name: str) -> LabFault:
         near = get_close_matches(name, _faults, n=1)
         raise LabError(
             f"There is no fault {name!r}.",
-            next_step=f"Did you mean {near[0]!r}?" if near else "See them: remedy lab break --list",
+            next_step=f"Did you mean {near[0]!r}?" if near else "See all: remedy lab break --list",
         )
     return _faults[name]
 

@@ -193,7 +193,7 @@ def _made(story: Story) -> dict[str, list[str]]:
 
 
 def returning(runs: Iterable[Story], plans: Mapping[str, Plan]) -> tuple[Returning, ...]:
-    """Return the hosts that were changed in more than one run, the most frequent first.
+    """Return the hosts that were changed by more than one apply, the most frequent first.
 
     Args:
         runs: in the order in which they began.

@@ -69,3 +69,11 @@ def test_help_is_there_by_both_names(option: str) -> None:
         done = CliRunner().invoke(main, [name, option])
         assert done.exit_code == 0, done.output
         assert done.output.startswith("Usage: main")
+
+
+@pytest.mark.parametrize("name", ["audit", "lab"])
+def test_a_group_without_a_command_shows_its_help(name: str) -> None:
+    done = CliRunner().invoke(main, [name])
+    assert done.exit_code == 2
+    assert "\\n" not in done.output
+    assert "\nCommands:\n" in done.output

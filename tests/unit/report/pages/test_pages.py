@@ -350,7 +350,7 @@ def test_what_a_verification_would_have_changed_stands_below_its_proof() -> None
 def test_an_empty_journal_is_no_good_fleet() -> None:
     page = fleet_page([], "inventory.py", {})
     assert '"part">0 runs, never verified<' in page
-    assert "None: no host was changed in more than one run." in page
+    assert "None: no host was changed by more than one apply." in page
 
 
 def test_lines_are_those_of_a_terminal_with_their_looks() -> None:
