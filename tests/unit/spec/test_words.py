@@ -74,7 +74,7 @@ FOREIGN = (
         ("2026-01-31", "it is a value, needs sections"),
         ("verify:\n  port: 1\n  port: 2", "is not YAML: line 3: the key 'port' is there twice"),
         ("verify: {", "is not YAML: line 2, column 1: did not find expected"),
-        ("\tverify: {}", "is not YAML: line 1, column 1: found character"),
+        ("\tverify: {}", "is not YAML: line 1, column 1: a tab, where YAML indents with spaces"),
         ("verify: {}\n---\nssh: {}", "is not YAML: line 2, column 1: but found another document"),
         ("verify: !!python/name:os.system x", "is not YAML: line 1, column 9: could not determine"),
         ("verify: *nowhere", "is not YAML: line 1, column 9: found undefined alias"),
