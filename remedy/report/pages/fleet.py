@@ -90,7 +90,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Returning:
-    """Hosts that were changed in more than one run, in the same ones.
+    """Hosts that were changed by more than one apply, by the same ones.
 
     Args:
         hosts: folded.
