@@ -127,20 +127,20 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=4096)
     parser.add_argument("--changes", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make(folder, given.hosts, given.changes)
+        make(folder, arguments.hosts, arguments.changes)
         size = (folder / "plan.json").stat().st_size / 2**20
         quick = additions()
         for word, command in AFTER_FIRST.items():
-            rounds = [measured(folder, command) for _ in range(given.rounds)]
+            rounds = [measured(folder, command) for _ in range(arguments.rounds)]
             wall, cpu = (spread([figures[key] for figures in rounds]) for key in ("wall", "cpu"))
             memory = max(figures["rss_mib"] for figures in rounds)
             rows.append(f"| `remedy {word}` | {wall} | {cpu} | {memory:,} MiB |")
             print(rows[-1], flush=True)
-    typed = f"--hosts {given.hosts} --changes {given.changes} --rounds {given.rounds}"
+    typed = f"--hosts {arguments.hosts} --changes {arguments.changes} --rounds {arguments.rounds}"
     lines = [
         "# Looking at the plan of a very large fleet",
         "",
@@ -149,7 +149,7 @@ def main() -> None:
         f"The goal is {GOAL:.0f} s each. Other work went on beside.",
         "",
         f"- {today()}, commit {commit()}: {describe()}; load {load():.1f}; ten million additions {quick:.2f} s",
-        f"- {given.hosts:,} hosts with {given.changes} changes each; the plan file has {size:.1f} MiB",
+        f"- {arguments.hosts:,} hosts with {arguments.changes} changes each; the plan file has {size:.1f} MiB",
         "",
         "| command | seconds | of processor | peak memory |",
         "| --- | ---: | ---: | ---: |",

@@ -142,7 +142,7 @@ def text(figures: dict[str, Any]) -> str:
         "| engine | MB/s | times the chosen one | start (s) | hits in a MB |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
-    for name, row in sorted(figures["engines"].items(), key=lambda one: -one[1]["mb_per_second"]):
+    for name, row in sorted(figures["engines"].items(), key=lambda row: -row[1]["mb_per_second"]):
         out.append(
             f"| {name} | {row['mb_per_second']} | {row['mb_per_second'] / remedy_pace:.2f} "
             f"| {row['start_seconds']} | {row['hits_in_a_mb']} |"

@@ -205,10 +205,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            # The name of a file can be in it; click fills it in once.
-            if not isinstance(
-                error, click.exceptions.NoArgsIsHelpError
-            ):  # whose message is the help
+            # The name of a file can be in it; click fills it in once. Without a command a group says its help.
+            if not isinstance(error, click.exceptions.NoArgsIsHelpError):
                 error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
             self.misuse = error.exit_code
             command = (

@@ -113,7 +113,7 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
     # The kernel parts the numbers of a setting that has several by tabs.
     several = any(len(value.split()) > 1 for value in (*before.values(), *after.values()))
     back = [*(_write(key, before[key]) for key in after), *([undo] if undo else [])]
-    said: Command = {
+    words: Command = {
         # Not by `read`: the kernel gives a shell that reads byte by byte the first byte alone.
         "observe": f"{look} | tr -s '\\t' ' '" if several else look,
         "before": "\n".join(before[key] for key in keys).rstrip("\n"),
@@ -121,7 +121,7 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
         "do": " && ".join(_write(key, value) for key, value in after.items()),
         "undo": " && ".join(back),
     }
-    return {**said, "does": _in_words(after)} if len(after) > 1 else said
+    return {**words, "does": _in_words(after)} if len(after) > 1 else words
 
 
 def _in_words(values: Mapping[str, str]) -> str:

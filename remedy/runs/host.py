@@ -36,8 +36,7 @@ def unread_after(error: RemedyError, report: HostReport) -> HostOutcome:
         last = "its changes had begun, and how they ended is not known"
     elif made:
         last = f"{counted(made, 'change')} had been made there"
-    elif report.refused.startswith("LOCKED"):
-        holder = report.refused.removeprefix("LOCKED ")
+    elif (holder := _holder(report)) is not None:
         last = f"this run changed nothing there: locked by another run: {holder}"
     elif report.refused:
         last = "this run changed nothing there"
@@ -152,8 +151,7 @@ def refusal(name: str, report: HostReport, inventory: str) -> RemedyError | None
         )
     if not report.refused:
         return None
-    if report.refused.startswith("LOCKED"):
-        holder = report.refused.removeprefix("LOCKED ")
+    if (holder := _holder(report)) is not None:
         run = run_named(holder)
         unlock = f" If it does not end: remedy unlock {run} {inventory}" if run else ""
         return LockedError(
@@ -172,6 +170,12 @@ def refusal(name: str, report: HostReport, inventory: str) -> RemedyError | None
         f"{name}: nothing was changed: {report.refused}",
         next_step="Remove the obstacle and run the command again.",
     )
+
+
+def _holder(report: HostReport) -> str | None:
+    """Return who has the lock because of which a host refused a run; None where that is not why."""
+    is_locked = report.refused.startswith("LOCKED")
+    return report.refused.removeprefix("LOCKED ") if is_locked else None
 
 
 def _status(error: RemedyError) -> HostStatus:
