@@ -179,6 +179,12 @@ class Lab:
                 "from its first boot on.",
                 next_step="`remedy lab down` first.",
             )
+        if lab is not None and net.capacity(lab.cluster) < options.count:
+            raise LabError(
+                f"The network of the lab {paths.name!r}, {lab.cluster}, holds "
+                f"{net.capacity(lab.cluster)} hosts, and cannot grow to {options.count}.",
+                next_step="`remedy lab down` first.",
+            )
         if lab is None:
             lab = self._new(options)
         names = options.names()
@@ -221,7 +227,7 @@ class Lab:
                 "the hosts have no torch: no interpreter of this machine with torch runs in them"
             )
             emit(self.listener, "torch", f"{missing}; {venv.VARIABLE} can name one")
-        management, cluster = net.choose(net.networks_in_use())
+        management, cluster = net.choose(net.networks_in_use(), options.count)
         for folder in (paths.folder.parent, paths.folder):
             folder.mkdir(mode=0o700, exist_ok=True)
         return LabRecord(

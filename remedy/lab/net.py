@@ -17,19 +17,25 @@ from remedy.lab.machine import tool
 from remedy.lab.paths import LabPaths
 from remedy.lab.record import HostRecord
 
-# Management and cluster ranges: each lab takes one /24 of either. The first pair is private (RFC
-# 1918), the second is set aside for measuring network devices (RFC 2544).
+# Management and cluster ranges: each lab takes one /24 of either, a large one a /23. The first pair is private
+# (RFC 1918), the second is set aside for measuring network devices (RFC 2544).
 RANGES = (("10.213.0.0/16", "10.214.0.0/16"), ("198.18.0.0/16", "198.19.0.0/16"))
-# Addresses below are for gateways; 254 has none on purpose (see `host_batch`).
+# Addresses below are for gateways; 254 has none on purpose (see `host_batch`), and faults use some before it.
 FIRST_HOST = 10
-MAX_HOSTS = 200
+MOST_IN_24 = 200
+"""Hosts of a lab that takes a /24; the others of a larger one follow in the second half of its /23."""
+MAX_HOSTS = MOST_IN_24 + 254
 
 # What an idle dockerd leaves on each host, the same everywhere: the interface NCCL must not choose.
 DOCKER_BRIDGE = "172.17.0.1/16"
 
 
-def choose(networks: Iterable[str]) -> tuple[str, str]:
+def choose(networks: Iterable[str], hosts: int = 1) -> tuple[str, str]:
     """Choose a management and a cluster subnet.
+
+    Args:
+        networks: that are taken.
+        hosts: how many are to have addresses there.
 
     Returns:
         the two subnets.
@@ -42,10 +48,11 @@ def choose(networks: Iterable[str]) -> tuple[str, str]:
         net for net in (ip_network(text, strict=False) for text in networks) if net.prefixlen > 0
     ]
     used4 = [net for net in used if isinstance(net, IPv4Network)]
+    prefix = 24 if hosts <= MOST_IN_24 else 23
     for management, cluster in RANGES:
         pairs = zip(
-            IPv4Network(management).subnets(new_prefix=24),
-            IPv4Network(cluster).subnets(new_prefix=24),
+            IPv4Network(management).subnets(new_prefix=prefix),
+            IPv4Network(cluster).subnets(new_prefix=prefix),
             strict=True,
         )
         for pair in pairs:
@@ -53,8 +60,13 @@ def choose(networks: Iterable[str]) -> tuple[str, str]:
                 return str(pair[0]), str(pair[1])
     raise LabError(
         "Every address range the lab could use is in use on this machine.",
-        next_step=f"Free one /24 in each of two of these: {', '.join(sum(RANGES, ()))}.",
+        next_step=f"Free one /{prefix} in each of two of these: {', '.join(sum(RANGES, ()))}.",
     )
+
+
+def capacity(subnet: str) -> int:
+    """Return how many hosts of a lab have addresses in a subnet."""
+    return MOST_IN_24 if IPv4Network(subnet).prefixlen == 24 else MAX_HOSTS
 
 
 def networks_in_use() -> list[str]:
@@ -71,11 +83,12 @@ def networks_in_use() -> list[str]:
 
 def make_host(name: str, number: int, management: str, cluster: str) -> HostRecord:
     """Give a host its addresses and the name of its cluster interface."""
+    place = FIRST_HOST + number if number <= MOST_IN_24 else 256 + number - MOST_IN_24
     return HostRecord(
         name=name,
         number=number,
-        management_address=str(IPv4Network(management)[FIRST_HOST + number]),
-        cluster_address=str(IPv4Network(cluster)[FIRST_HOST + number]),
+        management_address=str(IPv4Network(management)[place]),
+        cluster_address=str(IPv4Network(cluster)[place]),
         # Two generations of machines: a setting that names an interface fits only half of them.
         cluster_interface="eno2" if number % 2 == 0 else "enp194s0f1",
         faults=[],
@@ -88,9 +101,10 @@ def switch_batch(host: HostRecord, netns: str) -> str:
     # Hardware addresses that stay: this machine and the peers remember the last one for up to a
     # minute.
     lines = []
+    high, low = divmod(host.number, 256)
     for link, inside, bridge, mac in (
-        (management, "eth0", "management", f"02:4c:41:42:01:{host.number:02x}"),
-        (cluster, host.cluster_interface, "cluster", f"02:4c:41:42:02:{host.number:02x}"),
+        (management, "eth0", "management", f"02:4c:41:42:{high}1:{low:02x}"),
+        (cluster, host.cluster_interface, "cluster", f"02:4c:41:42:{high}2:{low:02x}"),
     ):
         lines += [
             # The link of the boot before, whose namespace goes in its own time and takes it along.
@@ -104,13 +118,14 @@ def switch_batch(host: HostRecord, netns: str) -> str:
 
 def host_batch(host: HostRecord, management: str) -> str:
     """Return the ``ip -batch`` lines, run in a host's namespace, that configure its interfaces."""
+    network = IPv4Network(management)
     # Nobody has this address: the hosts have a default route, and nothing they send leaves the lab.
-    gateway = IPv4Network(management)[254]
+    gateway, prefix = network[254], network.prefixlen
     lines = [
         "link set lo up",
-        f"address add {host.management_address}/24 dev eth0",
+        f"address add {host.management_address}/{prefix} dev eth0",
         "link set eth0 up",
-        f"address add {host.cluster_address}/24 dev {host.cluster_interface}",
+        f"address add {host.cluster_address}/{prefix} dev {host.cluster_interface}",
         f"link set {host.cluster_interface} up",
         "link add docker0 type bridge",
         f"address add {DOCKER_BRIDGE} dev docker0",
@@ -131,7 +146,8 @@ def up(paths: LabPaths, management: str) -> None:
     tool("ip", "link", "add", uplink, "type", "veth", "peer", "name", "uplink", "netns", switch)
     tool("ip", "-netns", switch, "link", "set", "uplink", "master", "management", "up")
     tool("ip", "link", "set", uplink, "alias", f"remedy lab {paths.folder}")
-    tool("ip", "address", "add", f"{IPv4Network(management)[1]}/24", "dev", uplink)
+    network = IPv4Network(management)
+    tool("ip", "address", "add", f"{network[1]}/{network.prefixlen}", "dev", uplink)
     tool("ip", "link", "set", uplink, "up")
 
 

@@ -41,11 +41,16 @@ def firewall_loopback(host: Host) -> None:
 
 def containers(host: Host) -> None:
     """Give a host a network of containers, and routes to those of its peers, as Kubernetes' networks do."""
+
+    def network(number: int) -> str:
+        """Return the first three numbers of the addresses of a host's containers."""
+        return f"10.{77 + number // 256}.{number % 256}"
+
     lines = [
         "ip link show cni0 >/dev/null 2>&1 || ip link add cni0 type bridge",
-        f"ip addr replace 10.77.{host.record.number}.1/24 dev cni0; ip link set dev cni0 up",
+        f"ip addr replace {network(host.record.number)}.1/24 dev cni0; ip link set dev cni0 up",
         "sysctl -qw net.ipv4.ip_forward=1",
-        *(f"ip route replace 10.77.{p.number}.0/24 via {p.cluster_address}" for p in host.peers),
+        *(f"ip route replace {network(p.number)}.0/24 via {p.cluster_address}" for p in host.peers),
     ]
     host.must("; ".join(lines))
 
