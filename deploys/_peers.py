@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv4Interface
 
 from remedy.firewall import spans
@@ -42,7 +42,7 @@ class Place:
     on_link: Spans
     beyond: Spans
 
-    @property
+    @cached_property
     def peers(self) -> Spans:
         """The addresses of all peers."""
         return spans.merge((*self.on_link, *self.beyond))

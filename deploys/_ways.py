@@ -77,9 +77,16 @@ def _from(
             hits = tuple(_by_rule(routing, rule, part, certain=certain))
         yield from hits
         if certain:
-            peers = spans.minus(peers, spans.merge(span for way in hits for span in way.peers))
+            peers = spans.minus(peers, _together(hits))
     if peers:
         yield Way(peers, NO_ROUTE)
+
+
+def _together(hits: Sequence[Way]) -> Spans:
+    """Return all peers of some ways."""
+    if len(hits) == 1:
+        return hits[0].peers
+    return spans.merge(span for way in hits for span in way.peers)
 
 
 def _jumped(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, ip_network, summarize_address_range
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network, summarize_address_range
 from typing import TypeAlias
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -31,6 +31,8 @@ def merge(ranges: Iterable[tuple[int, int]]) -> Spans:
 def meet(first: Spans, second: Spans) -> Spans:
     """Return the numbers that are in both; quick where one of them has few ranges."""
     few, many = (first, second) if len(first) <= len(second) else (second, first)
+    if len(few) == 1 and few[0][0] <= many[0][0] and many[-1][1] <= few[0][1]:
+        return many  # the peers of a host, mostly, and the network that all of them are in
     common: list[tuple[int, int]] = []
     for low, high in few:
         start = max(0, bisect_left(many, (low, 0)) - 1)
@@ -52,6 +54,8 @@ def holds(spans: Spans, number: int) -> bool:
 
 def minus(first: Spans, second: Spans) -> Spans:
     """Return the numbers of ``first`` that are not in ``second``; quick where ``second`` has few ranges."""
+    if first == second:
+        return ()
     if len(second) > _FEW:
         return _without_many(first, second)
     for low, high in second:
@@ -103,12 +107,16 @@ def only_in(sets: Sequence[Spans]) -> list[Spans]:
 
 def of_networks(networks: Iterable[str]) -> Spans:
     """Return the addresses of networks and single addresses in text, all of one family."""
-    return merge(map(_span, networks))
+    ranges = tuple(map(_span, networks))
+    return merge(ranges) if len(ranges) > 1 else ranges
 
 
 # The rules and routes of a fleet name the same networks, and each host's own is asked for many times.
 @lru_cache(maxsize=1 << 13)
 def _span(text: str) -> tuple[int, int]:
+    if "/" not in text:
+        number = int(ip_address(text))
+        return number, number
     network = ip_network(text, strict=False)
     return int(network.network_address), int(network.broadcast_address)
 
