@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import hashlib
 import json
 import os
 import re
@@ -41,8 +42,8 @@ from typing import Any
 from benchmarks.pieces import gzipped
 from benchmarks.ranks import Meetings, Member, config_of
 from deploys._hosts_block import HostsBlock, HostsEntry
-from remedy.edit.block import END
-from remedy.edit.hosts import BEGIN
+from remedy.edit.hosts import managed_block
+from remedy.probe.blocks import SECTION
 from remedy.probe.request import mark
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,10 +88,11 @@ def _size_of(path: str) -> str:
 
 # What the recorded host says of itself, and what stands in its place, behind the first group.
 _FIELDS = (
-    (rf"(@){ZERO}", _field("nonce")),
     (r"(?m)^()\d{10}\.\d{9}$", _field("clock")),
     (_size_of("/etc/hostname"), _field("size of name")),
     (_size_of("/etc/hosts"), _field("size of hosts")),
+    (rf"(@{ZERO} begin {SECTION} .*\n)", _field("around")),
+    (rf"(@{ZERO} end {SECTION} \S+ )none .*", _field("is around")),
     (r"(/etc/hostname:)node\n", f"{_field('name')}\n{_field('hosts')}"),
     (r"(/proc/sys/kernel/hostname:)node", _field("name")),
     (r"(/etc/machine-id:)[0-9a-f]{32}", _field("machine-id")),
@@ -98,6 +100,7 @@ _FIELDS = (
     (r"()02:4c:41:42:02:01", _field("card")),
     (r"()\b10\.214\.\d+\.11\b", _field("address")),
     (r"()\b10\.213\.\d+\.11\b", _field("address for ssh")),
+    (rf"(@){ZERO}", _field("nonce")),
 )
 
 
@@ -155,7 +158,7 @@ class Swarm:
             name = self.name(number)
             names = tuple(dict.fromkeys((name, name.split(".")[0])))
             entries.append(HostsEntry(self.address(number), names))
-        return f"{BEGIN.decode()}\n{HostsBlock(tuple(entries)).text.decode()}{END.decode()}\n"
+        return managed_block(HostsBlock(tuple(entries)).text).decode()
 
     def is_broken(self, number: int) -> bool:
         """Whether a host has no peers in its hosts file; these are spread evenly, until they are repaired."""
@@ -186,6 +189,15 @@ class Swarm:
         return "".join(f"{sign:<15} STREAM {sign}\n" for sign in marks)
 
     @cached_property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.block.encode()).hexdigest()
+
+    @cached_property
+    def _around_block(self) -> str:
+        whole = hashlib.sha256((LOOPBACK + self.block).encode()).hexdigest()
+        return f"{LOOPBACK.count(chr(10)) + 1} {self._digest} {whole}\n{LOOPBACK}"
+
+    @cached_property
     def _hosts_broken(self) -> tuple[int, bytes]:
         return _printed(LOOPBACK)
 
@@ -193,9 +205,11 @@ class Swarm:
     def _hosts_right(self) -> tuple[int, bytes]:
         return _printed(LOOPBACK + self.block)
 
-    def _body(self, number: int, nonce: str) -> tuple[bytes, bytes, bytes]:
+    def _body(self, number: int, nonce: str, digests: Sequence[str]) -> tuple[bytes, bytes, bytes]:
         """Return the decoded answer of a host: what is before its hosts file, that, and what follows."""
         size, lines = self._hosts_broken if self.is_broken(number) else self._hosts_right
+        around = "" if self.is_broken(number) or self._digest not in digests else self._around_block
+        lines = b"" if around else lines
         name, now = self.name(number), time.time_ns()
         values = {
             "nonce": nonce,
@@ -209,6 +223,8 @@ class Swarm:
             "address": self.address(number),
             "address for ssh": f"172.{_numbered(16, number)}",
             "names": self._names(number),
+            "around": around,
+            "is around": "ok " if around else "none the block is another",
         }
         before, after = (_filled(parts, values) for parts in self._form)
         return before, lines, after
@@ -225,7 +241,9 @@ class Swarm:
         match = re.search(r"(?m)^nonce='?([0-9a-f]{32})'?$", script)
         if match is None:
             return self._changed(number, script)
-        packed = gzipped(*self._body(number, match[1]))
+        digests = re.search(r"(?m)^block_digests='?([0-9a-f\n]*)'?$", script)
+        asked = digests[1].split("\n") if digests else ()
+        packed = gzipped(*self._body(number, match[1], asked))
         lines = base64.b64encode(packed).decode()
         return f"\nremedy-probe {match[1]} gzip\n{lines}\n\nremedy-probe {match[1]} end\n"
 

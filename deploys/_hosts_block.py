@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from remedy.deploys._resolution import HOSTS
-from remedy.edit.hosts import HostsLine, block_names, lines_naming
+from remedy.edit.hosts import HostsLine, block_names, lines_naming, managed_block
 from remedy.plan import Fleet, once_a_fleet, once_alike
 from remedy.probe import File
 from remedy.templating import render
@@ -79,6 +79,11 @@ def target(fleet: Fleet, content: bytes) -> HostsBlock:
     """
     _, open_nodes, block = _alike(fleet)
     return _target(fleet, block_names(content)) if open_nodes else block
+
+
+def expected(fleet: Fleet) -> bytes:
+    """Return the block, with its marks, that hosts have as far as it is known; states need not be."""
+    return managed_block(_alike(fleet)[2].text)
 
 
 @once_alike

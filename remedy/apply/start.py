@@ -42,7 +42,9 @@ def origin() -> Origin:
     return Origin(created=now, author=f"{user}@{socket.gethostname()}")
 
 
-def probe_request(inventory: Inventory, spec: Spec, heads_of: str = "") -> ProbeRequest:
+def probe_request(
+    inventory: Inventory, spec: Spec, heads_of: str = "", blocks: tuple[bytes, ...] = ()
+) -> ProbeRequest:
     """Return what to read on each host: every name of the inventory, and the files that remedies need.
 
     Names are resolved as the user who runs the jobs. Interpreters that the inventory names (``python``, where
@@ -52,6 +54,7 @@ def probe_request(inventory: Inventory, spec: Spec, heads_of: str = "") -> Probe
         inventory: all hosts.
         spec: the settings.
         heads_of: by which the host knows the lines of this journal among those that it keeps, "" for none.
+        blocks: of the hosts file, of which a host that has one need not send it.
     """
     pythons = {str(node.data["python"]) for node in inventory.nodes if "python" in node.data}
     return ProbeRequest(
@@ -61,5 +64,6 @@ def probe_request(inventory: Inventory, spec: Spec, heads_of: str = "") -> Probe
         interpreters=tuple(sorted(pythons)),
         deadline=PROBE_SECONDS,
         heads_of=heads_of,
+        blocks=blocks,
         asked_at=time.time_ns(),
     )

@@ -115,6 +115,16 @@ def _all_by_name(text: bytes) -> Mapping[str, tuple[HostsLine, ...]]:
     return {name: tuple(known) for name, known in lines.items()}
 
 
+def managed_block(lines: bytes) -> bytes:
+    """Return lines with the marks around them that make them the managed block."""
+    return b"".join((BEGIN, b"\n", lines, END, b"\n"))
+
+
+def block_text(content: bytes) -> bytes:
+    """Return the managed block with its marks, b"" when there is none."""
+    return _parted(content)[1]
+
+
 def foreign_entries(content: bytes) -> tuple[HostsLine, ...]:
     """Return the entries outside the managed block."""
     before, _, after = _parted(content)
@@ -136,7 +146,7 @@ def edit_hosts(
         ipv6_first: names (lower case) that lead to an IPv6 address before any other: their IPv6 lines go, too.
     """
     before, old_block, after = _parted(content)
-    new_block = b"".join([BEGIN, b"\n", block, END, b"\n"]) if block else b""
+    new_block = managed_block(block) if block else b""
     disabled: list[Disabled] = []
 
     def edited(text: bytes, above: int) -> bytes:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pydantic import ConfigDict
 
-from remedy.probe.frames import NoAnswerError, Sections, as_text
+from remedy.probe import blocks as expected
+from remedy.probe.frames import NoAnswerError, Sections, as_text, fact
 from remedy.probe.sources import FOLDERS
 from remedy.probe.space import Mount, mount_of
 from remedy.values import Fact, Record, Unknown, once_alike, shared
@@ -19,6 +20,8 @@ LARGEST = 4 * 1024 * 1024
 
 KERNEL_FILES = (b"/proc/", b"/sys/")
 """Where sizes say nothing: 0 in /proc, a page in /sys, whatever the kernel then prints (proc(5), sysfs(5))."""
+
+_HOSTS = expected.PATH.encode()
 
 MOST_PATHS = 1_000
 """Paths of which is remembered whether they are read-only, for hosts with the same mounts."""
@@ -102,6 +105,7 @@ def parse_files(
     mounts: tuple[Mount, ...],
     patterns: Iterable[str],
     homes: Iterable[str],
+    blocks: tuple[bytes, ...] = (),
     *,
     root: bool,
 ) -> dict[str, Fact[File]]:
@@ -112,6 +116,7 @@ def parse_files(
         mounts: the host's mounts, to tell what is read-only.
         patterns: paths and patterns that were asked for.
         homes: paths below home directories that were asked for.
+        blocks: of the hosts file, that were asked for by their digests.
         root: whether the probe ran as root, for the reason where a file could not be read.
 
     Returns:
@@ -123,7 +128,7 @@ def parse_files(
     except NoAnswerError as error:
         return {path: Unknown(reason=str(error)) for path in paths}
     read_only = _read_only(mounts)
-    contents = _AllContents(sections, root=root)
+    contents = _AllContents(sections, blocks, root=root)
     files: dict[str, Fact[File]] = {}
     for line in listing.split(b"\n"):
         if match := _FACTS.fullmatch(line):
@@ -273,7 +278,8 @@ class _AllContents:
     A user can say what is in the own home, and of no other file.
     """
 
-    def __init__(self, sections: Sections, *, root: bool) -> None:
+    def __init__(self, sections: Sections, blocks: tuple[bytes, ...], *, root: bool) -> None:
+        self._hosts = fact(lambda: expected.whole_file(sections, blocks))
         # As root a file of the right kind and size is always read, unless it changed in between.
         reason = "it changed meanwhile" if root else "that needs root"
         self._homes: tuple[bytes, ...] = ()
@@ -291,6 +297,16 @@ class _AllContents:
     def of(self, path: bytes) -> _Contents:
         """Return where the content of the file at ``path`` is."""
         return self._guests if path.startswith(self._homes) else self._own
+
+    def read(self, path: bytes, size: int | None) -> bytes | Unknown:
+        """Return the content of the file at ``path``, whose size is known for files on disks."""
+        if path == _HOSTS and self._hosts is not None:
+            if isinstance(self._hosts, bytes) and len(self._hosts) != size:
+                return Unknown(reason="it changed meanwhile")
+            return self._hosts
+        source = self.of(path)
+        content = source.read(path, size)
+        return Unknown(reason=source.reason) if content is None else content
 
 
 def _content(
@@ -310,11 +326,10 @@ def _content(
     if path.startswith(KERNEL_FILES):
         content = contents.of(path).read(path, None)
         return Unknown(reason=f"{name} is empty, or not to be read") if content is None else content
-    source = contents.of(path)
-    content = source.read(path, size)
-    if content is None:
-        return Unknown(reason=f"{name} could not be read: {source.reason}")
-    return content
+    known = contents.read(path, size)
+    if isinstance(known, Unknown):
+        return Unknown(reason=f"{name} could not be read: {known.reason}")
+    return known
 
 
 def _links(sections: Sections) -> Mapping[str, str]:

@@ -132,6 +132,7 @@ def _files(
         () if isinstance(mounts, Unknown) else mounts,
         request.all_files(),
         [f"{home}/{name}" for home in homes for name in sources.HOME_FILES],
+        request.blocks,
         root=root,
     )
 

@@ -10,13 +10,18 @@ from importlib import resources
 
 from pydantic import Field, field_validator
 
+from remedy.probe import blocks as expected
 from remedy.probe import searched, sources
+from remedy.probe.ranges import ranges
 from remedy.secret import shell_hints, shell_pattern
 from remedy.spec.cluster import USER
 from remedy.values import Record
 
 NAMES_A_CALL = 500
 """Names in one call of getent: with their marks some 15 kB of arguments, far below any limit of exec."""
+
+MOST_LITERAL = 64
+"""Names that are written out; more are ranges, which awk on the host writes out."""
 
 LAST_MARK = 0x00FFFFFF
 """Marks are the addresses 0.0.0.1 ... 0.255.255.255; 0.0.0.0 marks the host's own name."""
@@ -45,6 +50,7 @@ class ProbeRequest(Record):
         nonce: marks this run's sections; a new random one by default.
         heads_of: what a line of the host's heads of journals holds where it is of this controller's, as an
             extended regular expression (POSIX); "" for none.
+        blocks: of the hosts file, with their marks; a host that has one of them sends the rest of its file.
         asked_at: when the controller asks, by its own clock (epoch nanoseconds), so that the hosts' clocks can
             be compared; 0: they will not be.
     """
@@ -58,6 +64,7 @@ class ProbeRequest(Record):
     name_seconds: int = Field(default=10, ge=1)
     nonce: str = Field(default_factory=lambda: secrets.token_hex(16), pattern=r"^[0-9a-f]{32}$")
     heads_of: str = Field(default="", pattern=r"^[0-9a-f ^|]*$")
+    blocks: tuple[bytes, ...] = Field(default=(), repr=False)
     asked_at: int = Field(default=0, ge=0)
 
     @field_validator("names")
@@ -67,6 +74,13 @@ class ProbeRequest(Record):
         if wrong:
             raise ValueError(f"not a host name that can be resolved: {wrong[0]!r}")
         return tuple(dict.fromkeys(names))
+
+    @field_validator("blocks")
+    @classmethod
+    def _blocks_are_marked(cls, blocks: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        if blocks:
+            expected.marks_of(blocks)
+        return tuple(dict.fromkeys(blocks))
 
     @field_validator("files", "interpreters")
     @classmethod
@@ -97,8 +111,7 @@ def render_probe(request: ProbeRequest) -> str:
     Returns:
         POSIX shell. Everything from the request is quoted, so it stays data.
     """
-    words = [f"{name} {mark(at)}" for at, name in enumerate(request.names, 1)]
-    groups = [words[at : at + NAMES_A_CALL] for at in range(0, len(words), NAMES_A_CALL)]
+    first_line, last_line = expected.marks_of(request.blocks) if request.blocks else ("", "")
     request_values = {
         "nonce": request.nonce,
         "stop_after": str(request.deadline),
@@ -106,11 +119,22 @@ def render_probe(request: ProbeRequest) -> str:
         "name_limit": str(request.name_seconds),
         "jobs_user": request.user,
         "heads_of": request.heads_of,
-        "name_groups": "\n".join(" ".join(group) for group in groups),
+        **_names(request.names),
+        "block_digests": "\n".join(expected.by_digest(request.blocks)),
+        "block_begin": first_line,
+        "block_end": last_line,
         "files": "\n".join(request.all_files()),
         "interpreters": "\n".join(request.interpreters),
     }
     return "".join((*_assignments(request_values), _fixed_assignments(), _script()))
+
+
+def _names(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the names with their marks in one group, or as ranges of which the host makes groups."""
+    if len(names) > MOST_LITERAL:
+        return {"name_groups": "", "name_ranges": "\n".join(ranges(names))}
+    group = " ".join(f"{name} {mark(at)}" for at, name in enumerate(names, 1))
+    return {"name_groups": group, "name_ranges": ""}
 
 
 def _assignments(values: dict[str, str]) -> list[str]:
@@ -142,6 +166,7 @@ def _fixed_assignments() -> str:
             | {name: " ".join(items) for name, items in words.items()}
             | {"at_pattern": searched.AT_PATTERN, "outline_pattern": searched.OUTLINE_PATTERN}
             | {"scan_pattern": searched.SCAN_PATTERN, "variable_names": searched.VARIABLES}
+            | {"names_a_call": str(NAMES_A_CALL)}
             | {"secret": shell_pattern(), "secret_hints": " ".join(shell_hints())}
         )
     )

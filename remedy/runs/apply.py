@@ -165,7 +165,7 @@ def apply(session: Session, proposal: Proposal, *, consent: Consent, prove: bool
             if _too_many_failures(session, work, result):
                 break
             # Each host is read again as soon as it is changed, and not when all are.
-            again = Reading(session)
+            again = Reading(session, before.fleet)
             work.carry(plan.restricted(wave), again.read_again, again.second)
             result = result.updated(again.result())
             if proofs is not None:

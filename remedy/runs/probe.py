@@ -26,6 +26,7 @@ from remedy.probe import (
 )
 from remedy.runs import machines, sight
 from remedy.runs.activity import AGAIN
+from remedy.runs.hosts_blocks import expected_blocks, keep_block
 from remedy.runs.session import Session
 from remedy.text import counted, fold, limited, quoted
 from remedy.transport import Output, Root, Script
@@ -141,6 +142,7 @@ def probe(session: Session) -> ProbeResult:
     """Read the hosts of a session, as a stage of its command."""
     with session.progress.stage(f"Reading {counted(len(session.hosts), 'host')}"):
         result = read_hosts(session, session.hosts)
+    keep_block(session.home, result.fleet)
     # Also hosts that are about to change: when that is over, nothing is asked again.
     seen = sight.look(session, result.with_unsettled.fleet).answering
     return replace(result, fleet=replace(result.fleet, answering=seen)) if seen else result
@@ -161,12 +163,15 @@ class Reading:
 
     Args:
         session: the hosts.
+        fleet: the hosts as they were read before; None where they were not.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, fleet: Fleet | None = None) -> None:
         self._session = session
+        fleet = fleet or Fleet(session.inventory, {}, session.spec)
+        blocks = expected_blocks(session.home, fleet)
         heads_of = witness.lines_of(session.home)
-        self._request = probe_request(session.inventory, session.spec, heads_of)
+        self._request = probe_request(session.inventory, session.spec, heads_of, blocks)
         text = render_probe(self._request)
         self._script = Script(text, PROBE_SECONDS + 5, Root.PREFERRED, packs=True)
         self._answers: dict[str, HostState | RemedyError] = {}

@@ -6,7 +6,7 @@ odd files, ``lab-firewalld`` with firewalld. The section ``nvidia-links`` came l
 ``nvidia-processes``, since none of them had nvidia-smi. So did ``routing`` and ``queueing``, which repeat the
 routes, rules and addresses of ``ip``, ``guards``: no run had ever been there, and
 ``nft-devices``, ``ipsets``, ``arptables-legacy`` and ``ebtables-legacy``: there was none of these; ``sshd`` and
-``boot-mounts``: sshd had read its files, and there was no /etc/fstab.
+``boot-mounts``: sshd had read its files, and there was no /etc/fstab; ``hosts-block``: none was expected.
 """
 
 from __future__ import annotations

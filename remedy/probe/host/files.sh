@@ -22,6 +22,7 @@ stat_files() {
         home= home_paths= scan_home_paths= guest_scan=
     fi
     printf '%s\n' "$facts"
+    choose_files
 }
 
 # The regular files among them, up to 4 MiB each, and where the links lead.
@@ -56,8 +57,29 @@ choose_files() {
     unset IFS
 }
 
+# The hosts file without its block where that is an expected one: at which line it begins, its digest and that of the
+# whole file, which tells whether all of this is of one moment; then the rest.
+hosts_block() {
+    [ "$block_digests" ] || { absent 'no block is expected'; return; }
+    absent 'the block is another'
+    path=/etc/hosts
+    case $readable$nl in *"$nl$path$nl"*) ;; *) return ;; esac
+    has sha256sum || return
+    span=$(grep -anxF -e "$block_begin" -e "$block_end" $path)
+    first=${span%%:*} last=${span##*"$nl"} last=${last%%:*}
+    [ "$span" = "$first:$block_begin$nl$last:$block_end" ] || return
+    block=$(sed -n "$first,${last}p" $path | sha256sum) block=${block%% *}
+    case $nl$block_digests$nl in *"$nl$block$nl"*) ;; *) return ;; esac
+    whole=$(sha256sum <$path)
+    printf '%s %s %s\n' "$first" "$block" "${whole%% *}"
+    [ "$first" -eq 1 ] || head -n $((first - 1)) $path
+    tail -n +$((last + 1)) $path
+    readable=$readable$nl
+    readable=${readable%%"$nl$path$nl"*}$nl${readable#*"$nl$path$nl"}
+    status=ok detail=
+}
+
 file_contents() {
-    choose_files
     set -f
     IFS=$nl
     set -- $readable

@@ -2,8 +2,9 @@
 #
 # Run as `sh -s` with this text on stdin; needs POSIX sh and grep, stat and the like from coreutils or busybox.
 # What it looks at is in the variables that render_probe() puts in front: nonce, stop_after, tool_limit,
-# name_limit, name_groups, jobs_user, heads_of, files, home_files, scan_files, scan_home_files, scan_pattern, at_pattern,
-# outline_pattern, variable_names, secret, secret_hints,
+# name_limit, name_groups, name_ranges, names_a_call, block_digests, block_begin, block_end, jobs_user, heads_of,
+# files, home_files, scan_files, scan_home_files, scan_pattern, at_pattern, outline_pattern, variable_names, secret,
+# secret_hints,
 # kernel_files, link_files, rdma_files, units, programs, presence, file_systems, interpreters, packages, daemons.
 #
 # Output, all of it packed by gzip and in base64 (unpacked where there is no gzip; in hexadecimal where there is no

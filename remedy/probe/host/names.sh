@@ -19,6 +19,7 @@ names() {
     choose_user || { status=failed:1; return; }
     read -r own </proc/sys/kernel/hostname
     case $own in '' | -* | *[!A-Za-z0-9._-]*) own=0.0.0.0 ;; *) own="$own 0.0.0.0" ;; esac
+    write_names_out || { status=missing detail='awk is not installed'; return; }
     give_up=$name_limit
     [ "$give_up" -lt "$left" ] || give_up=$left
     give_up=$((${up%.*} + give_up))
@@ -50,6 +51,25 @@ names() {
     done
     unset IFS RES_OPTIONS
 }
+
+# Of many names come ranges: each line is a name, or a form with its first and last number. Each group is for one call.
+write_names_out() {
+    [ "$name_ranges" ] || return 0
+    name_groups=$(awk -v size="$names_a_call" "$write_names" <<END
+$name_ranges
+END
+    ) && [ "$name_groups" ]
+}
+
+write_names='
+function write(name) {
+    between = at % size ? " " : at ? "\n" : ""
+    at++
+    printf "%s%s 0.%d.%d.%d", between, name, int(at / 65536), int(at / 256) % 256, at % 256
+}
+NF == 1 { write($1) }
+NF == 3 { for (number = $2; number <= $3; number++) write(sprintf($1, number)) }
+'
 
 # Who asks: the user who runs the jobs, whom a file that only root may read does not answer. Neither setpriv nor
 # chroot opens a session, so nothing is written, logged or started; without further groups, which a directory would

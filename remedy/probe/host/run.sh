@@ -10,6 +10,7 @@ probe() {
     section guards guards
     section kernel kernel
     section file-facts stat_files
+    section hosts-block hosts_block
     section file-contents file_contents
     section guest-contents guest_contents
     section file-links file_links

@@ -282,6 +282,7 @@ def test_every_client_of_the_script_has_a_recorder() -> None:
         "ls",
         "od",
         "sort",
+        "tail",
         "ulimit",
     }
     plain |= {

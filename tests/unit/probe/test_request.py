@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from remedy.probe import ProbeRequest, render_probe, searched, sources
-from remedy.probe.request import NAMES_A_CALL, mark
+from remedy.probe.request import mark
 
 EVIL = "/x/$(touch pwned)`id`'\"{{ 7*7 }}\\"
 
@@ -50,12 +50,6 @@ def test_marks_are_all_different() -> None:
         "0.1.0.0",
     ]
     assert len({mark(at) for at in range(3000)}) == 3000
-
-
-def test_many_names_go_in_several_calls() -> None:
-    text = render_probe(ProbeRequest(names=tuple(f"n{at}" for at in range(2000))))
-    groups = text.partition("name_groups='")[2].partition("'")[0].split("\n")
-    assert [len(group.split()) for group in groups] == [2 * NAMES_A_CALL] * 4
 
 
 def test_the_text_of_the_request_is_quoted() -> None:
