@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from remedy.verify.isolate.evidence import Evidence
 from remedy.verify.isolate.model import Fault, Purpose, TestResult
 
-# Tests of a round that all hunts share, so that one which is alone takes wide steps, and many take small ones.
+# Tests of a round from which on a hunt takes wide steps: many that share a round take small ones.
 WIDE = 8
 
 

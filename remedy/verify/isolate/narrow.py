@@ -6,8 +6,9 @@ A fault is a host or a pair, so each smallest group that fails has one host or t
   lies across them, and each host of it is good. Halves are best for that: more parts would tell less of a
   pair (``pairs``). Only small groups go into as many parts as a round may hold.
 - Where several hunts go on, each puts its group in a line whose beginning is known to work and finds, with one
-  test a round, the first host with which it no longer does. The part that worked stays in the next test: a
-  fault that lies between two halves is found at the same cost as one inside a half.
+  test a round, the first host with which it no longer does. Mostly that is a broken host, so a part that worked
+  is let go: with other good hosts it shows broken pairs early. Where a single fault shows it stays in the next
+  test: a fault that lies between two halves is found at the same cost as one inside a half.
 
 Both end with a few suspects, and each of these is tested with a good partner, all of them in the same round.
 """
@@ -44,6 +45,7 @@ def hunt(line: Sequence[str], sound: int, span: Span, absentees: Sequence[str] =
         faults, and hunts that go on by themselves; nothing where it works after all, because it comes and goes.
     """
     low, high = sound, len(line)
+    parts = [tuple(line[:sound])]
     span.hosts = frozenset(line)
     if absentees and (ends := (yield from each(absentees, line, span))):
         return ends
@@ -52,12 +54,14 @@ def hunt(line: Sequence[str], sound: int, span: Span, absentees: Sequence[str] =
         return (yield from _parted(tuple(line[low:]), span))
     while high - low > max(LEAST, min(span.width, SUSPECTS)):
         middle = max((low + high) // 2, 2)  # a host alone has nobody to fail with
-        (reply,) = yield (Question(tuple(line[:middle]), "half"),)
+        first = 0 if span.joined or middle - low < 2 else low
+        (reply,) = yield (Question(tuple(line[first:middle]), "half"),)
+        low, high = (middle, high) if reply.passed else (low, middle)
         if reply.passed:
-            low = middle
+            parts = [*(parts if first else ()), tuple(line[first:middle])]
+        span.hosts = frozenset(line[0 if span.joined else low : high])
+        if reply.passed:
             continue
-        high = middle
-        span.hosts = frozenset(line[:high])
         hinted = _hinted(reply.result, line[low:high])
         if hinted and (ends := (yield from each(hinted, line[:high], span))):
             return ends
@@ -65,7 +69,7 @@ def hunt(line: Sequence[str], sound: int, span: Span, absentees: Sequence[str] =
     if ends := (yield from each(suspects, line[:high], span)):
         return ends
     # Each of them works with a good partner: what is broken is a link between two hosts of the line.
-    return (yield from between([tuple(line[:low]), *((suspect,) for suspect in suspects)], span))
+    return (yield from between([*parts, *((suspect,) for suspect in suspects)], span))
 
 
 def each(suspects: Sequence[str], line: Collection[str], span: Span) -> SideBySide:

@@ -24,16 +24,7 @@ from functools import partial
 from remedy.verify.isolate.accused import Accused
 from remedy.verify.isolate.company import joined, untried
 from remedy.verify.isolate.evidence import Evidence, new_suspects
-from remedy.verify.isolate.hunt import (
-    WIDE,
-    Question,
-    Reply,
-    Span,
-    Steps,
-    accuse,
-    links_between,
-    recheck,
-)
+from remedy.verify.isolate.hunt import Question, Reply, Span, Steps, accuse, links_between, recheck
 from remedy.verify.isolate.model import Fault, Test, TestResult
 from remedy.verify.isolate.narrow import hunt
 from remedy.verify.isolate.pairs import between
@@ -47,6 +38,8 @@ HALVES = 2
 # few enough that a single one is not paid for with many tests.
 SCREEN = 16
 SMALLEST = 4
+# Tests of a round that all hunts share: of three hunts each has four suspects at the end, of six two.
+SHARED = 12
 # Hunts that may end without a fault before the trouble is called one that comes and goes.
 VAIN = 4
 # How often the search may begin anew where tests contradict each other.
@@ -86,7 +79,7 @@ class Isolation:
         self._followed: dict[str, frozenset[str]] = {}
         self._to_screen = 0
         self._screened = False
-        self._width = WIDE
+        self._width = SHARED
         self._several = self._paired = False
         self._sought = 0
         self._vain = 0
@@ -146,7 +139,7 @@ class Isolation:
         good = sum(map(self._evidence.good, self.hosts))
         hunts = going_on(results, self._asked, self._hunts)
         self._several |= hunts > 1 or bool(self.faults)
-        self._width = min(WIDE, good) // hunts
+        self._width = min(SHARED, good) // hunts
         failed = []
         for result in results:
             asked = self._asked.get(result.test)

@@ -27,6 +27,7 @@ class Asked:
         partners: good hosts, in the order in which they are given to a suspect.
         telling: whether failed groups name the fault.
         width: tests that a hunt may hold in a round.
+        joined: whether a single fault shows.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class Asked:
         partners: Sequence[str] = GOOD,
         telling: bool = False,
         width: int = 1,
+        joined: bool = False,
     ) -> None:
         ends = (host for fault in faults for host in fault.hosts)
         hosts = tuple(dict.fromkeys((*LINE, *GOOD, *partners, *ends)))
         self.fleet = SimulatedFleet(hosts, faults, telling=float(telling))
         self.partners = partners
         self.width = width
+        self.joined = joined
         self.questions: list[Question] = []
         self.groups: list[tuple[str, ...]] = []
         self.rounds: list[list[tuple[str, ...]]] = []
@@ -71,7 +74,7 @@ class Asked:
 
     def ends(self, begin: Begin) -> list[Fault]:
         """Carry a hunt, and then each that goes on from it, to its end; return what they found."""
-        span = Span(width=self.width)
+        span = Span(width=self.width, joined=self.joined)
         steps: SideBySide = begin(span)
         replies: list[Reply] | None = None
         try:

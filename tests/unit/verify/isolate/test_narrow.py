@@ -43,12 +43,30 @@ def test_a_broken_pair_is_found_wherever_it_stands(one: str, other: str, width: 
 
 @pytest.mark.parametrize("one", LINE[:4])
 @pytest.mark.parametrize("other", LINE[4:])
-def test_the_part_that_is_known_to_work_stays_in_every_group(one: str, other: str) -> None:
-    asked = Asked(pair(one, other))
+def test_where_one_fault_shows_the_part_that_works_stays_in_every_group(
+    one: str, other: str
+) -> None:
+    asked = Asked(pair(one, other), joined=True)
     assert found(asked, sound=4) == {pair(one, other)}
     halves = [question.hosts for question in asked.questions if question.purpose == "half"]
     assert halves
     assert all(hosts[:4] == LINE[:4] and len(hosts) > 4 for hosts in halves)
+
+
+def test_where_several_show_a_part_that_works_is_let_go() -> None:
+    span = Span(frozenset(MANY[:16]))
+    asked = Asked(Fault((MANY[15],)))
+    steps = hunt(MANY[:16], 0, span)
+    (question,) = next(steps)
+    free: set[str] = set()
+    while question.purpose == "half":
+        assert free.isdisjoint(question.hosts)
+        reply = asked.reply(question)
+        assert reply.passed
+        free.update(question.hosts)
+        question, *_ = steps.send([reply])
+        assert span.hosts == set(MANY[:16]) - free
+    assert span.hosts == set(MANY[14:16])
 
 
 @pytest.mark.parametrize("width", [1, WIDE])

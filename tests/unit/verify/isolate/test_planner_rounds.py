@@ -72,7 +72,7 @@ def test_a_host_that_fails_once_and_works_then_is_not_accused() -> None:
 def test_an_accusation_that_another_fault_explains_better_is_looked_at_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(planner, "WIDE", 1)  # as beside many other hunts
+    monkeypatch.setattr(planner, "SHARED", 1)  # as beside many other hunts
     hosts = fleet(16, 0).hosts
     simulated = SimulatedFleet(
         hosts, (Fault((hosts[1], hosts[2]), "both"), Fault((hosts[0], hosts[9]), "both"))
