@@ -219,9 +219,13 @@ def _changes(
         yield _title(first, group, words)
         findings = [finding for place in group.items for finding in cured.get(place, ())]
         reason, disrupts, does = (folding.folded_text(group, place, words) for place in (1, 2, 3))
-        yield from _because(first.reason, reason, group.hosts, findings, words)
+        if plan.purpose:  # it takes a run back, and this is what the run cured
+            yield Text(f"      was for  {reason}")
+        else:
+            yield from _because(first.reason, reason, group.hosts, findings, words)
         if disrupts:
-            yield Text(f"      note     {disrupts}", style="yellow")
+            when = "when it was made: " if plan.purpose else ""
+            yield Text(f"      note     {when}{disrupts}", style="yellow")
         yield from action(first.model_copy(update={"does": does}), plan)
         if folding.differs(group, _examples(first, group, in_words=action is _action)):
             text = f"      as on {first.host}; on the others with their own names and addresses"

@@ -35,6 +35,10 @@ OWN = {
     True: ("remedy makes the same change for the host as it is now", "green"),
     False: ("NOT what remedy makes for the host as it is now: read every line", "bold red"),
 }
+VOUCHED = {
+    True: ("takes back what remedy itself made, as the host keeps it on record", "green"),
+    False: ("the host does not vouch for it: read every line", "bold red"),
+}
 
 
 def exact(text: str) -> str:
@@ -212,7 +216,7 @@ def _changes(
         kind = guarded_for(first)
         yield line.append(f"  [guarded{': ' * bool(kind)}{kind}]" if first.guarded else "")
         if mark is not None:
-            text, style = OWN[bool(mark)]
+            text, style = (VOUCHED if plan.purpose else OWN)[bool(mark)]
             yield Text(f"      {text}", style=style)
         if number:
             yield Quoted("      id        ", str(number))
@@ -221,6 +225,8 @@ def _changes(
             yield Quoted("      note      ", first.disrupts)
         if first.does:
             yield Quoted("      does      ", first.does)
+        if first.undoes:
+            yield Quoted("      undoes    ", first.undoes)
         if first.restarts:
             yield Quoted("      restarts  ", first.restarts)
         yield from exact_action(first, plan)

@@ -155,6 +155,7 @@ def test_no_change_without_a_finding_and_all_of_both_is_whole(case: FleetCase) -
         assert change.title
         assert change.reason
         assert change.reversible or change.disrupts, "what cannot be taken back is said"
+        assert bool(change.undoes) == (bool(change.does) and change.reversible)
         if isinstance(change.action, FileAction):
             for digest in (change.action.before, change.action.after):
                 assert digest is None or digest in plan.contents
