@@ -57,7 +57,11 @@ IN_FULL = "every command and file whole: the same command with --commands"
 
 
 def render_plan(
-    plan: Plan, unread: int = 0, of: Plan | None = None, action: Shown | None = None
+    plan: Plan,
+    unread: int = 0,
+    of: Plan | None = None,
+    action: Shown | None = None,
+    file: Plan | None = None,
 ) -> RenderableType:
     """Return a plan that remedy made, for reading.
 
@@ -66,10 +70,11 @@ def render_plan(
         unread: how many hosts could not be read, so that what they need is unknown.
         of: the whole that it is a part of; None where it is all.
         action: shows what a change does to the last byte; None: in words.
+        file: the plan file that it is from, as ``tally`` has it.
     """
     whole = plan if of is None else of
     if not plan.changes:
-        return Group(*_unchanged(plan, plan.findings), tally(whole, unread))
+        return Group(*_unchanged(plan, plan.findings), tally(whole, unread, file))
     middle = [*_body(plan, action or _action)]
     head = [Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold"), weighed(plan)]
     again = [weighed(plan)] if len(middle) > LONG else []
@@ -78,7 +83,7 @@ def render_plan(
         by_remedy(plan),
         Text(""),
         *middle,
-        tally(whole, unread),
+        tally(whole, unread, file),
         *again,
         *([] if action else [Text(f"  {IN_FULL}", style="dim")]),
     )

@@ -46,7 +46,7 @@ def _plan(
     if authorship is None:
         yield render_own(plan, unread, commands=commands)
     elif commands:
-        yield render_whole(plan, authorship)
+        yield render_whole(plan, authorship, proposal.agreement.plan)
     else:
         known = vouched_findings(plan, probe.plan)
         own = {place for place, is_own in authorship.items() if is_own}
@@ -61,7 +61,8 @@ def _plan(
         yield render_head(plan)
         if strange.changes or strange.findings:
             yield render_body(strange, authorship)
-        yield render_plan(_own_part(plan, probe.plan, own, known), unread, of=plan)
+        part = _own_part(plan, probe.plan, own, known)
+        yield render_plan(part, unread, of=plan, file=proposal.agreement.plan)
 
 
 def _own_part(

@@ -44,7 +44,8 @@ def render_rollback(proposal: Proposal, *, commands: bool) -> RenderableType:
     else:
         parts += (Text(words, style="red") for words in proposal.final_words)
     parts += _left_alone(proposal)
-    parts.append(tally(plan) if plan.changes else Text("Nothing to take back.", style="green"))
+    end = tally(plan, file=proposal.agreement.plan)
+    parts.append(end if plan.changes else Text("Nothing to take back.", style="green"))
     if plan.changes and not commands and proposal.is_vouched:
         parts.append(Text(f"  {IN_FULL}", style="dim"))
     return Group(*parts)

@@ -19,8 +19,14 @@ NAMED = 4
 """Titles and services that are named; more are counted."""
 
 
-def tally(plan: Plan, unread: int = 0) -> Text:
-    """Return the last line: the changes, and the hosts for which nobody can say that this is all."""
+def tally(plan: Plan, unread: int = 0, file: Plan | None = None) -> Text:
+    """Return the last line: the changes, and the hosts for which nobody can say that this is all.
+
+    Args:
+        plan: what is carried out.
+        unread: how many hosts could not be read.
+        file: the plan that it is of, whose digest is the one that was signed; None where that is ``plan``.
+    """
     unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
     doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []
     if unknown:
@@ -32,7 +38,10 @@ def tally(plan: Plan, unread: int = 0) -> Text:
             return Text(f"{doubt}; no changes are planned", style="yellow")
         return Text("Nothing to change.", style="green")
     line = Text(changes_on_hosts(plan.changes), style="bold")
-    line.append(f"  (plan {plan.digest[:12]}, content {plan.content_digest[:12]})", style="dim")
+    whole = file or plan
+    part = "part of " if whole.changes != plan.changes else ""
+    digests = f"plan {whole.digest[:12]}, content {whole.content_digest[:12]}"
+    line.append(f"  ({part}{digests})", style="dim")
     return line.append(f"; {doubt}", style="yellow") if doubt else line
 
 

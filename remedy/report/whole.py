@@ -92,7 +92,9 @@ class Quoted:
 
 
 def render_whole(
-    plan: Plan, authorship: Mapping[tuple[str, str], bool] | None = None
+    plan: Plan,
+    authorship: Mapping[tuple[str, str], bool] | None = None,
+    file: Plan | None = None,
 ) -> RenderableType:
     """Return a plan for reading whole, as ``remedy approve`` signs it.
 
@@ -100,8 +102,9 @@ def render_whole(
         plan: from a file.
         authorship: for each change, by host and id, whether remedy makes the same for the host as it is now;
             None where the hosts were not read.
+        file: the plan that it is a part of, as ``tally`` has it.
     """
-    return Group(render_head(plan), render_body(plan, authorship), tally(plan))
+    return Group(render_head(plan), render_body(plan, authorship), tally(plan, file=file))
 
 
 def render_commands(plan: Plan, unread: int = 0) -> RenderableType:

@@ -59,7 +59,7 @@ def propose(
     settled = settle(session, probe(session), purpose)
     result = settled.result
     local = carried_out.restricted(host for host in session.hosts if host in result.fleet.states)
-    plan = agreement.undoing(local, story, origin(), choice)
+    plan = _bound(agreement.undoing(local, story, origin(), choice), session)
     if approved is not None:
         again = f"remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(plan_file)}"
         plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan, again)
@@ -104,6 +104,15 @@ def _story(session: Session, run: str) -> Story:
             next_step=f"List the runs: remedy history {session.typed}",
         )
     return story
+
+
+def _bound(plan: Plan, session: Session) -> Plan:
+    """Return the plan as one for the inventory and the settings of now, not of the run that it takes back."""
+    digests = {
+        "inventory_digest": session.inventory.digest,
+        "spec_digest": session.spec.digest,
+    }
+    return plan.model_copy(update=digests)
 
 
 def _readable(plan: Plan, result: ProbeResult) -> Plan:
@@ -198,13 +207,8 @@ def save(session: Session, proposal: Proposal, path: Path) -> Plan:
     if proposal.scope is None or not proposal.scope.changes:
         why = session.show_command(proposal.agreement.of)
         raise UsageError("nothing is to be taken back", next_step=f"See why: {why}")
-    digests = {
-        "inventory_digest": session.inventory.digest,
-        "spec_digest": session.spec.digest,
-    }
-    plan = proposal.scope.model_copy(update=digests)
-    write_plan(plan, path)
-    return plan
+    write_plan(proposal.scope, path)
+    return proposal.scope
 
 
 def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:

@@ -73,6 +73,7 @@ def test_what_the_hosts_vouch_for_is_shown_in_words() -> None:
     assert "-10.0.0.1 gpu01" in text
     assert "+127.0.1.1 gpu01" in text
     assert "not taken back   nothing" in text
+    assert f"  (plan {proposal().agreement.plan.digest[:12]}, " in text
     for hidden in ("sha256", SCRIPT.split("\n")[0], "undo-", "because", "cannot be undone"):
         assert hidden not in text
 
@@ -102,6 +103,8 @@ def test_hosts_that_are_left_alone_are_not_counted_and_the_way_on_is_named() -> 
     text = shown(proposal("gpu01", obstacles={"gpu02": stale(), "gpu03": stale()}))
     assert "Take back r1: 2 changes on 1 host" in text
     assert "left alone       gpu[02-03]: see below" in text
+    whole = proposal().agreement.plan
+    assert f"2 changes on 1 host  (part of plan {whole.digest[:12]}, " in text
     (line,) = (line for line in text.split("\n") if line.startswith("  stale"))
     assert line.startswith(
         "  stale       gpu[02-03]: take back: write: /etc/hosts was changed since"
