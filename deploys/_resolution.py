@@ -245,6 +245,7 @@ def let_everybody_read(bench: Workbench[Any], path: str, *, label: str, manage: 
         do=f"roots {path} && chmod {mode:o} {path}",
         undo=f"roots {path} && chmod {file.mode:o} {path}",
         does=f"chmod {mode:o} {path}, if no folder above it is of a different user",
+        undoes=f"chmod {file.mode:o} {path}, if no folder above it is of a different user",
     )
     return True
 

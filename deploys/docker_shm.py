@@ -245,6 +245,8 @@ def _reload(file: File, after: bytes, current: int, size: int) -> Command:
         "undo": f"{_LIBRARY}{way_back}",
         "does": "writes the file, reloads dockerd, and puts the file back unless dockerd says within 30 s "
         f"that new containers get {amount(size)}",
+        "undoes": "puts the former file back and reloads dockerd; fails unless dockerd says within 30 s that "
+        f"new containers get {amount(current)}",
     }
 
 

@@ -64,6 +64,7 @@ def hostname(bench: Workbench[HostnameSpec]) -> None:
         return
     because = findings[0]
     if identity.transient_name != name:
+        way = "by hostname, or by hostnamectl --transient where there is no such program"
         bench.run(
             f"set the running host name to {name!r}",
             because=because,
@@ -73,8 +74,8 @@ def hostname(bench: Workbench[HostnameSpec]) -> None:
             after=name,
             do=_set_name(name),
             undo=_set_name(identity.transient_name),
-            does="gives the kernel the name by hostname, or by hostnamectl --transient where there is no such "
-            f"program; {STATIC} stays as it is",
+            does=f"gives the kernel the name {way}; {STATIC} stays as it is",
+            undoes=f"gives the kernel the name {identity.transient_name!r} {way}",
         )
     if identity.static_name != name:
         bench.write(STATIC, f"{name}\n".encode(), f"write {name!r} into {STATIC}", because=because)

@@ -37,6 +37,7 @@ _PROPERTY = command(
     ]
 )
 # SIGHUP makes logind read its files again (seen with systemd 252); should one not, a restart keeps sessions.
+_READING = "sends logind SIGHUP, and restarts it only where it does not show that within 2 s; sessions stay"
 _READ_AGAIN = f"""\
 now() {{ {_PROPERTY} 2>/dev/null; }}
 wait_for() {{ n=0; while [ "$(now)" != "$1" ]; do n=$((n + 1)); [ $n -lt 20 ] || return 1; sleep 0.1; done; }}
@@ -95,8 +96,8 @@ def logind(bench: Workbench[LogindSpec]) -> None:
             after=sha256(TEXT),
             do=f"{_READ_AGAIN}{_put(TEXT)} && again 'b false'",
             undo=f"{_READ_AGAIN}{_back(file)} && again 'b true'",
-            does=f"writes {PATH} ({TEXT.splitlines()[-1].decode()}), sends logind SIGHUP, and restarts it only "
-            "where it does not show that within 2 s; sessions stay",
+            does=f"writes {PATH} ({TEXT.splitlines()[-1].decode()}), {_READING}",
+            undoes=f"{'writes the former' if file.exists else 'removes'} {PATH}, {_READING}",
             restarts="systemd-logind, which reads its files again",
         )
 

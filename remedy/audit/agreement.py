@@ -18,6 +18,7 @@ from remedy.files import flush_folder, is_shared, kept_mode, make_folder, write_
 from remedy.plan import EVERY, Change, Choice, Origin, Plan, inverse, read_plan, write_plan
 from remedy.plan.reading import ROLLBACK
 from remedy.plan.shared import format_for
+from remedy.plan.splice import placed
 
 PLAN_NAME = "plan.json"
 
@@ -170,7 +171,9 @@ def undoing(plan: Plan, story: Story, origin: Origin, choice: Choice = EVERY) ->
     hosts: dict[str, list[Change]] = {}
     for change in changes:
         hosts.setdefault(change.host, []).append(change)
-    back = tuple(change for steps in hosts.values() for change in inverse(steps))
+    back = tuple(
+        placed(change, plan.blobs) for steps in hosts.values() for change in inverse(steps)
+    )
     return plan.model_copy(
         update={
             "format_version": format_for(len(hosts)),

@@ -25,6 +25,7 @@ class Story:
         digest: of the plan that was agreed to.
         of: the run that it takes back, "" for none; ``resumes`` the run that it resumes.
         approvals: who signed the plan.
+        vouched: whether all that it was to do was what remedy itself made for the hosts as they then were.
         only: the remedies that decided, or whose changes were taken back, where it was not all; ``skip``: those
             that were left out.
         planned: for each host the titles of its changes, in order.
@@ -55,6 +56,7 @@ class Story:
     of: str = ""
     resumes: str = ""
     approvals: tuple[str, ...] = ()
+    vouched: bool = False
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -191,6 +193,7 @@ def _add_plan(story: Story, data: Mapping[str, Any]) -> None:
     story.of = str(data.get("of", ""))
     story.resumes = str(data.get("resumes", ""))
     story.approvals = tuple(approval["principal"] for approval in data.get("approvals", ()))
+    story.vouched = data.get("vouched") is True
     _add_choice(story, data)
     changes = data.get("changes") or {}
     story.planned = {host: tuple(titles) for host, titles in changes.items()}

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from remedy.audit.journal import FILE_NAME, Head, pick_hashes, read_records
+from remedy.audit.journal import FILE_NAME, Head, pick_hashes, read_records, verify_chain
 from remedy.text import is_number
 
 # So many hosts keep the last record of a run as well, when all is done: one command each, side by side. Who
@@ -60,6 +60,26 @@ def forgotten(heads: Mapping[str, str], home: Path) -> dict[str, str]:
     known, location = pick_hashes(home / FILE_NAME, numbers), place(home)
     problems = {name: judge([head], known, location, ()) for name, head in kept.items()}
     return {name: problem for name, problem in problems.items() if problem}
+
+
+def vouching(heads: Mapping[str, str], home: Path, number: int) -> frozenset[str]:
+    """Return the hosts that vouch for a record: they keep it, or a later one that follows from it.
+
+    Args:
+        heads: as for ``forgotten``.
+        home: the folder of the journal.
+        number: of the record. Nobody vouches for it in a journal whose chain is broken.
+    """
+    if verify_chain(home / FILE_NAME)[1]:
+        return frozenset()
+    lines = {name: head.split(" ") for name, head in heads.items()}
+    kept = {n: words for n, words in lines.items() if len(words) == 5 and is_number(words[1])}
+    known = pick_hashes(home / FILE_NAME, {int(words[1]) for words in kept.values()})
+    return frozenset(
+        name
+        for name, (journal, seq, claimed, *_) in kept.items()
+        if int(seq) >= number and journal == known.get(0) and claimed == known.get(int(seq))
+    )
 
 
 def judge(

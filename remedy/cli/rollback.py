@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from remedy.cli.common import (
+    COMMANDS_OPTION,
     Options,
     check_output,
     choice_options,
@@ -36,12 +37,14 @@ from remedy.cli.pages import check_page, html_option, with_page, write_page
 @click.option(
     "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
 )
+@COMMANDS_OPTION
 @html_option("what was taken back and how each host ended; with -o the plan, to the last byte")
 def rollback(
     run: str,
     yes: bool,
     output: Path | None,
     plan_file: Path | None,
+    commands: bool,
     html: Path | None,
     **options: Any,
 ) -> None:
@@ -74,7 +77,7 @@ def rollback(
             run = story.run
         saving = output is not None
         proposal = rollback.propose(session, run, plan_file=plan_file, saving=saving)
-        terminal.show(render_proposal(proposal))
+        terminal.show(render_proposal(proposal, commands=commands))
         if output is not None:
             saved = rollback.save(session, proposal, output)
             terminal.saved(saved, output)

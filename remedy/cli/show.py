@@ -107,7 +107,7 @@ def _show_plan(path: Path, html: Path | None = None, *, as_json: bool) -> None:
         print_document("plan", {"inventory": plan.inventory, **plan_body(plan)})
         return
     out.print(render_whole(plan))
-    if plan.changes:
+    if plan.changes and not plan.purpose:
         out.print(f"with --waves, {TAKEN_BACK}")
 
 

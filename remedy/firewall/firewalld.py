@@ -286,6 +286,7 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Am
     in_force = ruleset is None or live == (opening if hosts_of(opening) else None)
     if old == new and in_force:
         return Amendment(live)
+    reload = "has firewalld reload, unless that would drop rules which no file holds"
     step = CommandStep(
         _title(opening),
         {
@@ -294,8 +295,9 @@ def propose(host: HostState, ruleset: NftRuleset | None, opening: Opening) -> Am
             "after": AS_PLANNED,
             "do": _do(*new),
             "undo": _do(*old),
-            "does": f"writes the ipset {IPSET} and policies that use it, and has firewalld reload, unless that "
-            f"would drop rules which no file holds: {accepted(opening.sides)}",
+            "does": f"writes the ipset {IPSET} and policies that use it, and {reload}: "
+            f"{accepted(opening.sides)}",
+            "undoes": f"puts the files of {IPSET} and its policies back as they were, and {reload}",
         },
         writes=FILES,
         disrupts="firewalld reloads its rules; connections stay",

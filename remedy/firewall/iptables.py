@@ -276,14 +276,19 @@ def _settled(text: str, side: Side) -> bool:
 def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendment:
     """Return how a table comes to let exactly ``opening`` through, now and after a reboot."""
     steps, notes = _saved_steps(host, table, opening)
+    known = present(table)
     if not all(_settled(table.text, side) for side in opening.sides):
         both = opening.targets or has_chain(table.text, OUTGOING.name)
         chains = (INCOMING, OUTGOING) if both else (INCOMING,)
         watched = [name for chain in chains for name in (chain.base, chain.name)]
         live = live_command(table, watched, restore_text(table.text, opening))
-        does = f"by one iptables-restore: {accepted(opening.sides)}; no other rule changes"
-        steps.append(CommandStep(_title(table, opening), {**live, "does": does}))
-    return Amendment(present(table), tuple(steps), tuple(notes), independent=True)
+        does, undoes = (
+            f"by one iptables-restore: {accepted(sides)}; no other rule changes"
+            for sides in (opening.sides, known.sides if known else ())
+        )
+        words: Command = {**live, "does": does, "undoes": undoes}
+        steps.append(CommandStep(_title(table, opening), words))
+    return Amendment(known, tuple(steps), tuple(notes), independent=True)
 
 
 def _title(table: IptablesTable, opening: Opening) -> str:

@@ -188,8 +188,12 @@ def propose(chain: NftChain, opening: Opening) -> Amendment:
     if target:
         whom = "in" if side.way == "in" else "be reached"
         title = f"{name}: let the cluster's hosts {whom}, first of all rules"
-    does = f"by one transaction of nft: {accepted([side])}; no other rule changes"
-    step = CommandStep(title, {**_live(chain, known or Side(side.way), side), "does": does})
+    before = known or Side(side.way)
+    does, undoes = (
+        f"by one transaction of nft: {accepted([s])}; no other rule changes" for s in (side, before)
+    )
+    live = _live(chain, before, side)
+    step = CommandStep(title, {**live, "does": does, "undoes": undoes})
     return Amendment(now, (step,))
 
 

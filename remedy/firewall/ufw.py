@@ -107,15 +107,19 @@ def propose(host: HostState, table: IptablesTable, opening: Opening) -> Amendmen
         if opening.targets:
             title = "ufw: let the cluster's hosts in and be reached, ahead of the user's rules"
         steps.append(FileStep(f"{title} ({RULES})", RULES, content))
+    known = _present(table, old)
     wrong = [side for side in opening.sides if not _settled(table, old, side)]
     if wrong:
         title = "ufw: the same rules in force, without a reload"
         chains = " and ".join(CHAINS[side.way] for side in wrong)
-        does = (
-            f"by one iptables-restore, first in {chains}: {accepted(wrong)}; no other rule changes"
+        before = [s for s in (known.sides if known else ()) if s.way in {w.way for w in wrong}]
+        does, undoes = (
+            f"by one iptables-restore, first in {chains}: {accepted(sides)}; no other rule changes"
+            for sides in (wrong, before)
         )
-        steps.append(CommandStep(title, {**_live(table, old, wrong), "does": does}))
-    return Amendment(_present(table, old), tuple(steps))
+        live = _live(table, old, wrong)
+        steps.append(CommandStep(title, {**live, "does": does, "undoes": undoes}))
+    return Amendment(known, tuple(steps))
 
 
 def _present(table: IptablesTable, old: tuple[str, ...]) -> Opening | None:

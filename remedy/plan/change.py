@@ -97,7 +97,7 @@ class FileAction(Document):
     splices: tuple[Splice, ...] | None = None
 
     def inverse(self) -> FileAction:
-        """Return the action that puts the former bytes back; its splices say where, the host has the bytes."""
+        """Return the action that puts the former bytes back, which the host has."""
         return self.model_copy(
             update={
                 "before": self.after,
@@ -144,7 +144,7 @@ class CommandAction(Document):
 
 
 def _turned(splices: tuple[Splice, ...] | None) -> tuple[Splice, ...] | None:
-    """Return the splices that go back; their places are those in the file as it was."""
+    """Return the splices that go back, at the places that they have."""
     if splices is None:
         return None
     return tuple(
@@ -167,6 +167,7 @@ class Change(Document):
         risk: how much it can hurt.
         disrupts: what else notices, "" for nothing.
         does: what its command does and what it checks by itself, in a sentence; "" where the title says it all.
+        undoes: the same of the command that takes it back.
         restarts: the service that it restarts, stops or has read its files again; "" for none.
         reversible: whether the inverse brings the former state back.
         guarded: whether it can cut the connection, so that the host takes it back by itself unless a new
@@ -183,6 +184,7 @@ class Change(Document):
     risk: Risk = Risk.LOW
     disrupts: str = ""
     does: str = ""
+    undoes: str = ""
     restarts: str = ""
     reversible: bool = True
     guarded: bool = False
@@ -213,13 +215,17 @@ def _toggled(text: str, prefix: str) -> str:
 
 
 def inverse(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Return the changes that take ``changes`` back, last one first; what cannot be taken back is left out."""
+    """Return the changes that take ``changes`` back, last one first; what cannot be taken back is left out.
+
+    Splices keep the places that they have: ``plan.splice.placed`` gives them those in the file as it is then.
+    """
     return tuple(
         change.model_copy(
             update={
                 "id": undo_id(change.id),
                 "title": _toggled(change.title, TAKE_BACK),
-                "does": "",
+                "does": change.undoes,
+                "undoes": change.does,
                 "action": change.action.inverse(),
             }
         )

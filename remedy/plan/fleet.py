@@ -69,6 +69,14 @@ class Fleet:
         shared = shared_network(self.states, claims)
         return {node.name: self._address(node, claims, shared) for node in self.inventory.nodes}
 
+    @property
+    def own_addresses(self) -> dict[str, tuple[str, ...]]:
+        """For each host its cluster address, "" where it is not known, and the one by which ssh goes."""
+        return {
+            node.name: (self.addresses[node.name].address or "", node.ssh_address or "")
+            for node in self.inventory.nodes
+        }
+
     @cached_property
     def claimed(self) -> Mapping[str, str]:
         """The cluster address of each host of which only the host itself says that it is its own."""

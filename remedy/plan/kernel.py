@@ -121,7 +121,11 @@ def live_command(before: Mapping[str, str], after: Mapping[str, str], undo: str 
         "do": " && ".join(_write(key, value) for key, value in after.items()),
         "undo": " && ".join(back),
     }
-    return {**words, "does": _in_words(after)} if len(after) > 1 else words
+    if len(after) == 1 and not undo:
+        return words
+    more = "; then brings back what went with them" if undo else ""
+    former = {key: before[key] for key in after}
+    return {**words, "does": _in_words(after), "undoes": f"{_in_words(former)}{more}"}
 
 
 def _in_words(values: Mapping[str, str]) -> str:

@@ -234,7 +234,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def _change_document(change: Change) -> dict[str, Any]:
     document = change.model_dump(mode="json")
-    return {k: v for k, v in document.items() if v or k not in ("does", "restarts")}
+    return {k: v for k, v in document.items() if v or k not in ("does", "undoes", "restarts")}
 
 
 def _finding_document(finding: Finding) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def make_plan(fleet: Fleet, origin: Origin, *, only: str | None = None) -> Plan:
         findings=tuple(findings.items),
         blobs=blobs,
         contents=contents,
-        addresses=_own_addresses(fleet),
+        addresses=fleet.own_addresses,
         inventory_argument=quoted(fleet.inventory.path),
         only=fleet.choice.only,
         skip=fleet.choice.skip,
@@ -105,14 +105,6 @@ def _numbered(changes: Iterable[Change]) -> Iterator[Change]:
     """Yield the changes of a host with their ids."""
     for number, change in enumerate(changes, 1):
         yield change.model_copy(update={"id": f"{number:02d}-{change.remedy}"})
-
-
-def _own_addresses(fleet: Fleet) -> dict[str, tuple[str, ...]]:
-    """Return for each host its cluster address, "" where it is not known, and the one by which ssh goes."""
-    return {
-        node.name: (fleet.addresses[node.name].address or "", node.ssh_address or "")
-        for node in fleet.inventory.nodes
-    }
 
 
 def _compare(remedy: Remedy[Any], fleet: Fleet, settings: Any) -> tuple[Finding, ...]:

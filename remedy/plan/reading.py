@@ -248,9 +248,7 @@ def _change_faults(change: Change, plan: Plan, *, of_journal: bool) -> Iterator[
         yield "its cause is no label"
     action = change.action
     if isinstance(action, FileAction):
-        yield from _file_faults(
-            action, plan, of_journal=of_journal, backwards=change.id.startswith(UNDO)
-        )
+        yield from _file_faults(action, plan, of_journal=of_journal)
     else:
         parts = (action.observe, action.before, action.after, action.do, action.undo)
         if any(len(part) > MOST_COMMAND or "\0" in part for part in parts):
@@ -261,9 +259,7 @@ def _change_faults(change: Change, plan: Plan, *, of_journal: bool) -> Iterator[
             yield "its command changes nothing that could be observed"
 
 
-def _file_faults(
-    action: FileAction, plan: Plan, *, of_journal: bool, backwards: bool
-) -> Iterator[str]:
+def _file_faults(action: FileAction, plan: Plan, *, of_journal: bool) -> Iterator[str]:
     if not (is_normal(action.path) and is_normal(action.real_path)):
         yield "its path is not absolute, or not in its shortest form"
     ends = [digest for digest in (action.before, action.after) if digest is not None]
@@ -280,14 +276,14 @@ def _file_faults(
     elif len(ends) != 2 or not action.splices:
         yield "it has parts of a file, and no file that they are of"
     else:
-        yield from _splice_faults(action.splices, plan, backwards=backwards)
+        yield from _splice_faults(action.splices, plan)
 
 
-def _splice_faults(splices: Iterable[Splice], plan: Plan, *, backwards: bool) -> Iterator[str]:
-    """Yield what is wrong with splices; of one that goes back the places are those of the former one."""
+def _splice_faults(splices: Iterable[Splice], plan: Plan) -> Iterator[str]:
+    """Yield what is wrong with splices."""
     end, line = 0, 1
     for splice in splices:
-        old, new = (splice.before, splice.after)[:: -1 if backwards else 1]
+        old, new = splice.before, splice.after
         if any(digest is not None and digest not in plan.blobs for digest in (old, new)):
             yield "its bytes are not in the plan"
             continue

@@ -150,6 +150,34 @@ def whole(
     return contents
 
 
+def placed(change: Change, blobs: Mapping[str, bytes]) -> Change:
+    """Return a change that takes another back, its splices at their places in the file as that left it.
+
+    Args:
+        change: of ``inverse``, its splices still at the places of the former change.
+        blobs: the bytes that splices stand for.
+    """
+    action = change.action
+    if not isinstance(action, FileAction) or action.splices is None:
+        return change
+    moved, lines, splices = 0, 0, []
+    for splice in action.splices:
+        gone, come = (blobs[d] if d else b"" for d in (splice.before, splice.after))
+        splices.append(
+            splice.model_copy(
+                update={
+                    "offset": splice.offset + moved,
+                    "line": splice.line + lines,
+                    "length": len(gone),
+                }
+            )
+        )
+        moved += len(gone) - len(come)
+        lines += gone.count(b"\n") - come.count(b"\n")
+    update = {"action": action.model_copy(update={"splices": tuple(splices)})}
+    return change.model_copy(update=update)
+
+
 def _are_there(content: bytes, splices: Iterable[Splice]) -> bool:
     """Return whether the bytes that go are those that the splices name, on the lines that they name."""
     return all(

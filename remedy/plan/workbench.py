@@ -44,13 +44,15 @@ class _Words(TypedDict, total=False):
     """What may be said of a command besides."""
 
     does: str
+    undoes: str
 
 
 class Command(_Words):
     """What ``Workbench.run`` needs to know of a command, where a function makes it.
 
     ``observe`` is read-only sh text that must print ``before`` now and ``after`` once it is done; ``do`` makes
-    the change and ``undo`` takes it back ("" when nothing can). ``does`` says in a sentence what ``do`` does.
+    the change and ``undo`` takes it back ("" when nothing can). ``does`` and ``undoes`` say in a sentence what
+    these two do.
     """
 
     observe: str
@@ -303,6 +305,7 @@ class Workbench(FleetBench[S]):
         guarded: bool = False,
         disrupts: str = "",
         does: str = "",
+        undoes: str = "",
         restarts: str = "",
     ) -> None:
         """Plan to run a command between two looks at what it changes.
@@ -321,10 +324,13 @@ class Workbench(FleetBench[S]):
             disrupts: what else notices.
             does: what ``do`` does and what it checks by itself, in a sentence that a plan shows in its place;
                 without it the plan shows ``do`` whole, as is right for a command of one line.
+            undoes: the same of ``undo``, for the plan that takes the run back.
             restarts: the service that is restarted, stopped, or made to read its files again; "" for none.
         """
         action = CommandAction(observe=observe, before=before, after=after, do=do, undo=undo)
-        self._step(action, title, because, risk, guarded, disrupts, does=does, restarts=restarts)
+        self._step(
+            action, title, because, risk, guarded, disrupts, (does, undoes), restarts=restarts
+        )
 
     def withdraw(self) -> None:
         """Plan nothing after all; what was noted stays."""
@@ -338,10 +344,10 @@ class Workbench(FleetBench[S]):
         risk: Risk,
         guarded: bool,
         disrupts: str,
+        sentences: tuple[str, str] = ("", ""),
         *,
         contents: tuple[bytes, ...] = (),
         restarts: str = "",
-        does: str = "",
     ) -> None:
         if self.only_reports:
             raise UsageError(
@@ -370,7 +376,8 @@ class Workbench(FleetBench[S]):
                 reversible=reversible,
                 guarded=guarded or (bool(touched) and reversible),
                 restarts=restarts or (SSHD_READS_AGAIN if sshd_reads(action) else ""),
-                does=does,
+                does=sentences[0],
+                undoes=sentences[1],
                 action=action,
             )
         )

@@ -57,7 +57,11 @@ IN_FULL = "every command and file whole: the same command with --commands"
 
 
 def render_plan(
-    plan: Plan, unread: int = 0, of: Plan | None = None, action: Shown | None = None
+    plan: Plan,
+    unread: int = 0,
+    of: Plan | None = None,
+    action: Shown | None = None,
+    file: Plan | None = None,
 ) -> RenderableType:
     """Return a plan that remedy made, for reading.
 
@@ -66,10 +70,11 @@ def render_plan(
         unread: how many hosts could not be read, so that what they need is unknown.
         of: the whole that it is a part of; None where it is all.
         action: shows what a change does to the last byte; None: in words.
+        file: the plan file that it is from, as ``tally`` has it.
     """
     whole = plan if of is None else of
     if not plan.changes:
-        return Group(*_unchanged(plan, plan.findings), tally(whole, unread))
+        return Group(*_unchanged(plan, plan.findings), tally(whole, unread, file))
     middle = [*_body(plan, action or _action)]
     head = [Text(f"Plan: {changes_on_hosts(plan.changes)}", style="bold"), weighed(plan)]
     again = [weighed(plan)] if len(middle) > LONG else []
@@ -78,7 +83,7 @@ def render_plan(
         by_remedy(plan),
         Text(""),
         *middle,
-        tally(whole, unread),
+        tally(whole, unread, file),
         *again,
         *([] if action else [Text(f"  {IN_FULL}", style="dim")]),
     )
@@ -219,9 +224,13 @@ def _changes(
         yield _title(first, group, words)
         findings = [finding for place in group.items for finding in cured.get(place, ())]
         reason, disrupts, does = (folding.folded_text(group, place, words) for place in (1, 2, 3))
-        yield from _because(first.reason, reason, group.hosts, findings, words)
+        if plan.purpose:  # it takes a run back, and this is what the run cured
+            yield Text(f"      was for  {reason}")
+        else:
+            yield from _because(first.reason, reason, group.hosts, findings, words)
         if disrupts:
-            yield Text(f"      note     {disrupts}", style="yellow")
+            when = "when it was made: " if plan.purpose else ""
+            yield Text(f"      note     {when}{disrupts}", style="yellow")
         yield from action(first.model_copy(update={"does": does}), plan)
         if folding.differs(group, _examples(first, group, in_words=action is _action)):
             text = f"      as on {first.host}; on the others with their own names and addresses"

@@ -11,11 +11,12 @@ from rich.text import Text
 from remedy.plan import Plan, vouched_findings
 from remedy.report.failures import error_lines
 from remedy.report.plan import render_plan
-from remedy.report.results import problem_lines
+from remedy.report.rollback import render_rollback
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
     from remedy.runs.gate import Proposal
+    from remedy.runs.probe import ProbeResult
 
 
 def render_proposal(proposal: Proposal, *, commands: bool = False) -> RenderableType:
@@ -25,14 +26,11 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
         proposal: what would be done.
         commands: whether every command and file is shown whole, also of changes that remedy itself made.
     """
-    unread = {} if proposal.probe is None else proposal.probe.errors
-    return Group(
-        *(Text(note, style="yellow") for note in proposal.notes),
-        *_plan(proposal, len(proposal.unread), commands=commands),
-        *(Text(words, style="red") for words in proposal.final_words),
-        *error_lines(unread),
-        *problem_lines(proposal.obstacles, proposal.plan),
-    )
+    notes = [Text(note, style="yellow") for note in proposal.notes]
+    if proposal.probe is None:
+        return Group(*notes, render_rollback(proposal, commands=commands))
+    plan = _plan(proposal, proposal.probe, len(proposal.unread), commands=commands)
+    return Group(*notes, *plan, *error_lines(proposal.probe.errors))
 
 
 def render_own(plan: Plan, unread: int, *, commands: bool) -> RenderableType:
@@ -40,14 +38,15 @@ def render_own(plan: Plan, unread: int, *, commands: bool) -> RenderableType:
     return (render_commands if commands else render_plan)(plan, unread)
 
 
-def _plan(proposal: Proposal, unread: int, *, commands: bool) -> Iterator[RenderableType]:
+def _plan(
+    proposal: Proposal, probe: ProbeResult, unread: int, *, commands: bool
+) -> Iterator[RenderableType]:
     """Yield the plan; in words is only what remedy made for these hosts as they were just read."""
-    plan, probe, authorship = proposal.plan, proposal.probe, proposal.authorship
+    plan, authorship = proposal.plan, proposal.authorship
     if authorship is None:
-        # What a rollback does is known from files that are kept: it is shown to the last byte.
-        yield render_own(plan, unread, commands=commands or probe is None)
-    elif commands or probe is None:
-        yield render_whole(plan, authorship)
+        yield render_own(plan, unread, commands=commands)
+    elif commands:
+        yield render_whole(plan, authorship, proposal.agreement.plan)
     else:
         known = vouched_findings(plan, probe.plan)
         own = {place for place, is_own in authorship.items() if is_own}
@@ -62,7 +61,8 @@ def _plan(proposal: Proposal, unread: int, *, commands: bool) -> Iterator[Render
         yield render_head(plan)
         if strange.changes or strange.findings:
             yield render_body(strange, authorship)
-        yield render_plan(_own_part(plan, probe.plan, own, known), unread, of=plan)
+        part = _own_part(plan, probe.plan, own, known)
+        yield render_plan(part, unread, of=plan, file=proposal.agreement.plan)
 
 
 def _own_part(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,6 +24,8 @@ REPAIR = (
     "Repair that on the host, then run the same command again: changes that were made are kept."
 )
 INDENT = 14
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_SECONDS = re.compile(r"(\d\d:\d\d:\d\d)\.\d+")
 QUOTES = 8
 """Lines of a host's own words about a change that failed."""
 LEFT = "still there: "
@@ -70,15 +73,24 @@ def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Te
     style = STYLES.get(status, "red")
     line = Text(f"  {status:<{INDENT - 2}}", style=style)
     line.append(f"{fold(hosts)}: ", style="default")
-    line.append(f"{change} ({title})" if title else change, style="default")
+    line.append(title or change, style="default")
     if status == ChangeStatus.FAILED.value and not detail:
         detail = "no reason was given"
-    first, *rest = detail.rstrip("\n").split("\n")
+    first, *rest = _shortened(detail).rstrip("\n").split("\n")
     yield line.append(f": {first}" if first else "", style=style)
     yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest[:QUOTES])
     if len(rest) > QUOTES:
         more = counted(len(rest) - QUOTES, "more line")
         yield Text(f"{'':{INDENT}}and {more} (--json)", style=style)
+
+
+def _shortened(detail: str) -> str:
+    """Return a host's words without the tails of digests and of seconds, by which nobody acts.
+
+    >>> _shortened("last written 2026-11-25 19:10:08.167884616 +0000: sha256 " + "0a" * 32)
+    'last written 2026-11-25 19:10:08 +0000: sha256 0a0a0a0a0a0a'
+    """
+    return _SECONDS.sub(r"\1", _DIGEST.sub(r"\1", detail))
 
 
 def host_result(host: str, result: ChangeResult) -> HostResult:

@@ -19,8 +19,14 @@ NAMED = 4
 """Titles and services that are named; more are counted."""
 
 
-def tally(plan: Plan, unread: int = 0) -> Text:
-    """Return the last line: the changes, and the hosts for which nobody can say that this is all."""
+def tally(plan: Plan, unread: int = 0, file: Plan | None = None) -> Text:
+    """Return the last line: the changes, and the hosts for which nobody can say that this is all.
+
+    Args:
+        plan: what is carried out.
+        unread: how many hosts could not be read.
+        file: the plan that it is of, whose digest is the one that was signed; None where that is ``plan``.
+    """
     unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
     doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []
     if unknown:
@@ -32,7 +38,10 @@ def tally(plan: Plan, unread: int = 0) -> Text:
             return Text(f"{doubt}; no changes are planned", style="yellow")
         return Text("Nothing to change.", style="green")
     line = Text(changes_on_hosts(plan.changes), style="bold")
-    line.append(f"  (plan {plan.digest[:12]}, content {plan.content_digest[:12]})", style="dim")
+    whole = file or plan
+    part = "part of " if whole.changes != plan.changes else ""
+    digests = f"plan {whole.digest[:12]}, content {whole.content_digest[:12]}"
+    line.append(f"  ({part}{digests})", style="dim")
     return line.append(f"; {doubt}", style="yellow") if doubt else line
 
 
@@ -45,19 +54,23 @@ def changes_on_hosts(changes: Iterable[Change]) -> str:
 
 def weighed(plan: Plan) -> RenderableType:
     """Return what to know before agreeing: risks, what cannot be undone, what restarts."""
+    *lines, restarts = risk_lines(plan)
+    undone = ((change.host, change.title) for change in plan.changes if not change.reversible)
+    return Group(*lines, line("cannot be undone", places(undone, plan), "red"), restarts)
+
+
+def risk_lines(plan: Plan) -> tuple[Text, ...]:
+    """Return a line about risks, one about what is guarded, where there is any, and one about what restarts."""
     risks = Counter(change.risk for change in plan.changes)
     known = [f"{risks[risk]} {risk.value}" for risk in reversed(Risk) if risks[risk]]
     style = "bold red" if risks[Risk.HIGH] else "yellow" if risks[Risk.MEDIUM] else "default"
-    lines = [_line("risk", ", ".join(known), style)]
+    lines = [line("risk", ", ".join(known), style)]
     guarded = [change for change in plan.changes if change.guarded]
     if guarded:
         words = f"{changes_on_hosts(guarded)}, {_reasons(guarded)}; {TAKEN_BACK}"
-        lines.append(_line("guarded", words, "yellow"))
-    undone = ((change.host, change.title) for change in plan.changes if not change.reversible)
-    lines.append(_line("cannot be undone", _places(undone, plan), "red"))
+        lines.append(line("guarded", words, "yellow"))
     restarts = ((change.host, change.restarts) for change in plan.changes if change.restarts)
-    lines.append(_line("restarts", _places(restarts, plan), "yellow"))
-    return Group(*lines)
+    return (*lines, line("restarts", places(restarts, plan), "yellow"))
 
 
 def _reasons(guarded: Iterable[Change]) -> str:
@@ -77,11 +90,12 @@ def _reasons(guarded: Iterable[Change]) -> str:
     return "; ".join(filter(None, reasons))
 
 
-def _line(name: str, words: str, style: str) -> Text:
+def line(name: str, words: str, style: str) -> Text:
+    """Return a line of what to know before agreeing; without words it says that there is nothing."""
     return Text(f"  {name:<17}", style="dim").append(words or "nothing", style=words and style)
 
 
-def _places(words: Iterable[tuple[str, str]], plan: Plan) -> str:
+def places(words: Iterable[tuple[str, str]], plan: Plan) -> str:
     """Return what changes do, each once with its hosts."""
     every = by_text(words, plan.addresses)
     places = [f"{text} ({hosts})" for hosts, text in every[:NAMED]]

@@ -35,6 +35,10 @@ OWN = {
     True: ("remedy makes the same change for the host as it is now", "green"),
     False: ("NOT what remedy makes for the host as it is now: read every line", "bold red"),
 }
+VOUCHED = {
+    True: ("takes back what remedy itself made, as the host keeps it on record", "green"),
+    False: ("the host does not vouch for it: read every line", "bold red"),
+}
 
 
 def exact(text: str) -> str:
@@ -88,7 +92,9 @@ class Quoted:
 
 
 def render_whole(
-    plan: Plan, authorship: Mapping[tuple[str, str], bool] | None = None
+    plan: Plan,
+    authorship: Mapping[tuple[str, str], bool] | None = None,
+    file: Plan | None = None,
 ) -> RenderableType:
     """Return a plan for reading whole, as ``remedy approve`` signs it.
 
@@ -96,8 +102,9 @@ def render_whole(
         plan: from a file.
         authorship: for each change, by host and id, whether remedy makes the same for the host as it is now;
             None where the hosts were not read.
+        file: the plan that it is a part of, as ``tally`` has it.
     """
-    return Group(render_head(plan), render_body(plan, authorship), tally(plan))
+    return Group(render_head(plan), render_body(plan, authorship), tally(plan, file=file))
 
 
 def render_commands(plan: Plan, unread: int = 0) -> RenderableType:
@@ -212,7 +219,7 @@ def _changes(
         kind = guarded_for(first)
         yield line.append(f"  [guarded{': ' * bool(kind)}{kind}]" if first.guarded else "")
         if mark is not None:
-            text, style = OWN[bool(mark)]
+            text, style = (VOUCHED if plan.purpose else OWN)[bool(mark)]
             yield Text(f"      {text}", style=style)
         if number:
             yield Quoted("      id        ", str(number))
@@ -221,6 +228,8 @@ def _changes(
             yield Quoted("      note      ", first.disrupts)
         if first.does:
             yield Quoted("      does      ", first.does)
+        if first.undoes:
+            yield Quoted("      undoes    ", first.undoes)
         if first.restarts:
             yield Quoted("      restarts  ", first.restarts)
         yield from exact_action(first, plan)

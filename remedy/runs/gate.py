@@ -51,7 +51,8 @@ class Proposal:
         claims: the hosts at whose address another entry's machine answers.
         intervened: whether something that waited on a host was confirmed or taken back before.
         authorship: of a plan that was made before, whether remedy makes each change for its host as it is
-            now, by host and id; None for a plan that remedy made for this command.
+            now, by host and id; of one that takes a run back, whether its host vouches for the record of that
+            run. None for a plan that remedy made for this command, and for which nobody's word is needed.
         earlier: what a resumed run proves before it changes further hosts.
     """
 
@@ -79,6 +80,11 @@ class Proposal:
         if self.probe is not None:
             return self.probe.errors
         return {name: host.error for name, host in self.obstacles.items() if host.error is not None}
+
+    @property
+    def is_vouched(self) -> bool:
+        """Whether all of it is what remedy itself makes, and not what only a file says."""
+        return self.authorship is None or all(self.authorship.values())
 
     @property
     def final_words(self) -> tuple[str, ...]:
@@ -164,6 +170,7 @@ def begin(
     scope = proposal.scope or proposal.plan
     work.journal.write(
         "planned",
+        vouched=proposal.is_vouched,
         **proposal.agreement.record(scope, waves=waves, proving=proving, sizes=sizes),
     )
     if scope.changes:

@@ -9,20 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from remedy.apply.start import origin
-from remedy.audit import Story, agreement
+from remedy.audit import Story, agreement, witness
 from remedy.errors import RemedyError, StaleError, UsageError
 from remedy.files import name_of
-from remedy.plan import Change, Choice, Plan, read_plan, write_plan
+from remedy.plan import Change, Choice, FileAction, Plan, read_plan, sha256, write_plan
 from remedy.plan.identities import Claim, findings, in_words
 from remedy.plan.reading import ROLLBACK
+from remedy.plan.splice import whole
+from remedy.probe import File, Guards
 from remedy.runs import host
 from remedy.runs.gate import Consent, Proposal, begin, require_approval
-from remedy.runs.outcome import HostOutcome, RunOutcome
+from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.probe import ProbeResult, probe
 from remedy.runs.saved import check_bonds, new_file, refuse_choice
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
 from remedy.text import counted, quoted
+
+_READY = (HostStatus.READY, HostStatus.OK)
 
 
 def propose(
@@ -41,13 +45,7 @@ def propose(
         PlanFileError: its plan is not here or cannot be read.
         StaleError: its plan is not the one that the journal names.
     """
-    story = session.story(run)
-    if story.mode not in ("apply", "rollback") or not story.planned:
-        article = "an" if story.mode[0] in "aeiou" else "a"
-        raise UsageError(
-            f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
-            next_step=f"List the runs: remedy history {session.typed}",
-        )
+    story = _story(session, run)
     if plan_file is not None:
         refuse_choice(session, f"remedy rollback {run}")
     carried_out = agreement.read_agreed(session.home, story).restricted(story.began)
@@ -61,28 +59,91 @@ def propose(
     settled = settle(session, probe(session), purpose)
     result = settled.result
     local = carried_out.restricted(host for host in session.hosts if host in result.fleet.states)
-    plan = agreement.undoing(local, story, origin(), choice)
+    plan = _bound(agreement.undoing(local, story, origin(), choice), session)
     if approved is not None:
         again = f"remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(plan_file)}"
         plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan, again)
     concerned = set(carried_out.hosts)
     claims = tuple(claim for claim in result.claims if claim.host in concerned)
     unread = {name: error for name, error in result.errors.items() if name in concerned}
+    obstacles = _obstacles(session, plan, run, unread)
+    ready = _readable(
+        plan.restricted(name for name in plan.hosts if obstacles[name].status in _READY), result
+    )
+    vouched = _vouched(session, result, story)
+    authorship = {(change.host, change.id): change.host in vouched for change in ready.changes}
     return Proposal(
         "rollback",
         agreement.Agreement(plan, of=run) if approved is None else replace(approved, of=run),
-        plan,
+        ready,
+        scope=plan,
         notes=(
             *settled.notes,
             *_notes(session, result, claims),
             *_staying(agreement.touched(local, story), choice),
         ),
-        obstacles=_obstacles(session, plan, run, unread),
+        obstacles=obstacles,
         claims=claims,
         intervened=settled.intervened,
         irreversible=agreement.irreversible(local, story, choice),
-        authorship=None if approved is None else {(c.host, c.id): True for c in plan.changes},
+        authorship=None if approved is None and all(authorship.values()) else authorship,
     )
+
+
+def _story(session: Session, run: str) -> Story:
+    """Return a run that can be taken back.
+
+    Raises:
+        UsageError: there is no such run, or it changed no host.
+    """
+    story = session.story(run)
+    if story.mode not in ("apply", "rollback") or not story.planned:
+        article = "an" if story.mode[0] in "aeiou" else "a"
+        raise UsageError(
+            f"{run} is {article} {story.mode} that changed no host, so there is nothing to take back",
+            next_step=f"List the runs: remedy history {session.typed}",
+        )
+    return story
+
+
+def _bound(plan: Plan, session: Session) -> Plan:
+    """Return the plan as one for the inventory and the settings of now, not of the run that it takes back."""
+    digests = {
+        "inventory_digest": session.inventory.digest,
+        "spec_digest": session.spec.digest,
+    }
+    return plan.model_copy(update=digests)
+
+
+def _readable(plan: Plan, result: ProbeResult) -> Plan:
+    """Return the plan with what its reader is shown besides: the lines around those that change."""
+    contents: dict[str, bytes] = {}
+    for name in plan.hosts:
+        state, changes = result.fleet.states[name], plan.for_host(name)
+        before = {
+            change.action.path: file.content
+            for change in changes
+            if isinstance(change.action, FileAction)
+            and isinstance(file := state.file(change.action.path), File)
+            and file.exists
+        }
+        contents |= whole(changes, before.get, plan.blobs)
+        contents |= {sha256(content): content for content in dict.fromkeys(before.values())}
+    more = {"contents": contents, "addresses": result.fleet.own_addresses}
+    return plan.model_copy(update=more)
+
+
+def _vouched(session: Session, result: ProbeResult, story: Story) -> frozenset[str]:
+    """Return the hosts that vouch for what a run was to do there, and that this was remedy's own.
+
+    Its plan lies in a file. That the file is the plan which was carried out says the journal; that the journal
+    is still the one of that time says what root of the host keeps of it.
+    """
+    if not story.vouched:
+        return frozenset()
+    states = result.fleet.states.items()
+    heads = {name: s.guards.head for name, s in states if isinstance(s.guards, Guards)}
+    return witness.vouching(heads, session.home, story.records[0])
 
 
 def _obstacles(
@@ -143,16 +204,11 @@ def save(session: Session, proposal: Proposal, path: Path) -> Plan:
         UsageError: there is nothing to take back.
         RemedyError: it cannot be written.
     """
-    if not proposal.plan.changes:
+    if proposal.scope is None or not proposal.scope.changes:
         why = session.show_command(proposal.agreement.of)
         raise UsageError("nothing is to be taken back", next_step=f"See why: {why}")
-    digests = {
-        "inventory_digest": session.inventory.digest,
-        "spec_digest": session.spec.digest,
-    }
-    plan = proposal.plan.model_copy(update=digests)
-    write_plan(plan, path)
-    return plan
+    write_plan(proposal.scope, path)
+    return proposal.scope
 
 
 def _approved(session: Session, run: str, path: Path) -> agreement.Agreement:
@@ -226,7 +282,7 @@ def rollback(session: Session, proposal: Proposal, *, consent: Consent) -> RunOu
                     for name, report in reports.items()
                 },
             },
-            plan=plan,
+            plan=proposal.scope,
             of=proposal.agreement.of,
             warnings=proposal.final_words,
         )

@@ -32,6 +32,7 @@ class Trail:
     resumed: RemedyOutput
     right: Mapping[str, HostNames]
     again: RemedyOutput
+    asked: RemedyOutput
     back: RemedyOutput
     undone: Mapping[str, HostNames]
     redone: RemedyOutput
@@ -58,6 +59,7 @@ def trail(module_cluster: Cluster) -> Trail:
     told["resumed"] = site.remedy("apply", "--resume", run, "--yes", "--no-verify", "--json")
     told["right"] = site.all_names()
     told["again"] = site.remedy("apply", "--resume", run, "--yes", "--no-verify", "--json")
+    told["asked"] = site.remedy("rollback", told["resumed"].document["run"])
     told["back"] = site.remedy("rollback", told["resumed"].document["run"], "--yes", "--json")
     told["undone"] = site.all_names()
     told["redone"] = site.remedy("rollback", told["back"].document["run"], "--yes", "--json")
@@ -88,6 +90,14 @@ def test_it_is_gone_on_with_where_it_stopped(trail: Trail) -> None:
         assert (names.running, names.static) == (host, f"{host}\n".encode())
     assert trail.again.code == 0
     assert trail.again.document["plan"]["changes"] == []
+
+
+def test_who_is_asked_reads_in_words_what_the_hosts_vouch_for(trail: Trail) -> None:
+    assert trail.asked.code == 2, trail.asked.text
+    assert f"Take back {trail.run('resumed')}: " in trail.asked.stdout
+    assert "does     gives the kernel the name 'node' by hostname" in trail.asked.stdout
+    assert "ff02::2 ip6-allrouters" in trail.asked.stdout  # a line above those that go
+    assert "sha256" not in trail.asked.stdout
 
 
 def test_a_rollback_restores_every_byte_and_can_be_taken_back(trail: Trail) -> None:
@@ -149,6 +159,9 @@ def test_a_last_record_that_was_written_anew_is_found_by_the_hosts(trail: Trail)
         assert (
             f"record {body['seq']} is not the one that run {body['run']} left on it" in found.stdout
         )
+        asked = trail.site.remedy("rollback", trail.run("conflict"))
+        assert "the host does not vouch for it: read every line" in asked.stdout
+        assert "does     gives" not in asked.stdout
     finally:
         (home / FILE_NAME).write_bytes(whole)
         (home / HEAD_NAME).write_bytes(head)

@@ -11,7 +11,6 @@ from remedy.plan import (
     CommandAction,
     Finding,
     Fleet,
-    Origin,
     find_remedy,
     inverse,
     make_plan,
@@ -20,8 +19,8 @@ from remedy.plan import (
 from remedy.plan.plan import Plan
 from remedy.plan.promise import after
 from remedy.probe import File, HostState
+from tests.unit.build import WHEN
 
-WHEN = Origin(created="2026-01-01T00:00:00+00:00", author="me@here")
 LOOKED_AT = (
     "identity",
     "sysctls",

@@ -247,6 +247,34 @@ def test_a_host_is_a_witness(heads: list[str] | None, runs: list[str], problem: 
     assert (problem in found) if problem else found == ""
 
 
+@pytest.mark.parametrize(
+    ("number", "head", "vouches"),
+    [
+        (0, "{j} 1 {1} here r", True),
+        (1, "{j} 1 {1} here r", True),
+        (2, "{j} 1 {1} here r", False),  # what came later is not in what it keeps
+        (0, "{j} 1 {0} here r", False),
+        (0, "{j} 7 {1} here r", False),
+        (0, "another 1 {1} there r", False),
+        (0, "{j} ² {1} here r", False),
+        (0, "", False),
+    ],
+)
+def test_a_host_vouches_for_the_records_before_the_one_it_keeps(
+    tmp_path: Path, number: int, head: str, vouches: bool
+) -> None:
+    journal = Journal(tmp_path, run="r", mode="apply")
+    heads = [journal.write(event) for event in ("planned", "began", "ended")]
+    hashes = [head.hash for head in heads]
+    kept = head.replace("{j}", heads[0].journal)
+    for place in (0, 1):
+        kept = kept.replace(f"{{{place}}}", hashes[place])
+    assert witness.vouching({"gpu01": kept}, tmp_path, number) == ({"gpu01"} if vouches else set())
+    path = tmp_path / FILE_NAME
+    path.write_bytes(path.read_bytes().replace(b'"event":"planned"', b'"event":"Planned"'))
+    assert witness.vouching({"gpu01": kept}, tmp_path, number) == set()
+
+
 def test_what_a_host_keeps_is_one_line_of_five_words(tmp_path: Path) -> None:
     words = witness.words(Head("j", 3, "h"), tmp_path, "r1").split(" ")
     assert words == ["j", "3", "h", witness.place(tmp_path), "r1"]

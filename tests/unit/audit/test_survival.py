@@ -8,8 +8,7 @@ from remedy.audit import Story
 from remedy.audit.survival import Boot, survival
 from remedy.plan import Plan, make_plan, promised
 from remedy.probe import HostState, Identity
-from tests.unit.build import fleet, host_state, record
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record
 
 
 def booted(boot: str, *, right: bool) -> tuple[HostState, Plan]:

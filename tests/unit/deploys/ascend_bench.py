@@ -7,8 +7,7 @@ from remedy.deploys.paddle import PATH
 from remedy.plan import FileAction, Fleet, Plan, make_plan
 from remedy.probe import File, Gpus, HostState, LoginSession, Names, PciDevice, Sysctls
 from remedy.spec import SpecSection
-from tests.unit.build import fleet, host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 GPU = PciDevice("0000:01:00.0", "10de", "2330", "0302")
 ENV = "/etc/environment"

@@ -22,8 +22,7 @@ from remedy.probe import (
     RdmaPort,
     Route,
 )
-from tests.unit.build import host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, host_state, record, with_section
 
 ENV, NCCL, PROFILE = "/etc/environment", "/etc/nccl.conf", "/etc/profile.d/remedy.sh"
 HOME = "/root/.nccl.conf"

@@ -20,8 +20,7 @@ from remedy.probe import (
     Unit,
 )
 from remedy.spec import SpecSection
-from tests.unit.build import fleet, host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 MAIN = "/etc/security/limits.conf"
 SITE = "/etc/security/limits.d/50-site.conf"

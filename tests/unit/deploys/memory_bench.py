@@ -21,8 +21,7 @@ from remedy.probe import (
 )
 from remedy.probe.accelerators import Gpus, PciDevice
 from remedy.values import Unknown
-from tests.unit.build import fleet, host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 GPU = PciDevice("0000:01:00.0", "10de", "2330", "0302")
 FSTAB = "/etc/fstab"

@@ -9,8 +9,7 @@ from remedy.plan import Finding, Fleet, make_plan
 from remedy.probe import Gpu, Gpus, Package, PciDevice, Software
 from remedy.spec import SpecSection
 from remedy.values import Unknown
-from tests.unit.build import fleet, host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 LATE = Unknown(reason="it did not answer in time")
 SITE = "/opt/venv/lib/python3.11/site-packages"

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from remedy.deploys.resolver import ResolverSpec
 from remedy.plan import FileAction, FindingKind, Fleet, Plan, make_plan
 from remedy.probe import File, Names
-from tests.unit.build import fleet, host_state, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, with_section
 
 HOSTS, NSSWITCH = "/etc/hosts", "/etc/nsswitch.conf"
 LINES = b"127.0.0.1 localhost\n10.0.0.1 a\n10.0.0.2 b\n"

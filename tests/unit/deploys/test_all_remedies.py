@@ -32,11 +32,12 @@ from remedy.plan.registry import also
 from remedy.plan.splice import join
 from remedy.spec import SECTIONS, SpecSection, load_spec
 from remedy.yaml_text import parse_yaml
+from tests.unit.build import WHEN
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.example import EXAMPLE
 from tests.unit.deploys.fleets import NAMES, FleetCase, cases, fleet_of, host, with_absent
 from tests.unit.deploys.promises import sweep
-from tests.unit.plans import WHEN, check_commands, check_converged, check_way_back, summary
+from tests.unit.plans import check_commands, check_converged, check_way_back, summary
 
 with also(EXAMPLE):
     REMEDIES = remedies()
@@ -155,6 +156,7 @@ def test_no_change_without_a_finding_and_all_of_both_is_whole(case: FleetCase) -
         assert change.title
         assert change.reason
         assert change.reversible or change.disrupts, "what cannot be taken back is said"
+        assert bool(change.undoes) == (bool(change.does) and change.reversible)
         if isinstance(change.action, FileAction):
             for digest in (change.action.before, change.action.after):
                 assert digest is None or digest in plan.contents

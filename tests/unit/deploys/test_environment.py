@@ -17,7 +17,7 @@ from remedy.plan import FindingKind, inverse, make_plan, promised, section_model
 from remedy.probe import File, HostState, Interface, Mention, RdmaPort
 from remedy.spec import ClusterSpec, load_spec
 from remedy.values import Unknown
-from tests.unit.build import fleet, with_section
+from tests.unit.build import WHEN, fleet, with_section
 from tests.unit.deploys.environment_bench import (
     ENV,
     HOME,
@@ -35,7 +35,6 @@ from tests.unit.deploys.environment_bench import (
     port,
     whole,
 )
-from tests.unit.plans import WHEN
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from remedy.deploys.hostname import CLOUD_FILE, CLOUD_TEXT, STATIC, HostnameSpec
 from remedy.plan import CommandAction, Finding, FindingKind, Fleet, Plan, make_plan
 from remedy.probe import File, HostState
 from remedy.values import Unknown
-from tests.unit.build import fleet, host_state, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, with_section
 
 MAIN = "/etc/cloud/cloud.cfg"
 

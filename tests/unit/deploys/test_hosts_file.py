@@ -12,8 +12,7 @@ from remedy.inventory import Inventory, Node
 from remedy.plan import Finding, FindingKind, Fleet, Plan, make_plan, promised
 from remedy.probe import File, HostState, Names
 from remedy.values import Unknown
-from tests.unit.build import fleet, host_state, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, with_section
 
 PATH = "/etc/hosts"
 PLAIN = b"127.0.0.1\tlocalhost\n"

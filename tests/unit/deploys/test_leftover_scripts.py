@@ -25,8 +25,7 @@ from remedy.probe import (
     SysvIpc,
 )
 from remedy.values import Unknown
-from tests.unit.build import fleet, host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 NOW, BOOTED, USER = 1_000_000, 500_000, 4711
 SEGMENT = Segment(

@@ -10,9 +10,8 @@ from remedy.deploys.logind import LogindSpec
 from remedy.edit.limits import UNLIMITED
 from remedy.plan import FindingKind, inverse, make_plan, promised
 from remedy.probe import File
-from tests.unit.build import fleet, with_section
+from tests.unit.build import WHEN, fleet, with_section
 from tests.unit.deploys.limits_bench import MAIN, SITE, host
-from tests.unit.plans import WHEN
 
 LINES = st.lists(
     st.sampled_from([b"* - memlock 64\n", b"root - memlock unlimited\n", b"* hard nofile 512\n",

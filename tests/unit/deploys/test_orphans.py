@@ -27,7 +27,7 @@ from remedy.probe.processes import NO_READER
 from remedy.spec import load_spec
 from remedy.values import Unknown
 from tests.unit import probe_data
-from tests.unit.build import fleet, record, with_section
+from tests.unit.build import WHEN, fleet, record, with_section
 from tests.unit.deploys.orphans_bench import (
     CLOSED,
     INIT,
@@ -38,7 +38,6 @@ from tests.unit.deploys.orphans_bench import (
     host,
     process,
 )
-from tests.unit.plans import WHEN
 
 NAME = "orphans"
 END = OrphansSpec(end=True)

@@ -14,9 +14,8 @@ from remedy.deploys.paddle import PaddleSpec
 from remedy.plan import FindingKind, Plan, make_plan
 from remedy.probe import File, HostState, Names
 from remedy.values import Unknown
-from tests.unit.build import fleet, record, with_section
+from tests.unit.build import WHEN, fleet, record, with_section
 from tests.unit.deploys.ascend_bench import fleet_of, host, planned, written
-from tests.unit.plans import WHEN
 
 
 def test_endpoints_are_counted_through_all_hosts(tmp_path: Path) -> None:

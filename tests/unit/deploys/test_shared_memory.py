@@ -16,9 +16,8 @@ from remedy.errors import SpecError
 from remedy.plan import FindingKind, inverse, make_plan, promised, section_models
 from remedy.probe import File
 from remedy.spec import load_spec
-from tests.unit.build import fleet, with_section
+from tests.unit.build import WHEN, fleet, with_section
 from tests.unit.deploys.memory_bench import FSTAB, memory_host
-from tests.unit.plans import WHEN
 
 
 @pytest.mark.parametrize(

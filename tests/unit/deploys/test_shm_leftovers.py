@@ -24,8 +24,7 @@ from remedy.plan import (
 from remedy.probe import Clock, HostState, Identity, LoginSession, SharedMemory, ShmFile
 from remedy.spec import load_spec
 from remedy.values import Fact, Unknown
-from tests.unit.build import fleet, host_state, record, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, record, with_section
 
 NAME = "shm_leftovers"
 NOW = 1_000_000

@@ -10,8 +10,8 @@ from remedy.deploys._launched import of_job, of_launcher, of_process
 from remedy.deploys.environment import EnvironmentSpec
 from remedy.plan import Finding, FindingKind, Plan, make_plan
 from remedy.probe import HostState, Mention
+from tests.unit.build import WHEN
 from tests.unit.deploys.environment_bench import ENV, content, host, planned, whole
-from tests.unit.plans import WHEN
 
 PADDLE = (
     b"LANG=C.UTF-8\n"

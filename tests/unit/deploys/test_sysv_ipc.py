@@ -27,9 +27,8 @@ from remedy.probe import (
 )
 from remedy.spec import load_spec
 from remedy.values import Unknown
-from tests.unit.build import fleet, record, with_section
+from tests.unit.build import WHEN, fleet, record, with_section
 from tests.unit.deploys.sysv_bench import LIVING, NOW, USER, host, segment
-from tests.unit.plans import WHEN
 
 NAME = "sysv_ipc"
 

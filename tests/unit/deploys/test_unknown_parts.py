@@ -7,10 +7,10 @@ import pytest
 from remedy.plan import FindingKind, Fleet, Plan, make_plan, remedies
 from remedy.probe import HostState
 from remedy.values import Unknown
+from tests.unit.build import WHEN
 from tests.unit.deploys import broken  # noqa: F401 - hosts that the program's own remedies change
 from tests.unit.deploys.fleets import NAMES, Damage, FleetCase, damage
 from tests.unit.deploys.values import values_of
-from tests.unit.plans import WHEN
 
 REASON = "it did not answer in time"
 # Known or not file by file, and never as a whole.

@@ -10,8 +10,7 @@ from remedy.firewall import iptables, nftables
 from remedy.plan import FindingKind, Fleet, Plan, make_plan, promised
 from remedy.probe import File, HostState, NftChain, NftRule, NftRuleset, Sysctls
 from remedy.values import Unknown
-from tests.unit.build import NO_FIREWALL, fleet, host_state
-from tests.unit.plans import WHEN
+from tests.unit.build import NO_FIREWALL, WHEN, fleet, host_state
 
 MAIN = "/etc/nftables.conf"
 RED_HAT = "/etc/sysconfig/nftables.conf"

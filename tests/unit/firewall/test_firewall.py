@@ -20,7 +20,7 @@ from remedy.plan import (
 from remedy.probe import Firewalls, HostState, LoginSession
 from remedy.spec import load_spec
 from remedy.values import Unknown
-from tests.unit.build import NO_FIREWALL, fleet, record
+from tests.unit.build import NO_FIREWALL, WHEN, fleet, record
 from tests.unit.firewall.firewall_bench import (
     FIREWALLD,
     UFW_LIVE,
@@ -36,7 +36,6 @@ from tests.unit.firewall.firewall_bench import (
     two_hosts,
     walled,
 )
-from tests.unit.plans import WHEN
 
 # --- what the plan does ---
 

@@ -10,7 +10,7 @@ from remedy.firewall import iptables, ufw
 from remedy.plan import FindingKind, make_plan, promised
 from remedy.probe import Firewalls
 from remedy.values import Unknown
-from tests.unit.build import fleet
+from tests.unit.build import WHEN, fleet
 from tests.unit.firewall.firewall_bench import (
     OPENING,
     UFW_LIVE,
@@ -22,7 +22,6 @@ from tests.unit.firewall.firewall_bench import (
     several,
     walled,
 )
-from tests.unit.plans import WHEN
 
 
 def test_rules_of_ufw_are_tuples_with_the_line_that_ufw_makes_of_them() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from remedy.errors import PlanFileError, UsageError
 from remedy.plan import Choice, Plan, choose, make_plan, read_plan, remedies, write_plan
-from tests.unit.build import fleet, host_state
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state
 
 NAMES = [remedy.name for remedy in remedies()]
 

@@ -28,8 +28,8 @@ from remedy.plan.plan import plan_document
 from remedy.plan.shared import FORMAT, LARGE, LARGE_FORMAT, format_for
 from remedy.plan.splice import join, spliced
 from remedy.report.whole import render_whole
+from tests.unit.build import WHEN
 from tests.unit.growth import fleet
-from tests.unit.plans import WHEN
 
 AFTER = b"a setting of all hosts\n"
 SETTING = FileAction(path="/etc/x", real_path="/etc/x", before=None, after=sha256(AFTER))

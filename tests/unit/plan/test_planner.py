@@ -26,8 +26,7 @@ from remedy.plan import (
 from remedy.probe import File, HostState, Names
 from remedy.probe.state import NOT_PROBED
 from remedy.values import Unknown
-from tests.unit.build import fleet, host_state, with_section
-from tests.unit.plans import WHEN
+from tests.unit.build import WHEN, fleet, host_state, with_section
 
 LINE_127 = b"127.0.0.1\tlocalhost\n127.0.1.1\tnode\n"
 

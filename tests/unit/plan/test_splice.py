@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.plan import Change, FileAction, inverse, sha256
-from remedy.plan.splice import LARGEST, cuts, join, spliced, whole
+from remedy.plan.splice import LARGEST, cuts, join, placed, spliced, whole
 
 LINES = st.lists(
     st.sampled_from([b"a\n", b"b\n", b"\n", b"long line\r\n", b"\xff\n", b"c"]), max_size=12
@@ -128,6 +128,20 @@ def test_the_inverse_names_the_same_places_the_other_way_round() -> None:
     assert back.action.splices is not None
     assert back.action.splices[0].before == lean.action.splices[0].after
     assert (back.id, back.title) == ("undo-01-x", "take back: t")
+
+
+@given(LINES, LINES, st.booleans())
+def test_what_goes_back_is_placed_in_the_file_as_it_is_then(
+    old: list[bytes], new: list[bytes], packed: bool
+) -> None:
+    before, after = b"".join(old), b"".join(new)
+    path = "/etc/x.json" if packed else "/etc/hosts"
+    lean, blobs = change(before, after, path)
+    (back,) = (placed(step, blobs) for step in inverse([lean]))
+    assert isinstance(back.action, FileAction)
+    assert join(after, back.action.splices or (), blobs) == before
+    contents = whole([back], {path: after}.get, blobs)  # their lines are right as well
+    assert contents == ({sha256(before): before} if before != after else {})
 
 
 def test_a_new_file_and_one_that_goes_are_whole() -> None:

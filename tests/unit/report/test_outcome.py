@@ -57,7 +57,7 @@ def told(*results: ChangeResult, findings: tuple[Finding, ...] = ()) -> str:
 )
 def test_a_change_that_failed_is_never_told_without_a_word(detail: str, words: str) -> None:
     text = told(ChangeResult(id="01-firewall", status=ChangeStatus.FAILED, detail=detail))
-    assert f"  failed      gpu01: 01-firewall (step 1){words}" in text
+    assert f"  failed      gpu01: step 1{words}" in text
     assert "then run the same command again" in text
 
 
