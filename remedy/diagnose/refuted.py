@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import Step
 
 FIRM = 0.95  # a text of this weight is a failure whatever follows
 OWN_STEPS = 2  # of the rank that warned
@@ -35,6 +36,18 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     ]
 
 
+def goes_on_after(line: int, steps: Iterable[Step], rank: int | None = None) -> bool:
+    """Return whether a job makes steps after a line: its own rank a few, or all together more.
+
+    Args:
+        line: its number in the log.
+        steps: of the same log.
+        rank: that printed the line, None where that is not known.
+    """
+    after = [step for step in steps if step.line > line]
+    return sum(step.rank == rank for step in after) >= OWN_STEPS or len(after) >= STEPS
+
+
 def is_more_than_set_up(good: Sequence[Event]) -> bool:
     """Return whether something went well after a set-up: a log that ends with the set-up may be a hang.
 
@@ -49,9 +62,7 @@ def _goes_on(event: Event, log: LogScan) -> bool:
         return False
     if _EXCEPTION_TEXT.match(event.text):
         return False
-    after = [step for step in log.steps if step.line > event.line]
-    of_rank = sum(step.rank == event.rank for step in after)
-    return of_rank >= OWN_STEPS or len(after) >= STEPS
+    return goes_on_after(event.line, log.steps, event.rank)
 
 
 def _completed(events: Iterable[Event]) -> Mapping[tuple[str, str, int | None], int]:

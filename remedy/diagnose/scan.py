@@ -21,6 +21,7 @@ from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.gloo_ports import unswapped
 from remedy.diagnose.reader import Source
+from remedy.diagnose.settings import OPENING, Setting, setting_of
 from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
 from remedy.diagnose.unwrap import unwrapped
@@ -79,6 +80,7 @@ class LogScan:
         is_whole: whether it was read from its beginning to its end.
         steps: those that its end reports.
         time: when its last line was printed, None where that is not known.
+        setting: what its beginning and its end show of where the job ran.
     """
 
     name: str
@@ -91,6 +93,7 @@ class LogScan:
     is_whole: bool = True
     steps: tuple[Step, ...] = ()
     time: float | None = None
+    setting: Setting = field(default_factory=Setting)
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,12 @@ class _Scan:
         self.windows = 0  # of the line that was read last, where it is a very long one
 
     def run(self, data: Iterator[bytes]) -> LogScan:
-        kept, done, size = b"", 0, 0
+        kept, opening, done, size = b"", b"", 0, 0
         hits: list[tuple[int, int]] = []
         log = unwrapped(data)
         for block in log.blocks:
             if not size:
+                opening = block[:OPENING]
                 self._beheaded(block)
                 self.events += _of_blocks(self.source.name, block)
             size += len(block)
@@ -190,10 +194,12 @@ class _Scan:
         )
         for event in self.events:
             event.line = log.number(event.line)
+        tail = lines.clean_text(buffer)
+        ends = tail[-OPENING:] if size > len(opening) else ""
         return LogScan(
             name=self.source.name,
             events=self.events,
-            tail=lines.clean_text(buffer),
+            tail=tail,
             lines=log.number(self.lines + (not buffer.endswith(b"\n") and bool(buffer))),
             size=size,
             steps=made,
@@ -201,6 +207,7 @@ class _Scan:
             trouble=self.source.trouble,
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),
+            setting=setting_of(f"{lines.clean_text(opening)}\n{ends}"),
         )
 
     def _hits(self, kept: bytes, block: bytes) -> list[tuple[int, int]]:

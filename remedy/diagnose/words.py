@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from remedy.diagnose import lines
+from remedy.diagnose.context import factors_of, weighed
 from remedy.diagnose.diagnosis import Candidate, Quote
+from remedy.diagnose.plain import Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
 from remedy.diagnose.scan import LogScan
+from remedy.diagnose.settings import together
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
 # What a program asked of a service of the web says nothing of the hosts of a job; what it tells is no failure.
@@ -24,6 +27,7 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     Args:
         scans: logs in which no entry of the catalogue decides.
     """
+    factors = factors_of(together(scan.setting for scan in scans))
     # What was not read of a log may hold the failure.
     for scan in filter(lambda scan: scan.is_whole, scans):
         matches = [
@@ -32,29 +36,38 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
         # A process that was ended is named only where nothing was said before.
         for after, text, words in sorted(matches, key=lambda line: is_of_an_end(line[2])):
             lead = Quote(file=scan.name, line=max(1, scan.lines - after), text=text.strip())
+            causes = (weighed(cause, factors) for cause in words.causes)
             return lead, tuple(
                 Candidate(label=c.label, score=c.weight, reason=c.because, evidence=(lead,))
-                for c in words.causes
+                for c in sorted(causes, key=lambda cause: -cause.weight)
             )
     return None
 
 
-def says_otherwise(scans: Sequence[LogScan], effect: Quote, label: str) -> bool:
-    """Return whether a log says in the system's words, before an effect, that something else had failed.
+def says_otherwise(scans: Sequence[LogScan], lead: Quote, label: str, *, of_others: bool) -> bool:
+    """Return whether a log says in the system's words, before a line, that something else had failed.
 
     Args:
         scans: the logs.
-        effect: what a process printed that suffered from another.
-        label: what the effect speaks for.
+        lead: the line.
+        label: what it speaks for.
+        of_others: whether the line reports that a process suffers from another: then its own words count,
+            too, and what is likeliest by them; otherwise everything that they can mean.
     """
     return any(
-        words is not None and words.causes[0].label != label
+        _is_another(words, label, of_others=of_others)
         for scan in scans
-        if scan.name == effect.file
+        if scan.name == lead.file
         for after, text in _last_lines(scan)
-        if scan.lines - after < effect.line
+        if scan.lines - after < lead.line + of_others
         for words in (meaning_of(text),)
     )
+
+
+def _is_another(words: Words | None, label: str, *, of_others: bool) -> bool:
+    if words is None or is_of_an_end(words):
+        return False
+    return label not in {cause.label for cause in words.causes[: 1 if of_others else None]}
 
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,7 @@ CONNECT = (
     "10.0.0.9<41235> failed : Connection refused"
 )
 COMPLETE = (
-    "gpu01:{pid}:902 [{gpu}] NCCL INFO ncclCommInitRank comm 0x55d rank {gpu} nranks 2 cudaDev {gpu} "
+    "gpu01:{pid}:902 [{gpu}] NCCL INFO ncclCommInitRank comm 0x55d rank {gpu} nranks 4 cudaDev {gpu} "
     "nvmlDev {gpu} busId 4000 commId 0x9a1c - Init COMPLETE"
 )
 
