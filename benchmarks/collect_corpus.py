@@ -47,7 +47,9 @@ class Collector:
         )
 
     def has(self, framework: str) -> bool:
-        """Whether the hosts have a framework."""
+        """Whether the hosts have a framework, or an environment of that name below theirs."""
+        if (Path(self.environment) / framework / "pyvenv.cfg").exists():
+            return True
         return any(Path(self.environment).glob(f"lib/python3*/site-packages/{framework}"))
 
     def collect(self, scenario: Scenario) -> list[str]:
