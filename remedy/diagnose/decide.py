@@ -31,6 +31,7 @@ from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.settings import together
+from remedy.diagnose.steps import are_moving
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
@@ -217,7 +218,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
     if not events.traces:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
-        moves = events.good or any(scan.steps for scan in scans)
+        moves = events.good or any(are_moving(scan.steps) for scan in scans)
         moves = moves and not any(is_stopped_by_hand(scan.tail) for scan in scans)
         if moves and not failures:
             return Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))

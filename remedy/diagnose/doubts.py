@@ -63,7 +63,9 @@ def _doubts(
         scan.name == lead.file and goes_on_after(lead.line, scan.steps, lead.rank) for scan in scans
     ):
         yield "the job went on after it"
-    if says_otherwise(scans, lead, label, of_others=label in OF_OTHERS):
+    is_of_others = label in OF_OTHERS
+    labels = OF_OTHERS if is_of_others else (label,)
+    if says_otherwise(scans, lead, labels, of_others=is_of_others):
         yield "a line before it reports that something else had failed"
     if label == PEER and _all_wait(events, scans):
         yield "every rank waits in the same collective, so that none of them is gone"

@@ -60,6 +60,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
     (
         re.compile(
             r"NCCL INFO (?:Channel \d+(?:/\d+)? ?: .* via NET/Socket|.* Init START|Bootstrap ?: Using|comm 0x)"
+            r"|Run Pod: \w+, replicas \d+, status ready"
             r"|init nccl context nranks: [2-9]|[Ii]nitializ(?:ing|e) (?:the )?(?:NCCL|nccl|HCCL|hccl)\b"
         ),
         "while NCCL connected the hosts",

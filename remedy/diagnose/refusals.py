@@ -155,13 +155,13 @@ _MEANINGS = (
         because="clocks of hosts differ",
     ),
     words(
-        r"\[Errno 2\].{0,40}'/",
+        r"\[Errno 2\].{0,40}'/|'/[^']{1,200}', errno ?[=:] ?2\b",
         (APPLICATION, 0.56),
         ("storage-fault", 0.52),
         because="a file is not there: a wrong path, or a file system that this host does not have (ENOENT)",
     ),
     words(
-        r"\[Errno 2\]",
+        r"\[Errno 2\]|\berrno ?[=:] ?2\b",
         (APPLICATION, 0.6),
         ("storage-fault", 0.4),
         because="a file is not there (ENOENT)",

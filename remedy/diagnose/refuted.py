@@ -15,6 +15,8 @@ OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
 
+# What reports that the ranks met: the first collective is still to come.
+_SET_UP = frozenset((COMPLETE, "paddle-ready"))
 _WARNINGS = frozenset((Role.CAUSE, Role.SIGN, Role.CONSEQUENCE))
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
@@ -54,7 +56,7 @@ def is_more_than_set_up(good: Sequence[Event]) -> bool:
     Args:
         good: the events that report that something went well.
     """
-    return any(event.symptom != COMPLETE for event in good)
+    return any(event.symptom not in _SET_UP for event in good)
 
 
 def _goes_on(event: Event, log: LogScan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from remedy.diagnose import lines
 from remedy.diagnose.context import factors_of, weighed
@@ -44,18 +44,20 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     return None
 
 
-def says_otherwise(scans: Sequence[LogScan], lead: Quote, label: str, *, of_others: bool) -> bool:
+def says_otherwise(
+    scans: Sequence[LogScan], lead: Quote, labels: Collection[str], *, of_others: bool
+) -> bool:
     """Return whether a log says in the system's words, before a line, that something else had failed.
 
     Args:
         scans: the logs.
         lead: the line.
-        label: what it speaks for.
+        labels: what it speaks for.
         of_others: whether the line reports that a process suffers from another: then its own words count,
             too, and what is likeliest by them; otherwise everything that they can mean.
     """
     return any(
-        _is_another(words, label, of_others=of_others)
+        _is_another(words, labels, of_others=of_others)
         for scan in scans
         if scan.name == lead.file
         for after, text in _last_lines(scan)
@@ -64,10 +66,11 @@ def says_otherwise(scans: Sequence[LogScan], lead: Quote, label: str, *, of_othe
     )
 
 
-def _is_another(words: Words | None, label: str, *, of_others: bool) -> bool:
+def _is_another(words: Words | None, labels: Collection[str], *, of_others: bool) -> bool:
     if words is None or is_of_an_end(words):
         return False
-    return label not in {cause.label for cause in words.causes[: 1 if of_others else None]}
+    causes = words.causes[: 1 if of_others else None]
+    return not any(cause.label in labels for cause in causes)
 
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
