@@ -38,7 +38,7 @@ def journals() -> Iterator[Scenario]:
         "files",
         "nofile-limit",
         "short-iso",
-        settings="-p LimitNOFILE=40",
+        settings="-p LimitNOFILE=20",
         secondary="application-error",
     )
     yield one(

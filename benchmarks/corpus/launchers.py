@@ -17,9 +17,10 @@ DEEPSPEED = (
     "--master_port 29500 --hostfile /root/hostfile train_deepspeed.py"
 )
 ALONE = "DS_ACCELERATOR=cpu deepspeed --num_gpus 2 train_deepspeed.py"
-ACCELERATE = (
-    "accelerate launch --cpu --num_processes 2 --num_machines 2 --machine_rank {i} --main_process_ip {m} "
-    "--main_process_port 29500 --mixed_precision no --dynamo_backend no train_accelerate.py"
+ACCELERATE = (  # on processors it starts one process, and leaves the meeting to the environment
+    "RANK={i} WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR={m} MASTER_PORT=29500 "
+    "accelerate launch --cpu --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no "
+    "train_accelerate.py"
 )
 NAME_NO_HOST = "gpu77"
 

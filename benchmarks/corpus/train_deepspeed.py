@@ -18,6 +18,8 @@ def main():
     parser.add_argument("--save", default="")
     args = parser.parse_args()
     model = torch.nn.Linear(8, 1)
+    # Sums in shared memory are compiled when first used, and the hosts have no compiler.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     deepspeed.init_distributed("gloo")
     world = torch.distributed.get_world_size()
     engine, *_ = deepspeed.initialize(

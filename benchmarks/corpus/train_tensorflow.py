@@ -19,9 +19,8 @@ def main():
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": args.workers.split(",")}, "task": task}
     )
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(
-        tf.distribute.experimental.CommunicationOptions(timeout_seconds=20)
-    )
+    options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=20)
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
     @tf.function
     def total(value):
