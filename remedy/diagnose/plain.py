@@ -136,7 +136,7 @@ _OTHERS = r"(?:ranks?|workers?|nodes?|peers?|actors?|executors?|replicas?|proces
 # Read after them, of every line and of every exception.
 PLAIN = (
     words(
-        rf"(?i)\b(?:other|remote|some|another|all) {_OTHERS}\b.{{0,40}}"
+        rf"(?i)\b(?:other|remote|another) {_OTHERS}\b.{{0,40}}"
         r"\b(?:did ?n[o']t|ha(?:s|ve) ?n[o']t|never|failed|died|crashed|exited|left|lost)\b"
         rf"|\b(?:lost|removing|removed?) (?:all |the )?{_OTHERS}\b"
         rf"|\b{_OTHERS}\b .{{0,60}}\b(?:is|are|was|were|has|have|became)\b (?:been )?"

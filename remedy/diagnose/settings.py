@@ -42,8 +42,9 @@ _NETWORKS = (
     (SOCKET, re.compile(r"Using (?:network Socket|internal Network Socket)|via NET/Socket/")),
 )
 _OF_DOCKER = re.compile(r"[0-9a-f]{12}")  # its own names of hosts
+# What launchers put before lines is not among it: it changes no answer.
 _CONTAINERS = (
-    *("[pod/", "nvidia-container-cli", "pyxis:", "enroot", "apptainer", "singularity", "docker://"),
+    *("nvidia-container-cli", "pyxis:", "enroot", "apptainer", "singularity", "docker://"),
     *(
         "docker run",
         "docker exec",

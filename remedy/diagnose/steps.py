@@ -13,13 +13,17 @@ LEAST_PAUSE = 60.0  # seconds without a step; a shorter pause is an evaluation o
 SHAPE = 40  # characters by which lines of one kind are known
 PAUSES = 10  # times the usual time between two steps: so long a pause is an end
 
-_NUMBER = re.compile(
-    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|(?:\w{1,20}_)?loss)\b"
-    r"['\"]?[ =:#\[(]{1,4}-?\d"
+# What was measured was done; the number of a step alone can be a setting.
+_MEASURED = re.compile(
+    r"(?:\b|_)loss\b['\"]?[ =:#\[(]{1,4}-?\d"
     r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
     r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
     r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$"  # a row of the OSU benchmarks
     r"|^ *\d+ +\d+(?: +\d+\.\d\d){3,4}$",  # of the Intel MPI benchmarks
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?)\b['\"]?[ =:#\[(]{1,4}-?\d",
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
@@ -29,18 +33,13 @@ _NO_STEP = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r"[\d.,:e+-]{1,20}")
-# What was measured was done; the number of a step can be a setting.
-_MEASURED = re.compile(
-    r"\d%\||\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d"
-    r"|(?:\b|_)loss\b['\"]?[ =:(]{1,4}-?\d",
-    re.IGNORECASE,
-)
 _BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\||[| ]0/\d{1,12} \[")
 
 
 def is_step(text: str) -> bool:
     """Return whether a line reports a step, a loss or a rate; one that reports a failure beside it does not."""
-    return bool(_NUMBER.search(text)) and not _NO_STEP.search(text)
+    is_number = _MEASURED.search(text) or _COUNTED.search(text)
+    return bool(is_number) and not _NO_STEP.search(text)
 
 
 def is_bar_at_its_beginning(line: str) -> bool:

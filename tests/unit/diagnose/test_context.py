@@ -50,7 +50,8 @@ def test_on_how_many_hosts_a_job_runs(text: str, is_one: bool, is_many: bool) ->
         ("NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", {ROCE}, False),
         ("NCCL INFO Using network Socket", {SOCKET}, False),
         ("4c217144f0b1:113168:113168 [0] NCCL INFO Bootstrap : Using eth0", set(), True),
-        ("[pod/trainer-0/main] step 3", set(), True),
+        ("docker run --gpus all --shm-size 1g image python train.py", set(), True),
+        ("[pod/trainer-0/main] step 3", set(), False),
         ("gpu01:113168:113168 [0] NCCL INFO Bootstrap : Using eth0", set(), False),
     ],
 )
