@@ -58,9 +58,11 @@ class Collector:
         hosts = [self.hosts[name] for name in scenario.hosts]
         table = "".join(f"{h.record.cluster_address} {h.name}\\n" for h in hosts)
         commands = {}
-        for number, host in enumerate(hosts):
+        # A step of Slurm runs on hosts that take no part otherwise.
+        for host in self.hosts.values():
             for program in PROGRAMS:
                 host.write(f"/root/{program.name}", program.read_bytes())
+        for number, host in enumerate(hosts):
             fill = {
                 "i": number,
                 "n": len(hosts),

@@ -13,6 +13,7 @@ from benchmarks.corpus import (
     network,
     one_host,
     others,
+    schedulers,
     start,
 )
 from benchmarks.corpus.scenario import Scenario
@@ -33,5 +34,6 @@ def scenarios() -> Iterator[Scenario]:
     yield from frameworks.mindspore()
     yield from others.others()
     yield from journals.journals()
+    yield from schedulers.schedulers()
     yield from launchers.launchers()
     yield from learners.learners()

@@ -111,6 +111,12 @@ _MEANINGS = (
         because="a file system failed (EIO, ESTALE, EROFS)",
     ),
     words(
+        r"basic_ios::clear|ios_base::failure|\biostream error\b",
+        ("disk-full", 0.57),
+        ("storage-fault", 0.5),
+        because="a file could not be written to its end",
+    ),
+    words(
         r"cannot open shared object file|[Ll]ibrary not loaded|DLL load failed",
         ("missing-library", 0.5),
         ("env-not-propagated", 0.42),

@@ -20,6 +20,7 @@ from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalog
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.gloo_ports import unswapped
+from remedy.diagnose.journal import as_lines
 from remedy.diagnose.reader import Source
 from remedy.diagnose.settings import OPENING, Setting, setting_of
 from remedy.diagnose.steps import Step
@@ -165,7 +166,7 @@ class _Scan:
     def run(self, data: Iterator[bytes]) -> LogScan:
         kept, opening, done, size = b"", b"", 0, 0
         hits: list[tuple[int, int]] = []
-        log = unwrapped(data)
+        log = unwrapped(as_lines(data))
         for block in log.blocks:
             if not size:
                 opening = block[:OPENING]
@@ -195,7 +196,6 @@ class _Scan:
         for event in self.events:
             event.line = log.number(event.line)
         tail = lines.clean_text(buffer)
-        ends = tail[-OPENING:] if size > len(opening) else ""
         return LogScan(
             name=self.source.name,
             events=self.events,
@@ -207,7 +207,7 @@ class _Scan:
             trouble=self.source.trouble,
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),
-            setting=setting_of(f"{lines.clean_text(opening)}\n{ends}"),
+            setting=setting_of(f"{lines.clean_text(opening)}\n{tail[-OPENING:]}"),
         )
 
     def _hits(self, kept: bytes, block: bytes) -> list[tuple[int, int]]:

@@ -101,9 +101,9 @@ def setting_of(text: str) -> Setting:
     """
     nodes = {int(match["launcher"] or match["nccl"]) for match in _NODES.finditer(text)}
     world = max((int(match[match.lastgroup or 0]) for match in _WORLD.finditer(text)), default=0)
-    places, rows = _places(text)
+    places, rows = _places(text)  # the beginning and the end of a short log are the same lines
     seen = max((len(ranks) for ranks in places.values()), default=0)
-    hosts = {*places, *rows}
+    hosts = {*places, *rows.values()}
     return Setting(
         nodes=frozenset(nodes - {0}),
         hosts=frozenset(hosts),
@@ -116,17 +116,17 @@ def setting_of(text: str) -> Setting:
     )
 
 
-def _places(text: str) -> tuple[dict[str, set[str]], list[str]]:
+def _places(text: str) -> tuple[dict[str, set[str]], dict[str, str]]:
     """Return the cards that NCCL's lines name, by host, and the host of each row of nccl-tests."""
     places: dict[str, set[str]] = defaultdict(set)
-    rows: list[str] = []
+    rows: dict[str, str] = {}
     for line in text.splitlines():
         if not any(mark in line for mark in _ROWS):
             continue
         if match := _NCCL.search(line[:WIDEST]):
             places[match["host"]].add(match["local"])
         elif row := _TESTS_ROW.search(line[:WIDEST]):
-            rows.append(row["host"])
+            rows[row[0]] = row["host"]
     return places, rows
 
 

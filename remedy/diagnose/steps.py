@@ -16,6 +16,7 @@ PAUSES = 10  # times the usual time between two steps: so long a pause is an end
 # What was measured was done; the number of a step alone can be a setting.
 _MEASURED = re.compile(
     r"(?:\b|_)loss\b['\"]?[ =:#\[(]{1,4}-?\d"
+    r"|\b(?:train|valid|eval|test)[-_]\w{2,16}: ?\d"
     r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
     r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
     r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$"  # a row of the OSU benchmarks
