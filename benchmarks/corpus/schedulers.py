@@ -33,7 +33,7 @@ _BINDS = (
     '"import sys; print(sys.prefix, sys.base_prefix)"); do echo -v $part:$part; done)'
 )
 _DOCKER = (
-    "timeout 45 docker run --name job --network host {settings} "
+    "timeout -k 3 55 docker run --name job --network host {settings} "
     + _BINDS
     + " -w /root -e PATH=$PATH empty $(which torchrun) --standalone --nproc-per-node 2 train.py {words} "
     ">/dev/null 2>&1; cat $(docker inspect -f '{{.LogPath}}' job); docker rm -f job >/dev/null"
@@ -118,7 +118,9 @@ def docker() -> Iterator[Scenario]:
 
     def one(name: str, label: str, *, words: str = "", settings: str = "", **more: Any) -> Scenario:
         command = _DOCKER.replace("{settings}", settings).replace("{words}", words)
-        setup = f"{more.pop('before', 'true')}; {_START}"
+        # Docker gives the hosts file of the host to containers in its network.
+        names = more.pop("names", "echo 127.0.0.1 $(hostname) >> /etc/hosts")
+        setup = f"{more.pop('before', 'true')}; {names}; {_START}"
         return Scenario(
             f"docker-{name}",
             label,
@@ -130,6 +132,7 @@ def docker() -> Iterator[Scenario]:
         )
 
     yield one("good", "healthy")
+    yield one("no-name", "hostname-unresolvable", names="true", secondary="unknown")
     yield one("raise", "application-error", words="--fail raise")
     yield one("shm", "shm-too-small", words="--workers 2", settings="--shm-size 64k")
     yield one("interface", "wrong-interface", settings="-e GLOO_SOCKET_IFNAME=eth9")

@@ -18,7 +18,7 @@ MOST_LINES_OF_A_FRAME = (
     6  # what Python 3.13 prints of one: file, code, marks, and what is left of the one before
 )
 
-MOST_OF_A_MESSAGE = 12  # lines after its first
+MOST_OF_A_MESSAGE = 40  # lines after its first
 
 # What ends the message of an exception: another traceback, a stack of C++, a line of a log.
 _IS_ANOTHER = re.compile(
@@ -62,6 +62,11 @@ _KINDS = (
     (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
     (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),
     (re.compile(r"(?:ConnectionResetError|BrokenPipeError|EOFError)\b"), "peer-died-timeout"),
+    # The status of a call to another process, as gRPC names it.
+    (
+        re.compile(r"(?:[\w.]+\.)?(?:Unavailable|DeadlineExceeded|Aborted)Error\b"),
+        "peer-died-timeout",
+    ),
     (re.compile(r"(?:ConnectionRefusedError|[\w.]*ConnectTimeout\w*)\b"), "firewall-ports"),
 )
 _OF_A_KIND = 0.6

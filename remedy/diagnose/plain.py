@@ -132,7 +132,7 @@ NARROW = (
         because="no address was found where one was asked for",
     ),
 )
-_OTHERS = r"(?:ranks?|workers?|nodes?|peers?|actors?|executors?|replicas?|process(?:es)?)"
+_OTHERS = r"(?:ranks?|workers?|tasks?|nodes?|peers?|actors?|executors?|replicas?|process(?:es)?)"
 # Read after them, of every line and of every exception.
 PLAIN = (
     words(
@@ -140,8 +140,9 @@ PLAIN = (
         r"\b(?:did ?n[o']t|ha(?:s|ve) ?n[o']t|never|failed|died|crashed|exited|left|lost)\b"
         rf"|\b(?:lost|removing|removed?) (?:all |the )?{_OTHERS}\b"
         rf"|\b{_OTHERS}\b .{{0,60}}\b(?:is|are|was|were|has|have|became)\b (?:been )?"
-        r"(?:unavailable|unreachable|unresponsive|gone|lost|dead|died|disappeared|not (?:alive|responding))\b"
-        r"|(?i:\bkeep-?alive\b.{0,20}\btime-?out\b|\bno heartbeats?\b|\bmissed heartbeats?\b)",
+        r"(?:unavailable|unreachable|unresponsive|unhealthy|gone|lost|dead|died|disappeared"
+        r"|not (?:alive|responding))\b"
+        r"|(?i:\bkeep-?alive\b.{0,20}\btime-?out\b|\b(?:no|missed|stopped sending) heartbeats?\b)",
         ("peer-died-timeout", 0.57),
         ("host-oom", 0.38),
         ("firewall-ports", 0.36),

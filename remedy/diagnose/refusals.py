@@ -130,6 +130,13 @@ _MEANINGS = (
         because="libraries of two installations are mixed",
     ),
     words(
+        r"\bexec(?:ve|vp|v|l|lp)?\(\).{0,120}No such file",
+        ("env-not-propagated", 0.57),
+        (APPLICATION, 0.5),
+        ("missing-library", 0.4),
+        because="the program to start is not there, or not on this host's PATH (ENOENT)",
+    ),
+    words(
         r"(?:: command not found|: not found)$|[Nn]o such command",
         ("env-not-propagated", 0.56),
         ("missing-library", 0.4),

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from remedy.diagnose import lines
 from remedy.diagnose.context import factors_of, weighed
 from remedy.diagnose.diagnosis import Candidate, Quote
+from remedy.diagnose.phase import STEPS, after_steps
 from remedy.diagnose.plain import Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
@@ -36,7 +37,8 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
         # A process that was ended is named only where nothing was said before.
         for after, text, words in sorted(matches, key=lambda line: is_of_an_end(line[2])):
             lead = Quote(file=scan.name, line=max(1, scan.lines - after), text=text.strip())
-            causes = (weighed(cause, factors) for cause in words.causes)
+            meant = map(after_steps, words.causes) if len(scan.steps) >= STEPS else words.causes
+            causes = (weighed(cause, factors) for cause in meant)
             return lead, tuple(
                 Candidate(label=c.label, score=c.weight, reason=c.because, evidence=(lead,))
                 for c in sorted(causes, key=lambda cause: -cause.weight)

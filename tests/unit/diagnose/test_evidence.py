@@ -182,3 +182,28 @@ def test_a_message_that_goes_on_below_its_first_line_is_read() -> None:
     # What stands below a stack of C++ is no message.
     other = diagnose_lines({"log": [*head, "Stack trace:", reason, "[bt] (0)"]})
     assert other.label != "application-error"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("lib.errors.UnavailableError: Graph execution error:", "peer-died-timeout"),
+        ("RuntimeError: basic_ios::clear: iostream error", "disk-full"),
+    ],
+)
+def test_kinds_of_exceptions_that_no_entry_knows(text: str, label: str) -> None:
+    head = ["Traceback (most recent call last):", '  File "/root/train.py", line 3, in main']
+    assert diagnose_lines({"log": [*head, text]}).label == label
+
+
+def test_a_program_that_cannot_be_started_is_not_on_the_path() -> None:
+    text = "0: stepd-gpu01: error: execve(): trainer: No such file or directory"
+    assert diagnose_lines({"log": [text]}).label == "env-not-propagated"
+
+
+def test_ranks_that_made_steps_had_met_whatever_words_come_later() -> None:
+    steps = [f"step {n} loss {3 - n}" for n in range(3)]
+    failure = "tracker: fatal: poll: Connection timed out"
+    assert diagnose_lines({"log": ["begin", failure]}).label == "firewall-ports"
+    later = diagnose_lines({"log": [*steps, failure]})
+    assert later.candidates[0].label == "peer-died-timeout"
