@@ -13,10 +13,10 @@ from dataclasses import replace
 from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.diagnosis import APPLICATION, CERTAIN
 from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.job_setting import INFINIBAND, ROCE, SOCKET, JobSetting, together
 from remedy.diagnose.places import BETWEEN_HOSTS
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.settings import INFINIBAND, ROCE, SOCKET, Setting, together
 
 FITS, FITS_NOT, RULED_OUT = 1.08, 0.85, 0.6
 LEAST_RANKS = 3  # that are seen, before one of them stands against the others
@@ -67,7 +67,7 @@ def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]
     ]
 
 
-def factors_of(setting: Setting) -> Mapping[str, float]:
+def factors_of(setting: JobSetting) -> Mapping[str, float]:
     """Return by which factor the weight of each cause changes where a job runs so; 1 where it is not there.
 
     Args:
@@ -86,7 +86,7 @@ def factors_of(setting: Setting) -> Mapping[str, float]:
     return factors
 
 
-def unfit_in(setting: Setting) -> frozenset[str]:
+def unfit_in(setting: JobSetting) -> frozenset[str]:
     """Return the causes that a job cannot have where it runs.
 
     Args:

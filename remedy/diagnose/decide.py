@@ -23,6 +23,7 @@ from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.job_setting import together
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
@@ -30,7 +31,6 @@ from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text,
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.settings import together
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words

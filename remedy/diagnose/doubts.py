@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
 from remedy.diagnose.hangs import COLLECTIVE, PEER
+from remedy.diagnose.job_setting import together
 from remedy.diagnose.progress import failure_lines
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.refuted import goes_on_after
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.settings import together
 from remedy.diagnose.words import says_otherwise
 
 # Causes by which somebody suffers from another: what the line itself says in the system's words comes first.

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.context import unfit_in
 from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis, sure
+from remedy.diagnose.job_setting import together
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.settings import together
 from remedy.diagnose.steps import have_stopped
 from remedy.text import is_number, listed
 

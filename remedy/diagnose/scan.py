@@ -20,9 +20,9 @@ from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalog
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.gloo_ports import unswapped
+from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
 from remedy.diagnose.journal import as_lines
 from remedy.diagnose.reader import Source
-from remedy.diagnose.settings import OPENING, Setting, setting_of
 from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
 from remedy.diagnose.unwrap import unwrapped
@@ -94,7 +94,7 @@ class LogScan:
     is_whole: bool = True
     steps: tuple[Step, ...] = ()
     time: float | None = None
-    setting: Setting = field(default_factory=Setting)
+    setting: JobSetting = field(default_factory=JobSetting)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 from remedy.diagnose import lines
 from remedy.diagnose.context import factors_of, weighed
 from remedy.diagnose.diagnosis import Candidate, Quote
+from remedy.diagnose.job_setting import together
 from remedy.diagnose.phase import STEPS, after_steps
 from remedy.diagnose.plain import Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
 from remedy.diagnose.scan import LogScan
-from remedy.diagnose.settings import together
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
 # What a program asked of a service of the web says nothing of the hosts of a job; what it tells is no failure.

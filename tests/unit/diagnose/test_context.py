@@ -7,8 +7,8 @@ import pytest
 from remedy.diagnose.catalogue import CauseWeight
 from remedy.diagnose.context import FITS, RULED_OUT, factors_of, unfit_in, weighed
 from remedy.diagnose.diagnosis import CERTAIN
+from remedy.diagnose.job_setting import ROCE, SOCKET, JobSetting, setting_of, together
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.settings import ROCE, SOCKET, Setting, setting_of, together
 
 NCCL = (
     "{host}:812:90{local} [{local}] NCCL INFO comm 0x55d rank {local} nRanks {world} - Init START"
@@ -64,15 +64,15 @@ def test_networks_and_containers(text: str, networks: set[str], is_contained: bo
 def test_two_logs_of_two_hosts_are_no_job_on_one() -> None:
     both = [setting_of(NCCL.format(host=host, local=0, world=1)) for host in ("g1", "g2")]
     assert together(both).is_of_many_hosts
-    assert not together([*both, Setting(is_at_home=True)]).is_of_one_host
+    assert not together([*both, JobSetting(is_at_home=True)]).is_of_one_host
 
 
 def test_a_job_on_one_host_has_no_cause_between_hosts() -> None:
-    setting = Setting(nodes=frozenset((1,)))
+    setting = JobSetting(nodes=frozenset((1,)))
     assert factors_of(setting)["firewall-ports"] == RULED_OUT
     assert {"firewall-ports", "mtu-mismatch", "ib-link-fault"} <= unfit_in(setting)
     assert "wrong-interface" not in unfit_in(setting)
-    assert factors_of(Setting()) == {}
+    assert factors_of(JobSetting()) == {}
 
 
 @pytest.mark.parametrize(

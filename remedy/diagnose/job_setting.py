@@ -59,7 +59,7 @@ _ROWS = ("] NCCL ", "] INFO ", "# ")  # one of them stands on every line that na
 
 
 @dataclass(frozen=True)
-class Setting:
+class JobSetting:
     """What logs show of where their job ran.
 
     Args:
@@ -93,7 +93,7 @@ class Setting:
         return len(self.hosts) > 1 or any(number > 1 for number in self.nodes)
 
 
-def setting_of(text: str) -> Setting:
+def setting_of(text: str) -> JobSetting:
     """Read where a job ran from lines of one log.
 
     Args:
@@ -104,7 +104,7 @@ def setting_of(text: str) -> Setting:
     places, rows = _places(text)  # the beginning and the end of a short log are the same lines
     seen = max((len(ranks) for ranks in places.values()), default=0)
     hosts = {*places, *rows.values()}
-    return Setting(
+    return JobSetting(
         nodes=frozenset(nodes - {0}),
         hosts=frozenset(hosts),
         is_at_home="--standalone" in text or bool(_OWN_PLACE.search(text)),
@@ -130,10 +130,10 @@ def _places(text: str) -> tuple[dict[str, set[str]], dict[str, str]]:
     return places, rows
 
 
-def together(settings: Iterable[Setting]) -> Setting:
+def together(settings: Iterable[JobSetting]) -> JobSetting:
     """Return what all logs of a job show of where it ran."""
     known = list(settings)
-    return Setting(
+    return JobSetting(
         nodes=frozenset().union(*(setting.nodes for setting in known)),
         hosts=frozenset().union(*(setting.hosts for setting in known)),
         is_at_home=any(setting.is_at_home for setting in known),
