@@ -47,7 +47,9 @@ class Collector:
         )
 
     def has(self, framework: str) -> bool:
-        """Whether the hosts have a framework."""
+        """Whether the hosts have a framework, or an environment of that name below theirs."""
+        if (Path(self.environment) / framework / "pyvenv.cfg").exists():
+            return True
         return any(Path(self.environment).glob(f"lib/python3*/site-packages/{framework}"))
 
     def collect(self, scenario: Scenario) -> list[str]:
@@ -56,9 +58,11 @@ class Collector:
         hosts = [self.hosts[name] for name in scenario.hosts]
         table = "".join(f"{h.record.cluster_address} {h.name}\\n" for h in hosts)
         commands = {}
-        for number, host in enumerate(hosts):
+        # A step of Slurm runs on hosts that take no part otherwise.
+        for host in self.hosts.values():
             for program in PROGRAMS:
                 host.write(f"/root/{program.name}", program.read_bytes())
+        for number, host in enumerate(hosts):
             fill = {
                 "i": number,
                 "n": len(hosts),

@@ -44,7 +44,7 @@ def others() -> Iterator[Scenario]:
     yield from ray()
 
 
-def _makes(program: str, needs: str, seconds: int = 60) -> Callable[..., Scenario]:
+def makes(program: str, needs: str, seconds: int = 60) -> Callable[..., Scenario]:
     def scenario(name: str, label: str, command: str, **more: Any) -> Scenario:
         settings = {"hosts": (A, B), "setup": GOOD, "seconds": seconds, "needs": needs, **more}
         return Scenario(f"{program}-{name}", label, command, **settings)
@@ -52,7 +52,7 @@ def _makes(program: str, needs: str, seconds: int = 60) -> Callable[..., Scenari
     return scenario
 
 
-def _network(make: Callable[..., Scenario], job: str, port: int) -> Iterator[Scenario]:
+def of_network(make: Callable[..., Scenario], job: str, port: int) -> Iterator[Scenario]:
     """What hosts and networks do to any program that meets at one port of the first host."""
     peers = "rank-mismatch;peer-died-timeout;unknown"
     yield make("one-of-two", "rank-mismatch", job, hosts=(A,), secondary=f"firewall-ports;{peers}")
@@ -104,7 +104,7 @@ def _network(make: Callable[..., Scenario], job: str, port: int) -> Iterator[Sce
     )
 
 
-def _program(make: Callable[..., Scenario], job: str) -> Iterator[Scenario]:
+def of_program(make: Callable[..., Scenario], job: str) -> Iterator[Scenario]:
     """What a program does to itself, on the second of two hosts."""
 
     def second(words: str) -> dict[str, str]:
@@ -150,9 +150,9 @@ def _program(make: Callable[..., Scenario], job: str) -> Iterator[Scenario]:
 
 def jax() -> Iterator[Scenario]:
     """JAX's coordination service, and gloo below it."""
-    make = _makes("jax", "jax")
-    yield from _program(make, JAX)
-    yield from _network(make, JAX, 29500)
+    make = makes("jax", "jax")
+    yield from of_program(make, JAX)
+    yield from of_network(make, JAX, 29500)
     yield make(
         "same-number",
         "rank-mismatch",
@@ -199,9 +199,9 @@ def jax() -> Iterator[Scenario]:
 
 def lightning() -> Iterator[Scenario]:
     """Lightning's Trainer on two hosts."""
-    make = _makes("lightning", "lightning", 75)
-    yield from _program(make, LIGHTNING)
-    yield from _network(make, LIGHTNING, 29500)
+    make = makes("lightning", "lightning", 75)
+    yield from of_program(make, LIGHTNING)
+    yield from of_network(make, LIGHTNING, 29500)
     yield make(
         "batch",
         "application-error",
@@ -228,7 +228,7 @@ def lightning() -> Iterator[Scenario]:
 
 def dask() -> Iterator[Scenario]:
     """Dask's scheduler and client on the first host, a worker on each."""
-    make = _makes("dask", "distributed", 90)
+    make = makes("dask", "distributed", 90)
 
     def run(name: str, label: str, words: str = "", **more: Any) -> Scenario:
         head = DASK_HEAD + words + DASK_END
@@ -341,7 +341,7 @@ def mpi4py() -> Iterator[Scenario]:
 
 def ray() -> Iterator[Scenario]:
     """A Ray cluster of two hosts, and a job on the first."""
-    make = _makes("ray", "ray", 110)
+    make = makes("ray", "ray", 110)
 
     def run(name: str, label: str, words: str = "", **more: Any) -> Scenario:
         return make(

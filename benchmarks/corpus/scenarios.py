@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.corpus import frameworks, lab_faults, network, one_host, others, start
+from benchmarks.corpus import (
+    frameworks,
+    journals,
+    lab_faults,
+    launchers,
+    learners,
+    network,
+    one_host,
+    others,
+    schedulers,
+    start,
+)
 from benchmarks.corpus.scenario import Scenario
 
 
@@ -22,3 +33,7 @@ def scenarios() -> Iterator[Scenario]:
     yield from frameworks.paddle()
     yield from frameworks.mindspore()
     yield from others.others()
+    yield from journals.journals()
+    yield from schedulers.schedulers()
+    yield from launchers.launchers()
+    yield from learners.learners()

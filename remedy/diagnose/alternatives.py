@@ -67,12 +67,15 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def with_alternatives(diagnosis: Diagnosis, about: str = "") -> Diagnosis:
+def with_alternatives(
+    diagnosis: Diagnosis, about: str = "", unfit: Collection[str] = ()
+) -> Diagnosis:
     """Return a diagnosis with what else it can be; a run that is fine, or a certain answer, stays as it is.
 
     Args:
         diagnosis: of the logs.
         about: the lines in which the logs say what failed; that of the answer is known already.
+        unfit: causes that the job cannot have where it ran.
     """
     if diagnosis.label == HEALTHY or diagnosis.certainty >= CERTAIN:
         return diagnosis
@@ -82,7 +85,9 @@ def with_alternatives(diagnosis: Diagnosis, about: str = "") -> Diagnosis:
     text = f"{diagnosis.lead.text if diagnosis.lead else ''}\n{about}".strip()
     if not text and not known:
         return diagnosis
-    others = _others(first, tuple(causes_about(text)), labels)[: max(0, ENOUGH - len(labels))]
+    known_or_unfit = labels.union(unfit)
+    others = _others(first, tuple(causes_about(text)), known_or_unfit)
+    others = others[: max(0, ENOUGH - len(labels))]
     candidates = (
         Candidate(label=label, score=round(SCORE - STEP * place, 3), reason=reason)
         for place, (label, reason) in enumerate(others)
@@ -101,7 +106,7 @@ def _others(first: str, topics: tuple[str, ...], known: Collection[str]) -> list
     Args:
         first: the cause that is likeliest, "" where none is known.
         topics: what tends to stand behind texts like those of the logs.
-        known: causes that a line speaks for.
+        known: causes that a line speaks for, or against.
     """
     neighbours = _OTHERS.get(first, ())
     # An error of the program says by its words what else it can be; of a cause its neighbours say it, and

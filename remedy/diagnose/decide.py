@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.chains import without_wrappers
+from remedy.diagnose.context import in_context, unfit_in
 from remedy.diagnose.diagnosis import (
     APPLICATION,
-    CERTAIN,
     HEALTHY,
     UNKNOWN,
     Candidate,
@@ -19,19 +19,22 @@ from remedy.diagnose.diagnosis import (
     sure,
 )
 from remedy.diagnose.differing import of_different_collectives
+from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
 from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.job_setting import together
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text, went_well
-from remedy.diagnose.ranking import SHOWN, STEP, certainty, quote, ranked
+from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import are_moving
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words
-from remedy.diagnose.words import by_words, says_otherwise
+from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
 FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
@@ -61,13 +64,16 @@ class _Sorted:
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     events = in_place(in_phase(standing(events_that_count(scans), scans), scans))
+    events = in_context(events, scans)
     by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
-    diagnosis = with_alternatives(diagnosis, _failing(scans))
+    diagnosis = without_doubt(diagnosis, events, scans)
+    unfit = unfit_in(together(scan.setting for scan in scans))
+    diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
     update = {
@@ -117,7 +123,7 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         return failed
     if events.effects and not events.killed:
         differing = of_different_collectives(events.effects)
-        return differing or _of_effects(scans, events)
+        return differing or _answer(events.effects, events.signs, events.effects)
     if events.killed:
         return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
@@ -135,16 +141,6 @@ def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
     if answer.label == UNKNOWN and is_vague and events.effects and not events.killed:
         return None
     return (narrowed(answer, scans) if answer.label == UNKNOWN else None) or answer
-
-
-def _of_effects(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
-    """Answer with what ranks suffer from; not certain where a line before says that something else failed."""
-    answer = _answer(events.effects, events.signs, events.effects)
-    if answer.certainty < CERTAIN or answer.lead is None:
-        return answer
-    if not says_otherwise(scans, answer.lead, answer.label):
-        return answer
-    return answer.model_copy(update=sure(CERTAIN - STEP))
 
 
 def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
@@ -222,7 +218,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
     if not events.traces:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
-        moves = events.good or any(scan.steps for scan in scans)
+        moves = events.good or any(are_moving(scan.steps) for scan in scans)
         moves = moves and not any(is_stopped_by_hand(scan.tail) for scan in scans)
         if moves and not failures:
             return Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))

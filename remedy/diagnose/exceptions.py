@@ -18,6 +18,13 @@ MOST_LINES_OF_A_FRAME = (
     6  # what Python 3.13 prints of one: file, code, marks, and what is left of the one before
 )
 
+MOST_OF_A_MESSAGE = 40  # lines after its first
+
+# What ends the message of an exception: another traceback, a stack of C++, a line of a log.
+_IS_ANOTHER = re.compile(
+    r"Traceback|(?:During handling|The above exception)|Stack trace:|\s*\[bt\]|Exception raised from"
+    r"|\[?(?:\d{4}-\d\d-\d\d|[IWEF]\d{4} )|(?:INFO|WARNING|ERROR)\b|[\w.-]+:\d+:\d+ \["
+)
 _LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
 _FRAME_TEXT = re.compile(rb'  File "[^"\n]{1,500}", line \d+, in ')
@@ -27,9 +34,9 @@ _SYSTEM_ERROR = re.compile(
     r"(?:(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
-    r"|shared object|undefined symbol|memory|/dev/|device"
+    r"|shared object|undefined symbol|memory|/dev/|device|basic_ios|ios_base"
     r"|open files|already in use|not known|name resolution|unreachable|[Rr]efused|reset by peer|file handle"
-    r"|[Bb]roken pipe|[Tt]imed out|(?:DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED): ))"
+    r"|[Bb]roken pipe|[Tt]imed out|[Aa]ll_?[Rr]educe|/collective/|(?:DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED): ))"
 )
 # Its message is that of the system, and nothing of the program's.
 _SAYS_NO_MORE = re.compile(
@@ -55,6 +62,11 @@ _KINDS = (
     (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
     (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),
     (re.compile(r"(?:ConnectionResetError|BrokenPipeError|EOFError)\b"), "peer-died-timeout"),
+    # The status of a call to another process, as gRPC names it.
+    (
+        re.compile(r"(?:[\w.]+\.)?(?:Unavailable|DeadlineExceeded|Aborted)Error\b"),
+        "peer-died-timeout",
+    ),
     (re.compile(r"(?:ConnectionRefusedError|[\w.]*ConnectTimeout\w*)\b"), "firewall-ports"),
 )
 _OF_A_KIND = 0.6
@@ -74,11 +86,13 @@ class Raised:
         text: its line, without the prefix.
         after: how many lines after the first of its traceback.
         file: of the innermost frame, "" where no frame was seen.
+        more: the lines of its message after the first.
     """
 
     text: str
     after: int
     file: str
+    more: tuple[str, ...] = ()
 
     @property
     def causes(self) -> tuple[CauseWeight, ...]:
@@ -92,6 +106,9 @@ class Raised:
         is_of_system = bool(_SYSTEM_ERROR.match(self.text))
         says = is_of_system or _SAYS_NO_MORE.match(self.text) or is_plain(self.text)
         words = meaning_of(self.text) if says else None
+        # A library that reports from below writes the reason under its first line.
+        if words is None and self.text.endswith(":"):
+            words = next(filter(None, map(meaning_of, self.more)), None)
         if words is not None:
             is_weighed = any(cause.label == APPLICATION for cause in words.causes)
             return words.causes if is_weighed else (*words.causes, _SYSTEM)
@@ -162,5 +179,17 @@ def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | 
         if not message or message[0] in " \t|+" or message.startswith("Traceback"):
             continue
         if _LINE.match(message):
-            return Raised(message, number, file)
+            return Raised(message, number, file, _more(prefix, texts[number - first + 1 :]))
     return None
+
+
+def _more(prefix: lines.Prefix, texts: list[str]) -> tuple[str, ...]:
+    """Return the lines of a message after its first: up to where something else begins."""
+    more = []
+    for text in texts[:MOST_OF_A_MESSAGE]:
+        end = prefix.end(text)
+        message = "" if end is None else text[end:]
+        if _IS_ANOTHER.match(message):
+            break
+        more.append(message)
+    return tuple(more)

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from remedy.diagnose.catalogue import Role
+from remedy.diagnose.context import unfit_in
 from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis, sure
+from remedy.diagnose.job_setting import together
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import have_stopped
@@ -58,6 +60,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
     (
         re.compile(
             r"NCCL INFO (?:Channel \d+(?:/\d+)? ?: .* via NET/Socket|.* Init START|Bootstrap ?: Using|comm 0x)"
+            r"|Run Pod: \w+, replicas \d+, status ready"
             r"|init nccl context nranks: [2-9]|[Ii]nitializ(?:ing|e) (?:the )?(?:NCCL|nccl|HCCL|hccl)\b"
         ),
         "while NCCL connected the hosts",
@@ -69,6 +72,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
             ),
             ("wrong-interface", 0.46, "or an interface that does not reach the peers"),
             _PEER,
+            ("p2p-acs-iommu", 0.34, "or GPUs of one host that cannot reach each other over PCIe"),
         ),
     ),
     (
@@ -94,11 +98,13 @@ def of_a_start(scans: Sequence[LogScan]) -> Diagnosis | None:
     Args:
         scans: logs without a failure, without an end, and without a step.
     """
+    unfit = unfit_in(together(scan.setting for scan in scans))
     for pattern, where, causes in _STAGES:
         if any(pattern.search(line) for scan in scans for line in scan.tail.splitlines()[-400:]):
             candidates = tuple(
                 Candidate(label=label, score=score, reason=reason)
                 for label, score, reason in causes
+                if label not in unfit
             )
             note = f"the log stops {where}: a hang, until more of it shows something else; {HINT}"
             return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))

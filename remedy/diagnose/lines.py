@@ -102,7 +102,7 @@ def _unwrapped(text: str) -> str:
         return text
     match = _DOCKER.match(text)
     if match is None:
-        return _of_journal(text) if '"__REALTIME_TIMESTAMP"' in text else text
+        return of_journal(text) if '"__REALTIME_TIMESTAMP"' in text else text
     try:
         log = str(json.loads(f'"{match["log"]}"', strict=False))
     except ValueError:
@@ -110,8 +110,12 @@ def _unwrapped(text: str) -> str:
     return f"{match['time']} {match['stream']} F {log}"
 
 
-def _of_journal(text: str) -> str:
-    """Return a record of ``journalctl -o json`` in short: time, host, program and message."""
+def of_journal(text: str) -> str:
+    """Return a record of ``journalctl -o json`` in short: time, host, program and message.
+
+    Args:
+        text: of the record; what is none stays as it is.
+    """
     try:
         record = json.loads(text, parse_int=str)
         moment = datetime.fromtimestamp(int(record["__REALTIME_TIMESTAMP"]) / 1e6, timezone.utc)

@@ -34,14 +34,19 @@ def in_phase(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     """
     working = {scan.name: scan.steps[STEPS - 1].line for scan in scans if len(scan.steps) >= STEPS}
     return [
-        replace(event, causes=tuple(map(_after_steps, event.causes)))
+        replace(event, causes=tuple(map(after_steps, event.causes)))
         if event.line > working.get(event.source, event.line)
         else event
         for event in events
     ]
 
 
-def _after_steps(cause: CauseWeight) -> CauseWeight:
+def after_steps(cause: CauseWeight) -> CauseWeight:
+    """Return a cause with the weight that it has after steps of a job.
+
+    Args:
+        cause: of a text.
+    """
     # A text that is certain says so whenever it comes.
     if cause.label not in OF_A_START or cause.weight >= CERTAIN:
         return cause

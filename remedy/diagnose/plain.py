@@ -132,8 +132,22 @@ NARROW = (
         because="no address was found where one was asked for",
     ),
 )
+_OTHERS = r"(?:ranks?|workers?|tasks?|nodes?|peers?|actors?|executors?|replicas?|process(?:es)?)"
 # Read after them, of every line and of every exception.
 PLAIN = (
+    words(
+        rf"(?i)\b(?:other|remote|another) {_OTHERS}\b.{{0,40}}"
+        r"\b(?:did ?n[o']t|ha(?:s|ve) ?n[o']t|never|failed|died|crashed|exited|left|lost)\b"
+        rf"|\b(?:lost|removing|removed?) (?:all |the )?{_OTHERS}\b"
+        rf"|\b{_OTHERS}\b .{{0,60}}\b(?:is|are|was|were|has|have|became)\b (?:been )?"
+        r"(?:unavailable|unreachable|unresponsive|unhealthy|gone|lost|dead|died|disappeared"
+        r"|not (?:alive|responding))\b"
+        r"|(?i:\bkeep-?alive\b.{0,20}\btime-?out\b|\b(?:no|missed|stopped sending) heartbeats?\b)",
+        ("peer-died-timeout", 0.57),
+        ("host-oom", 0.38),
+        ("firewall-ports", 0.36),
+        because="somebody else of the job is gone, or was not heard of",
+    ),
     words(
         rf"{_FAILS} (?:to (?:\w+ )?|\w+ )?(?:connect|reach|contact)\b|no \w+ (?:responded|answered)\b",
         ("peer-died-timeout", 0.56),

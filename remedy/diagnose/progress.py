@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from remedy.diagnose.exceptions import EXCEPTION, is_named
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.steps import is_bar_at_its_beginning, is_step
+from remedy.diagnose.steps import are_moving, is_bar_at_its_beginning, is_step
 
 LAST = 6000  # characters at the end of a log that show how it ended
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
@@ -36,7 +36,8 @@ _WENT_WRONG = re.compile(
     re.IGNORECASE,
 )
 _MEANT_WELL = re.compile(
-    r"error_handling|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors|error rate|_error\b|error[-_ ]?handling"
+    r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors"
+    r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling"
     r"|err=-3|algbw|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|errno: 97"
     r"|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
     r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
@@ -101,6 +102,8 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
 
 def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:
     """Return whether a log ends with progress, after the last failure in it."""
+    if not are_moving(scan.steps):
+        return False
     ends = [scan.tail.rfind(event.text[:80]) for event in failures if event.source == scan.name]
     last = max(ends, default=-1)
     after = scan.tail[last:].splitlines()[1:] if last >= 0 else scan.tail.splitlines()

@@ -111,6 +111,12 @@ _MEANINGS = (
         because="a file system failed (EIO, ESTALE, EROFS)",
     ),
     words(
+        r"basic_ios::clear|ios_base::failure|\biostream error\b",
+        ("disk-full", 0.57),
+        ("storage-fault", 0.5),
+        because="a file could not be written to its end",
+    ),
+    words(
         r"cannot open shared object file|[Ll]ibrary not loaded|DLL load failed",
         ("missing-library", 0.5),
         ("env-not-propagated", 0.42),
@@ -122,6 +128,13 @@ _MEANINGS = (
         ("missing-library", 0.48),
         ("nccl-version-mismatch", 0.4),
         because="libraries of two installations are mixed",
+    ),
+    words(
+        r"\bexec(?:ve|vp|v|l|lp)?\(\).{0,120}No such file",
+        ("env-not-propagated", 0.57),
+        (APPLICATION, 0.5),
+        ("missing-library", 0.4),
+        because="the program to start is not there, or not on this host's PATH (ENOENT)",
     ),
     words(
         r"(?:: command not found|: not found)$|[Nn]o such command",
@@ -155,13 +168,13 @@ _MEANINGS = (
         because="clocks of hosts differ",
     ),
     words(
-        r"\[Errno 2\].{0,40}'/",
+        r"\[Errno 2\].{0,40}'/|'/[^']{1,200}', errno ?[=:] ?2\b",
         (APPLICATION, 0.56),
         ("storage-fault", 0.52),
         because="a file is not there: a wrong path, or a file system that this host does not have (ENOENT)",
     ),
     words(
-        r"\[Errno 2\]",
+        r"\[Errno 2\]|\berrno ?[=:] ?2\b",
         (APPLICATION, 0.6),
         ("storage-fault", 0.4),
         because="a file is not there (ENOENT)",

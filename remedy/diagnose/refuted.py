@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import Step
 
 FIRM = 0.95  # a text of this weight is a failure whatever follows
 OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
 
+# What reports that the ranks met: the first collective is still to come.
+_SET_UP = frozenset((COMPLETE, "paddle-ready"))
 _WARNINGS = frozenset((Role.CAUSE, Role.SIGN, Role.CONSEQUENCE))
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
@@ -35,13 +38,25 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     ]
 
 
+def goes_on_after(line: int, steps: Iterable[Step], rank: int | None = None) -> bool:
+    """Return whether a job makes steps after a line: its own rank a few, or all together more.
+
+    Args:
+        line: its number in the log.
+        steps: of the same log.
+        rank: that printed the line, None where that is not known.
+    """
+    after = [step for step in steps if step.line > line]
+    return sum(step.rank == rank for step in after) >= OWN_STEPS or len(after) >= STEPS
+
+
 def is_more_than_set_up(good: Sequence[Event]) -> bool:
     """Return whether something went well after a set-up: a log that ends with the set-up may be a hang.
 
     Args:
         good: the events that report that something went well.
     """
-    return any(event.symptom != COMPLETE for event in good)
+    return any(event.symptom not in _SET_UP for event in good)
 
 
 def _goes_on(event: Event, log: LogScan) -> bool:
@@ -49,9 +64,7 @@ def _goes_on(event: Event, log: LogScan) -> bool:
         return False
     if _EXCEPTION_TEXT.match(event.text):
         return False
-    after = [step for step in log.steps if step.line > event.line]
-    of_rank = sum(step.rank == event.rank for step in after)
-    return of_rank >= OWN_STEPS or len(after) >= STEPS
+    return goes_on_after(event.line, log.steps, event.rank)
 
 
 def _completed(events: Iterable[Event]) -> Mapping[tuple[str, str, int | None], int]:

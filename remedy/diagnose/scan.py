@@ -20,6 +20,8 @@ from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalog
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.gloo_ports import unswapped
+from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
+from remedy.diagnose.journal import as_lines
 from remedy.diagnose.reader import Source
 from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
@@ -79,6 +81,7 @@ class LogScan:
         is_whole: whether it was read from its beginning to its end.
         steps: those that its end reports.
         time: when its last line was printed, None where that is not known.
+        setting: what its beginning and its end show of where the job ran.
     """
 
     name: str
@@ -91,6 +94,7 @@ class LogScan:
     is_whole: bool = True
     steps: tuple[Step, ...] = ()
     time: float | None = None
+    setting: JobSetting = field(default_factory=JobSetting)
 
 
 @dataclass(frozen=True)
@@ -160,11 +164,12 @@ class _Scan:
         self.windows = 0  # of the line that was read last, where it is a very long one
 
     def run(self, data: Iterator[bytes]) -> LogScan:
-        kept, done, size = b"", 0, 0
+        kept, opening, done, size = b"", b"", 0, 0
         hits: list[tuple[int, int]] = []
-        log = unwrapped(data)
+        log = unwrapped(as_lines(data))
         for block in log.blocks:
             if not size:
+                opening = block[:OPENING]
                 self._beheaded(block)
                 self.events += _of_blocks(self.source.name, block)
             size += len(block)
@@ -190,10 +195,11 @@ class _Scan:
         )
         for event in self.events:
             event.line = log.number(event.line)
+        tail = lines.clean_text(buffer)
         return LogScan(
             name=self.source.name,
             events=self.events,
-            tail=lines.clean_text(buffer),
+            tail=tail,
             lines=log.number(self.lines + (not buffer.endswith(b"\n") and bool(buffer))),
             size=size,
             steps=made,
@@ -201,6 +207,7 @@ class _Scan:
             trouble=self.source.trouble,
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),
+            setting=setting_of(f"{lines.clean_text(opening)}\n{tail[-OPENING:]}"),
         )
 
     def _hits(self, kept: bytes, block: bytes) -> list[tuple[int, int]]:

@@ -10,26 +10,37 @@ from remedy.diagnose import lines
 
 ENDING = 64 << 10  # bytes at the end of a log that are read for steps
 LEAST_PAUSE = 60.0  # seconds without a step; a shorter pause is an evaluation or a checkpoint
+SHAPE = 40  # characters by which lines of one kind are known
 PAUSES = 10  # times the usual time between two steps: so long a pause is an end
 
-_NUMBER = re.compile(
-    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|loss)\b['\"]?[ =:#\[(]{1,4}-?\d"
+# What was measured was done; the number of a step alone can be a setting.
+_MEASURED = re.compile(
+    r"(?:\b|_)loss\b['\"]?[ =:#\[(]{1,4}-?\d"
+    r"|\b(?:train|valid|eval|test)[-_]\w{2,16}: ?\d"
     r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
     r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
     r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$"  # a row of the OSU benchmarks
     r"|^ *\d+ +\d+(?: +\d+\.\d\d){3,4}$",  # of the Intel MPI benchmarks
     re.IGNORECASE,
 )
-_NO_STEP = re.compile(
-    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|nan|args|config)",
+_COUNTED = re.compile(
+    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?)\b['\"]?[ =:#\[(]{1,4}-?\d",
     re.IGNORECASE,
 )
+_NO_STEP = re.compile(
+    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|nan|args|config)"
+    # What is done before the first step.
+    r"|\b(?:loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"[\d.,:e+-]{1,20}")
 _BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\||[| ]0/\d{1,12} \[")
 
 
 def is_step(text: str) -> bool:
     """Return whether a line reports a step, a loss or a rate; one that reports a failure beside it does not."""
-    return bool(_NUMBER.search(text)) and not _NO_STEP.search(text)
+    is_number = _MEASURED.search(text) or _COUNTED.search(text)
+    return bool(is_number) and not _NO_STEP.search(text)
 
 
 def is_bar_at_its_beginning(line: str) -> bool:
@@ -45,11 +56,13 @@ class Step:
         line: its number in the log.
         rank: of the process that printed it, None where that is not known.
         time: when it was printed, None where it does not say.
+        shape: its text without numbers; "" where it reports what was measured, a loss or a rate.
     """
 
     line: int
     rank: int | None
     time: float | None
+    shape: str = ""
 
 
 def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
@@ -69,8 +82,19 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
         if is_bar_at_its_beginning(line.text):
             continue
         seen.add(line.text)
-        steps.append(Step(number, line.rank, lines.time_of(text)))
+        shape = "" if _MEASURED.search(line.text) else _NUMBERS.sub("0", line.text)[:SHAPE]
+        steps.append(Step(number, line.rank, lines.time_of(text), shape))
     return tuple(steps)
+
+
+def are_moving(steps: Sequence[Step]) -> bool:
+    """Return whether steps follow each other: a lone number can be a setting, or the first step of a hang.
+
+    Args:
+        steps: of one log.
+    """
+    shapes = [step.shape for step in steps]
+    return "" in shapes or len(set(shapes)) < len(shapes)
 
 
 def have_stopped(steps: Sequence[Step], until: float | None) -> bool:

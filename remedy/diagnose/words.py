@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from remedy.diagnose import lines
+from remedy.diagnose.context import factors_of, weighed
 from remedy.diagnose.diagnosis import Candidate, Quote
+from remedy.diagnose.job_setting import together
+from remedy.diagnose.phase import STEPS, after_steps
+from remedy.diagnose.plain import Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
 from remedy.diagnose.scan import LogScan
@@ -24,6 +28,7 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     Args:
         scans: logs in which no entry of the catalogue decides.
     """
+    factors = factors_of(together(scan.setting for scan in scans))
     # What was not read of a log may hold the failure.
     for scan in filter(lambda scan: scan.is_whole, scans):
         matches = [
@@ -32,29 +37,42 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
         # A process that was ended is named only where nothing was said before.
         for after, text, words in sorted(matches, key=lambda line: is_of_an_end(line[2])):
             lead = Quote(file=scan.name, line=max(1, scan.lines - after), text=text.strip())
+            meant = map(after_steps, words.causes) if len(scan.steps) >= STEPS else words.causes
+            causes = (weighed(cause, factors) for cause in meant)
             return lead, tuple(
                 Candidate(label=c.label, score=c.weight, reason=c.because, evidence=(lead,))
-                for c in words.causes
+                for c in sorted(causes, key=lambda cause: -cause.weight)
             )
     return None
 
 
-def says_otherwise(scans: Sequence[LogScan], effect: Quote, label: str) -> bool:
-    """Return whether a log says in the system's words, before an effect, that something else had failed.
+def says_otherwise(
+    scans: Sequence[LogScan], lead: Quote, labels: Collection[str], *, of_others: bool
+) -> bool:
+    """Return whether a log says in the system's words, before a line, that something else had failed.
 
     Args:
         scans: the logs.
-        effect: what a process printed that suffered from another.
-        label: what the effect speaks for.
+        lead: the line.
+        labels: what it speaks for.
+        of_others: whether the line reports that a process suffers from another: then its own words count,
+            too, and what is likeliest by them; otherwise everything that they can mean.
     """
     return any(
-        words is not None and words.causes[0].label != label
+        _is_another(words, labels, of_others=of_others)
         for scan in scans
-        if scan.name == effect.file
+        if scan.name == lead.file
         for after, text in _last_lines(scan)
-        if scan.lines - after < effect.line
+        if scan.lines - after < lead.line + of_others
         for words in (meaning_of(text),)
     )
+
+
+def _is_another(words: Words | None, labels: Collection[str], *, of_others: bool) -> bool:
+    if words is None or is_of_an_end(words):
+        return False
+    causes = words.causes[: 1 if of_others else None]
+    return not any(cause.label in labels for cause in causes)
 
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:

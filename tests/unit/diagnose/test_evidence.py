@@ -135,3 +135,75 @@ def test_an_answer_of_ras_names_the_process_and_is_no_proof_of_health() -> None:
 )
 def test_words_of_slurm_and_nccl_tests(line: str, label: str) -> None:
     assert diagnose_lines({"answer": [line]}).label == label
+
+
+def test_a_traceback_in_records_of_the_journal_is_read() -> None:
+    messages = [
+        "step 1 loss 3.0",
+        "Traceback (most recent call last):",
+        '  File "/root/train.py", line 80, in main',
+        "    raise RuntimeError(x)",
+        "RuntimeError: loss is NaN at step 10, stopping",
+    ]
+    rows = [
+        json.dumps(
+            {
+                # Fields come in any order, and a record is longer than what patterns see of a line.
+                "_CMDLINE": "python train.py " + "x" * 2_000,
+                "__REALTIME_TIMESTAMP": str(1_767_261_600_000_000 + number),
+                "_HOSTNAME": "gpu01",
+                "SYSLOG_IDENTIFIER": "torchrun",
+                "MESSAGE": message,
+                "_SYSTEMD_UNIT": "job.service",
+            }
+        )
+        for number, message in enumerate(messages)
+    ]
+    diagnosis = diagnose_lines({"journal": rows})
+    assert diagnosis.label == "application-error"
+    assert diagnosis.lead is not None
+    assert (diagnosis.lead.line, diagnosis.lead.text) == (5, messages[-1])
+    # In any other log a record is an ordinary line.
+    mixed = diagnose_lines({"log": ["begin", *rows]})
+    assert mixed.label != "healthy"
+
+
+def test_a_message_that_goes_on_below_its_first_line_is_read() -> None:
+    head = [
+        "Traceback (most recent call last):",
+        '  File "/root/train.py", line 12, in <module>',
+        "    main()",
+        "lib.core.LibError: [19:36:55] /src/collective/result.cc:83: [comm.cc:220|19:36:55]:",
+        "",
+    ]
+    reason = "-- [comm.cc:41|19:36:55]: Failed to connect to the tracker."
+    diagnosis = diagnose_lines({"log": [*head, reason]})
+    assert diagnosis.label == "peer-died-timeout"
+    # What stands below a stack of C++ is no message.
+    other = diagnose_lines({"log": [*head, "Stack trace:", reason, "[bt] (0)"]})
+    assert other.label != "application-error"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("lib.errors.UnavailableError: Graph execution error:", "peer-died-timeout"),
+        ("RuntimeError: basic_ios::clear: iostream error", "disk-full"),
+    ],
+)
+def test_kinds_of_exceptions_that_no_entry_knows(text: str, label: str) -> None:
+    head = ["Traceback (most recent call last):", '  File "/root/train.py", line 3, in main']
+    assert diagnose_lines({"log": [*head, text]}).label == label
+
+
+def test_a_program_that_cannot_be_started_is_not_on_the_path() -> None:
+    text = "0: stepd-gpu01: error: execve(): trainer: No such file or directory"
+    assert diagnose_lines({"log": [text]}).label == "env-not-propagated"
+
+
+def test_ranks_that_made_steps_had_met_whatever_words_come_later() -> None:
+    steps = [f"step {n} loss {3 - n}" for n in range(3)]
+    failure = "tracker: fatal: poll: Connection timed out"
+    assert diagnose_lines({"log": ["begin", failure]}).label == "firewall-ports"
+    later = diagnose_lines({"log": [*steps, failure]})
+    assert later.candidates[0].label == "peer-died-timeout"

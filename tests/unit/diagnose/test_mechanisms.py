@@ -20,7 +20,7 @@ CONNECT = (
     "10.0.0.9<41235> failed : Connection refused"
 )
 COMPLETE = (
-    "gpu01:{pid}:902 [{gpu}] NCCL INFO ncclCommInitRank comm 0x55d rank {gpu} nranks 2 cudaDev {gpu} "
+    "gpu01:{pid}:902 [{gpu}] NCCL INFO ncclCommInitRank comm 0x55d rank {gpu} nranks 4 cudaDev {gpu} "
     "nvmlDev {gpu} busId 4000 commId 0x9a1c - Init COMPLETE"
 )
 
@@ -171,3 +171,59 @@ def test_a_process_that_is_killed_after_its_exception_was_not_killed_for_nothing
     ]
     assert diagnose_lines({"log": [*raised, "Killed"]}).label == "application-error"
     assert diagnose_lines({"log": ["Killed"]}).label == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("lines", "label"),
+    [
+        # A number beside the word can be a setting, or the first step of a hang.
+        (["begin", "Starting from step 0 (total_tokens=0)"], "unknown"),
+        (["begin", "# nThread 1 nGpus 4 minBytes 8 step: 2(factor) warmup iters: 5"], "unknown"),
+        (["begin", "done with step 1", "done with step 2"], "healthy"),
+        (["begin", "step 1 loss 0.5"], "healthy"),
+        (["begin", "val_loss: 31.17", "val_loss: 22.90"], "healthy"),
+        # What is done before the first step is none.
+        (
+            ["begin", "Loading checkpoint shards: 100%|####| 14/14 [01:19<00:00,  5.69s/it]"],
+            "unknown",
+        ),
+        (["begin", " 14%|#   | 14/100 [01:19<06:00,  5.69s/it]"], "healthy"),
+    ],
+)
+def test_a_run_goes_on_where_its_steps_follow_each_other(lines: list[str], label: str) -> None:
+    assert diagnose_lines({"log": lines}).label == label
+
+
+def test_hosts_that_met_may_hang_in_their_first_collective() -> None:
+    met = "LAUNCH INFO 2022-07-20 12:10:25,860 Run Pod: bpdjev, replicas 2, status ready"
+    done = "LAUNCH INFO 2022-07-20 12:19:41,802 Pod completed"
+    hang = diagnose_lines({"log": [met]})
+    assert hang.label == "unknown"
+    assert any("the log stops" in note for note in hang.notes)
+    assert diagnose_lines({"log": [met, done]}).label == "healthy"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ValueError: shard 0 is there, but there are other ranks that didn't finish loading",
+        "tracker: fatal: worker 3 of this group became unresponsive",
+        "tracker: lost all workers",
+        "RpcError: keepalive watchdog timeout",
+    ],
+)
+def test_who_speaks_of_others_suffers_from_them(text: str) -> None:
+    assert diagnose_lines({"log": ["begin", text]}).label == "peer-died-timeout"
+
+
+def test_a_field_called_error_reports_what_stands_in_it() -> None:
+    record = '{"grpc_status":14,"os_error":"Broken pipe","syscall":"sendmsg"}'
+    assert diagnose_lines({"log": ["begin", record]}).label == "peer-died-timeout"
+    warning = "UserWarning: strides do not match. This is not an error, but may be slow."
+    assert diagnose_lines({"log": ["step 1 loss 3", warning, "step 2 loss 2"]}).label == "healthy"
+
+
+def test_an_errno_in_words_of_a_library_is_read() -> None:
+    text = "OSError: Unable to open file (name = '/data/part.h5', errno = 2, flags = 0)"
+    labels = {c.label for c in diagnose_lines({"log": ["begin", text]}).candidates}
+    assert {"application-error", "storage-fault"} <= labels

@@ -1,0 +1,144 @@
+"""What a failure can be by where it happened: on how many hosts, over which network, on one rank or on all.
+
+The words of a failure have several causes. Those that fit what else the logs show gain, the others lose; a text
+that is as good as proof stays what it is, and nothing becomes certain by this.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from remedy.diagnose.catalogue import CauseWeight, Role
+from remedy.diagnose.diagnosis import APPLICATION, CERTAIN
+from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.job_setting import INFINIBAND, ROCE, SOCKET, JobSetting, together
+from remedy.diagnose.places import BETWEEN_HOSTS
+from remedy.diagnose.ranking import STEP
+from remedy.diagnose.scan import Event, LogScan
+
+FITS, FITS_NOT, RULED_OUT = 1.08, 0.85, 0.6
+LEAST_RANKS = 3  # that are seen, before one of them stands against the others
+
+# A job on one host sends nothing between hosts; its interface can still be wrong.
+_OF_MANY = {
+    **dict.fromkeys(BETWEEN_HOSTS - {"wrong-interface"}, RULED_OUT),
+    "ib-roce-mixed": RULED_OUT,
+    "duplicate-hostname": RULED_OUT,
+    "wrong-interface": FITS_NOT,
+    "ib-misconfig": FITS_NOT,
+}
+_OF_RDMA = frozenset(
+    ("ib-link-fault", "ib-misconfig", "ib-roce-mixed", "gdr-peermem", "memlock-limit")
+)
+_OF_CONTAINERS = frozenset(("shm-too-small", "container-gpu-runtime", "memlock-limit"))
+# What is wrong with one host shows on its ranks alone.
+_OF_A_HOST = frozenset(
+    (
+        *("container-gpu-runtime", "disk-full", "driver-mismatch", "env-not-propagated"),
+        *("gpu-hardware-xid", "host-oom", "missing-library", "multi-python", "stale-process"),
+        *("storage-fault", "wrong-interface", "ib-link-fault", "gdr-peermem"),
+    )
+)
+# What all have in common shows on all of them at once: the meeting place, the settings, the names.
+_COMMON = frozenset(
+    ("master-port-in-use", "hostname-unresolvable", "rank-mismatch", "ipv6-issue", APPLICATION)
+)
+
+
+def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
+    """Return the events with the causes weighed by what the logs show of the job.
+
+    Args:
+        events: of all logs.
+        scans: the logs.
+    """
+    events = list(events)
+    setting = together(scan.setting for scan in scans)
+    ranks = _ranks(scans, events)
+    showing: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
+    for event in events:
+        showing[_kind(event)].add((event.source, event.rank))
+    of_setting = factors_of(setting)
+    return [
+        _in(event, {**_by_spread(event, len(showing[_kind(event)]), len(ranks)), **of_setting})
+        for event in events
+    ]
+
+
+def factors_of(setting: JobSetting) -> Mapping[str, float]:
+    """Return by which factor the weight of each cause changes where a job runs so; 1 where it is not there.
+
+    Args:
+        setting: of the job.
+    """
+    factors: dict[str, float] = {}
+    if setting.is_contained:
+        factors |= dict.fromkeys(_OF_CONTAINERS, FITS)
+    if setting.networks == {SOCKET}:
+        factors |= dict.fromkeys(_OF_RDMA, FITS_NOT)
+    if ROCE in setting.networks and INFINIBAND not in setting.networks:
+        # Without a subnet manager each host chooses its own GID.
+        factors["ib-misconfig"] = FITS
+    if setting.is_of_one_host:
+        factors |= _OF_MANY
+    return factors
+
+
+def unfit_in(setting: JobSetting) -> frozenset[str]:
+    """Return the causes that a job cannot have where it runs.
+
+    Args:
+        setting: of the job.
+    """
+    return frozenset(label for label, factor in factors_of(setting).items() if factor <= RULED_OUT)
+
+
+def weighed(cause: CauseWeight, factors: Mapping[str, float]) -> CauseWeight:
+    """Return a cause with the weight that it has where a job runs so.
+
+    Args:
+        cause: of a text.
+        factors: by label.
+    """
+    factor = factors.get(cause.label, 1.0)
+    if factor == 1.0 or cause.weight >= CERTAIN:
+        return cause
+    weight = min(cause.weight * factor, CERTAIN - STEP)
+    return cause.model_copy(update={"weight": round(weight, 3)})
+
+
+def _kind(event: Event) -> str:
+    """Return what failed alike on several ranks: an entry, or the kind of an exception."""
+    return event.text.partition(":")[0] if event.symptom == EXCEPTION else event.symptom
+
+
+def _by_spread(event: Event, shown: int, known: int) -> Mapping[str, float]:
+    """Return the factors by how many of the ranks show a failure."""
+    # Where all causes are of one sort, there is nothing to choose between.
+    is_open = not {cause.label for cause in event.causes}.isdisjoint(_OF_A_HOST)
+    if known < LEAST_RANKS or not is_open:
+        return {}
+    if shown == 1:
+        return {**dict.fromkeys(_OF_A_HOST, FITS), **dict.fromkeys(_COMMON, 1 / FITS)}
+    if shown >= known:
+        return {**dict.fromkeys(_OF_A_HOST, 1 / FITS), **dict.fromkeys(_COMMON, FITS)}
+    return {}
+
+
+def _ranks(scans: Sequence[LogScan], events: Iterable[Event]) -> set[tuple[str, int | None]]:
+    """Return the processes that the logs show: those with a rank, and each log that names none."""
+    steps = {(scan.name, step.rank) for scan in scans for step in scan.steps}
+    seen = {*steps, *((event.source, event.rank) for event in events)}
+    named = {source for source, rank in seen if rank is not None}
+    return {
+        *((source, rank) for source, rank in seen if rank is not None or source not in named),
+        *((scan.name, None) for scan in scans if scan.name not in {source for source, _ in seen}),
+    }
+
+
+def _in(event: Event, factors: Mapping[str, float]) -> Event:
+    if not factors or event.role not in (Role.CAUSE, Role.SIGN, Role.CONSEQUENCE, Role.APPLICATION):
+        return event
+    return replace(event, causes=tuple(weighed(cause, factors) for cause in event.causes))

@@ -1,0 +1,112 @@
+"""What takes certainty from an answer: a cause is certain where nothing else can be meant.
+
+Four things have to be there: a text that is as good as proof by itself, or two that each name the cause, and
+that are more than the state of a service; no line before it by which something else had failed; no other
+failure long before it; and a job that came no further after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from remedy.diagnose.catalogue import CLEAR, Role
+from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
+from remedy.diagnose.hangs import COLLECTIVE, PEER
+from remedy.diagnose.job_setting import together
+from remedy.diagnose.progress import failure_lines
+from remedy.diagnose.ranking import STEP
+from remedy.diagnose.refuted import goes_on_after
+from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.words import says_otherwise
+
+# Causes by which somebody suffers from another: what the line itself says in the system's words comes first.
+OF_OTHERS = frozenset((PEER, "hccl-timeout"))
+_FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
+# What programs print at this level is no failure, whatever it speaks for.
+_INFORMS = re.compile(r"\bINFO\b|(?:^|\[)I\d{4} \d\d:\d\d")
+FAR = 40  # lines between a failure and what follows at once from it
+LATE = 20.0  # and seconds
+# A service that does not run proves nothing: many hosts have units that they do not need.
+_UNIT = re.compile(r"\.service\b|\bsystemd\[\d+\]: Failed to start ")
+
+
+def without_doubt(
+    diagnosis: Diagnosis, events: Sequence[Event], scans: Sequence[LogScan]
+) -> Diagnosis:
+    """Return a diagnosis that is certain only where nothing else can be meant.
+
+    Args:
+        diagnosis: of the logs.
+        events: that count, in the order of time.
+        scans: the logs.
+    """
+    lead = diagnosis.lead
+    if diagnosis.certainty < CERTAIN or lead is None or diagnosis.label in (HEALTHY, UNKNOWN):
+        return diagnosis
+    reason = next(_doubts(diagnosis.label, lead, events, scans), None)
+    if reason is None:
+        return diagnosis
+    notes = (*diagnosis.notes, f"not certain: {reason}")
+    return diagnosis.model_copy(update={"notes": notes, **sure(CERTAIN - STEP)})
+
+
+def _doubts(
+    label: str, lead: Quote, events: Sequence[Event], scans: Sequence[LogScan]
+) -> Iterator[str]:
+    """Yield what speaks against certainty, the clearest first."""
+    if not _is_distinct(label, events):
+        yield "no line names this cause and no other"
+    if _INFORMS.search(lead.text) and not any(failure_lines(scan.tail) for scan in scans):
+        yield "the line reports no failure, and none follows"
+    if any(
+        scan.name == lead.file and goes_on_after(lead.line, scan.steps, lead.rank) for scan in scans
+    ):
+        yield "the job went on after it"
+    is_of_others = label in OF_OTHERS
+    labels = OF_OTHERS if is_of_others else (label,)
+    if says_otherwise(scans, lead, labels, of_others=is_of_others):
+        yield "a line before it reports that something else had failed"
+    if label == PEER and _all_wait(events, scans):
+        yield "every rank waits in the same collective, so that none of them is gone"
+    if earlier := _earlier(label, lead, events):
+        yield f"{earlier.source}:{earlier.line} reports something else that failed long before it"
+
+
+def _is_distinct(label: str, events: Iterable[Event]) -> bool:
+    """Return whether one text is as good as proof of a cause, or two of different entries name it clearly."""
+    clear: set[str] = set()
+    for event in events:
+        if _UNIT.search(event.text):
+            continue
+        weight = max((c.weight for c in event.causes if c.label == label), default=0.0)
+        if weight >= CERTAIN:
+            return True
+        if weight >= CLEAR:
+            clear.add(event.symptom)
+    return len(clear) > 1
+
+
+def _all_wait(events: Iterable[Event], scans: Iterable[LogScan]) -> bool:
+    """Return whether every rank of a job waits, and all of them in one collective."""
+    world = together(scan.setting for scan in scans).world
+    waits = {
+        event.rank: (event.details.get("sequence"), event.details.get("operation"))
+        for event in events
+        if event.symptom == COLLECTIVE and event.rank is not None
+    }
+    return 1 < world <= len(waits) and len(set(waits.values())) == 1
+
+
+def _earlier(label: str, lead: Quote, events: Iterable[Event]) -> Event | None:
+    """Return the first event of the same log that speaks for other causes only, long before an answer."""
+    for event in events:
+        if event.source != lead.file or event.line >= lead.line or event.role not in _FAILURES:
+            continue
+        if event.weight < CLEAR or any(cause.label == label for cause in event.causes):
+            continue
+        is_timed = event.time is not None and lead.time is not None
+        seconds = (lead.time or 0.0) - (event.time or 0.0)
+        if seconds > LATE if is_timed else lead.line - event.line > FAR:
+            return event
+    return None
