@@ -109,6 +109,22 @@ def test_a_port_that_something_else_holds_still_shows_the_way() -> None:
         assert reach(plan).passed
 
 
+def test_a_port_that_is_an_end_of_another_connection_is_tried_by_one_beside_it() -> None:
+    plan = make_plan(2)
+    runs: list[int] = []
+
+    def run(scripts: Mapping[str, Script]) -> dict[str, Any]:
+        runs.append(len(scripts))
+        return finish({name: launch(script.text) for name, script in scripts.items()})
+
+    with socket.create_server(("127.0.0.9", 0)) as server, socket.socket() as client:
+        client.bind((plan.hosts[1].address, plan.hosts[1].ports[0]))
+        client.connect(server.getsockname())
+        (found,) = try_links([plan], run)
+    assert found.passed, found.dead
+    assert (runs, found.late) == ([2, 2], ())
+
+
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_host_that_answers_late_is_slow_and_one_that_never_answers_is_dead(dead: bool) -> None:
     """One host's program stands still while all call each other; where it is dead, also when tried again."""

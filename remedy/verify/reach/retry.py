@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import groupby
 from random import Random
@@ -41,6 +41,8 @@ FLIGHT = 8
 MOST_AGAIN = 20_000
 # Seconds for hosts that start at different moments, and what a quiet fleet takes for an answer and for a start.
 SKEW, USUAL_ANSWER, USUAL_START = 2.0, 0.5, 3.0
+# A port in the place of another is at most so far from it: rules are about ranges.
+NEAR = 100
 # Seconds that the whole script may take longer: the interpreter is looked for.
 STARTING_PYTHON = 12.0
 # A busy fleet gets so many times as long, at most.
@@ -74,12 +76,14 @@ class RetryPlan(Record):
     Args:
         nonce: 16 hexadecimal digits, new for each run.
         calls: the ports by target, by source.
+        instead: by target, ports that are tried in the place of others that something on it holds.
         seconds: how long each host goes on at most.
         patience: how many times as long as usual a call may take.
     """
 
     nonce: str
     calls: Mapping[int, Mapping[int, tuple[int, ...]]]
+    instead: Mapping[int, Mapping[int, int]]
     seconds: float
     patience: float
 
@@ -88,6 +92,10 @@ class RetryPlan(Record):
         """The numbers of the hosts that take part."""
         targets = (target for calls in self.calls.values() for target in calls)
         return sorted({*self.calls, *targets})
+
+    def port(self, target: int, port: int) -> int:
+        """Return the port that is tried on a host for one of the first pass."""
+        return self.instead.get(target, {}).get(port, port)
 
     @property
     def deadline(self) -> float:
@@ -147,6 +155,7 @@ class Retries:
         return RetryPlan(
             nonce=secrets.token_hex(8),
             calls=calls,
+            instead={me: self._instead(me) for by_target in calls.values() for me in by_target},
             seconds=min(seconds, MOST),
             patience=self.patience,
         )
@@ -165,14 +174,37 @@ class Retries:
         }
         for source, calls in plan.calls.items():
             report = reports[source]
-            if isinstance(report, str) or not _is_about(report, calls):
+            first = {(t, plan.port(t, port)): port for t, ports in calls.items() for port in ports}
+            if isinstance(report, str) or not _is_about(report, first):
                 continue
-            for target, port, seconds in report.times:
-                call = (source, target, port)
-                self.answers.retried[call] = Retried(None, self.first[call], seconds)
-            for target, port, ending, detail in report.bad:
-                end = _end(ending, f"{detail}, tried again", port, reports[target])
-                self.answers.retried[source, target, port] = end
+            for target, tried, seconds in report.times:
+                call = (source, target, first[target, tried])
+                # Over another port it shows that packets come through, and not how fast over the first.
+                seen = (
+                    Retried(None, self.first[call], seconds) if tried == call[2] else Retried(None)
+                )
+                self.answers.retried[call] = seen
+            for target, tried, ending, detail in report.bad:
+                end = _end(ending, f"{detail}, tried again", tried, reports[target])
+                self.answers.retried[source, target, first[target, tried]] = end
+
+    def _instead(self, me: int) -> dict[int, int]:
+        """Draw ports near to those that something else on a host holds, such as a connection to elsewhere.
+
+        The launcher's port is the one that will be used: nothing else says as much.
+        """
+        host, launcher = self.answers.plan.hosts[me], self.answers.plan.launcher
+        report = self.answers.by_host[host.name]
+        busy = () if isinstance(report, str) else (port for port, _ in report.busy)
+        taken, drawn = {*host.ports}, {}
+        for port in busy:
+            near = [
+                p for p in range(port - NEAR, port + NEAR) if 1024 <= p <= 65535 and p not in taken
+            ]
+            if port in host.ports and port != launcher:
+                drawn[port] = secrets.choice(near)
+                taken.add(drawn[port])
+        return drawn
 
     def _samples(self, reach: Reach) -> dict[Pair, Ends]:
         """Return the links to try first: some of each host that is to be named, and all others."""
@@ -251,7 +283,8 @@ def retry_script(plan: ReachPlan, retry: RetryPlan, me: int) -> str:
         me: the number of the host.
     """
     host = plan.hosts[me]
-    visits = Counter(port for calls in retry.calls.values() for port in calls.get(me, ()))
+    tried = (port for calls in retry.calls.values() for port in calls.get(me, ()))
+    visits = Counter(retry.port(me, port) for port in tried)
     config: dict[str, object] = {
         "nonce": retry.nonce,
         "me": me,
@@ -259,7 +292,7 @@ def retry_script(plan: ReachPlan, retry: RetryPlan, me: int) -> str:
         "address": host.address,
         "ports": list(visits),
         "calls": [
-            [target, plan.hosts[target].address, list(ports)]
+            [target, plan.hosts[target].address, [retry.port(target, port) for port in ports]]
             for target, ports in retry.calls.get(me, {}).items()
         ],
         "visits": {str(port): count for port, count in visits.items()},
@@ -278,11 +311,10 @@ def _sides_of(pair: Pair) -> set[Side]:
     return {("in", target), ("out", source)}
 
 
-def _is_about(report: ReachAnswer, calls: Mapping[int, tuple[int, ...]]) -> bool:
-    """Whether a report is one of exactly these calls."""
+def _is_about(report: ReachAnswer, asked: Collection[tuple[int, int]]) -> bool:
+    """Whether a report is one of exactly these calls, each a target and a port."""
     good = [(target, port) for target, port, _ in report.times]
     bad = [(target, port) for target, port, _, _ in report.bad]
-    asked = [(target, port) for target, ports in calls.items() for port in ports]
     return report.good == len(good) and sorted([*good, *bad]) == sorted(asked)
 
 

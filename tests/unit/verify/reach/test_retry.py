@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from remedy.transport import Output, Script
 from remedy.verify.onhost.knock import MARK
 from remedy.verify.reach.plan import ANSWER, ReachPlan
 from remedy.verify.reach.result import Reach
-from remedy.verify.reach.retry import FLIGHT, MOST_PATIENCE, SAMPLE, SKEW
+from remedy.verify.reach.retry import FLIGHT, MOST_PATIENCE, NEAR, SAMPLE, SKEW
 from remedy.verify.reach.run import try_links
 from tests.unit.verify.reach.reach_bench import PORTS, UNCUT, make_plan
 
@@ -30,6 +30,7 @@ class PaperFleet:
         ending: of each call.
         silent: hosts that report nothing in a run, by its number, with the error.
         slowest: seconds of the slowest good call in the pass of all.
+        busy: ports that something else holds, with their host.
         garbled: a report that is no answer to what was asked, in every run but the first.
     """
 
@@ -39,11 +40,13 @@ class PaperFleet:
         silent: Mapping[tuple[int, int], RemedyError] | None = None,
         slowest: float = 0.1,
         *,
+        busy: Collection[tuple[int, int]] = (),
         garbled: bool = False,
     ) -> None:
         self.ending = ending
         self.silent = silent or {}
         self.slowest = slowest
+        self.busy = busy
         self.garbled = garbled
         self.runs: list[dict[int, dict[str, Any]]] = []
 
@@ -67,8 +70,8 @@ class PaperFleet:
             "bad": [[*call, ending, "5.0 s"] for call, ending in ends.items() if ending],
             "times": [[*call, 0.25] for call in good] if config["timed"] else [],
             "slowest": self.slowest,
-            "listening": config["ports"],
-            "busy": [],
+            "listening": [port for port in config["ports"] if (me, port) not in self.busy],
+            "busy": [[port, "EADDRINUSE"] for port in config["ports"] if (me, port) in self.busy],
             "ended": "answered",
             "mtu": UNCUT,
             "seconds": 1.0,
@@ -208,6 +211,27 @@ def test_a_second_try_that_shows_nothing_leaves_what_was_seen_first() -> None:
     reach = tried(fleet, make_plan(4))
     assert [(end.name, end.outcomes) for end in reach.dead_ends] == [("gpu1 -> gpu2", ("mute",))]
     assert reach.dead[0].detail == "5.0 s"
+
+
+def test_a_port_that_something_on_the_host_holds_is_tried_by_another() -> None:
+    busy = {(2, PORTS[0])}
+    fleet = PaperFleet(lambda _, __, t, p: "refused" if (t, p) in busy else "", busy=busy)
+    reach = tried(fleet, make_plan(6))
+    assert reach.passed, reach.dead
+    assert reach.late == (), "it is not slow"
+    (port,) = {port for *_, port in fleet.calls(2)}
+    assert 0 < abs(port - PORTS[0]) <= NEAR
+    assert port not in PORTS
+    assert (fleet.runs[1][2]["ports"], fleet.runs[1][2]["visits"]) == ([port], {str(port): SAMPLE})
+
+
+def test_a_firewall_is_seen_over_another_port_and_the_launchers_has_none() -> None:
+    busy = {(2, PORTS[0]), (3, PORTS[-1])}
+    fleet = PaperFleet(lambda _, __, t, ___: "refused" if t in (2, 3) else "", busy=busy)
+    reach = tried(fleet, make_plan(6))
+    assert {end.host for end in reach.dead_ends} == {"gpu2", "gpu3"}
+    assert (2, PORTS[0]) not in {call[1:] for call in fleet.calls(2)}
+    assert (3, PORTS[-1]) in {call[1:] for call in fleet.calls(2)}
 
 
 def test_a_busy_fleet_gets_more_time_and_not_without_end() -> None:
