@@ -65,6 +65,10 @@ LIBRARIES: Mapping[str, str] = {
     "RESOLV_HOST_CONF": "names are resolved by another file than /etc/host.conf",
     "LD_PRELOAD": "every program loads that library first",
     "LD_AUDIT": "that library sees what every program loads",
+    # Files and folders of settings: NCCL src/misc/param.cc, Open MPI docs/mca.rst, UCX docs/source/faq.md
+    "NCCL_CONF_FILE": "NCCL takes settings from there, and they are not read here",
+    "OMPI_MCA_mca_base_param_files": "Open MPI takes settings from there, and they are not read here",
+    "UCX_CONFIG_DIR": "UCX takes settings from there, and they are not read here",
 }
 SHELL_FILES = frozenset(("BASH_ENV",))
 """What names a file that each shell reads which runs a command over ssh (bash(1), INVOCATION)."""
