@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from remedy.apply.report import HostReport
@@ -161,12 +161,8 @@ def interrupted(
     lines += [f"{fold(activity.tested)}: {TESTED}"] if activity.tested else []
     lines += [f"{fold(names)}: {words}" for words, names in _requested(activity).items()]
     if not activity.began:
-        rest = "nothing else" if activity.settled or activity.requests else "nothing"
-        lines.append(f"{rest} was changed on any host")
-        if activity.resumed:
-            lines.append(f"{fold(activity.resumed)}: changed before; {NOT_PROVED}")
         commands = (*_resumed_commands(activity, inventory), *_asked_commands(activity, inventory))
-        return Interruption(tuple(lines), commands)
+        return Interruption((*lines, *_unchanged(activity)), commands)
     lines += [f"{fold(names)}: {words}" for words, names in activity.known().items()]
     for words, names in ({} if outer is None else outer.known()).items():
         others = [name for name in names if name not in activity.planned]
@@ -175,6 +171,14 @@ def interrupted(
     if waiting:
         lines.append(f"{fold(waiting)}: {UNCONFIRMED.format(seconds=guard_seconds)}")
     return Interruption(tuple(lines), _commands(activity, inventory))
+
+
+def _unchanged(activity: Activity) -> Iterator[str]:
+    """Yield what is known where the run has changed nothing yet."""
+    rest = "nothing else" if activity.settled or activity.requests else "nothing"
+    yield f"{rest} was changed on any host"
+    if activity.resumed:
+        yield f"{fold(activity.resumed)}: changed before; {NOT_PROVED}"
 
 
 def _requested(activity: Activity) -> dict[str, list[str]]:

@@ -20,7 +20,7 @@ from remedy.verify.verdict import DeadLink, LateLink, NarrowLink
 MOST_DEAD = 20_000
 
 
-class Answers:
+class ReachAnswers:
     """What the hosts printed of a plan's calls, and of those that were made a second time.
 
     Args:
@@ -160,13 +160,13 @@ def judge_links(
     """Work out which links do not work, where each was tried once.
 
     Args:
-        plan, outputs, nameless: as for ``Answers``.
+        plan, outputs, nameless: as for ``ReachAnswers``.
         seconds: wall clock.
     """
-    return judge(Answers(plan, outputs, nameless), seconds)
+    return judge(ReachAnswers(plan, outputs, nameless), seconds)
 
 
-def judge(answers: Answers, seconds: float = 0.0) -> Reach:
+def judge(answers: ReachAnswers, seconds: float = 0.0) -> Reach:
     """Work out which links do not work.
 
     Args:
@@ -208,7 +208,7 @@ def links_without_names(hosts: Iterable[str], nameless: Mapping[tuple[str, str],
 
     Args:
         hosts: the names of all hosts.
-        nameless: as for ``Answers``.
+        nameless: as for ``ReachAnswers``.
     """
     return Reach(hosts=tuple(hosts), dead=tuple(_nameless(nameless)))
 

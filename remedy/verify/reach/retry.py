@@ -18,7 +18,7 @@ from typing import Literal
 from remedy.errors import UnreachableError
 from remedy.transport import Output
 from remedy.values import Record
-from remedy.verify.reach.answers import Answers
+from remedy.verify.reach.answers import ReachAnswers
 from remedy.verify.reach.plan import ANSWER, CONNECT, MOST, STARTING, ReachPlan, knock_text
 from remedy.verify.reach.report import (
     NO_PYTHON,
@@ -103,7 +103,7 @@ class RetryPlan(Record):
         return self.seconds + STARTING_PYTHON * self.patience
 
 
-def patience_of(answers: Answers, seconds: float) -> float:
+def patience_of(answers: ReachAnswers, seconds: float) -> float:
     """Return how many times as long as in a quiet fleet things took.
 
     Args:
@@ -125,7 +125,7 @@ class Retries:
         seconds: that it took.
     """
 
-    def __init__(self, answers: Answers, seconds: float) -> None:
+    def __init__(self, answers: ReachAnswers, seconds: float) -> None:
         self.answers = answers
         self.patience = patience_of(answers, seconds)
         self.number = {host.name: number for number, host in enumerate(answers.plan.hosts)}

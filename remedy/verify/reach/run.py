@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from remedy.verify.reach.answers import Answers, judge
+from remedy.verify.reach.answers import ReachAnswers, judge
 from remedy.verify.reach.plan import ReachPlan, script, script_deadline
 from remedy.verify.reach.result import Reach
 from remedy.verify.reach.retry import Retries, retry_script
@@ -35,7 +35,7 @@ def try_links(
     }
     outputs = run_texts(run, texts)
     seconds = time.monotonic() - started
-    answers = [Answers(plan, outputs, nameless) for plan in plans]
+    answers = [ReachAnswers(plan, outputs, nameless) for plan in plans]
     reaches = [judge(answer) for answer in answers]
     retries = [Retries(answer, seconds) for answer in answers]
     while again := {
