@@ -97,6 +97,8 @@ def called(config: dict[str, Any]) -> str:
     report = {
         "good": sum(len(ports) for _, _, ports in config["calls"]),
         "bad": [],
+        "times": [],
+        "slowest": 0.1,
         "listening": config["ports"],
         "busy": [],
         "ended": "answered",

@@ -31,6 +31,12 @@ from remedy.values import Fact, Unknown
 
 IFNAMES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 _OFF = ("", "0")
+# What jobs are run with that nobody looks for a fault of.
+_QUIET: Mapping[str, tuple[str, ...]] = {
+    "NCCL_DEBUG": ("VERSION", "WARN"),
+    "TORCH_CPP_LOG_LEVEL": ("WARNING", "ERROR", "FATAL"),
+    "TORCH_DISTRIBUTED_DEBUG": ("OFF",),
+}
 HCCL_BUFFER, HCCL_BUFFER_USUAL = "HCCL_BUFFSIZE", 200
 """MB that each communicator takes twice from the memory of every device (CANN docs, HCCL_BUFFSIZE)."""
 DEBUG: Mapping[str, tuple[str, str]] = {
@@ -42,6 +48,13 @@ DEBUG: Mapping[str, tuple[str, str]] = {
     "NCCL_ALGO": ("env-not-propagated", "a fixed algorithm instead of the tuned choice"),
     "NCCL_PROTO": ("env-not-propagated", "a fixed protocol instead of the tuned choice"),
     "CUDA_LAUNCH_BLOCKING": ("env-not-propagated", "every kernel is waited for"),
+    # NCCL docs/userguide/source/env.rst; torch docs/source/distributed.md, c10/util/Logging.cpp
+    "NCCL_DEBUG": ("env-not-propagated", "each rank writes what NCCL does"),
+    "TORCH_CPP_LOG_LEVEL": ("env-not-propagated", "each rank writes what torch does"),
+    "TORCH_DISTRIBUTED_DEBUG": (
+        "env-not-propagated",
+        "ranks compare each collective before it runs",
+    ),
 }
 """Switches for finding faults: left behind they cost speed, or hide what is wrong."""
 LIBRARIES: Mapping[str, str] = {
@@ -52,6 +65,10 @@ LIBRARIES: Mapping[str, str] = {
     "RESOLV_HOST_CONF": "names are resolved by another file than /etc/host.conf",
     "LD_PRELOAD": "every program loads that library first",
     "LD_AUDIT": "that library sees what every program loads",
+    # Files and folders of settings: NCCL src/misc/param.cc, Open MPI docs/mca.rst, UCX docs/source/faq.md
+    "NCCL_CONF_FILE": "NCCL takes settings from there, and they are not read here",
+    "OMPI_MCA_mca_base_param_files": "Open MPI takes settings from there, and they are not read here",
+    "UCX_CONFIG_DIR": "UCX takes settings from there, and they are not read here",
 }
 SHELL_FILES = frozenset(("BASH_ENV",))
 """What names a file that each shell reads which runs a command over ssh (bash(1), INVOCATION)."""
@@ -255,7 +272,8 @@ def _lines(around: Surroundings, path: str, dialect: Dialect) -> tuple[Assignmen
 
 def is_debug(setting: Setting) -> bool:
     """Return whether a line switches something on that is for finding faults."""
-    return setting.name in DEBUG and setting.value not in _OFF
+    quiet = (*_OFF, *_QUIET.get(setting.name, ()))
+    return setting.name in DEBUG and setting.value.upper() not in quiet
 
 
 def label_of(name: str) -> str:
@@ -282,7 +300,7 @@ def report_differences(bench: FleetBench[Any]) -> None:
     }
     names = {name for environment in environments.values() for name in environment}
     compared = {name for name in names if _COMPARED.match(name) and not _OWN.search(name)}
-    for variable in sorted(compared - DEBUG.keys()):
+    for variable in sorted(compared - (DEBUG.keys() - _QUIET.keys())):
         values: dict[str | None, list[str]] = defaultdict(list)
         for host, environment in environments.items():
             values[environment.get(variable)].append(host)

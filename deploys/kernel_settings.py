@@ -121,6 +121,14 @@ LEAST = (
     Least("net.core.netdev_max_backlog", 100, "{value} packets may wait for a CPU, no more", "1000", _REPORT),
     Least("net.ipv4.tcp_retries2", 5, "connections are given up after {value} losses in a row", "15", _REPORT),
     Least("net.ipv4.tcp_syn_retries", 2, "a connection is tried {value} times more", "6", _REPORT),
+    Least(
+        "net.ipv4.tcp_synack_retries", 1,
+        "a new connection is answered once, and never again after a loss", "5", _REPORT,
+    ),
+    Least(
+        "net.ipv4.tcp_max_syn_backlog", 64,
+        "{value} new connections may wait for their third packet, no more", "512", _REPORT,
+    ),
     Least("vm.max_map_count", 65530, "a process may have {value} maps of memory", "65530", _REPORT),
 )  # fmt: skip
 

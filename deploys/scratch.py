@@ -1,11 +1,12 @@
-"""Scratch space: every user can write to /tmp and /dev/shm, and there is room.
+"""Scratch space: every user can write to /tmp, /dev/shm and /dev/null, and there is room.
 
 Finds: a /tmp or /dev/shm that is open to root alone, mounted read-only, missing, or full, of bytes or of files;
-a root file system without room. Launchers put their sessions, Python and Triton what they compile, and NCCL and
-data loaders what ranks share into these, so that a job ends before it begins, with a text about something else.
+a root file system without room; /dev/null, zero, random or urandom that is no device, or open to root alone.
+Launchers put their sessions, Python and Triton what they compile, NCCL and data loaders what ranks share, and
+shells what nobody reads into these, so that a job ends before it begins, with a text about something else.
 
-How it is measured: the mode of each directory, the mounts, and what stat says of the file systems. What fills
-/dev/shm `shm_leftovers` looks after, how large it is `dev_shm`; nothing is changed here.
+How it is measured: kind and mode of each directory and device, the mounts, and what stat says of the file
+systems. What fills /dev/shm `shm_leftovers` looks after, how large it is `dev_shm`; nothing is changed here.
 
 Sources: hier(7), tmpfs(5), shm_overview(7); stat(2), statfs(2).
 """
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 
 from remedy.plan import Workbench, remedy
 from remedy.probe import File, HostState, Mount, Space
+from remedy.probe.sources import DEVICES
 from remedy.probe.space import mount_of
 from remedy.spec import SpecSection
 from remedy.text import amount
@@ -25,6 +27,10 @@ SHARED = ("/tmp", "/dev/shm")  # noqa: S108 - directories, no files in them
 ROOMS = (*SHARED, "/")
 FOR_ALL = 0o003
 """What lets others make files in a directory."""
+NUMBERS = dict(zip(DEVICES, ("1 3", "1 5", "1 8", "1 9"), strict=True))
+"""Major and minor number of each device (Linux, Documentation/admin-guide/devices.txt)."""
+FOR_USE = 0o006
+"""What lets others read and write a device."""
 LEAST = 16 << 20
 """Bytes without which a launcher does not start."""
 
@@ -43,6 +49,8 @@ def scratch(bench: Workbench[ScratchSpec]) -> None:
     by_point = {mount.point: mount for mount in mounts}
     for path in SHARED:
         _note_directory(bench, path, by_point)
+    for path in DEVICES:
+        _note_device(bench, path)
     with bench.part():
         _note_room(bench, bench.known(host.space))
 
@@ -64,6 +72,25 @@ def _note_directory(bench: Workbench[ScratchSpec], path: str, mounts: Mapping[st
         title = f"{path} is mounted read-only, so that jobs cannot make files there"
         shown = f"{mount.point}: {mount.kind} {mount.options}"
         fix = f"See why (dmesg), and mount it again: mount -o remount,rw {mount.point}"
+    else:
+        return
+    bench.blocked(title, shown, fix, label="storage-fault")
+
+
+def _note_device(bench: Workbench[ScratchSpec], path: str) -> None:
+    """Name a device that is another file, missing, or not for everybody."""
+    device = bench.host.file(path)
+    if isinstance(device, Unknown):
+        return
+    make = f"mknod -m 666 {path} c {NUMBERS[path]}"
+    if not device.exists:
+        title, shown, fix = f"there is no {path}", f"stat: {path} is not there", f"Make it: {make}"
+    elif device.kind:
+        title = f"{path} is {device.kind}, and not the device that programs expect"
+        shown, fix = f"stat: {path} is {device.kind}", f"Make it again: rm {path} && {make}"
+    elif device.mode & FOR_USE != FOR_USE:
+        title = f"{path} is not open to all users: programs of those who are not root fail"
+        shown, fix = f"stat: {path} has mode {device.mode:04o}", f"Open it: chmod 666 {path}"
     else:
         return
     bench.blocked(title, shown, fix, label="storage-fault")

@@ -6,7 +6,8 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from functools import lru_cache
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -34,6 +35,8 @@ _INVENTORY = re.compile(r"\bINVENTORY\b")
 
 # What may be part of a folded name. ClusterShell reads more as operators, and expands what is in brackets.
 _FOLDABLE = re.compile(r"(?!.*[0-9]{19})[A-Za-z0-9._-]{1,255}")
+# A name in a sentence, or several with their numbers in brackets.
+_WORD = re.compile(r"[A-Za-z0-9._-]*(?:\[[0-9,/-]{1,1000}\][A-Za-z0-9._-]*){1,4}|[A-Za-z0-9._-]+")
 # Letters and symbols that show nothing: the fillers of Hangul, the empty pattern of Braille.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 # Marks that show nothing (Unicode, Default_Ignorable_Code_Point); others change the letter before.
@@ -146,6 +149,21 @@ def expand(text: str) -> list[str]:
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except NodeSetException as error:
         raise BracketError(f"{text} is no list of names: {error}") from error
+
+
+def names_in(text: str, among: Collection[str]) -> list[str]:
+    """Return which hosts a sentence names, one by one or folded.
+
+    Args:
+        text: the sentence.
+        among: all hosts.
+    """
+    words = (match[0].strip(".-") for match in _WORD.finditer(text))
+    names: dict[str, None] = {}
+    for word in words:
+        with suppress(BracketError):
+            names |= dict.fromkeys(name for name in expand(word) if name in among)
+    return list(names)
 
 
 def size(text: str) -> int:

@@ -30,6 +30,7 @@ class Story:
             that were left out.
         planned: for each host the titles of its changes, in order.
         began: the hosts on which the plan was carried out, or begun.
+        mtus: of their interfaces before that, by host.
         results: for each host and change how it ended.
         words: for each host and change the host's own words, where there are any.
         refused: hosts that refused the run as a whole, with the reason.
@@ -61,6 +62,7 @@ class Story:
     skip: tuple[str, ...] = ()
     planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
     began: set[str] = field(default_factory=set)
+    mtus: dict[str, dict[str, int]] = field(default_factory=dict)
     results: dict[str, dict[str, str]] = field(default_factory=dict)
     words: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -152,6 +154,7 @@ def _add(story: Story, event: str, data: Mapping[str, Any]) -> None:
         _add_plan(story, data)
     elif event == "began":
         story.began |= set(data.get("hosts", ()))
+        story.mtus |= dict(data.get("mtus", {}))
     if event in ("changed", "rehearsed"):
         _add_reports(story, data.get("hosts", {}))
         story.in_proof = tuple(data.get("hosts", ())) if story.proving else ()

@@ -72,6 +72,24 @@ def unproved_waves(stories: Iterable[Story], digest: str) -> tuple[UnprovedWave,
     )
 
 
+def mtus_before(stories: Iterable[Story], digest: str) -> Mapping[str, Mapping[str, int]]:
+    """Return the MTUs that hosts without a proof had before the first run of a plan changed them.
+
+    Args:
+        stories: of all runs, in the order in which they began.
+        digest: of the plan.
+    """
+    mtus: dict[str, Mapping[str, int]] = {}
+    run_by_host: dict[str, str] = {}
+    for story in stories:
+        if _carries_out(story, digest):
+            mtus = {**story.mtus, **mtus}
+            run_by_host |= dict.fromkeys(story.began, story.run)
+        for name in _cleared(story, run_by_host):
+            mtus.pop(name, None)
+    return mtus
+
+
 def recorded_proofs(
     records: Iterable[JournalRecord], hosts: Collection[str]
 ) -> Mapping[str, RecordedProof]:
@@ -103,13 +121,18 @@ def _pending(stories: Iterable[Story], digest: str, without: str = "") -> dict[s
         touched = [name for name, ended in story.results.items() if TOUCHED & {*ended.values()}]
         if _carries_out(story, digest):
             run_by_host |= dict.fromkeys(touched, story.run)
-        cleared = {name for wave in story.waves if wave.get("passed") for name in wave["hosts"]}
-        cleared |= set(story.results) if story.proved else set()
-        if story.mode == "rollback":
-            cleared |= {name for name in story.began if run_by_host.get(name) == story.of}
-        for name in cleared:
+        for name in _cleared(story, run_by_host):
             run_by_host.pop(name, None)
     return run_by_host
+
+
+def _cleared(story: Story, run_by_host: Mapping[str, str]) -> set[str]:
+    """Return the hosts that a run proved, or took back what the run did that changed them."""
+    cleared = {name for wave in story.waves if wave.get("passed") for name in wave["hosts"]}
+    cleared |= set(story.results) if story.proved else set()
+    if story.mode == "rollback":
+        cleared |= {name for name in story.began if run_by_host.get(name) == story.of}
+    return cleared
 
 
 def _carries_out(story: Story, digest: str) -> bool:

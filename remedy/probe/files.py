@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 
 from remedy.probe import blocks as expected
 from remedy.probe.frames import NoAnswerError, Sections, as_text, fact
-from remedy.probe.sources import FOLDERS
+from remedy.probe.sources import DEVICES, FOLDERS
 from remedy.probe.space import Mount, mount_of
 from remedy.values import Fact, Record, Unknown, once_alike, shared
 
@@ -31,6 +31,8 @@ _FACTS = re.compile(rb"([0-9a-f]{1,8}) (\d{1,10}) (\d{1,10}) (\d{1,20}) \d+ \d+ 
 _REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")
 _REGULAR = 0o100000
 _DIRECTORY = 0o040000
+_DEVICE = 0o020000
+_KIND = 0o170000
 _KINDS = {
     0o010000: "a named pipe (FIFO)",
     0o020000: "a character device",
@@ -47,8 +49,8 @@ class File(Record):
     (equal where there is no link). ``content`` is the exact bytes. A file that does not exist has
     ``exists=False`` and empty content. ``immutable`` is chattr(1)'s ``i`` or ``a`` on the file or its
     directory; ``read_only`` that it is on a file system mounted so. ``sources.FOLDERS`` are directories, whose
-    content is empty. Content may hold secrets: it is for
-    comparing and rewriting, not for showing.
+    content is empty. ``kind`` says what those of ``sources.DEVICES`` are that are none; their content is empty.
+    Content may hold secrets: it is for comparing and rewriting, not for showing.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -62,6 +64,7 @@ class File(Record):
     gid: int = 0
     immutable: bool = False
     read_only: bool = False
+    kind: str = ""
 
 
 # Most files are the same on all hosts of a fleet.
@@ -184,6 +187,10 @@ def _present(
         read_only: whether its file system is mounted so.
     """
     mode, size = int(match[1], 16), int(match[4])
+    is_device = path in DEVICES
+    kind = (
+        _KINDS.get(mode & _KIND, "a regular file") if is_device and mode & _KIND != _DEVICE else ""
+    )
     content = _content(contents, match[5], path, mode, size, real)
     if isinstance(content, Unknown):
         return content
@@ -197,6 +204,7 @@ def _present(
         gid=int(match[3]),
         immutable=bool(stuck and {path, real, _directory(path), _directory(real)} & stuck),
         read_only=read_only,
+        kind=kind,
     )
 
 
@@ -312,12 +320,15 @@ class _AllContents:
 def _content(
     contents: _AllContents, path: bytes, name: str, mode: int, size: int, real: str
 ) -> bytes | Unknown:
-    if real == "/dev/null":  # how sysctl.d(5) and systemd switch a file off
+    # How sysctl.d(5) and systemd switch a file off.
+    if real == "/dev/null" or name in DEVICES:
+        if mode & _KIND == _REGULAR and size <= LARGEST:
+            contents.of(path).read(path, size)  # a file in its place is printed with all others
         return b""
-    if mode & 0o170000 != _REGULAR:
-        if mode & 0o170000 == _DIRECTORY and name in FOLDERS:
+    if mode & _KIND != _REGULAR:
+        if mode & _KIND == _DIRECTORY and name in FOLDERS:
             return b""
-        kind = _KINDS.get(mode & 0o170000, "something else")
+        kind = _KINDS.get(mode & _KIND, "something else")
         return Unknown(reason=f"{name} is {kind}, and not a regular file")
     if size > LARGEST:
         return Unknown(reason=f"{name} has {size:,} bytes, and is larger than {LARGEST >> 20} MiB")

@@ -17,6 +17,10 @@ FILES = (
     "/etc",
     "/tmp",  # noqa: S108 - directories, no files in them
     "/dev/shm",  # noqa: S108
+    "/dev/null",
+    "/dev/zero",
+    "/dev/random",
+    "/dev/urandom",
     "/etc/machine-id",
     "/etc/os-release",
     "/etc/cloud/templates/hosts.*.tmpl",
@@ -96,6 +100,9 @@ FILES = (
 
 FOLDERS = ("/etc", "/tmp", "/dev/shm")  # noqa: S108
 """Those of them that are directories: their mode is read."""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+"""Those of them that have to be character devices: stat(2) shows their kind and mode, nothing opens them."""
 
 HOME_FILES = (
     ".nccl.conf",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from remedy.apply.report import HostReport
@@ -43,6 +43,8 @@ class Activity:
         mode: of the run, "" where none has begun that is recorded.
         run: its id.
         of: the run that it takes back, "" for none.
+        resumes: the run that it resumes, "" for none.
+        resumed: hosts that this one, or one before it, changed without a proof, while that is made.
         planned: the hosts that the run is to change.
         at_work: those whose changes were begun, and whose results are not recorded yet.
         unproved: those of a wave that was changed, and whose proof has not ended.
@@ -62,6 +64,8 @@ class Activity:
     mode: str = ""
     run: str = ""
     of: str = ""
+    resumes: str = ""
+    resumed: tuple[str, ...] = ()
     planned: tuple[str, ...] = ()
     at_work: tuple[str, ...] = ()
     unproved: tuple[str, ...] = ()
@@ -157,9 +161,8 @@ def interrupted(
     lines += [f"{fold(activity.tested)}: {TESTED}"] if activity.tested else []
     lines += [f"{fold(names)}: {words}" for words, names in _requested(activity).items()]
     if not activity.began:
-        rest = "nothing else" if activity.settled or activity.requests else "nothing"
-        lines.append(f"{rest} was changed on any host")
-        return Interruption(tuple(lines), _asked_commands(activity, inventory))
+        commands = (*_resumed_commands(activity, inventory), *_asked_commands(activity, inventory))
+        return Interruption((*lines, *_unchanged(activity)), commands)
     lines += [f"{fold(names)}: {words}" for words, names in activity.known().items()]
     for words, names in ({} if outer is None else outer.known()).items():
         others = [name for name in names if name not in activity.planned]
@@ -168,6 +171,14 @@ def interrupted(
     if waiting:
         lines.append(f"{fold(waiting)}: {UNCONFIRMED.format(seconds=guard_seconds)}")
     return Interruption(tuple(lines), _commands(activity, inventory))
+
+
+def _unchanged(activity: Activity) -> Iterator[str]:
+    """Yield what is known where the run has changed nothing yet."""
+    rest = "nothing else" if activity.settled or activity.requests else "nothing"
+    yield f"{rest} was changed on any host"
+    if activity.resumed:
+        yield f"{fold(activity.resumed)}: changed before; {NOT_PROVED}"
 
 
 def _requested(activity: Activity) -> dict[str, list[str]]:
@@ -187,6 +198,18 @@ def _asked_commands(activity: Activity, inventory: str) -> tuple[tuple[str, str]
         return (*show, *((GO_ON, f"remedy unlock {run} {inventory}") for run in runs))
     settled = dict.fromkeys(run for _, run in activity.settled.values())
     return (*show, *((BACK, f"remedy rollback {run} {inventory}") for run in settled))
+
+
+def _resumed_commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:
+    """Return the commands for the run that this one resumed, where this one has changed nothing."""
+    run = activity.resumes
+    if not run:
+        return ()
+    return (
+        (SHOW, f"remedy show {run} --inventory {inventory}"),
+        (GO_ON, f"remedy apply {inventory} --resume {run}"),
+        (BACK, f"remedy rollback {run} {inventory}"),
+    )
 
 
 def _commands(activity: Activity, inventory: str) -> tuple[tuple[str, str], ...]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from remedy.apply.waves import TAKEN_BACK, waves
 from remedy.audit.agreement import Agreement
+from remedy.audit.unproved import mtus_before
 from remedy.errors import UsageError
 from remedy.plan import Plan, vouched
 from remedy.runs import host, machines
+from remedy.runs.cut import mtus_of
 from remedy.runs.earlier import Earlier, earlier, still_unproved
 from remedy.runs.gate import ChangeRun, Consent, Proposal, begin, require_approval
 from remedy.runs.note import unrecorded
@@ -197,7 +199,9 @@ def _proofs(
     from remedy.runs.prove_earlier import prove_earlier
     from remedy.runs.wave import Waves
 
-    proofs = Waves(session, proposal.agreement, work.run, before, ground)
+    stories = session.stories().values() if proposal.agreement.resumes else ()
+    mtus = {**mtus_of(before.fleet.states), **mtus_before(stories, proposal.agreement.plan.digest)}
+    proofs = Waves(session, proposal.agreement, work.run, before, mtus, ground)
     hosts = _outcome(session, work, proposal, before).hosts if proposal.earlier.waves else {}
     prove_earlier(proofs, work.journal, before, hosts, proposal.earlier)
     return proofs

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from remedy.probe import HostState, Interface
+from remedy.probe import HostState
 from remedy.text import counted
 from remedy.values import Unknown
 from remedy.verify.onhost.mtu import LARGEST
@@ -19,16 +19,26 @@ from remedy.verify.verdict import NarrowLink, Verdict
 CUT = "mtu-mismatch"
 """The cause that it is about."""
 
-States = Mapping[str, HostState]
+Mtus = Mapping[str, Mapping[str, int]]
+"""The MTU of each interface, by host."""
+
+
+def mtus_of(states: Mapping[str, HostState]) -> Mtus:
+    """Return the MTU of each interface, of hosts of which it could be read."""
+    return {
+        name: {interface.name: interface.mtu for interface in state.network.interfaces}
+        for name, state in states.items()
+        if not isinstance(state.network, Unknown)
+    }
 
 
 def cut_since(
-    before: States, now: States, verdict: Verdict, hosts: Collection[str]
+    before: Mtus, now: Mtus, verdict: Verdict, hosts: Collection[str]
 ) -> tuple[NarrowLink, ...]:
     """Return the links that lose whole packets because of an MTU that is not what it was.
 
     Args:
-        before: the hosts as they were before the run.
+        before: the hosts as they were before their changes.
         now: as they were when the proof was made.
         verdict: of the proof.
         hosts: the hosts that the run has changed.
@@ -54,23 +64,18 @@ def cut_words(links: Collection[NarrowLink]) -> str:
     )
 
 
-def _grown(before: States, now: States, host: str) -> set[int]:
+def _grown(before: Mtus, now: Mtus, host: str) -> set[int]:
     """Return the MTUs of a host's interfaces that are larger than before, as a packet has them."""
-    return {min(new, LARGEST) for old, new in _mtus(before, now, host) if new > old}
+    return {min(new, LARGEST) for old, new in _pairs(before, now, host) if new > old}
 
 
-def _shrunk(before: States, now: States, host: str) -> set[int]:
-    return {new for old, new in _mtus(before, now, host) if new < old}
+def _shrunk(before: Mtus, now: Mtus, host: str) -> set[int]:
+    return {new for old, new in _pairs(before, now, host) if new < old}
 
 
-def _mtus(before: States, now: States, host: str) -> Iterator[tuple[int, int]]:
+def _pairs(before: Mtus, now: Mtus, host: str) -> Iterator[tuple[int, int]]:
     """Yield the MTU of each interface, before and now."""
-    former = {i.name: i.mtu for i in _interfaces(before, host)}
-    for interface in _interfaces(now, host):
-        if interface.name in former:
-            yield former[interface.name], interface.mtu
-
-
-def _interfaces(states: States, host: str) -> tuple[Interface, ...]:
-    state = states.get(host)
-    return () if state is None or isinstance(state.network, Unknown) else state.network.interfaces
+    former = before.get(host, {})
+    for interface, mtu in now.get(host, {}).items():
+        if interface in former:
+            yield former[interface], mtu

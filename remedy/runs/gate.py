@@ -27,6 +27,7 @@ from remedy.plan import Change, Plan, Risk
 from remedy.plan.identities import Claim
 from remedy.plan.splice import whole
 from remedy.probe import File
+from remedy.runs.cut import mtus_of
 from remedy.runs.earlier import Earlier
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
@@ -200,6 +201,7 @@ class ChangeRun:
         self._activity = session.activity
         self._activity.mode, self._activity.run = proposal.mode, run
         self._activity.of = proposal.agreement.of
+        self._activity.resumes = proposal.agreement.resumes
         self._activity.choice = proposal.agreement.plan.choice.words
         self._activity.planned = (proposal.scope or proposal.plan).hosts
         self._activity.reports = self.reports
@@ -225,7 +227,7 @@ class ChangeRun:
             RemedyError: the journal cannot be written; then nothing is changed.
         """
         session, agreement = self._session, self._proposal.agreement
-        head = self.journal.write("began", hosts=list(plan.hosts))
+        head = self.journal.write("began", hosts=list(plan.hosts), **self._mtus(plan))
         words = witness.words(head, session.home, self.run)
         by = agreement.by or agreement.plan.author
         self._activity.at_work = plan.hosts
@@ -259,6 +261,14 @@ class ChangeRun:
         if not plan.hosts:
             self._record({})
         return {name: reports[name] for name in plan.hosts}
+
+    def _mtus(self, plan: Plan) -> dict[str, object]:
+        """Return the MTUs of the hosts of a part: where the run is cut off, another one proves them."""
+        probe = self._proposal.probe
+        if probe is None or self._proposal.agreement.of:
+            return {}
+        states = probe.fleet.states
+        return {"mtus": mtus_of({name: states[name] for name in plan.hosts if name in states})}
 
     def _whole(self, host: str, changes: tuple[Change, ...]) -> Mapping[str, bytes]:
         """Return what the files of a host are to hold, by digest, where what they held was read."""

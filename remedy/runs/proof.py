@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,13 @@ from remedy.bounds import TooMuchError, work
 from remedy.diagnose.diagnosis import Explanation
 from remedy.errors import LaunchError, RemedyError, UsageError
 from remedy.inventory import Inventory
-from remedy.plan import Fleet, Plan
+from remedy.plan import Finding, Fleet, Plan
 from remedy.probe import HostState, fingerprint
 from remedy.probe.accelerators import NVIDIA
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.session import Session
 from remedy.spec import VerifySpec
-from remedy.text import quoted
+from remedy.text import names_in, quoted
 from remedy.transport import HostEvent
 from remedy.values import Unknown
 from remedy.verify.hosts import Participant, Participants
@@ -214,11 +214,28 @@ def _participants(
         if finding.host is not None:
             evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
             known.setdefault(finding.host, []).append(f"{finding.title}{evidence}")
+        else:
+            for name, words in _about_hosts(finding, [host.name for host in tested]):
+                known.setdefault(name, []).append(words)
     for change in scene.plan.changes:
         known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
     curable = frozenset(change.host for change in scene.plan.changes)
     typed, groups = quoted(inventory.path), inventory.groups
     return Participants(tested, scene.fleet.states, known, curable, typed, groups)
+
+
+def _about_hosts(finding: Finding, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the hosts that a finding about the fleet names, each with what it says of that host."""
+    of_all = names_in(finding.title, names)
+    for name in of_all:
+        yield (
+            name,
+            f"{finding.title} ({finding.evidence[0]})" if finding.evidence else finding.title,
+        )
+    for line in finding.evidence:
+        for name in names_in(line, names):
+            if name not in of_all:
+                yield name, f"{finding.title} ({line})"
 
 
 def _participant(inventory: Inventory, name: str, fleet: Fleet) -> Participant | None:

@@ -39,7 +39,9 @@ def prove_earlier(
     proofs.proved += earlier.held_hosts
     for wave in earlier.waves:
         partners = proofs.ground.partners(wave.hosts, proofs.proved, proofs.begun)
-        proof = prove_wave(proofs.session, result, result, hosts, wave.hosts, partners)
+        proofs.session.activity.resumed = wave.hosts
+        proof = prove_wave(proofs.session, proofs.mtus, result, hosts, wave.hosts, partners)
+        proofs.session.activity.resumed = ()
         shown = proof.passed or _failed(proof)
         record = {**proof.record(wave.number), "of": wave.run}
         journal.write("wave", **record | ({} if shown else {"passed": None}))

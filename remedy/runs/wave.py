@@ -17,7 +17,7 @@ from remedy.errors import RemedyError
 from remedy.plan import Change, FindingKind, Fleet
 from remedy.probe import differing
 from remedy.runs import host
-from remedy.runs.cut import CUT, cut_since, cut_words
+from remedy.runs.cut import CUT, Mtus, cut_since, cut_words, mtus_of
 from remedy.runs.gate import Proposal, begin
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.partners import Ground
@@ -71,7 +71,7 @@ class WaveProof:
 
 def prove_wave(
     session: Session,
-    before: ProbeResult,
+    before: Mtus,
     result: ProbeResult,
     hosts: Mapping[str, HostOutcome],
     wave: Sequence[str],
@@ -81,7 +81,7 @@ def prove_wave(
 
     Args:
         session: the hosts.
-        before: the hosts as they were read before the run.
+        before: the MTUs of the hosts before the plan changed them.
         result: the hosts as they were read last.
         hosts: how the hosts of the wave ended.
         wave: its hosts.
@@ -97,7 +97,7 @@ def prove_wave(
             good, tuple(partners), None, "; ".join((reason, *bad[:SHOWN])), passed=False
         )
     proof = prove(session, _scene(result, (*good, *partners)))
-    lost = cut_since(before.fleet.states, result.fleet.states, proof.verdict, good)
+    lost = cut_since(before, mtus_of(result.fleet.states), proof.verdict, good)
     if lost and proof.verdict.passed:
         proof = replace(proof, verdict=_lossy(proof.verdict, lost))
     return WaveProof(
@@ -245,6 +245,7 @@ class Waves:
         agreement: what was agreed to.
         run: its id.
         before: the hosts as they were read before it.
+        mtus: of the hosts before the first run of its plan changed them.
         ground: for the choice of partners.
         number: of the last wave.
         proved: the hosts that were proved in this run.
@@ -258,6 +259,7 @@ class Waves:
     agreement: Agreement
     run: str
     before: ProbeResult
+    mtus: Mtus
     ground: Ground
     number: int = 0
     proved: list[str] = field(default_factory=list)
@@ -282,7 +284,7 @@ class Waves:
         partners = self.ground.partners(wave, self.proved, self.begun)
         self.begun += wave
         self.session.activity.unproved = tuple(wave)
-        proof = prove_wave(self.session, self.before, result, hosts, wave, partners)
+        proof = prove_wave(self.session, self.mtus, result, hosts, wave, partners)
         journal.write("wave", **proof.record(number))
         if proof.passed:
             self.proved += proof.hosts

@@ -139,12 +139,14 @@ class _Climb:
         verdict = fleet.verdict
         if self._can_isolate(verdict) and not all(part.verdict.passed for part in parts):
             verdict = self._isolated(fleet, parts)
-        evidence = (*verdict.evidence, *self.facts.warnings)
+        slow = (links.slow,) if links.slow else ()
+        evidence = (*verdict.evidence, *self.facts.warnings, *slow)
         return verdict.model_copy(
             update={
                 "rungs": tuple(self.rungs),
                 "evidence": evidence,
                 "narrow_links": links.narrow,
+                "late_links": links.late,
             }
         )
 
@@ -295,6 +297,7 @@ class _Climb:
             culprits=tuple(culprits),
             dead_links=links.dead,
             dead_count=max(links.count, len(links.dead)),
+            late_links=links.late,
             links_sampled=bool(links.sampled),
         )
 

@@ -51,6 +51,9 @@ def why_silent(output: Output | None) -> str:
     return output.error.message if output.error else silence(output.stderr)
 
 
+NO_ANSWER = "gave no answer in"
+"""What is said of an interpreter that did not start in time."""
+
 # What keeps each interpreter from being taken is collected in `why`, without a character that JSON or a shell
 # reads as more than a letter. By the shell alone: a host on which Python is broken may lack more.
 _INTERPRETERS = """\
@@ -70,7 +73,7 @@ for python in {choices}; do
   case $status$last in
     0{word}) found=$python; break ;;
     0bare) bare=${{bare:-$python}} why="$why$place has no {word}; " ;;
-    124*) why="$why$place gave no answer in {seconds} s; " ;;
+    124*) why="$why$place {no_answer} {seconds} s; " ;;
     *) why="$why$place ended with $status: $last; " ;;
   esac
 done
@@ -108,6 +111,7 @@ def interpreter_text(
         word=word,
         options=options,
         seconds=seconds,
+        no_answer=NO_ANSWER,
     )
 
 

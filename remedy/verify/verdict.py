@@ -140,6 +140,20 @@ class NarrowLink(Record):
     size: int
 
 
+class LateLink(Record):
+    """A link that worked only when it was tried again by itself: slow, and not dead.
+
+    Args:
+        first: what was seen while all hosts called each other.
+        seconds: until the answer came the second time.
+    """
+
+    source: str
+    target: str
+    first: str
+    seconds: float
+
+
 class SlowHost(Record):
     """What a host exchanges with the best of its partners, in GB/s each way, and as a share of the median."""
 
@@ -219,6 +233,7 @@ class Verdict(Record):
         dead_count: how many there are in all.
         links_sampled: whether some links were not tried.
         narrow_links: links that lose packets as large as their sender's interface takes; TCP works over them.
+        late_links: links that worked only when they were tried again by themselves.
         tests: what the search for the culprits tested.
         divided: its parts, where it was not one all-reduce of all hosts; bandwidth is that of the slowest part.
         logs: what the processes of a failed run printed, by name; not kept with the verdict.
@@ -256,6 +271,7 @@ class Verdict(Record):
     dead_count: int = 0
     links_sampled: bool = False
     narrow_links: tuple[NarrowLink, ...] = ()
+    late_links: tuple[LateLink, ...] = ()
     tests: tuple[GroupTest, ...] = ()
     divided: DividedProof | None = None
     logs: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)

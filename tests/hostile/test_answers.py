@@ -32,8 +32,9 @@ from remedy.verify.allreduce.answers import EndReport, LauncherReport, RankRepor
 from remedy.verify.look import reading
 from remedy.verify.onhost.agent import MARK as REPORT_MARK
 from remedy.verify.onhost.knock import MARK as REACH_MARK
-from remedy.verify.reach.answers import ReachAnswer, judge_links
+from remedy.verify.reach.answers import judge_links
 from remedy.verify.reach.plan import ReachHost, ReachPlan
+from remedy.verify.reach.report import ReachAnswer
 from tests.unit.plans import plan_of
 from tests.unit.probe_data import REQUEST
 
@@ -129,6 +130,8 @@ REACH = ReachPlan(
 LINKS = {
     "good": 2,
     "bad": [[1, 1, "dropped", "no answer"], [2, 2, "refused", ""]],
+    "times": [],
+    "slowest": 0.1,
     "listening": [1, 2],
     "busy": [],
     "ended": "answered",

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from tests.lab.at_work import processes, start
+from remedy.audit.agreement import Agreement
+from remedy.runs import apply, wave
+from remedy.runs.activity import NOT_PROVED
+from remedy.runs.gate import Proposal
+from remedy.runs.probe import probe
+from remedy.runs.proof import Proof
+from remedy.runs.session import open_session
+from tests.lab.at_work import VERIFYING, processes, start
+from tests.lab.bad_plans import BAD_PLANS, plan_of
 from tests.lab.conftest import Cluster
-from tests.lab.site import RemedyOutput, Site, wait_for
+from tests.lab.site import COMMAND, RemedyOutput, Site, wait_for
 from tests.lab.unknown_faults import FAULTS
+from tests.stub import ON_HOSTS as STUB_TORCH
 
 pytestmark = pytest.mark.lab
 
@@ -95,6 +105,76 @@ def test_the_wave_is_proved_before_the_next_is_changed(site: Site, ranks: str) -
     site.assert_right()
     assert f"gpu[01-02] of run {run}" in site.show(second).stdout
     assert site.remedy("audit verify").code == 0
+
+
+def test_a_resumed_run_that_is_stopped_amid_its_first_proof_says_how_it_goes_on(site: Site) -> None:
+    on_stub(site)
+    run = cut_off(site)
+    # Its ranks take long to start, so that there is time to stop.
+    slow = "import time; time.sleep(20)\n"
+    site.cluster.host(FIRST[0]).must(f"cat >>{STUB_TORCH}/torch/__init__.py", stdin=slow)
+    process = start(site, "apply", "--resume", run, "--yes")
+    wait_for(lambda: processes(site.cluster, VERIFYING).count("worker") >= 2, 120)
+    process.send_signal(signal.SIGTERM)
+    text = process.communicate(timeout=60)[1]
+    assert (process.returncode, "Traceback" in text) == (143, False), text
+    assert "nothing was changed on any host" in text
+    assert f"gpu[01-02]: changed before; {NOT_PROVED}" in text
+    go_on = f"remedy apply {site.inventory} --resume {run}"
+    for command in (go_on, f"remedy rollback {run} {site.inventory}"):
+        assert command in text
+    assert site.names(LAST).static != f"{LAST}\n".encode()
+    wait_for(lambda: not processes(site.cluster, VERIFYING), 120)
+    site.cluster.host(FIRST[0]).must(f"sed -i '$d' {STUB_TORCH}/torch/__init__.py")
+    done = site.run(str(COMMAND), *go_on.split()[1:], "--yes", "--json", seconds=400)
+    assert done.code == 0, done.text
+    assert done.document["waves"][0].startswith(f"wave 1 of run {run}: gpu[01-02] proved")
+    site.assert_right()
+
+
+def test_an_mtu_that_the_run_changed_before_it_was_cut_off_is_no_proof(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TCP takes the smaller size of two ends, so that the sum alone is right."""
+    on_stub(site)
+    assert site.remedy("apply", "--yes").code == 0
+    (bad,) = (plan for plan in BAD_PLANS if plan.name == "mtu-of-one-host")
+    hosts = {host.name: host.cluster_interface for host in site.cluster.lab.record().hosts}
+
+    def dies(*_: object) -> Proof:
+        raise KeyboardInterrupt
+
+    settings = {"apply": {"waves": bad.waves}}
+    session = open_session(site.inventory, settings=settings)
+    plan = plan_of(session.inventory, hosts, bad)
+    plan = plan.model_copy(update={"spec_digest": session.spec.digest})
+    proposal = Proposal("apply", Agreement(plan), plan, probe(session))
+    with monkeypatch.context() as patched:
+        patched.setattr(wave, "prove", dies)
+        with pytest.raises(KeyboardInterrupt):
+            apply.apply(session, proposal, consent=lambda _: None, prove=True)
+    run = session.activity.run
+    assert events(site)[-3:] == ["planned", "began", "changed"]
+
+    session = open_session(site.inventory, settings=settings)
+    proposal = apply.propose(session, resume=run)
+    assert proposal.earlier.hosts == ("gpu01",)
+    outcome = apply.apply(session, proposal, consent=lambda _: None, prove=True)
+    assert outcome.exit_code == 1
+    lost = "packets of 9000 bytes from gpu01 do not arrive at"
+    assert any(f"wave 1 of run {run}: NOT PROVED" in w and lost in w for w in outcome.waves), (
+        outcome.waves
+    )
+    assert any("suspected: gpu01" in words for words in outcome.waves)
+    sizes = {
+        name: site.cluster.run(name, f"cat /sys/class/net/{interface}/mtu").stdout.strip()
+        for name, interface in hosts.items()
+    }
+    assert sizes == {"gpu01": "9000", "gpu02": "1500", "gpu03": "1500"}, (
+        "no further host was changed"
+    )
+    assert site.remedy("rollback", run, "--yes", "--limit", "gpu01").code == 0
+    assert site.remedy("verify").code == 0
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from remedy.text import TRACE_START_UP, is_number
+from remedy.text import TRACE_START_UP, is_number, names_in
 
 
 @given(st.text(alphabet=st.characters(categories=["Nd", "No", "Nl"]), max_size=30))
@@ -46,3 +46,18 @@ def test_the_trace_of_a_start_up_file_names_the_line_at_which_it_ends(
         timeout=30,
     )
     assert f"{tmp_path}/.bashrc:2 {line}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("the cluster interfaces of gpu[01-02] have one hardware address", ["gpu01", "gpu02"]),
+        ("1000 Mb/s: gpu03", ["gpu03"]),
+        ("not set: gpu01, TCP_TLS: gpu02.", ["gpu01", "gpu02"]),
+        ("gpu[01,03-04],login1: x", ["gpu01", "gpu03", "login1"]),
+        ("gpu011 and mygpu01 and gpu[9-1] and gpu[", []),
+        ("gpu[0-99999999999] and rack[01]-gpu[01]", []),
+    ],
+)
+def test_the_hosts_that_a_sentence_names(sentence: str, names: list[str]) -> None:
+    assert names_in(sentence, {"gpu01", "gpu02", "gpu03", "login1"}) == names

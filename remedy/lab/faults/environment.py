@@ -181,6 +181,20 @@ def little_memory_of_logins(host: Host) -> None:
 
 
 @fault(
+    "settings-elsewhere",
+    "/etc/environment has NCCL and Open MPI read files of settings below /opt",
+    repair=by_hand("Remove line"),
+    log=no_log("what these files say to a job is the site's affair"),
+)
+def settings_elsewhere(host: Host) -> None:
+    path = "/opt/site/nccl.conf"
+    host.must(["mkdir", "-p", "/opt/site"])
+    host.write(path, f"NCCL_SOCKET_IFNAME={NOWHERE}\n".encode())
+    lines = f"NCCL_CONF_FILE={path}\nOMPI_MCA_mca_base_param_files=/opt/site/mca.conf\n"
+    _append(host, "/etc/environment", lines.encode())
+
+
+@fault(
     "preloaded-library",
     "each program of the host loads a library first (/etc/ld.so.preload)",
     repair=by_hand("ld.so.preload"),

@@ -57,6 +57,28 @@ def shm_for_root_only(host: Host) -> None:
 
 
 @fault(
+    "null-is-a-file",
+    "somebody's program has replaced /dev/null by a file of its own; ends with a reboot",
+    repair=by_hand("mknod -m 666 /dev/null c 1 3"),
+    log=no_log("the jobs are root's, who may write there"),
+)
+def null_is_a_file(host: Host) -> None:
+    host.must("cd /dev && echo once >.null && chmod 600 .null && mv -f .null null")
+
+
+@fault(
+    "short-queue-of-connections",
+    "few new connections may wait, and are answered once; ends with a reboot",
+    repair=by_hand("net.ipv4.tcp_max_syn_backlog"),
+    log=no_log("a job of two hosts makes too few connections at a time"),
+)
+def short_queue_of_connections(host: Host) -> None:
+    host.must(
+        "sysctl -qw net.ipv4.tcp_max_syn_backlog=4 net.ipv4.tcp_synack_retries=0 net.ipv4.tcp_syncookies=0"
+    )
+
+
+@fault(
     "small-buffers",
     "TCP takes and sends 4 KiB at once; ends with a reboot",
     repair=by_hand("net.ipv4.tcp_rmem"),

@@ -7,13 +7,15 @@ not be cut.
 
 What a failed way means is decided by the controller, which also hears the other side; this program says what it
 saw: "refused" (a reset), "rejected" (an ICMP answer), "dropped" (nothing), "stalled" (a large message did not
-arrive), "mute" (connected, and no answer), "foreign" (somebody else answered).
+arrive), "mute" (connected, and no answer), "foreign" (somebody else answered). A kernel acknowledges what
+arrives, however busy its programs are: a large message all of which was acknowledged is no stalled one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import select
@@ -22,6 +24,7 @@ import signal
 import socket
 import struct
 import sys
+import termios
 import time
 from typing import Any
 
@@ -29,13 +32,7 @@ from remedy.verify.onhost import mtu
 
 MARK = "REMEDY-REACH"
 TICK = 0.05
-# The second SYN is sent after one second, the third after three (RFC 6298, section 2): three were lost.
-CONNECT = 3.5
-ANSWER = 5.0  # seconds; the other side may be busy with all the others
 AGAIN = 0.25  # between two attempts at a port on which nobody listens yet
-FLIGHT = (
-    192  # connections under way at a time; with as many coming in, well below 1,024 descriptors
-)
 LARGE = 40_000  # bytes; four of the largest packets that are in use
 # What the packets that must not be cut take at most, when some get no answer.
 WHOLE = mtu.TRIES * mtu.PATIENCE + 0.3
@@ -83,6 +80,8 @@ class Knocker:
         self.config = config
         self.nonce = config["nonce"].encode("ascii")
         self.me = config["me"]
+        self.connect: float = config["connect"]
+        self.answer: float = config["answer"]
         self.end = time.monotonic() + config["seconds"]
         self.selector = selectors.DefaultSelector()
         self.listening: list[int] = []
@@ -90,6 +89,8 @@ class Knocker:
         self.visits: set[tuple[int, int]] = set()
         self.bad: list[list[Any]] = []
         self.good = 0
+        self.slowest = 0.0
+        self.times: list[list[Any]] = []
         self.flying = 0
         self.checked = 0.0
         self.queue: list[Call] = []
@@ -125,7 +126,7 @@ class Knocker:
         """Go on until everything is "answered" in both directions, or "time" is up; returns which it was."""
         reader = select.poll()
         reader.register(1, 0)
-        expected = self.config["callers"] * len(self.listening)
+        expected = sum(self.config["visits"][str(port)] for port in self.listening)
         while time.monotonic() < self.end:
             self.launch()
             idle = not (self.queue or self.later or self.flying)
@@ -150,14 +151,14 @@ class Knocker:
         if due:
             self.later = [(moment, call) for moment, call in self.later if moment > now]
             self.queue += due
-        while self.queue and self.flying < FLIGHT:
+        while self.queue and self.flying < self.config["flight"]:
             call = self.queue.pop()
             address = self.addresses[call.target]
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             call.sock = socket.socket(family, socket.SOCK_STREAM)
             call.sock.setblocking(False)
             call.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
-            call.begun, call.until = now, now + CONNECT
+            call.begun, call.until = now, now + self.connect
             call.stage, call.received = "connect", b""
             with contextlib.suppress(OSError):
                 # Leaves from the address that the peers know.
@@ -199,7 +200,7 @@ class Knocker:
                     self.failed(call, code)
                     return
                 call.stage = "answer"
-                call.until = time.monotonic() + ANSWER
+                call.until = time.monotonic() + self.answer
                 call.pending = HEADER.pack(self.nonce, self.me, LARGE if call.large else 0)
             if call.pending and mask & selectors.EVENT_WRITE:
                 call.pending = call.pending[call.sock.send(call.pending) :]
@@ -224,11 +225,15 @@ class Knocker:
         if nonce != self.nonce or target != call.target:
             self.bad.append([call.target, call.port, "foreign", ""])
         elif call.large and call.stage == "answer":
-            call.stage, call.until = "large", time.monotonic() + ANSWER
+            call.stage, call.until = "large", time.monotonic() + self.answer
             call.pending = bytes(LARGE)
             return False
         else:
             self.good += 1
+            seconds = round(time.monotonic() - call.begun, 3)
+            self.slowest = max(self.slowest, seconds)
+            if self.config["timed"]:
+                self.times.append([call.target, call.port, seconds])
         self.close(call)
         return True
 
@@ -274,25 +279,44 @@ class Knocker:
         for key in list(self.selector.get_map().values()):
             call = key.data
             if isinstance(call, Call) and now > call.until:
-                outcome = SILENCE[call.stage]
+                outcome, why = silence(call)
                 self.close(call)
-                self.bad.append([call.target, call.port, outcome, f"{now - call.begun:.1f} s"])
+                self.bad.append([call.target, call.port, outcome, f"{now - call.begun:.1f} s{why}"])
 
     def unfinished(self) -> None:
         """Record what time did not suffice for by the stage it last was at."""
         open_calls = [key.data for key in list(self.selector.get_map().values())]
         for call in open_calls:
             if isinstance(call, Call):
-                outcome = SILENCE[call.stage]
-                self.bad.append([call.target, call.port, outcome, "at the deadline"])
+                outcome, why = silence(call)
+                self.bad.append([call.target, call.port, outcome, f"at the deadline{why}"])
         for call in self.queue:
             self.bad.append([call.target, call.port, "untried", "at the deadline"])
         for _, call in self.later:
             self.bad.append([call.target, call.port, "refused", "at the deadline"])
 
 
+def silence(call: Call) -> tuple[str, str]:
+    """Return what it means that nothing came for a call, and what is known besides."""
+    if call.stage != "large" or call.pending:
+        return SILENCE[call.stage], ""
+    with contextlib.suppress(OSError):
+        # What the other kernel has not acknowledged: SIOCOUTQ, tcp(7).
+        queue = fcntl.ioctl(call.sock, termios.TIOCOUTQ, bytes(4))
+        if int.from_bytes(queue, sys.byteorder) == 0:
+            return "mute", f", though all {LARGE:,} bytes were acknowledged"
+    return SILENCE[call.stage], ""
+
+
 def main(config: dict[str, Any]) -> None:
-    """Run, and print one line."""
+    """Run, and print one line.
+
+    Args:
+        config: of a host: its number ``me`` and ``address``, the ``ports`` to listen on and how many ``visits``
+            come to each; the ``calls`` to make, how many of them in ``flight`` at a time; ``seconds`` in all,
+            to ``connect`` and for an ``answer``; how many peers get an ``echo`` request that must not be cut;
+            whether each good call is ``timed``.
+    """
     # Whatever happens, the kernel ends this process: nothing else of it stays anywhere.
     signal.alarm(int(config["seconds"]) + 10)
     knocker = Knocker(config)
@@ -301,11 +325,13 @@ def main(config: dict[str, Any]) -> None:
     began = time.monotonic()
     ended = knocker.run()
     knocker.unfinished()
-    peers = {peer: address for peer, address, _ in config["calls"][: mtu.PEERS]}
+    peers = {peer: address for peer, address, _ in config["calls"][: config["echo"]]}
     uncut = mtu.ask(config["address"], peers, time.monotonic() + WHOLE)
     answer = {
         "good": knocker.good,
         "bad": knocker.bad,
+        "times": knocker.times,
+        "slowest": knocker.slowest,
         "listening": knocker.listening,
         "busy": knocker.busy,
         "ended": ended,

@@ -22,6 +22,7 @@ SMALL = 84  # bytes of the whole packet: what ping sends by default, which every
 LARGEST = 65_535  # bytes that an IP packet can have; the loopback's MTU is larger
 HEADERS = 28  # bytes of the IP and ICMP headers (RFC 791, RFC 792)
 TRIES, PATIENCE = 3, 0.7  # how often, and seconds each; a lost packet is no small MTU
+MOST_READ = 1_000  # packets that are read a try: others' echo replies come to a raw socket, too
 # How many peers each host asks: a wrong MTU sits on a host or on the port of its switch, and shows to each.
 PEERS = 8
 ECHO = struct.Struct("!BBHHH")
@@ -109,11 +110,14 @@ def _asked(sock: Any, raw: bool, local: str, peers: dict[int, str], end: float) 
             with contextlib.suppress(OSError):
                 sock.sendto(packet(sequence, size, identity), (peers[number], 0))
         until = min(time.monotonic() + PATIENCE, end)
-        while missing and time.monotonic() < until:
-            if select.select([sock], [], [], max(0.0, until - time.monotonic()))[0]:
-                reply = answered(sock.recv(65536), raw, identity)
-                if reply is not None:
-                    missing.pop(reply, None)
+        # What came in time is read to its end, also by a program that got no processor meanwhile.
+        for _ in range(MOST_READ):
+            wait = max(0.0, until - time.monotonic())
+            if not (missing and select.select([sock], [], [], wait)[0]):
+                break
+            reply = answered(sock.recv(65536), raw, identity)
+            if reply is not None:
+                missing.pop(reply, None)
         if not missing or time.monotonic() >= end:
             break
     unanswered: dict[int, set[int]] = {number: set() for number in peers}

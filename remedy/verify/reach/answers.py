@@ -7,58 +7,148 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from remedy.answers import EXCERPT, read_answer
 from remedy.transport import Output
-from remedy.verify.onhost.knock import MARK
 from remedy.verify.onhost.mtu import PEERS
 from remedy.verify.reach.explain import DeadEnd, thin
 from remedy.verify.reach.plan import ReachPlan
+from remedy.verify.reach.report import Call, ReachAnswer, Retried, outcome_of, read_report
 from remedy.verify.reach.result import Reach
-from remedy.verify.scripts import why_silent
-from remedy.verify.verdict import DeadLink, LinkOutcome, NarrowLink
+from remedy.verify.verdict import DeadLink, LateLink, NarrowLink
 
 # Dead links that are kept one by one: eighty hosts that reach nobody, or three of 2,048 that nobody reaches.
 MOST_DEAD = 20_000
 
 
-class MtuAnswer(BaseModel):
-    """What packets that must not be cut showed: peers and sizes, peers who answer none, why none were sent."""
+class ReachAnswers:
+    """What the hosts printed of a plan's calls, and of those that were made a second time.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    Args:
+        plan: what was run.
+        outputs: by host; one that is missing here reported nothing.
+        nameless: links whose source resolves the target's name wrongly, and to what.
 
-    narrow: tuple[tuple[int, int], ...]
-    mute: tuple[int, ...]
-    reason: str
+    Attributes:
+        by_host: its answer without what went wrong, or why it gave none that counts. What went wrong is read
+            again, host by host, and never held for all of them at once.
+        attempts: how many calls were made.
+        retried: how calls ended that were made a second time.
+    """
 
+    def __init__(
+        self,
+        plan: ReachPlan,
+        outputs: Mapping[str, Output],
+        nameless: Mapping[tuple[str, str], str] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.outputs = outputs
+        self.nameless = nameless or {}
+        self.attempts = 0
+        self.retried: dict[Call, Retried] = {}
+        self.by_host: dict[str, ReachAnswer | str] = {}
+        for me, host in enumerate(plan.hosts):
+            answer = self._read(me)
+            if not isinstance(answer, str):
+                self.attempts += answer.good + len(answer.bad)
+                answer = answer.model_copy(update={"bad": ()})
+            self.by_host[host.name] = answer
 
-class ReachAnswer(BaseModel):
-    """What one host printed."""
+    @property
+    def failures(self) -> dict[str, str]:
+        """The hosts that reported nothing, also none of what was tried a second time, and why."""
+        hosts = self.plan.hosts
+        late = {hosts[end].name for call in self._late_calls() for end in call[:2]}
+        return {
+            name: answer
+            for name, answer in self.by_host.items()
+            if isinstance(answer, str) and name not in late
+        }
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    @property
+    def reports(self) -> dict[str, ReachAnswer]:
+        """What the others reported."""
+        return {name: a for name, a in self.by_host.items() if not isinstance(a, str)}
 
-    good: int
-    bad: tuple[tuple[int, int, str, str], ...]
-    listening: tuple[int, ...]
-    busy: tuple[tuple[int, str], ...]
-    ended: Literal["answered", "time"]
-    mtu: MtuAnswer
-    seconds: float
+    def dead(self) -> Iterator[DeadLink]:
+        """Yield all dead links, source by source."""
+        yield from _nameless(self.nameless)
+        for me in range(len(self.plan.hosts)):
+            answer = self._read(me)
+            if isinstance(answer, str):
+                yield from self._dead_of_silent(me, answer)
+            else:
+                yield from self._dead_from(me, answer)
 
+    def late(self) -> Iterator[LateLink]:
+        """Yield the links that only failed while all hosts called, one for all of its ports."""
+        slowest: dict[tuple[int, int], Retried] = {}
+        dead = {call[:2] for call, retried in self.retried.items() if retried.outcome}
+        for source, target, port in self._late_calls():
+            retried = self.retried[source, target, port]
+            former = slowest.get((source, target))
+            if (source, target) in dead or not retried.seconds:
+                continue
+            if former is None or former.seconds < retried.seconds:
+                slowest[source, target] = retried
+        hosts = self.plan.hosts
+        for (source, target), retried in slowest.items():
+            yield LateLink(
+                source=hosts[source].name,
+                target=hosts[target].name,
+                first=retried.detail,
+                seconds=retried.seconds,
+            )
 
-class ReachLack(BaseModel):
-    """What a host printed that has no Python to answer with: what is wrong with each that it has."""
+    def _late_calls(self) -> Iterator[Call]:
+        return (call for call, retried in self.retried.items() if retried.outcome is None)
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    def _read(self, me: int) -> ReachAnswer | str:
+        """What a host printed, or why that counts for nothing."""
+        name = self.plan.hosts[me].name
+        answer = read_report(name, self.plan.nonce, self.outputs.get(name))
+        return (
+            answer if isinstance(answer, str) else _contradiction(self.plan, me, answer) or answer
+        )
 
-    lacks: str
+    def _dead_of_silent(self, me: int, why: str) -> Iterator[DeadLink]:
+        """The links from a host that reported nothing, without those that worked when tried again."""
+        source = self.plan.hosts[me].name
+        for peer in self.plan.order(me):
+            target = self.plan.hosts[peer]
+            ends = [self.retried.get((me, peer, port)) for port in target.ports]
+            if not any(ends):
+                yield DeadLink(
+                    source=source, target=target.name, port=0, outcome="not tested", detail=why
+                )
+                continue
+            for port, retried in zip(target.ports, ends, strict=True):
+                outcome, detail = (
+                    (retried.outcome, retried.detail) if retried else ("not tested", why)
+                )
+                if outcome is not None:
+                    yield DeadLink(
+                        source=source,
+                        target=target.name,
+                        port=port,
+                        outcome=outcome,
+                        detail=detail,
+                    )
 
-
-# By host: its answer, or why it gave none that counts.
-Answers = Mapping[str, "ReachAnswer | str"]
+    def _dead_from(self, me: int, answer: ReachAnswer) -> Iterator[DeadLink]:
+        """What one host saw, joined with what the other side knows."""
+        source = self.plan.hosts[me].name
+        for number, port, ending, detail in answer.bad:
+            target = self.plan.hosts[number].name
+            report = self.by_host[target]
+            silent = isinstance(report, str)
+            listening = not isinstance(report, str) and port in report.listening
+            outcome = outcome_of(ending, listening=listening, silent=silent)
+            why = f"{detail}; {target}: {report}" if silent else detail
+            if (me, number, port) in self.retried:
+                outcome, why, _ = self.retried[me, number, port]
+            if outcome is not None:
+                yield DeadLink(source=source, target=target, port=port, outcome=outcome, detail=why)
 
 
 def judge_links(
@@ -67,44 +157,41 @@ def judge_links(
     nameless: Mapping[tuple[str, str], str] | None = None,
     seconds: float = 0.0,
 ) -> Reach:
+    """Work out which links do not work, where each was tried once.
+
+    Args:
+        plan, outputs, nameless: as for ``ReachAnswers``.
+        seconds: wall clock.
+    """
+    return judge(ReachAnswers(plan, outputs, nameless), seconds)
+
+
+def judge(answers: ReachAnswers, seconds: float = 0.0) -> Reach:
     """Work out which links do not work.
 
     Args:
-        plan: what was run.
-        outputs: by host; one that is missing here reported nothing.
-        nameless: links whose source resolves the target's name wrongly, and to what.
+        answers: of the hosts.
         seconds: wall clock.
     """
-    nameless = nameless or {}
-    # Without what went wrong: that is read again, host by host, and never held for all of them at once.
-    answers: dict[str, ReachAnswer | str] = {}
-    attempts = 0
-    for me, host in enumerate(plan.hosts):
-        answer = _read(plan, me, outputs)
-        if not isinstance(answer, str):
-            attempts += answer.good + len(answer.bad)
-            answer = answer.model_copy(update={"bad": ()})
-        answers[host.name] = answer
-    hosts = tuple(answers)
+    plan, hosts = answers.plan, tuple(answers.by_host)
     worst: tuple[DeadEnd, ...] = ()
-    dead = tuple(islice(_dead(plan, outputs, answers, nameless), MOST_DEAD + 1))
+    dead = tuple(islice(answers.dead(), MOST_DEAD + 1))
     count = len(dead)
     if count > MOST_DEAD:
-        count = sum(1 for _ in _dead(plan, outputs, answers, nameless))
-        worst, dead = thin(
-            lambda: _dead(plan, outputs, answers, nameless), hosts, plan.calls.peers, MOST_DEAD
-        )
-    reports = {name: answer for name, answer in answers.items() if not isinstance(answer, str)}
+        count = sum(1 for _ in answers.dead())
+        worst, dead = thin(answers.dead, hosts, plan.calls.peers, MOST_DEAD)
+    reports = answers.reports
     return Reach(
         hosts=hosts,
-        attempts=attempts,
+        attempts=answers.attempts,
         links=plan.calls.links,
         peers=plan.calls.peers,
         missing=plan.calls.missing,
         dead=dead,
         count=count,
         worst=worst,
-        failures={name: answer for name, answer in answers.items() if isinstance(answer, str)},
+        late=tuple(answers.late()),
+        failures=answers.failures,
         narrow=tuple(_narrow(plan, reports)),
         echo_links=sum(
             min(plan.calls.peers, PEERS) - len(report.mtu.mute)
@@ -121,7 +208,7 @@ def links_without_names(hosts: Iterable[str], nameless: Mapping[tuple[str, str],
 
     Args:
         hosts: the names of all hosts.
-        nameless: as for ``judge_links``.
+        nameless: as for ``ReachAnswers``.
     """
     return Reach(hosts=tuple(hosts), dead=tuple(_nameless(nameless)))
 
@@ -140,42 +227,6 @@ def _nameless(nameless: Mapping[tuple[str, str], str]) -> Iterator[DeadLink]:
         yield DeadLink(source=source, target=target, port=0, outcome="no name", detail=detail)
 
 
-def _dead(
-    plan: ReachPlan,
-    outputs: Mapping[str, Output],
-    answers: Answers,
-    nameless: Mapping[tuple[str, str], str],
-) -> Iterator[DeadLink]:
-    """All dead links, source by source."""
-    yield from _nameless(nameless)
-    for me, host in enumerate(plan.hosts):
-        answer = _read(plan, me, outputs)
-        if not isinstance(answer, str):
-            yield from _dead_from(plan, host.name, answer, answers)
-            continue
-        for peer in plan.order(me):
-            target = plan.hosts[peer].name
-            yield DeadLink(
-                source=host.name, target=target, port=0, outcome="not tested", detail=answer
-            )
-
-
-def _read(plan: ReachPlan, me: int, outputs: Mapping[str, Output]) -> ReachAnswer | str:
-    """What a host printed, or why that counts for nothing."""
-    output = outputs.get(plan.hosts[me].name)
-    printed = read_answer(output.stdout if output else "", plan.nonce, mark=MARK)
-    if printed.fault or not printed.lines:
-        return printed.fault or why_silent(output).removeprefix(f"{plan.hosts[me].name}: ")
-    try:
-        if printed.lines[0].startswith('{"lacks"'):
-            lack = ReachLack.model_validate_json(printed.lines[0]).lacks.strip(" ;")[:EXCERPT]
-            return f"no Python 3.8 or newer runs there: {lack}"
-        answer = ReachAnswer.model_validate_json(printed.lines[0])
-    except ValueError:
-        return "its report cannot be read"
-    return _contradiction(plan, me, answer) or answer
-
-
 def _contradiction(plan: ReachPlan, me: int, answer: ReachAnswer) -> str:
     """Why an answer cannot be one to this plan, or an empty text."""
     order = plan.order(me)
@@ -189,33 +240,3 @@ def _contradiction(plan: ReachPlan, me: int, answer: ReachAnswer) -> str:
     if answer.good + len(bad) != sum(len(plan.hosts[peer].ports) for peer in order):
         return "its report does not add up"
     return "" if probed <= echo_peers else "its report is not about what was asked"
-
-
-def _dead_from(
-    plan: ReachPlan, source: str, answer: ReachAnswer, answers: Answers
-) -> Iterator[DeadLink]:
-    """What one host saw, joined with what the other side knows."""
-    for number, port, ending, detail in answer.bad:
-        target = plan.hosts[number].name
-        report = answers[target]
-        silent = isinstance(report, str)
-        listening = not isinstance(report, str) and port in report.listening
-        outcome = _outcome(ending, listening=listening, silent=silent)
-        if outcome is not None:
-            why = f"{detail}; {target}: {report}" if silent else detail
-            yield DeadLink(source=source, target=target, port=port, outcome=outcome, detail=why)
-
-
-def _outcome(ending: str, *, listening: bool, silent: bool) -> LinkOutcome | None:
-    """What a call's end means; None where the link is good after all.
-
-    Where something else on the target holds the port, its answer, or that it only took the connection, shows
-    that packets come through.
-    """
-    if ending in ("dropped", "rejected", "stalled"):
-        return ending  # type: ignore[return-value]
-    if ending == "refused":
-        return "refused" if listening else "no listener"
-    if ending in ("foreign", "mute"):
-        return ending if listening or silent else None  # type: ignore[return-value]
-    return "not tested"

@@ -20,12 +20,20 @@ from remedy.spec.verify import PORTS
 from remedy.values import Record, Unknown
 from remedy.verify.hosts import Participants
 from remedy.verify.onhost.knock import MARK
+from remedy.verify.onhost.mtu import PEERS
 from remedy.verify.packing import KNOCK, start
 from remedy.verify.reach.calls import GROUP, Calls
 from remedy.verify.scripts import INTERPRETERS, interpreter_text, interpreter_word
 
 # The kernel's own default: ip(7), ip_local_port_range.
 USUAL_RANGE = (32768, 60999)
+# Seconds. The second SYN is sent after one, the third after three (RFC 6298, section 2): three were lost. What
+# answers may be busy with all the others.
+CONNECT, ANSWER = 3.5, 5.0
+# Connections under way at a time; with as many coming in, well below 1,024 descriptors.
+FLIGHT = 192
+# Seconds after which an interpreter that has said nothing is given up.
+INTERPRETER = 8
 # Seconds: interpreters start, the last SYN is lost, and a few hundred calls a second are made.
 BASE, PER_HOST, MOST = 9.0, 0.08, 120.0
 # More for each host above ``GROUP``: the controller opens sessions and sends scripts one after the other, and
@@ -167,26 +175,44 @@ def plan_reach(hosts: Sequence[ReachHost], launcher: int = PORTS[0]) -> ReachPla
 
 def script(plan: ReachPlan, me: int) -> str:
     """Render the POSIX sh text of one host."""
+    host = plan.hosts[me]
     config: dict[str, object] = {
         "nonce": plan.nonce,
         "me": me,
         "seconds": plan.seconds,
-        "address": plan.hosts[me].address,
-        "ports": list(plan.hosts[me].ports),
+        "address": host.address,
+        "ports": list(host.ports),
         "calls": [
             [peer, plan.hosts[peer].address, list(plan.hosts[peer].ports)]
             for peer in plan.order(me)
         ],
-        "callers": plan.calls.callers[me],
+        "visits": dict.fromkeys(map(str, host.ports), plan.calls.callers[me]),
+        "connect": CONNECT,
+        "answer": ANSWER,
+        "flight": FLIGHT,
+        "echo": PEERS,
+        "timed": False,
     }
-    python = plan.hosts[me].python
+    return knock_text(config, host.python)
+
+
+def knock_text(config: dict[str, object], python: str | None, patience: float = 1.0) -> str:
+    """Render the POSIX sh text that runs ``onhost.knock``.
+
+    Args:
+        config: what it is given.
+        python: an interpreter to try first; None for the usual ones.
+        patience: by which the time is multiplied that an interpreter may take to start.
+    """
+    nonce = config["nonce"]
     choices = " ".join(([interpreter_word(python)] if python else []) + list(INTERPRETERS))
-    end = f"REMEDY_{plan.nonce}"
+    end = f"REMEDY_{nonce}"
+    seconds = round(INTERPRETER * patience)
     return "\n".join(
         (
-            interpreter_text(choices, _TEST, "fit", "-I -S", 8),
+            interpreter_text(choices, _TEST, "fit", "-I -S", seconds),
             '[ -n "$found" ] || {',
-            f'  printf \'%s%s"}}\\n\' \'{MARK} {plan.nonce} {{"lacks": "\' "$why"',
+            f'  printf \'%s%s"}}\\n\' \'{MARK} {nonce} {{"lacks": "\' "$why"',
             "  exit 0",
             "}",
             f"exec \"$found\" -I -S - <<'{end}'",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from pydantic import Field
 
+from remedy.text import counted
 from remedy.values import Record
 from remedy.verify.reach.explain import DeadEnd, culprits_of, explain
-from remedy.verify.verdict import Culprit, DeadLink, NarrowLink, Rung
+from remedy.verify.verdict import Culprit, DeadLink, LateLink, NarrowLink, Rung
 
 SEEN = 3  # attempts that are shown of each culprit
 
@@ -26,6 +28,7 @@ class Reach(Record):
         dead: the links that do not work; a link that was not tested is one of them. Where there are too many,
             some of those that ``worst`` does not explain.
         count: how many there are in all, a port each.
+        late: links that worked when they were tried again by themselves.
         worst: hosts that most links fail to or from, where there are too many to keep each.
         failures: hosts that reported nothing, and why.
         waited: hosts that ran until their time was up, because calls or callers were missing.
@@ -41,6 +44,7 @@ class Reach(Record):
     missing: float = 0.0
     dead: tuple[DeadLink, ...] = ()
     count: int = 0
+    late: tuple[LateLink, ...] = ()
     worst: tuple[DeadEnd, ...] = ()
     failures: Mapping[str, str] = Field(default_factory=dict)
     waited: tuple[str, ...] = ()
@@ -129,6 +133,28 @@ class Reach(Record):
         return ""
 
     @property
+    def slow(self) -> str:
+        """Which links are slow and not dead, in a sentence; "" where none is."""
+        if not self.late:
+            return ""
+        links = [
+            f"{link.source} -> {link.target} ({link.first}; then {link.seconds:.2g} s)"
+            for link in self.late[:SEEN]
+        ]
+        more = f" and {len(self.late) - SEEN} more" if len(self.late) > SEEN else ""
+        one = len(self.late) == 1
+        host, count = Counter(
+            name for link in self.late for name in (link.source, link.target)
+        ).most_common(1)[0]
+        load = f"; {host} is an end of {count} of them: check its load"
+        slowest = max(link.seconds for link in self.late)
+        return (
+            f"{counted(len(self.late), 'link')} {'is' if one else 'are'} slow, not dead: failed while all hosts"
+            f" called each other, and answered within {slowest:.2g} s when tried again a few at a time:"
+            f" {', '.join(links)}{more}{load if 2 * count > len(self.late) > 2 else ''}"
+        )
+
+    @property
     def rung(self) -> Rung:
         """The rung that it is."""
         sampled = bool(self.sampled)
@@ -139,7 +165,7 @@ class Reach(Record):
             if sampled
             else f"{links} links, {self.attempts} connections"
         )
-        message = "; ".join(filter(None, [bad or good, self.sampled, self.mtu]))
+        message = "; ".join(filter(None, [bad or good, self.slow, self.sampled, self.mtu]))
         return Rung(name="reachability", passed=self.passed, message=message, seconds=self.seconds)
 
     @property

@@ -45,6 +45,8 @@ def test_right_addresses_are_only_looked_at_until_a_table_is_asked_for() -> None
 def test_a_table_that_is_there_is_kept_right() -> None:
     plan = planned(fleet_of(host(1, hccn(1), table=b"{}"), host(2, hccn(2))))
     assert plan.hosts == ("gpu01",)
+    table = json.loads(written(plan, "gpu01"))
+    assert [server["server_id"] for server in table["server_list"]] == ["10.0.0.1", "10.0.0.2"]
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,14 @@ def test_names_differ_from_host_to_host() -> None:
 
 
 def test_another_network_is_wrong_where_the_user_named_one() -> None:
-    wrong = {ENV: b"GLOO_SOCKET_IFNAME=eth1\n"}
+    wrong = {ENV: b"GLOO_SOCKET_IFNAME=eth1\n", NCCL: b"NCCL_SOCKET_IFNAME==eth1\n"}
     spec = with_section("cluster", ClusterSpec(subnet="10.0.0.0/24"))
     state = host(files=wrong, extra=(interface("eth1", "10.9.0.1"),))
-    (finding,) = make_plan(fleet(state, spec=spec), WHEN, only="environment").findings
-    assert finding.title.endswith("the cluster address is on eno2")
+    plan = make_plan(fleet(state, spec=spec), WHEN, only="environment")
+    assert len(plan.findings) == 2
+    assert all(f.title.endswith("the cluster address is on eno2") for f in plan.findings)
+    assert b"GLOO_SOCKET_IFNAME=eno2\n" in (content(plan, ENV) or b"")
+    assert b"\nNCCL_SOCKET_IFNAME==eno2\n" in (content(plan, NCCL) or b"")
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,28 @@ def test_a_switch_for_finding_faults_is_reported_with_what_it_hides(
         assert "environment.debug: remove" in found[0].fix
 
 
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("NCCL_DEBUG=INFO", True),
+        ("NCCL_DEBUG=trace", True),
+        ("NCCL_DEBUG=WARN", False),
+        ("NCCL_DEBUG=version", False),
+        ("TORCH_CPP_LOG_LEVEL=INFO", True),
+        ("TORCH_CPP_LOG_LEVEL=error", False),
+        ("TORCH_DISTRIBUTED_DEBUG=DETAIL", True),
+        ("TORCH_DISTRIBUTED_DEBUG=off", False),
+    ],
+)
+def test_what_a_job_writes_to_find_a_fault_is_left_over_and_the_usual_words_are_not(
+    line: str, counts: bool
+) -> None:
+    found = findings(host(files={ENV: f"{line}\n".encode()}), FindingKind.REPORT)
+    assert [line in f.title for f in found] == [True] * counts
+    plan = planned(host(files={ENV: f"{line}\n".encode()}), spec=EnvironmentSpec(debug="remove"))
+    assert content(plan, ENV) == (f"#remedy disabled# {line}\n".encode() if counts else None)
+
+
 def test_a_switch_in_a_file_that_remedy_does_not_change_is_left_to_the_user() -> None:
     mention = Mention(path="/root/.bashrc", line=1, text="export NCCL_ALGO=Ring")
     (found,) = findings(host(mentions=(mention,)), FindingKind.REPORT)

@@ -80,6 +80,14 @@ def test_a_minimum_that_is_no_version_is_refused(tmp_path: Any) -> None:
             ("paddlepaddle_gpu",),
         ),
         (software(mindspore="1"), software(mindspore="2"), "multi-python", ("mindspore",)),
+        # It is there on some hosts only.
+        (software(paddlepaddle="1"), software(), "multi-python", ("paddlepaddle",)),
+        (
+            {"software": record(Software, nccl=(("/a", "2.9.1"),))},
+            {"software": record(Software)},
+            "nccl-version-mismatch",
+            ("NCCL", "system"),
+        ),
         *(
             (
                 software(**{name: "3.1"}),

@@ -58,6 +58,8 @@ def test_what_is_open_and_has_room_is_not_named() -> None:
         (host(modes={SHM: 0o755}), "/dev/shm is not open to all users", "mode 0755"),
         (host(modes={TMP: 0o1700}), "/tmp is not open to all users", "mode 1700"),
         (host(modes={SHM: None}), "there is no /dev/shm", "is not there"),
+        (host(modes={"/dev/null": None}), "there is no /dev/null", "is not there"),
+        (host(modes={"/dev/urandom": 0o600}), "/dev/urandom is not open to all users", "mode 0600"),
         (host(read_only=SHM), "/dev/shm is mounted read-only", "/dev/shm: tmpfs ro,size=4k"),
         (host(spaces=(room(TMP, available=0),)), "/tmp is full: 0", "2.0 GiB of 2.0 GiB used"),
         (host(spaces=(room(SHM, inodes_free=0),)), "/dev/shm is full: it can hold no file more", "0 of 2000"),
@@ -69,6 +71,16 @@ def test_what_jobs_cannot_write_to_is_named(state: HostState, title: str, eviden
     assert found.title.startswith(title)
     assert evidence in found.evidence[0]
     assert found.fix
+
+
+def test_a_device_that_is_a_file_is_named_with_what_makes_it_again() -> None:
+    null = File(
+        path="/dev/null", real_path="/dev/null", exists=True, mode=0o666, kind="a regular file"
+    )
+    state = host()
+    (found,) = of(state.model_copy(update={"files": {**state.files, "/dev/null": null}}))
+    assert found.title == "/dev/null is a regular file, and not the device that programs expect"
+    assert found.fix == "Make it again: rm /dev/null && mknod -m 666 /dev/null c 1 3"
 
 
 def test_one_file_system_is_named_once() -> None:

@@ -193,3 +193,21 @@ def test_a_file_of_the_kernel_is_read_whatever_its_size(path: str, size: int) ->
     assert content_of(found, path) == b"10000\n"
     silent = answer({}, facts=f"81a4 0 0 {size} 1 2 3 {path}\n", lines=b"")
     assert silent.file(path) == Unknown(reason=f"{path} is empty, or not to be read")
+
+
+def test_a_device_says_what_it_is_and_a_file_in_its_place_hides_no_other() -> None:
+    request = ProbeRequest(nonce=NONCE, files=("/dev/null", "/dev/zero", "/dev/random", "/c"))
+    facts = "21b6 0 0 0 1 2 3 /dev/zero\n8180 0 0 4 1 2 3 /dev/null\n81a4 0 0 2 1 2 3 /c\n"
+    facts += "stat: cannot statx '/dev/random': No such file or directory\n"
+    body = section("file-facts", facts)
+    body += section("file-contents", b"/dev/null:abc\n/c:x\n")
+    body += section("file-links", "") + section("file-attributes", "")
+    found = parse(body, request)
+    null, zero, random = (found.file(f"/dev/{name}") for name in ("null", "zero", "random"))
+    assert isinstance(null, File)
+    assert isinstance(zero, File)
+    assert isinstance(random, File)
+    assert (null.kind, null.mode, null.content) == ("a regular file", 0o600, b"")
+    assert (zero.kind, zero.mode, zero.exists) == ("", 0o666, True)
+    assert (random.kind, random.exists) == ("", False)
+    assert content_of(found, "/c") == b"x\n"

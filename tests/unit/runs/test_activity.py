@@ -42,7 +42,8 @@ def test_a_new_connection_takes_back_nothing_that_is_known(stages: list[str], wo
 def activity(home: Path, *, mode: str = "apply", of: str = "") -> Activity:
     journal = Journal(home, run="r1", mode=mode)
     journal.write("planned", by="ann@ops", changes={"gpu01": ["t"], "gpu02": ["t"], "gpu03": ["t"]})
-    return Activity(mode, "r1", of, ("gpu01", "gpu02", "gpu03"), journal=journal)
+    planned = ("gpu01", "gpu02", "gpu03")
+    return Activity(mode, "r1", of, planned=planned, journal=journal)
 
 
 def words_of(state: Activity) -> str:
@@ -93,13 +94,28 @@ def test_a_wave_whose_proof_did_not_end_is_proved_before_the_run_goes_on(tmp_pat
     assert read_stories(tmp_path / FILE_NAME)["r1"].hosts["gpu01"] == "changed"
 
 
+def test_a_resumed_run_that_has_changed_nothing_goes_on_as_the_one_before(tmp_path: Path) -> None:
+    state = activity(tmp_path)
+    state.resumes, state.resumed = "r0", ("gpu04", "gpu05")
+    assert words_of(state).splitlines() == [
+        "run r1: recorded as interrupted",
+        "nothing was changed on any host",
+        "gpu[04-05]: changed before; the proof of its wave did not end",
+        "what the hosts noted: remedy show r0 --inventory inventory.py",
+        "go on: remedy apply inventory.py --resume r0",
+        "take it back: remedy rollback r0 inventory.py",
+    ]
+
+
 def test_a_red_wave_that_is_taken_back_is_a_part_of_its_run(tmp_path: Path) -> None:
     outer = activity(tmp_path)
     outer.reports, outer.unproved = {"gpu01": DONE}, ("gpu01",)
     outer.at_work = ("gpu01",)
     journal = Journal(tmp_path, run="r2", mode="rollback")
     journal.write("planned", by="ann@ops", of="r1", changes={"gpu01": ["t"]})
-    state = Activity("rollback", "r2", "r1", ("gpu01",), at_work=("gpu01",), journal=journal)
+    state = Activity(
+        "rollback", "r2", "r1", planned=("gpu01",), at_work=("gpu01",), journal=journal
+    )
     state.outer = outer
     lines = words_of(state).splitlines()
     assert lines[:3] == [

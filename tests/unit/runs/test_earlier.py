@@ -19,6 +19,7 @@ from remedy.audit.unproved import (
     RecordedProof,
     UnprovedWave,
     in_proved_waves,
+    mtus_before,
     recorded_proofs,
     unproved_by,
     unproved_waves,
@@ -27,6 +28,7 @@ from remedy.errors import RefusedError
 from remedy.plan import Change, CommandAction, Plan
 from remedy.report.audit import render_run
 from remedy.runs import apply, prove_earlier, saved
+from remedy.runs.activity import Activity
 from remedy.runs.earlier import Earlier, decide, still_unproved
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.partners import Ground
@@ -216,17 +218,21 @@ MADE = tuple(
 )  # fmt: skip
 
 
+MTUS = {"b": {"eth1": 1500}}
+
+
 def proofs_of(held: Collection[str] = ()) -> Waves:
     story = runs_of(*CUT_OFF)["r1"]
     session = SimpleNamespace(
         typed="inventory.py",
+        activity=Activity(),
         story={"r1": story}.__getitem__,
         show_command=lambda run: f"remedy show {run}",
     )
     plan = record(Plan, changes=MADE)
     read = ProbeResult(fleet(host_state("a", "10.0.0.1")), {})
     ground = Ground(tuple(held), frozenset("abcd"), frozenset("d"))
-    return Waves(cast(Session, session), Agreement(plan, resumes="r1"), "r2", read, ground)
+    return Waves(cast(Session, session), Agreement(plan, resumes="r1"), "r2", read, MTUS, ground)
 
 
 TWO = Earlier(
@@ -247,7 +253,9 @@ def prove_first(
     left = list(verdicts)
 
     def prove_wave(*given: Any) -> WaveProof:
-        *_, wave, partners = given
+        _, mtus, *_, wave, partners = given
+        assert mtus is MTUS, "what it was before the run that was cut off"
+        assert proofs.session.activity.resumed == wave
         verdict = left.pop(0)
         if verdict is None:
             return WaveProof(wave, partners, None, "no host is there", passed=False)
@@ -257,6 +265,7 @@ def prove_first(
     proofs, journal = proofs_of(), Recorder()
     prove_earlier.prove_earlier(proofs, cast(Journal, journal), proofs.before, OUTCOMES, first)
     assert not left
+    assert proofs.session.activity.resumed == ()
     return proofs, journal
 
 
@@ -363,3 +372,27 @@ def test_nothing_of_this_is_on_the_way_of_a_plan_that_is_new(tmp_path: Path) -> 
     from remedy.runs.earlier import earlier
 
     assert earlier(session, Agreement(record(Plan)), record(Plan), read) == Earlier()
+
+
+def began(run: str, mtus: dict[str, int]) -> Event:
+    by_host = {name: {"eth1": mtu} for name, mtu in mtus.items()}
+    return run, "began", {"hosts": [*mtus], "mtus": by_host}
+
+
+def test_the_mtu_of_before_is_that_before_the_first_run_of_the_plan() -> None:
+    cut_off = (planned("r1"), began("r1", {"a": 1500, "b": 1500}), changed("r1", "a"))
+    # The first run had changed b, too, though nobody heard of it; the second one finds it so.
+    again = (*cut_off, planned("r2", resumes="r1"), began("r2", {"b": 9000, "c": 1500}))
+    expected = {"a": {"eth1": 1500}, "b": {"eth1": 1500}, "c": {"eth1": 1500}}
+    assert mtus_before(runs_of(*again).values(), DIGEST) == expected
+    assert mtus_before(runs_of(*again).values(), "another plan") == {}
+    proved = (*again, changed("r2", "b", "c"), green("r2", 2, "b", "c"))
+    assert mtus_before(runs_of(*proved).values(), DIGEST) == {"a": {"eth1": 1500}}
+
+
+def test_what_a_rollback_took_back_has_no_mtu_of_before() -> None:
+    cut_off = runs_of(planned("r1"), began("r1", {"a": 1500, "b": 1500}), changed("r1", "a"))
+    back = runs_of(
+        ("r2", "planned", {"of": "r1"}), ("r2", "began", {"hosts": ["a"]}), mode="rollback"
+    )
+    assert mtus_before((*cut_off.values(), *back.values()), DIGEST) == {"b": {"eth1": 1500}}

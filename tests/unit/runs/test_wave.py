@@ -22,7 +22,7 @@ from remedy.probe import HostState, Network
 from remedy.report.audit import render_run
 from remedy.report.records import story_body
 from remedy.runs import apply, wave
-from remedy.runs.cut import cut_since, cut_words
+from remedy.runs.cut import cut_since, cut_words, mtus_of
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.runs.partners import Ground, with_pair
 from remedy.runs.probe import ProbeResult
@@ -267,7 +267,7 @@ def test_packets_that_are_lost_since_the_run_changed_their_size(
     narrow = NarrowLink(source=source, target=target, size=size)
     shown = verdict().model_copy(update={"passed": True, "narrow_links": (narrow,)})
     former, later = (
-        dict(zip(HOSTS[:2], map(with_mtu, HOSTS[:2], sizes), strict=True))
+        mtus_of(dict(zip(HOSTS[:2], map(with_mtu, HOSTS[:2], sizes), strict=True)))
         for sizes in (before, now)
     )
     assert cut_since(former, later, shown, ["gpu01"]) == ((narrow,) if lost else ())
@@ -290,11 +290,12 @@ def test_a_sum_that_is_right_over_packets_that_are_lost_proves_no_wave(
 
     outcomes = {"gpu01": HostOutcome(HostStatus.CHANGED)}
     later = read(9000)
-    red = wave.prove_wave(session(), read(1500), later, outcomes, ["gpu01"], ["gpu02"])
+    former, same = (mtus_of(result.fleet.states) for result in (read(1500), later))
+    red = wave.prove_wave(session(), former, later, outcomes, ["gpu01"], ["gpu02"])
     assert (red.passed, red.lost) == (False, (narrow,))
     assert "packets of 9000 bytes from gpu01 do not arrive at gpu02" in red.verdict.reason
     assert [named.hosts for named in red.verdict.culprits] == [("gpu01", "gpu02")]
-    assert wave.prove_wave(session(), later, later, outcomes, ["gpu01"], ["gpu02"]).passed
+    assert wave.prove_wave(session(), same, later, outcomes, ["gpu01"], ["gpu02"]).passed
 
 
 @pytest.mark.parametrize(

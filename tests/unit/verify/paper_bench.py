@@ -88,6 +88,12 @@ class Paper:
             said = {
                 "good": len(calls) - len(bad),
                 "bad": bad,
+                "times": [
+                    [peer, port, 0.1]
+                    for peer, address, port in calls
+                    if config["timed"] and (name, names[address]) not in self.closed
+                ],
+                "slowest": 0.1,
                 "listening": config["ports"],
                 "busy": [],
                 "ended": "time" if bad else "answered",

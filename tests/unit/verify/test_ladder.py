@@ -224,7 +224,7 @@ def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() 
     paper = Paper("gpu05", closed=(("gpu01", "gpu05"),))
     verdict = go(paper, reach=False)
     assert [cause.name for cause in verdict.culprits] == ["gpu01 -> gpu05"]
-    assert (paper.knocks, len(paper.launches)) == (1, 1)
+    assert (paper.knocks, len(paper.launches)) == (2, 1), "what failed is tried again"
 
 
 def test_hosts_that_all_say_nothing_are_no_proof_of_anything() -> None:

@@ -40,6 +40,8 @@ def answers(plan: ReachPlan, bad: dict[str, list[list[Any]]], **changed: Any) ->
         said = {
             "good": len(plan.order(me)) * len(PORTS) - len(failed),
             "bad": failed,
+            "times": [],
+            "slowest": 0.1,
             "listening": list(PORTS),
             "busy": [],
             "ended": "answered",
