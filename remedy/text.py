@@ -118,7 +118,7 @@ def _folded(every: tuple[str, ...]) -> str:
     return ",".join([folded] * bool(known) + sorted(set(every).difference(known)))
 
 
-def folded(names: Iterable[str], most: int = 300) -> str:
+def folded(names: Iterable[str], most: int = 200) -> str:
     """Return host names as one folded text of about so many characters at most; more hosts are counted."""
     every = list(dict.fromkeys(names))
     text = fold(every)
@@ -127,7 +127,7 @@ def folded(names: Iterable[str], most: int = 300) -> str:
         shown = shown * most // (len(text) + 1)
         text = fold(every[: max(1, shown)])
     more = len(every) - max(1, shown)
-    return f"{text} and {counted(more, 'more host')} (--json)" if more > 0 else text
+    return f"{text} and {counted(more, 'more host')}" if more > 0 else text
 
 
 def expand(text: str) -> list[str]:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.confirm import explain
-from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Explanation, sure
+from remedy.diagnose.diagnosis import (
+    APPLICATION,
+    HEALTHY,
+    UNKNOWN,
+    ConfirmationStatus,
+    Explanation,
+    sure,
+)
 from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Plan
+from remedy.text import limited
+from remedy.verify.hosts import apply_step, hosts_of_step
 from remedy.verify.verdict import Verdict
 
 VERIFICATION_LOG = "remedy verify"
@@ -40,11 +49,36 @@ def explain_verdict(
         diagnosis = diagnosis.model_copy(update=update)
     explanation = explain(diagnosis, plan, hosts_read, inventory, addresses, now=True)
     if explanation.command and explanation.command.startswith("remedy apply"):
-        return explanation
+        return explanation.model_copy(
+            update={"command": _for_all(verdict, explanation, inventory) or explanation.command}
+        )
     # What only reads the hosts again says no more than stands here: the step of the first culprit does.
     steps = (culprit.next_step for culprit in verdict.culprits)
     step = next((step for step in steps if step.endswith("--explain")), None)
     return explanation.model_copy(update={"command": step})
+
+
+def _for_all(verdict: Verdict, explanation: Explanation, inventory: str) -> str:
+    """Return the command that also changes the other culprits which a plan would change; "" for none.
+
+    The proof fails until all of them are changed, for whatever cause.
+    """
+    apply = apply_step(inventory)
+    culprits = {
+        host: None
+        for culprit in verdict.culprits
+        if culprit.next_step.startswith(apply)
+        for host in hosts_of_step(culprit.next_step)
+    }
+    confirmed = {
+        host: None
+        for confirmation in explanation.confirmations
+        if confirmation.curable and confirmation.status is ConfirmationStatus.CONFIRMED
+        for host in confirmation.hosts
+    }
+    if not culprits or f"{apply}{limited(confirmed)}" != explanation.command:
+        return ""
+    return f"{apply}{limited({**confirmed, **culprits})}"
 
 
 def logs_of(verdict: Verdict) -> dict[str, list[str]]:

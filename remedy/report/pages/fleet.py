@@ -146,7 +146,7 @@ def row_of(story: Story) -> RunRow:
         story.mode,
         story.count,
         made,
-        folded(hosts, NAMES).removesuffix(" (--json)") if hosts else "",
+        folded(hosts, NAMES) if hosts else "",
         end,
         kind.outcome if kind in (PROVED, PART, RED) else "",
         kind,
