@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from remedy.sentences import Sentence, as_one, in_groups
+from remedy.sentences import NAMES, WIDTH, Sentence, as_one, in_a_line, in_groups
 from remedy.text import clipped, counted, folded, limited
-from remedy.verify.accusations import NAMES, Accusation, Link, accusations, places
+from remedy.verify.accusations import Accusation, Link, accusations, places
 from remedy.verify.hosts import hosts_of_step
 from remedy.verify.verdict import NOT_TESTED, Culprit, Verdict
 
@@ -19,8 +19,6 @@ LINES = 12
 """For all culprits together, their hosts and what was seen of them; a line more for those that have no room."""
 FACTS = 7
 GROUPS = 6
-WIDTH = 230
-"""Characters of a line, with the names of hosts in it."""
 LINKS = 2
 """Groups of dead links below the culprits; where there are none, they are all that there is to see."""
 CLOSER = "--explain"
@@ -45,15 +43,6 @@ class Fact:
         """Return it as a line below hosts, which are named again where it is not of all of them."""
         is_of_all = not self.hosts or set(self.hosts) == set(of)
         return in_a_line("" if is_of_all else folded(self.hosts, NAMES), self.text)
-
-
-def in_a_line(name: str, text: str) -> str:
-    """Return a sentence about hosts, after their names, in as many characters as people read."""
-    return (
-        f"{name}: {clipped(text, max(WIDTH // 2, WIDTH - len(name)))}"
-        if name
-        else clipped(text, WIDTH)
-    )
 
 
 def culprit_lines(verdict: Verdict, covering: str = "") -> Iterator[Text]:

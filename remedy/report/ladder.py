@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.report.culprits import WIDTH, culprit_lines, headline, link_lines, texts_shown
+from remedy.report.culprits import culprit_lines, headline, link_lines, texts_shown
+from remedy.sentences import WIDTH
 from remedy.text import clipped
 from remedy.verify.verdict import NOT_TESTED
 

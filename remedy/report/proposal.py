@@ -13,6 +13,7 @@ from remedy.report.failures import error_lines
 from remedy.report.plan import render_plan
 from remedy.report.results import problem_lines
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
+from remedy.sentences import notes_folded
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
     from remedy.runs.gate import Proposal
@@ -27,7 +28,7 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
     """
     unread = {} if proposal.probe is None else proposal.probe.errors
     return Group(
-        *(Text(note, style="yellow") for note in proposal.notes),
+        *(Text(note, style="yellow") for note in notes_folded(proposal.notes)),
         *_plan(proposal, len(proposal.unread), commands=commands),
         *(Text(words, style="red") for words in proposal.final_words),
         *error_lines(unread),

@@ -10,12 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from remedy.sentences import Sentence, as_one, in_groups
+from remedy.sentences import NAMES, Sentence, as_one, in_groups, names_in
 from remedy.text import clipped, counted, fold, folded, listed
 from remedy.verify.verdict import ENDINGS, Culprit, LinkOutcome
 
-NAMES = 120
-"""Characters of folded hosts, or of links, in a sentence."""
 LINKS = 4
 """Places of links that are named; more are counted."""
 SUMMED_UP = 3
@@ -153,7 +151,7 @@ def accusations(culprits: Iterable[Culprit], names: Iterable[str] = ()) -> list[
         names: of the hosts that took part.
     """
     every = tuple(culprits)
-    known = frozenset((*names, *(host for culprit in every for host in culprit.hosts)))
+    known = names_in((*names, *(host for culprit in every for host in culprit.hosts)))
     by_outcome = _accused(every, known, _key)
     return by_outcome if len(by_outcome) <= MOST else _accused(every, known, _coarse_key)
 
@@ -271,15 +269,3 @@ def summary(culprits: Iterable[Culprit]) -> str:
     ]
     more = f"; and {counted(len(reasons) - SUMMED_UP, 'more reason')}" * (len(reasons) > SUMMED_UP)
     return "; ".join(reasons[:SUMMED_UP]) + more
-
-
-def notes_folded(notes: Iterable[str], hosts: Iterable[str]) -> Iterator[str]:
-    """Yield notes that each begin with their host, or with none, those that are alike as one."""
-    names = frozenset(hosts)
-    sentences = []
-    for note in notes:
-        head = note.partition(":")[0]
-        host = head if head in names else ""
-        sentences.append(Sentence.of(host, note, names if host else ()))
-    for group in in_groups(sentences):
-        yield as_one(group) if group[0].host else group[0].text

@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from remedy.sentences import notes_folded
 from remedy.spec import VerifySpec
 from remedy.text import counted, folded, listed
-from remedy.verify.accusations import names_of, notes_folded, summary
+from remedy.verify.accusations import names_of, summary
 from remedy.verify.allreduce import preflight
 from remedy.verify.allreduce.divided import PartRuns, between_groups, combined, parts_rung
 from remedy.verify.allreduce.division import Division, HostGroup, divide
@@ -168,8 +169,7 @@ class _Climb:
         wrong = [summary(self.facts.culprits)] if self.facts.culprits else []
         if count := len(self.facts.nameless):
             wrong.append(f"{counted(count, 'name')} resolve{'s' * (count == 1)} wrongly")
-        hosts = [host.name for host in self.participants.hosts]
-        notes = filter(None, [self.ranks.unjudged, *notes_folded(self.facts.warnings, hosts)])
+        notes = filter(None, [self.ranks.unjudged, *notes_folded(self.facts.warnings)])
         return Rung(name="facts", passed=not wrong, message="; ".join(wrong or notes))
 
     def _links(self, *, tried: bool) -> Reach:
