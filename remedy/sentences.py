@@ -6,7 +6,7 @@
 >>> first.shape == second.shape
 True
 >>> as_one([first, second])
-'no answer within 9.1 to 9.7 s from 7 hosts'
+'no answer within 9.1-9.7 s from 7 hosts'
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 # What follows a number that counts or measures, and what stands before one that is a name. Any other number,
 # such as an exit code, is a word: sentences with different ones are not alike.
 _UNIT = re.compile(
-    r" ?(%|(s|ms|us|of|others?|more|times|hosts?|links?|ranks?|lines?|files?|segments?|process(es)?|changes?"
-    r"|records?|facts?|names?|GPUs?|bytes|[KMG]i?B(/s)?)\b)"
+    r" ?(%|(s|ms|us|of|they|others?|more|times|hosts?|links?|ranks?|lines?|files?|segments?|process(es)?"
+    r"|changes?|records?|facts?|names?|GPUs?|bytes|[KMG]i?B(/s)?)\b)"
 )
 _NUMBERED = re.compile(r"(\b(rank|process|pid|port|line|id|record) |\w:)$")
 
@@ -113,7 +113,7 @@ def _together(sentences: Sequence[Sentence], column: Sequence[str], *, counts: b
         return column[0]
     if all(map(_NUMBER.fullmatch, column)):
         least, most = min(column, key=float), max(column, key=float)
-        return f"{least} to {most}" if counts else ""
+        return f"{least}-{most}" if counts else ""
     if not _are_own(sentences, column):
         return ""
     names = fold(column)
