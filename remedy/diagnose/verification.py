@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.confirm import explain
@@ -17,7 +18,7 @@ from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Plan
 from remedy.text import limited
 from remedy.verify.hosts import apply_step, hosts_of_step
-from remedy.verify.verdict import Verdict
+from remedy.verify.verdict import DeadLink, Verdict
 
 VERIFICATION_LOG = "remedy verify"
 """The name of the log that holds what the verification itself saw."""
@@ -83,8 +84,21 @@ def _for_all(verdict: Verdict, explanation: Explanation, inventory: str) -> str:
 
 def logs_of(verdict: Verdict) -> dict[str, list[str]]:
     """Return the logs of what ran, one a process, and one of what the verification itself saw."""
-    links = [link.message for link in verdict.dead_links]
+    links = [link.message for link in _in_turns(verdict.dead_links)]
     # The links show by themselves what the culprits of an ended ladder sum up.
     reasons = [culprit.reason for culprit in verdict.culprits] or [verdict.reason]
     logs = {name: list(lines) for name, lines in verdict.logs.items()}
     return {VERIFICATION_LOG: [*reasons, *links], **logs}
+
+
+def _in_turns(links: Iterable[DeadLink]) -> list[DeadLink]:
+    """Return a link of each host and ending, then a second of each, and so on.
+
+    Of the lines that speak for a cause the first few are compared with the hosts.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    turns: list[tuple[int, DeadLink]] = []
+    for link in links:
+        seen[link.target, link.outcome] += 1
+        turns.append((seen[link.target, link.outcome], link))
+    return [link for _, link in sorted(turns, key=lambda turn: turn[0])]
