@@ -28,9 +28,11 @@ WIDTH = 230
 # Which ports a system gave differs from host to host, and how many of them are listed.
 _LIST = r"on ports? [\d, .]*\d(?:, \.\.\.)?"
 _PORTS = re.compile(rf"^{_LIST}: | {_LIST}")
-_TOKEN = re.compile(r"[A-Za-z0-9_](?:[\w.-]*\w)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_TOKEN = re.compile(rf"{_TIME.pattern}|[A-Za-z0-9_](?:[\w.-]*\w)?")
 _ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 _RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
+_KINDS = (_ADDRESS, _RUN, _TIME)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 # What follows a number that counts or measures, and what stands before one that is a name. Any other number,
 # such as an exit code, is a word: sentences with different ones are not alike.
@@ -49,7 +51,7 @@ class Sentence:
         host: of which it is; "" for none.
         text: as it was written.
         words: what several have to have alike: the words between the values.
-        values: names of hosts, addresses, runs and numbers, in the order of the sentence.
+        values: names of hosts, addresses, runs, times and numbers, in the order of the sentence.
     """
 
     host: str
@@ -75,7 +77,7 @@ class Sentence:
                 token = label
             counts = _UNIT.match(plain, match.end()) or _NUMBERED.search(plain[: match.start()])
             is_number = _NUMBER.fullmatch(token) and counts
-            if token in names or is_number or _ADDRESS.fullmatch(token) or _RUN.fullmatch(token):
+            if token in names or is_number or any(kind.fullmatch(token) for kind in _KINDS):
                 words.append(plain[end : match.start()])
                 values.append(token)
                 end = match.start() + len(token)
@@ -114,6 +116,8 @@ def _together(sentences: Sequence[Sentence], column: Sequence[str], *, counts: b
     if all(map(_NUMBER.fullmatch, column)):
         least, most = min(column, key=float), max(column, key=float)
         return f"{least}-{most}" if counts else ""
+    if all(map(_TIME.fullmatch, column)):
+        return f"{min(column)} to {max(column)}"
     if not _are_own(sentences, column):
         return ""
     names = fold(column)

@@ -199,8 +199,9 @@ def listed(names: Iterable[str], most: int = 8) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """Return text of at most so many characters, and how many more there are."""
-    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
+    """Return so many characters of a text and how many more there are, or all where that is no longer."""
+    short = f"{text[:most]}... ({len(text) - most} more characters)"
+    return text if len(text) <= len(short) else short
 
 
 def counted(number: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from remedy.report.culprits import culprit_lines, headline, link_lines, texts_shown
 from remedy.sentences import WIDTH
-from remedy.text import clipped
+from remedy.text import clipped, folded
 from remedy.verify.verdict import NOT_TESTED
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
 
 
 def _with_left_out(line: Text, verdict: Verdict) -> list[Text]:
-    """Return a line with the hosts that were left out, and why; these below it where it would be long."""
+    """Return a line with the hosts that were left out, and why; where that is long, it stands above already."""
     words = "".join(verdict.reason.partition(NOT_TESTED)[1:])
     if len(line.plain) + len(words) <= WIDTH:
         return [line.append(words, style="default")]
-    return [line, Text(f"             {clipped(words.removeprefix('; '), WIDTH)}")]
+    return [line, Text(f"             not tested, as said above: {folded(verdict.absent)}")]
 
 
 def render_details(verdict: Verdict, command: str = "") -> RenderableType:

@@ -14,7 +14,7 @@ from remedy.errors import RemedyError
 from remedy.plan import FindingKind, Plan
 from remedy.report.failures import error_lines
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.sentences import NAMES, Sentence, as_one, by_sentence, in_a_line, names_in
+from remedy.sentences import NAMES, WIDTH, Sentence, as_one, by_sentence, in_a_line, names_in
 from remedy.text import clipped, counted, folded
 
 STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
@@ -23,9 +23,8 @@ REPAIR = (
     "Repair that on the host, then run the same command again: changes that were made are kept."
 )
 INDENT = 14
-TITLE = 80
-WORDS = 120
-"""Characters of a title, and of a host's own words, in a line."""
+WORDS = 150
+"""Characters of a title with the hosts before it, and of a host's own words."""
 PROBLEMS = 4
 """Results of changes that were not made, and kinds of what is left, that are shown; the others are counted."""
 _NUMBER = re.compile(r"^\d+-")
@@ -100,12 +99,15 @@ def _result(group: Sequence[_Ended], quotes: int) -> Iterator[Text]:
     title, detail = as_one([e.title for e in group]), as_one([e.detail for e in group])
     style = STYLES.get(status, "red")
     line = Text(f"  {status:<{INDENT - 2}}", style=style)
-    line.append(f"{folded((ended.result.host for ended in group), NAMES)}: ", style="default")
-    line.append(f"{change} ({clipped(title, TITLE)})" if title else change, style="default")
+    hosts = folded((ended.result.host for ended in group), NAMES)
+    title = clipped(title, max(WORDS // 2, WORDS - len(hosts)))
+    line.append(f"{hosts}: ", style="default")
+    line.append(f"{change} ({title})" if title else change, style="default")
     if status == ChangeStatus.FAILED.value and not detail:
         detail = "no reason was given"
     first, *rest = detail.split("\n")
-    yield line.append(f": {clipped(first, WORDS)}" if first else "", style=style)
+    first = clipped(first, max(WORDS // 2, WIDTH - len(line.plain)))
+    yield line.append(f": {first}" if first else "", style=style)
     for text in rest[:quotes]:
         yield Text(f"{'':{INDENT}}{QUOTED}{clipped(text, WORDS)}", style=style)
     if len(rest) > quotes:

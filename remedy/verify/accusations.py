@@ -253,7 +253,7 @@ def names_of(culprits: Iterable[Culprit]) -> str:
     """Return whom culprits name, folded: hosts, then links; a name of something else as it is."""
     every = tuple(culprits)
     hosts = dict.fromkeys(h for culprit in every if not culprit.is_link for h in culprit.hosts)
-    links = [c for c in every if c.is_link and not hosts.keys() & set(c.hosts)]
+    links = [culprit for culprit in every if culprit.is_link]
     parts = (folded(hosts, NAMES) if hosts else "", links_named(links))
     return ", ".join(filter(None, parts)) or clipped(fold(c.name for c in every), NAMES)
 
